@@ -1,0 +1,200 @@
+//! The two exposition formats, byte for byte: text 0.0.4 and OpenMetrics 1.0.
+//!
+//! Everything that is exposed passes through these functions, whether it comes from the store or from the
+//! `prometheus` registry, so both formats stay equal in all but what the formats themselves prescribe.
+
+use super::family::{Family, Kind};
+
+/// An exposition format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Prometheus text format 0.0.4.
+    Text,
+    /// OpenMetrics text format 1.0.0.
+    OpenMetrics,
+}
+
+impl Format {
+    /// Both formats.
+    pub const ALL: [Self; 2] = [Self::Text, Self::OpenMetrics];
+
+    /// The value of the Content-Type header.
+    #[must_use]
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+
+    /// What a page of this format ends with.
+    #[must_use]
+    pub fn trailer(self) -> &'static str {
+        match self {
+            Self::Text => "",
+            Self::OpenMetrics => "# EOF\n",
+        }
+    }
+}
+
+/// Writes the HELP, TYPE and (OpenMetrics) UNIT lines of `family`.
+pub fn head(out: &mut Vec<u8>, format: Format, family: &Family) {
+    let name = match format {
+        Format::Text => family.name,
+        Format::OpenMetrics => family.base_name(),
+    };
+    let kind = match (family.kind, format) {
+        (Kind::Counter, _) => "counter",
+        (Kind::Gauge, _) | (Kind::Info, Format::Text) => "gauge",
+        (Kind::Histogram, _) => "histogram",
+        (Kind::Info, Format::OpenMetrics) => "info",
+    };
+    line(out, &["# HELP ", name, " "]);
+    escape_help(out, format, family.help);
+    line(out, &["\n# TYPE ", name, " ", kind, "\n"]);
+    if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
+        line(out, &["# UNIT ", name, " ", unit, "\n"]);
+    }
+}
+
+/// Writes one sample line. `target` and `extra` are label texts as [`label`] makes them; either may be empty.
+#[inline]
+pub fn sample(out: &mut Vec<u8>, family: &Family, target: &str, extra: &str, value: f64) {
+    named_sample(out, family.name, family.sample_suffix(), target, extra, value);
+}
+
+/// Writes one sample line of the given name and suffix.
+#[inline]
+pub fn named_sample(out: &mut Vec<u8>, name: &str, suffix: &str, target: &str, extra: &str, value: f64) {
+    // One reservation a line: a number takes at most 24 bytes, the punctuation 6.
+    out.reserve(name.len() + suffix.len() + target.len() + extra.len() + 30);
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(suffix.as_bytes());
+    if !(target.is_empty() && extra.is_empty()) {
+        out.push(b'{');
+        out.extend_from_slice(target.as_bytes());
+        if !(target.is_empty() || extra.is_empty()) {
+            out.push(b',');
+        }
+        out.extend_from_slice(extra.as_bytes());
+        out.push(b'}');
+    }
+    out.push(b' ');
+    number(out, value);
+    out.push(b'\n');
+}
+
+/// Whole numbers up to here are written without fraction or exponent; beyond, f64 has gaps between them.
+const WHOLE: f64 = 9_007_199_254_740_992.0;
+
+/// Writes a value: whole numbers as integers, others as the shortest text that reads back the same.
+#[inline]
+pub fn number(out: &mut Vec<u8>, value: f64) {
+    if value.trunc() == value && value.abs() <= WHOLE {
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within 2^53")]
+        let whole = value as i64;
+        out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
+    } else if value.is_finite() {
+        out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
+    } else if value.is_nan() {
+        out.extend_from_slice(b"NaN");
+    } else {
+        out.extend_from_slice(if value > 0.0 { b"+Inf" } else { b"-Inf" });
+    }
+}
+
+/// Appends `name="value"` to a label text, with the comma where one is needed and the value escaped.
+pub fn label(text: &mut String, name: &str, value: &str) {
+    if !text.is_empty() {
+        text.push(',');
+    }
+    text.push_str(name);
+    text.push_str("=\"");
+    for c in value.chars() {
+        match c {
+            '\\' => text.push_str("\\\\"),
+            '"' => text.push_str("\\\""),
+            '\n' => text.push_str("\\n"),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+}
+
+/// A number as the value of a label (`threshold`, `le`), the same in both formats: `0.25`, `1.0`, `+Inf`.
+#[must_use]
+pub fn label_number(value: f64) -> String {
+    if value == f64::INFINITY { "+Inf".to_owned() } else { format!("{value:?}") }
+}
+
+fn line(out: &mut Vec<u8>, parts: &[&str]) {
+    for part in parts {
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+fn escape_help(out: &mut Vec<u8>, format: Format, help: &str) {
+    for c in help.chars() {
+        match (c, format) {
+            ('\\', _) => out.extend_from_slice(b"\\\\"),
+            ('\n', _) => out.extend_from_slice(b"\\n"),
+            ('"', Format::OpenMetrics) => out.extend_from_slice(b"\\\""),
+            (c, _) => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn heads_differ_only_as_the_formats_prescribe() {
+        let family = Family::counter("pds_x_seconds_total", &[], "Said \"once\" \\ only\nhere");
+        assert_eq!(
+            text(|out| head(out, Format::Text, &family)),
+            "# HELP pds_x_seconds_total Said \"once\" \\\\ only\\nhere\n# TYPE pds_x_seconds_total counter\n"
+        );
+        assert_eq!(
+            text(|out| head(out, Format::OpenMetrics, &family)),
+            "# HELP pds_x_seconds Said \\\"once\\\" \\\\ only\\nhere\n# TYPE pds_x_seconds counter\n# UNIT pds_x_seconds seconds\n"
+        );
+        let info = Family::info("pds_app_info", &[], "h");
+        assert!(text(|out| head(out, Format::Text, &info)).ends_with("# TYPE pds_app_info gauge\n"));
+        assert!(text(|out| head(out, Format::OpenMetrics, &info)).ends_with("# TYPE pds_app info\n"));
+    }
+
+    #[test]
+    fn numbers_read_back_the_same() {
+        for value in [0.0, 1.0, -3.0, 0.1, 1e-9, 1e22, 123_456_789.25, f64::MAX, WHOLE, f64::INFINITY] {
+            let written = text(|out| number(out, value));
+            assert_eq!(
+                written.trim_start_matches('+').parse::<f64>().unwrap().to_bits(),
+                value.to_bits(),
+                "{written}"
+            );
+        }
+        assert_eq!(text(|out| number(out, 5.0)), "5");
+        assert_eq!(label_number(1.0), "1.0");
+        assert_eq!(label_number(f64::INFINITY), "+Inf");
+    }
+
+    #[test]
+    fn label_values_are_escaped() {
+        let mut labels = String::new();
+        label(&mut labels, "project", "a\"b\\c\nd<script>🦀");
+        label(&mut labels, "app", "");
+        assert_eq!(labels, "project=\"a\\\"b\\\\c\\nd<script>🦀\",app=\"\"");
+        let family = Family::histogram("pds_h_seconds", &[], "");
+        assert_eq!(
+            text(|out| sample(out, &family, "app=\"x\"", "le=\"1.0\"", 2.5)),
+            "pds_h_seconds_bucket{app=\"x\",le=\"1.0\"} 2.5\n"
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! The declaration of a metric family.
+
+/// Label names that Prometheus or its operator sets itself, or that have a meaning of their own in the
+/// formats; no family and no configured label may use one of them, and none that begins with `__`.
+pub const RESERVED_LABELS: &[&str] =
+    &["job", "instance", "endpoint", "service", "container", "pod", "namespace", "le", "quantile"];
+
+/// The type of a family, as Prometheus names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Goes up and down.
+    Gauge,
+    /// Only grows while the process runs; its name ends in `_total`.
+    Counter,
+    /// Cumulative buckets with an `le` label; samples are named `<family>_bucket`.
+    Histogram,
+    /// Facts in labels, its value always 1; its name ends in `_info`. Text 0.0.4 calls it a gauge.
+    Info,
+}
+
+/// One metric family: name, type, help and labels. Declared as a constant where its values are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// The full name as it stands in text 0.0.4 (for counters with `_total`; for histograms without `_bucket`).
+    pub name: &'static str,
+    /// The type.
+    pub kind: Kind,
+    /// Where the value comes from and how old it may be: one sentence, no full stop needed.
+    pub help: &'static str,
+    /// The label names, in the order they are written, without configured ones.
+    pub labels: &'static [&'static str],
+}
+
+/// Units that a name may end in, the longer before the shorter.
+const UNITS: &[&str] = &["dollars_per_second", "seconds", "bytes", "ratio"];
+
+impl Family {
+    /// A gauge.
+    #[must_use]
+    pub const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
+        Self { name, kind: Kind::Gauge, help, labels }
+    }
+
+    /// A counter; `name` ends in `_total`.
+    #[must_use]
+    pub const fn counter(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
+        Self { name, kind: Kind::Counter, help, labels }
+    }
+
+    /// A histogram; `labels` do not hold `le`.
+    #[must_use]
+    pub const fn histogram(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
+        Self { name, kind: Kind::Histogram, help, labels }
+    }
+
+    /// An info; `name` ends in `_info`.
+    #[must_use]
+    pub const fn info(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Self {
+        Self { name, kind: Kind::Info, help, labels }
+    }
+
+    /// The name of the family in OpenMetrics, where samples of counters and infos carry the suffix but the
+    /// family does not.
+    #[must_use]
+    pub fn base_name(&self) -> &'static str {
+        let suffix = match self.kind {
+            Kind::Counter => "_total",
+            Kind::Info => "_info",
+            Kind::Gauge | Kind::Histogram => "",
+        };
+        self.name.strip_suffix(suffix).unwrap_or(self.name)
+    }
+
+    /// The name that samples carry, the same in both formats.
+    #[must_use]
+    pub fn sample_suffix(&self) -> &'static str {
+        if self.kind == Kind::Histogram { "_bucket" } else { "" }
+    }
+
+    /// The unit that the name ends in, if any. Infos have none.
+    #[must_use]
+    pub fn unit(&self) -> Option<&'static str> {
+        if self.kind == Kind::Info {
+            return None;
+        }
+        let base = self.base_name();
+        UNITS.iter().copied().find(|unit| base.strip_suffix(unit).is_some_and(|rest| rest.ends_with('_')))
+    }
+}
+
+/// Whether `name` is a label name that both formats accept: `[a-zA-Z_][a-zA-Z0-9_]*`.
+#[must_use]
+pub fn is_label_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_and_the_openmetrics_name_follow_from_the_name() {
+        let total = Family::counter("pds_app_unaccounted_seconds_total", &[], "");
+        assert_eq!((total.base_name(), total.unit()), ("pds_app_unaccounted_seconds", Some("seconds")));
+        let cost = Family::gauge("pds_app_replica_cost_dollars_per_second", &[], "");
+        assert_eq!(cost.unit(), Some("dollars_per_second"));
+        assert_eq!(Family::gauge("pds_up", &[], "").unit(), None);
+        assert_eq!(Family::info("pds_app_info", &[], "").base_name(), "pds_app");
+    }
+
+    #[test]
+    fn label_names_are_those_both_formats_accept() {
+        assert!(is_label_name("team") && is_label_name("_a1"));
+        assert!(!is_label_name("") && !is_label_name("1a") && !is_label_name("a-b") && !is_label_name("é"));
+    }
+}

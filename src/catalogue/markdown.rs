@@ -1,0 +1,55 @@
+//! The catalogue for people: every family as a row of a Markdown table.
+
+use std::fmt::Write as _;
+
+use super::family::{Family, Kind};
+
+/// Families of one part of the house, with the part's heading.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The heading of the table.
+    pub title: &'static str,
+    /// Its families, in the order of the page.
+    pub families: Vec<Family>,
+}
+
+/// Renders the groups as Markdown, one table each.
+#[must_use]
+pub fn render(groups: &[Group]) -> String {
+    let mut out = String::new();
+    for group in groups {
+        // Writing to a String can't fail.
+        let _ = writeln!(
+            out,
+            "### {}\n\n| family | type | labels | meaning |\n| --- | --- | --- | --- |",
+            group.title
+        );
+        for family in &group.families {
+            let labels = family.labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(" ");
+            let _ = writeln!(
+                out,
+                "| `{}` | {} | {labels} | {} |",
+                family.name,
+                kind(family.kind),
+                cell(family.help)
+            );
+        }
+        out.push('\n');
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Gauge => "gauge",
+        Kind::Counter => "counter",
+        Kind::Histogram => "histogram",
+        Kind::Info => "info",
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}

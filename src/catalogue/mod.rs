@@ -1,0 +1,19 @@
+//! What a metric family is, and how its samples are held and written.
+//!
+//! A family is declared once, as a [`Family`], beside the code that reads its values: in the file of its
+//! endpoint (`interface`), in `accounting`, `store` or `own`. HELP, TYPE and UNIT lines, the Markdown catalogue
+//! and the checks of configured labels are all derived from that declaration.
+//!
+//! - [`family`]: the declaration, and what follows from a name (unit, OpenMetrics base name).
+//! - [`samples`]: the values of one target at rest, as flat numbers beside a shared layout.
+//! - [`encode`]: the two text formats, byte for byte.
+//! - [`markdown`]: the catalogue for people.
+
+pub mod encode;
+pub mod family;
+pub mod markdown;
+pub mod samples;
+
+pub use encode::Format;
+pub use family::{Family, Kind};
+pub use samples::{Layout, Samples, Sink};

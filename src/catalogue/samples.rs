@@ -1,0 +1,220 @@
+//! The values of one target at rest: flat numbers beside a layout that targets of the same shape share.
+//!
+//! A reply is read through a [`Sink`], which collects the values in family order together with the text of
+//! their labels beyond the target's own. What comes out is a [`Samples`]: one `f64` a series, and an
+//! `Arc<Layout>` that is shared by all targets whose series have the same names and labels; thousands of apps
+//! with the same latency thresholds hold their label text once.
+
+use std::collections::HashSet;
+use std::hash::{Hash, Hasher};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::encode;
+
+/// Which series there are, without their values: for each family of the endpoint, the label texts of its series.
+#[derive(Debug, PartialEq, Eq, Hash, Default)]
+pub struct Layout {
+    /// For each family (by its index in the endpoint's list) where its series begin; one more for the end.
+    starts: Box<[u16]>,
+    /// For each series where its label text ends in `text`.
+    ends: Box<[u32]>,
+    /// All label texts, one behind the other.
+    text: Box<str>,
+}
+
+impl Layout {
+    /// The indices of the series of family `family`.
+    #[must_use]
+    pub fn series(&self, family: usize) -> Range<usize> {
+        match (self.starts.get(family), self.starts.get(family + 1)) {
+            (Some(&start), Some(&end)) => usize::from(start)..usize::from(end),
+            _ => 0..0,
+        }
+    }
+
+    /// The label text of series `index`, beyond the target's own labels; empty where it has none.
+    #[must_use]
+    pub fn labels(&self, index: usize) -> &str {
+        let start = if index == 0 { 0 } else { self.ends.get(index - 1).copied().unwrap_or(0) };
+        let end = self.ends.get(index).copied().unwrap_or(start);
+        self.text.get(start as usize..end as usize).unwrap_or("")
+    }
+}
+
+/// The values of one reply, or of one account.
+#[derive(Clone, Debug, Default)]
+pub struct Samples {
+    /// Names and labels of the series.
+    pub layout: Arc<Layout>,
+    /// The values, in the layout's order.
+    pub values: Box<[f64]>,
+}
+
+impl Samples {
+    /// The series of family `family` as (label text, value).
+    pub fn of(&self, family: usize) -> impl Iterator<Item = (&str, f64)> {
+        self.layout.series(family).filter_map(|i| Some((self.layout.labels(i), *self.values.get(i)?)))
+    }
+
+    /// How many series there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no series.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+}
+
+/// Layouts by content, so that equal ones are held once.
+#[derive(Debug, Default)]
+pub struct Layouts(Mutex<HashSet<Shared>>);
+
+#[derive(Debug)]
+struct Shared(Arc<Layout>);
+
+impl PartialEq for Shared {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl Eq for Shared {}
+impl Hash for Shared {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+impl std::borrow::Borrow<Layout> for Shared {
+    fn borrow(&self) -> &Layout {
+        &self.0
+    }
+}
+
+impl Layouts {
+    /// The shared layout equal to `layout`.
+    fn share(&self, layout: Layout) -> Arc<Layout> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(&layout) {
+            return Arc::clone(&found.0);
+        }
+        // A layout that no target holds any more would otherwise stay for ever; looked for only when the set
+        // has to grow, so the cost is spread over the insertions.
+        if known.len() == known.capacity() {
+            known.retain(|shared| Arc::strong_count(&shared.0) > 1);
+        }
+        let shared = Arc::new(layout);
+        known.insert(Shared(Arc::clone(&shared)));
+        shared
+    }
+
+    /// How many different layouts are held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether no layout is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Collects the series of one reply in family order.
+#[derive(Debug, Default)]
+pub struct Sink {
+    starts: Vec<u16>,
+    ends: Vec<u32>,
+    text: String,
+    values: Vec<f64>,
+}
+
+impl Sink {
+    /// Begins the next family; series put from here on belong to it.
+    pub fn next_family(&mut self) {
+        self.starts.push(u16::try_from(self.values.len()).unwrap_or(u16::MAX));
+    }
+
+    /// Adds a series without labels of its own. A value that is not finite is no fact and is left out.
+    pub fn put(&mut self, value: f64) {
+        self.put_with(&[], value);
+    }
+
+    /// Adds a series with these labels beyond the target's own. A value that is not finite is left out, and so
+    /// is whatever exceeds 65,535 series of one reply: no reply within the interface comes near it.
+    pub fn put_with(&mut self, labels: &[(&str, &str)], value: f64) {
+        if !value.is_finite() || self.values.len() >= usize::from(u16::MAX) {
+            return;
+        }
+        let start = self.text.len();
+        let mut own = String::new();
+        for (name, value) in labels {
+            encode::label(&mut own, name, value);
+        }
+        self.text.push_str(&own);
+        let Ok(end) = u32::try_from(self.text.len()) else {
+            self.text.truncate(start);
+            return;
+        };
+        self.ends.push(end);
+        self.values.push(value);
+    }
+
+    /// What was collected, its layout shared through `layouts`.
+    #[must_use]
+    pub fn finish(mut self, layouts: &Layouts) -> Samples {
+        self.next_family();
+        let layout =
+            Layout { starts: self.starts.into(), ends: self.ends.into(), text: self.text.into_boxed_str() };
+        Samples { layout: layouts.share(layout), values: self.values.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_families(threshold: &str, values: [f64; 3]) -> Sink {
+        let mut sink = Sink::default();
+        sink.next_family();
+        sink.put(values[0]);
+        sink.next_family();
+        sink.put_with(&[("threshold", threshold)], values[1]);
+        sink.put_with(&[("threshold", "+Inf")], values[2]);
+        sink
+    }
+
+    #[test]
+    fn series_come_back_by_family_with_their_labels() {
+        let samples = two_families("0.1", [1.0, 2.0, 3.0]).finish(&Layouts::default());
+        assert_eq!(samples.of(0).collect::<Vec<_>>(), [("", 1.0)]);
+        assert_eq!(
+            samples.of(1).collect::<Vec<_>>(),
+            [("threshold=\"0.1\"", 2.0), ("threshold=\"+Inf\"", 3.0)]
+        );
+        assert_eq!(samples.of(2).count(), 0);
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_is_no_series() {
+        let samples = two_families("0.1", [f64::NAN, 2.0, f64::INFINITY]).finish(&Layouts::default());
+        assert_eq!(samples.of(0).count(), 0);
+        assert_eq!(samples.of(1).count(), 1);
+    }
+
+    #[test]
+    fn targets_of_one_shape_share_their_layout_and_forgotten_ones_go() {
+        let layouts = Layouts::default();
+        let one = two_families("0.1", [1.0; 3]).finish(&layouts);
+        let two = two_families("0.1", [2.0; 3]).finish(&layouts);
+        assert!(Arc::ptr_eq(&one.layout, &two.layout));
+        for i in 0..1000 {
+            drop(two_families(&i.to_string(), [1.0; 3]).finish(&layouts));
+        }
+        assert!(layouts.len() < 100, "{} layouts kept", layouts.len());
+    }
+}

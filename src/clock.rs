@@ -1,0 +1,82 @@
+//! The wall clock as an argument: the system's, or one that a test sets and jumps.
+//!
+//! Durations (timeouts, ages, schedules) never come from here: they follow [`tokio::time::Instant`], which
+//! no administrator can set back. The wall clock only names points in time towards the service and in metrics.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+/// A source of wall-clock time. Cloning shares the source.
+#[derive(Clone, Debug)]
+pub struct Clock(Arc<Source>);
+
+#[derive(Debug)]
+enum Source {
+    System,
+    Manual { start: Timestamp, origin: Instant, offset_millis: AtomicI64 },
+}
+
+impl Clock {
+    /// The machine's own clock.
+    #[must_use]
+    pub fn system() -> Self {
+        Self(Arc::new(Source::System))
+    }
+
+    /// A clock that shows `start` now and runs with tokio's time, so it stands still while that is paused.
+    /// It must be made inside a tokio runtime whose time it is to follow.
+    #[must_use]
+    pub fn starting_at(start: Timestamp) -> Self {
+        Self(Arc::new(Source::Manual { start, origin: Instant::now(), offset_millis: AtomicI64::new(0) }))
+    }
+
+    /// The time now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        match &*self.0 {
+            Source::System => Timestamp::now(),
+            Source::Manual { start, origin, offset_millis } => {
+                let elapsed = SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
+                let offset = SignedDuration::from_millis(offset_millis.load(Ordering::Relaxed));
+                start.checked_add(elapsed.saturating_add(offset)).unwrap_or(*start)
+            }
+        }
+    }
+
+    /// The time now in whole seconds since the Unix epoch, rounded down.
+    #[must_use]
+    pub fn unix_seconds(&self) -> i64 {
+        let now = self.now();
+        // jiff rounds towards zero; before 1970 that would be up.
+        if now.subsec_nanosecond() < 0 { now.as_second() - 1 } else { now.as_second() }
+    }
+
+    /// Moves a manual clock by `by` (back where negative), as an administrator or NTP would; the system's
+    /// clock is not ours to move and stays.
+    pub fn jump(&self, by: SignedDuration) {
+        if let Source::Manual { offset_millis, .. } = &*self.0 {
+            let millis = i64::try_from(by.as_millis()).unwrap_or(0);
+            offset_millis.fetch_add(millis, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_manual_clock_follows_paused_time_and_jumps() {
+        let start: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let clock = Clock::starting_at(start);
+        tokio::time::advance(Duration::from_secs(90)).await;
+        assert_eq!(clock.unix_seconds(), start.as_second() + 90);
+        clock.jump(SignedDuration::from_secs(-60));
+        assert_eq!(clock.unix_seconds(), start.as_second() + 30);
+    }
+}

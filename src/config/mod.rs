@@ -1,0 +1,167 @@
+//! The configuration: raw in ([`file`]), valid out ([`Config`]).
+//!
+//! After [`load`] the program sees only checked values. All problems of a file are found before any is
+//! reported; each names its key and says what to write instead.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::secret::Secret;
+
+/// The whole configuration in force.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How the service is reached.
+    pub api: Api,
+    /// What is asked, and how often.
+    pub poll: Poll,
+    /// Exact counters from consecutive ranges.
+    pub accounting: Accounting,
+    /// Where counters survive a restart; `None` keeps them in memory.
+    pub state_path: Option<PathBuf>,
+    /// The projects, each once.
+    pub projects: Vec<Project>,
+}
+
+/// `[api]`: the service and how gently it is treated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Api {
+    /// http or https; may carry a path, never a query, fragment or credentials.
+    pub base_url: Url,
+    /// The default service account; `None` only where every project has one of its own.
+    pub token: Option<TokenSource>,
+    /// The whole request, body included.
+    pub timeout: Duration,
+    /// Name look-up, TCP and TLS.
+    pub connect_timeout: Duration,
+    /// Requests under way at once, over all targets.
+    pub max_concurrent_requests: NonZeroU32,
+    /// Requests a second, over all targets; `None` is no limit.
+    pub max_requests_per_second: Option<NonZeroU32>,
+    /// The largest reply that is read, in bytes after decompression.
+    pub max_response_bytes: u64,
+    /// Further tries of one request inside one poll.
+    pub max_retries: u32,
+    /// Trust anchors beyond the built-in ones (PEM).
+    pub ca_file: Option<PathBuf>,
+    /// An http(s) proxy.
+    pub proxy_url: Option<Url>,
+    /// Names of the metrics calls' query parameters.
+    pub query_names: QueryNames,
+}
+
+/// Where a bearer token comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TokenSource {
+    /// Given in the configuration or the environment.
+    Inline(Secret),
+    /// A file, read again whenever it changes.
+    File(PathBuf),
+}
+
+/// `[api.query_names]`: sections 4.4 and 4.5 of the interface leave these names open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueryNames {
+    /// Start of the range.
+    pub start: String,
+    /// End of the range.
+    pub end: String,
+    /// Container filter.
+    pub container: String,
+    /// Data resolution.
+    pub resolution: String,
+}
+
+impl Default for QueryNames {
+    fn default() -> Self {
+        let name = str::to_owned;
+        Self {
+            start: name("start"),
+            end: name("end"),
+            container: name("container_id"),
+            resolution: name("resolution"),
+        }
+    }
+}
+
+/// `[poll]`: the rhythm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Poll {
+    /// Between polls of response time and of run execution time.
+    pub interval: Duration,
+    /// Between polls of app, volume alerts, domains and projects.
+    pub settings_interval: Duration,
+    /// Trailing ranges shown as gauges; at least one, each once, whole seconds.
+    pub windows: Vec<Duration>,
+    /// How far behind now every range ends.
+    pub settle: Duration,
+    /// Data resolution of the metrics calls.
+    pub resolution: Resolution,
+    /// After that long without success a target's series vanish (never sooner than 3 intervals).
+    pub stale_after: Duration,
+}
+
+/// Section 4.4, data resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Resolution {
+    /// The service's default; nothing is sent.
+    #[default]
+    Standard,
+    /// More data points.
+    Medium,
+    /// Most data points.
+    High,
+}
+
+impl Resolution {
+    /// The word the interface gives it, `None` for the default, which is not sent.
+    #[must_use]
+    pub fn as_sent(self) -> Option<&'static str> {
+        match self {
+            Self::Standard => None,
+            Self::Medium => Some("medium"),
+            Self::High => Some("high"),
+        }
+    }
+}
+
+/// `[accounting]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accounting {
+    /// Whether counters are kept at all.
+    pub enabled: bool,
+    /// Ranges are aligned to whole steps of UTC; whole seconds, divides a day.
+    pub step: Duration,
+    /// After an outage, ask back this far.
+    pub max_catch_up: Duration,
+}
+
+/// One `[[projects]]` entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// The project's id in the service's paths.
+    pub id: Arc<str>,
+    /// Its own service account, if it has one.
+    pub token: Option<TokenSource>,
+    /// Labels for the info series of the project and its apps.
+    pub labels: Vec<(String, String)>,
+    /// Its apps, each once.
+    pub apps: Vec<App>,
+}
+
+/// One app of a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct App {
+    /// The app's id in the service's paths.
+    pub id: Arc<str>,
+    /// Overrides [`Poll::interval`].
+    pub interval: Option<Duration>,
+    /// Containers whose windows are shown beside the app's own.
+    pub containers: Vec<Arc<str>>,
+    /// Labels for the app's info series, the project's included where not overridden.
+    pub labels: Vec<(String, String)>,
+}

@@ -1,0 +1,377 @@
+//! Call 3, section 4.3: get one app.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalogue::Family;
+
+use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope};
+use super::number::{Number, as_text, lenient_text};
+use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+
+/// The call's description.
+pub static SPEC: Spec = Spec {
+    number: 3,
+    id: "get_app",
+    method: Method::Get,
+    path: "/v2/projects/{project_id}/apps/{app_id}",
+    purpose: "get one app",
+    query: &[],
+    body: None,
+    reply: ReplyKind::Json(|generator| generator.subschema_for::<App>()),
+};
+
+/// The call with its arguments.
+#[derive(Clone, Debug)]
+pub struct GetApp<'a> {
+    /// The project's id.
+    pub project_id: &'a str,
+    /// The app's id.
+    pub app_id: &'a str,
+}
+
+impl Call for GetApp<'_> {
+    type Reply = App;
+
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn request(&self) -> Result<Request, RuleError> {
+        Request::new(&SPEC, &[("project_id", self.project_id), ("app_id", self.app_id)])
+    }
+
+    fn reply(body: &[u8]) -> Result<App, DecodeError> {
+        Ok(serde_json::from_slice(body)?)
+    }
+}
+
+/// An app (section 2). Fields are named as on the wire, in snake case.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+#[expect(missing_docs, reason = "each field means what section 2 of the interface says of it")]
+pub struct App {
+    #[serde(deserialize_with = "lenient_text")]
+    pub id: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub name: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub project_id: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub status: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub error_message: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub created_at: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub updated_at: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub runtime: String,
+    pub entrypoint: Value,
+    #[serde(deserialize_with = "lenient_text")]
+    pub base_image: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub python_version: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub service_version: String,
+    pub port: Number,
+    pub disable_auth: Value,
+    #[serde(deserialize_with = "lenient_text")]
+    pub internal_endpoint: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub healthcheck_endpoint: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub readycheck_endpoint: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub compute_tier: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub hardware: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub hardware_provider: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub region: String,
+    #[serde(serialize_with = "as_text")]
+    pub cpu: Number,
+    #[serde(serialize_with = "as_text")]
+    pub memory: Number,
+    #[serde(serialize_with = "as_text")]
+    pub gpu_count: Number,
+    #[serde(serialize_with = "as_text")]
+    pub cost_per_second_cents: Number,
+    #[serde(serialize_with = "as_text")]
+    pub min_replica_count: Number,
+    #[serde(serialize_with = "as_text")]
+    pub max_replica_count: Number,
+    #[serde(serialize_with = "as_text")]
+    pub replica_concurrency: Number,
+    #[serde(deserialize_with = "lenient_text")]
+    pub scaling_metric: String,
+    #[serde(serialize_with = "as_text")]
+    pub scaling_target: Number,
+    #[serde(serialize_with = "as_text")]
+    pub scaling_buffer: Number,
+    #[serde(serialize_with = "as_text")]
+    pub cooldown_period_seconds: Number,
+    #[serde(serialize_with = "as_text")]
+    pub evaluation_interval_seconds: Number,
+    #[serde(serialize_with = "as_text")]
+    pub response_grace_period_seconds: Number,
+    #[serde(serialize_with = "as_text")]
+    pub roll_out_duration_seconds: Number,
+    #[serde(serialize_with = "as_text")]
+    pub deployment_initialization_timeout: Number,
+    #[serde(deserialize_with = "lenient_text")]
+    pub load_balancing_algorithm: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub last_build_status: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub latest_build_id: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub latest_created_build_id: String,
+    #[serde(deserialize_with = "lenient_text")]
+    pub latest_ready_build_id: String,
+    /// Fields that the interface does not show.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, Value>,
+}
+
+/// The call as a polled endpoint.
+pub static ENDPOINT: Polled<App> = Polled {
+    resource: Resource::App,
+    spec: &SPEC,
+    scope: Scope::App,
+    cadence: Cadence::Settings,
+    request: |ask: &Ask<'_>| GetApp { project_id: ask.project, app_id: ask.app }.request(),
+    decode: <GetApp<'_> as Call>::reply,
+    rows: ROWS,
+    tally: None,
+};
+
+/// Bytes in a GB as the service counts memory: the interface says GB, not GiB.
+const GB: f64 = 1e9;
+
+static ROWS: &[Row<App>] = &[
+    Row {
+        family: Family::info(
+            "pds_app_info",
+            &[
+                "name",
+                "runtime",
+                "region",
+                "hardware",
+                "hardware_provider",
+                "compute_tier",
+                "base_image",
+                "python_version",
+                "service_version",
+                "scaling_metric",
+                "load_balancing_algorithm",
+            ],
+            "Facts about the app as its settings state them, with the labels configured for it",
+        ),
+        read: |app, reader| {
+            reader.info(&[
+                ("name", &app.name),
+                ("runtime", &app.runtime),
+                ("region", &app.region),
+                ("hardware", &app.hardware),
+                ("hardware_provider", &app.hardware_provider),
+                ("compute_tier", &app.compute_tier),
+                ("base_image", &app.base_image),
+                ("python_version", &app.python_version),
+                ("service_version", &app.service_version),
+                ("scaling_metric", &app.scaling_metric),
+                ("load_balancing_algorithm", &app.load_balancing_algorithm),
+            ]);
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_status",
+            &["status"],
+            "1 for the app's present status, as the service sends it in lower case",
+        ),
+        read: |app, reader| put_status(reader, &app.status),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_last_build_status",
+            &["status"],
+            "1 for the status of the app's most recent build, as the service sends it in lower case",
+        ),
+        read: |app, reader| put_status(reader, &app.last_build_status),
+    },
+    Row {
+        family: Family::info(
+            "pds_app_build_info",
+            &["latest_build_id", "latest_created_build_id", "latest_ready_build_id"],
+            "The app's most recent, most recently created and most recently ready build",
+        ),
+        read: |app, reader| {
+            reader.put_with(
+                &[
+                    ("latest_build_id", &app.latest_build_id),
+                    ("latest_created_build_id", &app.latest_created_build_id),
+                    ("latest_ready_build_id", &app.latest_ready_build_id),
+                ],
+                1.0,
+            );
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_error",
+            &[],
+            "1 where the app's settings carry an error message, 0 where they carry none",
+        ),
+        read: |app, reader| reader.put(f64::from(u8::from(!app.error_message.is_empty()))),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_created_timestamp_seconds",
+            &[],
+            "When the app was created, Unix time",
+        ),
+        read: |app, reader| put_timestamp(reader, "createdAt", &app.created_at),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_updated_timestamp_seconds",
+            &[],
+            "When the app was last updated, Unix time",
+        ),
+        read: |app, reader| put_timestamp(reader, "updatedAt", &app.updated_at),
+    },
+    Row {
+        family: Family::gauge("pds_app_cpu_cores", &[], "CPU cores allocated to a replica"),
+        read: |app, reader| reader.number("cpu", app.cpu, 1.0),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_memory_bytes",
+            &[],
+            "Memory allocated to a replica (1 GB is 10^9 bytes)",
+        ),
+        read: |app, reader| reader.number("memory", app.memory, GB),
+    },
+    Row {
+        family: Family::gauge("pds_app_gpus", &[], "GPUs allocated to a replica"),
+        read: |app, reader| reader.number("gpuCount", app.gpu_count, 1.0),
+    },
+    Row {
+        family: Family::gauge("pds_app_port", &[], "Port that the app listens on"),
+        read: |app, reader| {
+            if let Some(port) = reader.unexpected.check("port", app.port, 0.0, f64::from(u16::MAX)) {
+                reader.put(port);
+            }
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_auth_disabled",
+            &[],
+            "1 where authentication on the app's endpoint is disabled",
+        ),
+        read: |app, reader| match &app.disable_auth {
+            Value::Bool(disabled) => reader.put(f64::from(u8::from(*disabled))),
+            Value::Null => {}
+            _ => reader.unexpected.0.push("disableAuth"),
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_replica_cost_dollars_per_second",
+            &[],
+            "Estimated cost of a replica while it runs, in US dollars per second",
+        ),
+        read: |app, reader| reader.number("costPerSecondCents", app.cost_per_second_cents, 0.01),
+    },
+    Row {
+        family: Family::gauge("pds_app_min_replicas", &[], "Fewest replicas that autoscaling keeps"),
+        read: |app, reader| reader.number("minReplicaCount", app.min_replica_count, 1.0),
+    },
+    Row {
+        family: Family::gauge("pds_app_max_replicas", &[], "Most replicas that autoscaling starts"),
+        read: |app, reader| reader.number("maxReplicaCount", app.max_replica_count, 1.0),
+    },
+    Row {
+        family: Family::gauge("pds_app_replica_concurrency", &[], "Most concurrent requests of a replica"),
+        read: |app, reader| reader.number("replicaConcurrency", app.replica_concurrency, 1.0),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_scaling_target",
+            &[],
+            "Value of the scaling metric that autoscaling aims at; pds_app_info names the metric",
+        ),
+        read: |app, reader| reader.number("scalingTarget", app.scaling_target, 1.0),
+    },
+    Row {
+        family: Family::gauge("pds_app_scaling_buffer_replicas", &[], "Replicas kept beyond present demand"),
+        read: |app, reader| reader.number("scalingBuffer", app.scaling_buffer, 1.0),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_cooldown_seconds",
+            &[],
+            "How long a replica is idle before it is stopped",
+        ),
+        read: |app, reader| reader.number("cooldownPeriodSeconds", app.cooldown_period_seconds, 1.0),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_evaluation_interval_seconds",
+            &[],
+            "Time between evaluations of autoscaling",
+        ),
+        read: |app, reader| reader.number("evaluationIntervalSeconds", app.evaluation_interval_seconds, 1.0),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_response_grace_period_seconds",
+            &[],
+            "Grace for requests in flight when a replica stops",
+        ),
+        read: |app, reader| {
+            reader.number("responseGracePeriodSeconds", app.response_grace_period_seconds, 1.0)
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_roll_out_duration_seconds",
+            &[],
+            "Time over which a new version is rolled out",
+        ),
+        read: |app, reader| reader.number("rollOutDurationSeconds", app.roll_out_duration_seconds, 1.0),
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_deployment_initialization_timeout_seconds",
+            &[],
+            "Longest wait for a deployment to initialize",
+        ),
+        read: |app, reader| {
+            reader.number("deploymentInitializationTimeout", app.deployment_initialization_timeout, 1.0)
+        },
+    },
+];
+
+fn put_status(reader: &mut Reader<'_>, status: &str) {
+    let status = status.trim().to_lowercase();
+    if !status.is_empty() {
+        reader.put_with(&[("status", &status)], 1.0);
+    }
+}
+
+fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => reader.put(time.as_duration().as_secs_f64()),
+        Err(_) => reader.unexpected.0.push(field),
+    }
+}

@@ -1,0 +1,254 @@
+//! Numeric values as the service sends them.
+//!
+//! The interface transmits many numbers as strings; replies have been seen with numbers, strings, `null`, `""`
+//! and `"NaN"` for the same field. All of them are read, and none makes the rest of a reply unreadable.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// A numeric field of a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Number {
+    /// Absent, `null`, `""` or NaN: there is no value, which is not 0.
+    #[default]
+    Missing,
+    /// A finite number.
+    Value(f64),
+    /// Anything else: a word, an object, a number too large to hold. Counted, never shown.
+    Unexpected,
+}
+
+impl Number {
+    /// The value, if there is one.
+    #[must_use]
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Missing | Self::Unexpected => None,
+        }
+    }
+
+    /// This number where it lies within `low..=high`, otherwise [`Number::Unexpected`].
+    #[must_use]
+    pub fn within(self, low: f64, high: f64) -> Self {
+        match self {
+            Self::Value(value) if !(low..=high).contains(&value) => Self::Unexpected,
+            other => other,
+        }
+    }
+
+    /// Reads a JSON value in its raw form. Numbers are parsed here and not by `serde_json`, which refuses a
+    /// whole reply for one `1e400`.
+    fn from_json(raw: &str) -> Self {
+        let raw = raw.trim();
+        match raw.as_bytes().first() {
+            Some(b'"') => match serde_json::from_str::<Cow<'_, str>>(raw) {
+                Ok(text) => Self::from_text(&text),
+                Err(_) => Self::Unexpected,
+            },
+            Some(b'n') => Self::Missing,
+            Some(b'-' | b'0'..=b'9') => Self::from_text(raw),
+            _ => Self::Unexpected,
+        }
+    }
+
+    fn from_text(text: &str) -> Self {
+        let text = text.trim();
+        if text.is_empty() {
+            return Self::Missing;
+        }
+        match text.parse::<f64>() {
+            Ok(value) if value.is_nan() => Self::Missing,
+            Ok(value) if value.is_finite() => Self::Value(value),
+            Ok(_) | Err(_) => Self::Unexpected,
+        }
+    }
+}
+
+impl From<f64> for Number {
+    fn from(value: f64) -> Self {
+        if value.is_nan() {
+            Self::Missing
+        } else if value.is_finite() {
+            Self::Value(value)
+        } else {
+            Self::Unexpected
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(|raw| Self::from_json(raw.get()))
+    }
+}
+
+/// Written as a JSON number, a whole one without fraction; what has no value is `null`.
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
+        match self.value() {
+            Some(value) if value.trunc() == value && value.abs() < 1e15 => {
+                serializer.serialize_i64(value as i64)
+            }
+            Some(value) => serializer.serialize_f64(value),
+            None => serializer.serialize_none(),
+        }
+    }
+}
+
+/// Writes a number the way an app's settings carry it (section 2): as a string holding it; `""` where there is
+/// no value.
+///
+/// # Errors
+/// Only the serializer's own.
+pub fn as_text<S: Serializer>(number: &Number, serializer: S) -> Result<S::Ok, S::Error> {
+    match number.value() {
+        Some(value) => serializer.collect_str(&value),
+        None => serializer.serialize_str(""),
+    }
+}
+
+impl JsonSchema for Number {
+    fn schema_name() -> Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number, as a JSON number or as a string holding one; null or an empty string where there is no value.",
+            "type": ["number", "string", "null"]
+        })
+    }
+}
+
+/// Entries of an object with numeric values, in the order sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NumberMap(pub Vec<(String, Number)>);
+
+impl<'de> Deserialize<'de> for NumberMap {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = NumberMap;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with numeric values, or null")
+            }
+            fn visit_unit<E>(self) -> Result<NumberMap, E> {
+                Ok(NumberMap::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NumberMap, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry::<String, Number>()? {
+                    entries.push(entry);
+                }
+                Ok(NumberMap(entries))
+            }
+        }
+        deserializer.deserialize_any(Entries)
+    }
+}
+
+impl Serialize for NumberMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+impl JsonSchema for NumberMap {
+    fn schema_name() -> Cow<'static, str> {
+        "NumberMap".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["object", "null"], "additionalProperties": generator.subschema_for::<Number>() })
+    }
+}
+
+/// Text that may be absent, `null` or of another type; what is not text is read as its JSON.
+///
+/// # Errors
+/// Only where the JSON itself is malformed.
+pub fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    struct Text;
+    impl<'de> Visitor<'de> for Text {
+        type Value = String;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("text")
+        }
+        fn visit_str<E>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+        fn visit_unit<E>(self) -> Result<String, E> {
+            Ok(String::new())
+        }
+        fn visit_bool<E>(self, value: bool) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+        fn visit_i64<E>(self, value: i64) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+        fn visit_u64<E>(self, value: u64) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+        fn visit_f64<E>(self, value: f64) -> Result<String, E> {
+            Ok(value.to_string())
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<String, A::Error> {
+            while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {}
+            Ok(String::new())
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<String, A::Error> {
+            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
+            Ok(String::new())
+        }
+    }
+    deserializer.deserialize_any(Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_a_number_is_read() {
+        let read = |json: &str| serde_json::from_str::<Number>(json).unwrap();
+        for (json, number) in [
+            ("12", Number::Value(12.0)),
+            ("-0.5", Number::Value(-0.5)),
+            ("\"12\"", Number::Value(12.0)),
+            ("\" 1.5e3 \"", Number::Value(1500.0)),
+            ("\"\\u0031\"", Number::Value(1.0)),
+            ("null", Number::Missing),
+            ("\"\"", Number::Missing),
+            ("\"NaN\"", Number::Missing),
+            ("\"+Inf\"", Number::Unexpected),
+            ("1e400", Number::Unexpected),
+            ("\"12abc\"", Number::Unexpected),
+            ("true", Number::Unexpected),
+            ("[1]", Number::Unexpected),
+            ("{\"a\":1}", Number::Unexpected),
+        ] {
+            assert_eq!(read(json), number, "{json}");
+        }
+        assert_eq!(Number::Value(-1.0).within(0.0, 9.0), Number::Unexpected);
+    }
+
+    #[test]
+    fn a_map_keeps_the_order_and_every_entry() {
+        let map: NumberMap = serde_json::from_str(r#"{"b":"1","a":null,"b":2}"#).unwrap();
+        assert_eq!(
+            map.0,
+            [
+                ("b".into(), Number::Value(1.0)),
+                ("a".into(), Number::Missing),
+                ("b".into(), Number::Value(2.0))
+            ]
+        );
+    }
+}

@@ -1,0 +1,280 @@
+//! Call 4, section 4.4: response time metrics of an app.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalogue::Family;
+use crate::catalogue::encode::label_number;
+use crate::config::{QueryNames, Resolution};
+
+use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope, Tally, Unexpected};
+use super::number::{Number, NumberMap, lenient_text};
+use super::range::{TimeRange, rfc3339};
+use super::spec::{Call, DecodeError, Method, Param, ParamKind, ReplyKind, Request, RuleError, Spec};
+
+/// The query parameters of the two metrics calls (sections 4.4 and 4.5), by their default names.
+pub static METRICS_QUERY: &[Param] = &[
+    Param { name: "start", kind: ParamKind::DateTime, purpose: "start of the time range" },
+    Param {
+        name: "end",
+        kind: ParamKind::DateTime,
+        purpose: "end of the time range; must not be before the start",
+    },
+    Param {
+        name: "container_id",
+        kind: ParamKind::Text { max_chars: None },
+        purpose: "restricts metrics to one container",
+    },
+    Param {
+        name: "resolution",
+        kind: ParamKind::Word(&["medium", "high"]),
+        purpose: "more data points than the default",
+    },
+];
+
+/// The call's description.
+pub static SPEC: Spec = Spec {
+    number: 4,
+    id: "response_time",
+    method: Method::Get,
+    path: "/v2/projects/{project_id}/apps/{app_id}/metrics/response-time",
+    purpose: "response time percentiles",
+    query: METRICS_QUERY,
+    body: None,
+    reply: ReplyKind::Json(|generator| generator.subschema_for::<ResponseTimeReply>()),
+};
+
+/// The arguments of either metrics call.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricsQuery<'a> {
+    /// The project's id.
+    pub project_id: &'a str,
+    /// The app's id.
+    pub app_id: &'a str,
+    /// The range; the service chooses one where there is none.
+    pub range: Option<TimeRange>,
+    /// The container to restrict to.
+    pub container: Option<&'a str>,
+    /// The data resolution.
+    pub resolution: Resolution,
+    /// The names of the query parameters.
+    pub names: &'a QueryNames,
+}
+
+impl<'a> From<&Ask<'a>> for MetricsQuery<'a> {
+    fn from(ask: &Ask<'a>) -> Self {
+        let Ask { project, app, range, container, resolution, names } = *ask;
+        Self { project_id: project, app_id: app, range, container, resolution, names }
+    }
+}
+
+impl MetricsQuery<'_> {
+    /// The request of `spec`, one of the two metrics calls.
+    pub(super) fn request(&self, spec: &Spec) -> Result<Request, RuleError> {
+        let mut request = Request::new(spec, &[("project_id", self.project_id), ("app_id", self.app_id)])?;
+        if let Some(range) = self.range {
+            let (start, end) = (rfc3339(range.start), rfc3339(range.end));
+            if range.end < range.start {
+                return Err(RuleError::EndBeforeStart { start, end });
+            }
+            request = request.with(&self.names.start, start).with(&self.names.end, end);
+        }
+        if let Some(container) = self.container {
+            request = request.with(&self.names.container, container);
+        }
+        if let Some(resolution) = self.resolution.as_sent() {
+            request = request.with(&self.names.resolution, resolution);
+        }
+        Ok(request)
+    }
+}
+
+/// The call with its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct ResponseTimes<'a>(pub MetricsQuery<'a>);
+
+impl Call for ResponseTimes<'_> {
+    type Reply = ResponseTime;
+
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn request(&self) -> Result<Request, RuleError> {
+        self.0.request(&SPEC)
+    }
+
+    fn reply(body: &[u8]) -> Result<ResponseTime, DecodeError> {
+        let reply: ResponseTimeReply = serde_json::from_slice(body)?;
+        check_status(&reply.status)?;
+        Ok(reply.data)
+    }
+}
+
+/// The envelope must say `success` (section 2).
+pub(super) fn check_status(status: &str) -> Result<(), DecodeError> {
+    if status == "success" { Ok(()) } else { Err(DecodeError::Status(status.to_owned())) }
+}
+
+/// The reply with its envelope.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResponseTimeReply {
+    /// The payload.
+    pub data: ResponseTime,
+    /// `success` when data was retrieved.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub status: String,
+}
+
+/// Response times within a range (section 2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ResponseTime {
+    /// `p50`, `p90`, `p95`, `p99` in milliseconds.
+    pub percentiles: NumberMap,
+    /// Latency threshold (`1ms` through `1hr`) to the cumulative percentage of requests within it.
+    pub distribution: NumberMap,
+    /// How many requests there were.
+    pub total_requests: Number,
+    /// Start of the range, RFC 3339.
+    #[serde(deserialize_with = "lenient_text")]
+    pub start_date: String,
+    /// End of the range, RFC 3339.
+    #[serde(deserialize_with = "lenient_text")]
+    pub end_date: String,
+    /// Fields that the interface does not show.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, Value>,
+}
+
+impl ResponseTime {
+    /// The distribution as (threshold in seconds, share 0..=1), by rising threshold, each threshold once (the
+    /// first of its entries counts). Entries that make no sense are noted and left out.
+    pub fn shares(&self, unexpected: &mut Unexpected) -> Vec<(f64, f64)> {
+        let mut shares = Vec::with_capacity(self.distribution.0.len());
+        for (label, percentage) in &self.distribution.0 {
+            let Some(threshold) = threshold_seconds(label) else {
+                unexpected.0.push("distribution");
+                continue;
+            };
+            if let Some(percentage) = unexpected.check("distribution", *percentage, -NOISE, 100.0 + NOISE) {
+                shares.push((threshold, (percentage / 100.0).clamp(0.0, 1.0)));
+            }
+        }
+        shares.sort_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0));
+        shares.dedup_by(|later, earlier| later.0.total_cmp(&earlier.0).is_eq());
+        shares
+    }
+
+    /// Whether the reply says that the range had no request at all; percentiles and shares mean nothing then.
+    fn is_idle(&self) -> bool {
+        self.total_requests == Number::Value(0.0)
+    }
+}
+
+/// How far beyond 0..100 a percentage may lie and still be taken for rounding: sums of a few hundred f64 shares
+/// are off by less than 1e-11, and a service that rounds to single precision by less than 1e-5.
+const NOISE: f64 = 1e-5;
+
+/// A whole count that f64 holds exactly.
+pub(super) const MOST_COUNT: f64 = 9_007_199_254_740_992.0;
+
+/// A count of requests or runs, where it is a whole number.
+pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<u64> {
+    let value = unexpected.check(field, number, 0.0, MOST_COUNT)?;
+    if value.trunc() != value {
+        unexpected.0.push(field);
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be whole and within 0..=2^53"
+    )]
+    Some(value as u64)
+}
+
+/// A label of the distribution as seconds. Reads any decimal number with one of the units us, ms, s, sec, m,
+/// min, h, hr in either case, and an optional leading `<` or `<=`.
+#[must_use]
+pub fn threshold_seconds(label: &str) -> Option<f64> {
+    let label = label.trim();
+    let label = label.strip_prefix("<=").or_else(|| label.strip_prefix('<')).unwrap_or(label).trim();
+    let unit_at = label.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+    let (digits, unit) = label.split_at(unit_at);
+    let number: f64 = digits.parse().ok()?;
+    // Divided, not multiplied by a fraction: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
+    let seconds = match unit.trim().to_ascii_lowercase().as_str() {
+        "us" => number / 1e6,
+        "ms" => number / 1e3,
+        "s" | "sec" => number,
+        "m" | "min" => number * 60.0,
+        "h" | "hr" => number * 3600.0,
+        _ => return None,
+    };
+    (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
+}
+
+/// The call as a polled endpoint.
+pub static ENDPOINT: Polled<ResponseTime> = Polled {
+    resource: Resource::ResponseTime,
+    spec: &SPEC,
+    scope: Scope::App,
+    cadence: Cadence::Metrics,
+    request: |ask: &Ask<'_>| ResponseTimes(ask.into()).request(),
+    decode: <ResponseTimes<'_> as Call>::reply,
+    rows: ROWS,
+    tally: Some(|reply, unexpected| Tally {
+        total: count(unexpected, "total_requests", reply.total_requests),
+        shares: reply.shares(unexpected),
+    }),
+};
+
+static ROWS: &[Row<ResponseTime>] = &[
+    Row {
+        family: Family::gauge(
+            "pds_app_response_time_seconds",
+            &["window", "container_id", "percentile"],
+            "Response time percentile over the trailing window; absent while the window has no request",
+        ),
+        read: |reply, reader| {
+            for (percentile, millis) in &reply.percentiles.0 {
+                let millis = reader.unexpected.check("percentiles", *millis, 0.0, f64::MAX);
+                if let (Some(millis), false) = (millis, reply.is_idle()) {
+                    reader.put_window(&[("percentile", percentile)], millis / 1e3);
+                }
+            }
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_response_time_within_ratio",
+            &["window", "container_id", "threshold"],
+            "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request",
+        ),
+        read: |reply, reader| {
+            let shares = reply.shares(reader.unexpected);
+            if !reply.is_idle() {
+                for (threshold, share) in shares {
+                    reader.put_window(&[("threshold", &label_number(threshold))], share);
+                }
+            }
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_window_requests",
+            &["window", "container_id"],
+            "Requests in the trailing window",
+        ),
+        read: |reply, reader| {
+            if let Some(total) = count(reader.unexpected, "total_requests", reply.total_requests) {
+                #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+                reader.put_window(&[], total as f64);
+            }
+        },
+    },
+];

@@ -1,0 +1,239 @@
+//! Call 5, section 4.5: run execution time metrics of an app.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::catalogue::Family;
+
+use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope, Tally};
+use super::number::{Number, lenient_text};
+use super::response_time::{METRICS_QUERY, MetricsQuery, check_status, count};
+use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+
+/// The call's description.
+pub static SPEC: Spec = Spec {
+    number: 5,
+    id: "run_execution_time",
+    method: Method::Get,
+    path: "/v2/projects/{project_id}/apps/{app_id}/metrics/run-execution-time",
+    purpose: "run execution time percentiles",
+    query: METRICS_QUERY,
+    body: None,
+    reply: ReplyKind::Json(|generator| generator.subschema_for::<RunExecutionTimeReply>()),
+};
+
+/// The call with its arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct RunExecutionTimes<'a>(pub MetricsQuery<'a>);
+
+impl Call for RunExecutionTimes<'_> {
+    type Reply = RunExecutionTime;
+
+    fn spec(&self) -> &'static Spec {
+        &SPEC
+    }
+
+    fn request(&self) -> Result<Request, RuleError> {
+        self.0.request(&SPEC)
+    }
+
+    fn reply(body: &[u8]) -> Result<RunExecutionTime, DecodeError> {
+        let reply: RunExecutionTimeReply = serde_json::from_slice(body)?;
+        check_status(&reply.status)?;
+        Ok(reply.data)
+    }
+}
+
+/// The reply with its envelope.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunExecutionTimeReply {
+    /// The payload.
+    pub data: RunExecutionTime,
+    /// `success` when data was retrieved.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub status: String,
+}
+
+/// Run execution times within a range (section 2).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RunExecutionTime {
+    /// The datapoints, in the order sent; of a very long series only the newest (see [`MOST_DATAPOINTS`]).
+    #[serde(deserialize_with = "newest_datapoints")]
+    pub time_series: Vec<Datapoint>,
+    /// How many runs there were.
+    pub total_runs: Number,
+    /// Start of the range, RFC 3339.
+    #[serde(deserialize_with = "lenient_text")]
+    pub start_date: String,
+    /// End of the range, RFC 3339.
+    #[serde(deserialize_with = "lenient_text")]
+    pub end_date: String,
+    /// Fields that the interface does not show.
+    #[serde(flatten)]
+    pub extra: BTreeMap<String, Value>,
+}
+
+/// One point of the series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Datapoint {
+    /// Unix seconds.
+    pub timestamp: Number,
+    /// Median, seconds.
+    pub p50: Number,
+    /// 90th percentile, seconds.
+    pub p90: Number,
+    /// 99th percentile, seconds.
+    pub p99: Number,
+}
+
+/// So many datapoints of one reply are kept: a week of one a minute. A reply may be as large as
+/// `max_response_bytes` allows, the memory it takes may not.
+pub const MOST_DATAPOINTS: usize = 10_080;
+
+/// How far a datapoint may lie after the end of the range asked for: a service that labels a bucket by its end
+/// rounds up to whole buckets. Later ones are from a broken clock.
+const BUCKET_SECONDS: f64 = 3600.0;
+
+fn newest_datapoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Datapoint>, D::Error> {
+    struct Series;
+    impl<'de> Visitor<'de> for Series {
+        type Value = Vec<Datapoint>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array of datapoints, or null")
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut points = Vec::new();
+            while let Some(point) = seq.next_element::<Option<Datapoint>>()? {
+                if points.len() == 2 * MOST_DATAPOINTS {
+                    keep_newest(&mut points);
+                }
+                points.extend(point);
+            }
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            if points.len() > MOST_DATAPOINTS {
+                keep_newest(&mut points);
+            }
+            Ok(points)
+        }
+    }
+    deserializer.deserialize_any(Series)
+}
+
+fn keep_newest(points: &mut Vec<Datapoint>) {
+    let time = |point: &Datapoint| point.timestamp.value().unwrap_or(f64::NEG_INFINITY);
+    points.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    points.drain(..points.len() - MOST_DATAPOINTS);
+}
+
+impl RunExecutionTime {
+    /// The newest datapoint that has a time and at least one value; of several with one time the last sent.
+    fn newest(&self, reader: &mut Reader<'_>) -> Option<(f64, Datapoint)> {
+        let latest = match reader.subject.window {
+            #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+            Some(window) => window.range.end as f64 + BUCKET_SECONDS,
+            None => f64::MAX,
+        };
+        let mut newest: Option<(f64, Datapoint)> = None;
+        for point in &self.time_series {
+            let Some(time) = reader.unexpected.check("timestamp", point.timestamp, 0.0, latest) else {
+                continue;
+            };
+            let mut sound = *point;
+            for (field, value) in [("p50", &mut sound.p50), ("p90", &mut sound.p90), ("p99", &mut sound.p99)]
+            {
+                *value = reader
+                    .unexpected
+                    .check(field, *value, 0.0, f64::MAX)
+                    .map_or(Number::Missing, Number::Value);
+            }
+            let valued = [sound.p50, sound.p90, sound.p99].iter().any(|p| p.value().is_some());
+            if valued && newest.is_none_or(|(before, _)| before <= time) {
+                newest = Some((time, sound));
+            }
+        }
+        newest
+    }
+}
+
+/// The call as a polled endpoint.
+pub static ENDPOINT: Polled<RunExecutionTime> = Polled {
+    resource: Resource::RunExecutionTime,
+    spec: &SPEC,
+    scope: Scope::App,
+    cadence: Cadence::Metrics,
+    request: |ask: &Ask<'_>| RunExecutionTimes(ask.into()).request(),
+    decode: <RunExecutionTimes<'_> as Call>::reply,
+    rows: ROWS,
+    tally: Some(|reply, unexpected| Tally {
+        total: count(unexpected, "total_runs", reply.total_runs),
+        shares: Vec::new(),
+    }),
+};
+
+static ROWS: &[Row<RunExecutionTime>] = &[
+    Row {
+        family: Family::gauge(
+            "pds_app_run_execution_time_seconds",
+            &["container_id", "percentile"],
+            "Run execution time percentile at the newest datapoint that has a value, of the first configured window",
+        ),
+        read: |reply, reader| {
+            if let Some((_, point)) = first_window(reply, reader) {
+                for (percentile, value) in [("p50", point.p50), ("p90", point.p90), ("p99", point.p99)] {
+                    if let Some(seconds) = value.value() {
+                        put_with_container(reader, &[("percentile", percentile)], seconds);
+                    }
+                }
+            }
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_run_execution_time_timestamp_seconds",
+            &["container_id"],
+            "Time of the datapoint behind pds_app_run_execution_time_seconds, Unix time",
+        ),
+        read: |reply, reader| {
+            let noted = reader.unexpected.0.len();
+            if let Some((time, _)) = first_window(reply, reader) {
+                put_with_container(reader, &[], time);
+            }
+            // The row above has noted the same values.
+            reader.unexpected.0.truncate(noted);
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_window_runs",
+            &["window", "container_id"],
+            "Runs in the trailing window",
+        ),
+        read: |reply, reader| {
+            if let Some(total) = count(reader.unexpected, "total_runs", reply.total_runs) {
+                #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+                reader.put_window(&[], total as f64);
+            }
+        },
+    },
+];
+
+/// The newest datapoint, where the reply is of the window that the gauges come from.
+fn first_window(reply: &RunExecutionTime, reader: &mut Reader<'_>) -> Option<(f64, Datapoint)> {
+    if reader.subject.window.is_none_or(|window| window.first) { reply.newest(reader) } else { None }
+}
+
+fn put_with_container(reader: &mut Reader<'_>, labels: &[(&str, &str)], value: f64) {
+    let container = reader.subject.window.and_then(|window| window.container).map(|id| ("container_id", id));
+    let labels: Vec<_> = container.into_iter().chain(labels.iter().copied()).collect();
+    reader.put_with(&labels, value);
+}

@@ -1,0 +1,31 @@
+//! A Prometheus exporter for the Project Deployment Service.
+//!
+//! A poller asks the service about the configured projects and apps; `/metrics` shows what it last learned.
+//! The service answers only "how many, and how slow, between start and end"; `accounting` turns that into
+//! exact counters by asking for every stretch of time exactly once.
+//!
+//! # The map of the house
+//!
+//! Layers, each importing only from those before it (`tests/it/house.rs` holds this):
+//!
+//! | layer | what it is |
+//! | --- | --- |
+//! | [`clock`], [`secret`] | time as an argument; text that redacts itself |
+//! | [`catalogue`], [`config`] | metric families and how they are written; what the user wants |
+//! | [`interface`], [`own`] | the service's 16 calls, one file each, with the rows of metrics read from their replies; the exporter's metrics about itself |
+//! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
+//! | [`store`], [`accounting`] | what each target last said, assembled into pages; exact counters |
+//! | [`poll`] | when each target is asked |
+//! | [`web`] | who may read, and in which form |
+//! | [`app`] | builds all of it from a configuration |
+//!
+//! An endpoint is a row: client, simulator, schedule, exposition, documentation and status page are loops over
+//! [`interface::ENDPOINTS`] and [`interface::CALLS`]. Adding a metric is one row in the file of its endpoint;
+//! adding an endpoint is one file and one line.
+
+pub mod catalogue;
+pub mod clock;
+pub mod config;
+pub mod interface;
+pub mod own;
+pub mod secret;

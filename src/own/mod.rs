@@ -1,0 +1,351 @@
+//! The exporter's metrics about itself.
+//!
+//! They live in a `prometheus` registry of ours, are declared as [`Family`] like all others, and are written by
+//! the same encoder. Whoever has something to count calls a method here; a log line that belongs to a counter is
+//! written by that same method, so the two can't drift apart.
+
+mod encode;
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use prometheus::core::Collector;
+use prometheus::{
+    CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
+};
+
+use crate::catalogue::{Family, Format};
+use crate::interface::Resource;
+
+const API_REQUESTS: Family = Family::counter(
+    "pds_api_requests_total",
+    &["resource", "code"],
+    "Requests sent to the service, by HTTP status or class of failure",
+);
+const API_DURATION: Family = Family::histogram(
+    "pds_api_request_duration_seconds",
+    &["resource"],
+    "Time from sending a request to having read its reply",
+);
+const API_RETRIES: Family =
+    Family::counter("pds_api_retries_total", &["resource"], "Requests that were sent again inside one poll");
+const API_THROTTLED: Family = Family::counter(
+    "pds_api_throttled_seconds_total",
+    &["resource"],
+    "Time requests waited for the configured rate or for a pause the service asked for",
+);
+const UNEXPECTED: Family = Family::counter(
+    "pds_api_unexpected_values_total",
+    &["resource", "field"],
+    "Values of replies that were not what the interface says and are shown as missing",
+);
+const CLOCK_SKEW: Family = Family::gauge(
+    "pds_api_clock_skew_seconds",
+    &[],
+    "The service's clock minus ours, from the Date header of its last reply",
+);
+const TOKEN_EXPIRY: Family = Family::gauge(
+    "pds_token_expiry_timestamp_seconds",
+    &["token"],
+    "When the service account token expires, Unix time; absent for a token that does not say",
+);
+const BUILD_INFO: Family =
+    Family::info("pds_exporter_build_info", &["version"], "The version of this exporter");
+const RELOAD_SUCCESSFUL: Family = Family::gauge(
+    "pds_exporter_config_last_reload_successful",
+    &[],
+    "1 where the last attempt to load the configuration succeeded; the one before stays in force otherwise",
+);
+const RELOAD_TIME: Family = Family::gauge(
+    "pds_exporter_config_last_reload_success_timestamp_seconds",
+    &[],
+    "When the configuration in force was loaded, Unix time",
+);
+const WEB_RELOAD_SUCCESSFUL: Family = Family::gauge(
+    "pds_exporter_web_config_last_reload_successful",
+    &[],
+    "1 where the web configuration file could be read when it was last looked at; the last good one stays in force otherwise",
+);
+const TARGETS: Family =
+    Family::gauge("pds_exporter_targets", &[], "How many (resource, project or app) are polled");
+const POLL_LAG: Family = Family::gauge(
+    "pds_exporter_poll_lag_seconds",
+    &[],
+    "How late the last poll began after it was due: large where the limits can't carry the load",
+);
+const PANICS: Family = Family::counter(
+    "pds_exporter_panics_total",
+    &[],
+    "Polls that ended in a bug of the exporter and were contained",
+);
+
+/// The families declared here, without those of the process.
+pub const FAMILIES: &[Family] = &[
+    API_REQUESTS,
+    API_DURATION,
+    API_RETRIES,
+    API_THROTTLED,
+    UNEXPECTED,
+    CLOCK_SKEW,
+    TOKEN_EXPIRY,
+    BUILD_INFO,
+    RELOAD_SUCCESSFUL,
+    RELOAD_TIME,
+    WEB_RELOAD_SUCCESSFUL,
+    TARGETS,
+    POLL_LAG,
+    PANICS,
+];
+
+/// The families of the `prometheus` crate's process collector, as every exporter has them.
+pub const PROCESS_FAMILIES: &[Family] = &[
+    Family::counter("process_cpu_seconds_total", &[], "Total user and system CPU time spent in seconds."),
+    Family::gauge("process_max_fds", &[], "Maximum number of open file descriptors."),
+    Family::gauge("process_open_fds", &[], "Number of open file descriptors."),
+    Family::gauge("process_resident_memory_bytes", &[], "Resident memory size in bytes."),
+    Family::gauge(
+        "process_start_time_seconds",
+        &[],
+        "Start time of the process since unix epoch in seconds.",
+    ),
+    Family::gauge("process_threads", &[], "Number of OS threads in the process."),
+    Family::gauge("process_virtual_memory_bytes", &[], "Virtual memory size in bytes."),
+];
+
+/// Buckets of request durations: from a local simulator to the default timeout and beyond.
+const DURATION_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+
+/// The exporter's own metrics. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct Own(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    registry: Registry,
+    api_requests: IntCounterVec,
+    api_duration: HistogramVec,
+    api_retries: IntCounterVec,
+    api_throttled: CounterVec,
+    unexpected: IntCounterVec,
+    /// Of which values it was already said in the log that they are unexpected.
+    unexpected_logged: Mutex<HashSet<(Resource, &'static str)>>,
+    // Gauges are vectors, even those without labels, so that they are absent until their fact is known.
+    clock_skew: GaugeVec,
+    token_expiry: GaugeVec,
+    reload_successful: IntGaugeVec,
+    reload_time: GaugeVec,
+    web_reload_successful: IntGaugeVec,
+    targets: IntGaugeVec,
+    poll_lag: Gauge,
+    panics: IntCounterVec,
+}
+
+impl Own {
+    /// The metrics, all in a registry of their own; with the process's where `process` is set
+    /// (`--web.disable-exporter-metrics` unsets it).
+    ///
+    /// # Errors
+    /// Where the registry refuses a family: a mistake in the declarations above.
+    pub fn new(process: bool) -> Result<Self, prometheus::Error> {
+        let registry = Registry::new();
+        let build_info = GaugeVec::new(opts(&BUILD_INFO), BUILD_INFO.labels)?;
+        build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
+        register(&registry, &build_info)?;
+        let duration =
+            HistogramOpts::new(API_DURATION.name, API_DURATION.help).buckets(DURATION_BUCKETS.to_vec());
+        let poll_lag = Gauge::with_opts(opts(&POLL_LAG))?;
+        let inner = Inner {
+            api_requests: IntCounterVec::new(opts(&API_REQUESTS), API_REQUESTS.labels)?,
+            api_duration: HistogramVec::new(duration, API_DURATION.labels)?,
+            api_retries: IntCounterVec::new(opts(&API_RETRIES), API_RETRIES.labels)?,
+            api_throttled: CounterVec::new(opts(&API_THROTTLED), API_THROTTLED.labels)?,
+            unexpected: IntCounterVec::new(opts(&UNEXPECTED), UNEXPECTED.labels)?,
+            unexpected_logged: Mutex::default(),
+            clock_skew: GaugeVec::new(opts(&CLOCK_SKEW), CLOCK_SKEW.labels)?,
+            token_expiry: GaugeVec::new(opts(&TOKEN_EXPIRY), TOKEN_EXPIRY.labels)?,
+            reload_successful: IntGaugeVec::new(opts(&RELOAD_SUCCESSFUL), RELOAD_SUCCESSFUL.labels)?,
+            reload_time: GaugeVec::new(opts(&RELOAD_TIME), RELOAD_TIME.labels)?,
+            web_reload_successful: IntGaugeVec::new(opts(&WEB_RELOAD_SUCCESSFUL), &[])?,
+            targets: IntGaugeVec::new(opts(&TARGETS), TARGETS.labels)?,
+            poll_lag,
+            panics: IntCounterVec::new(opts(&PANICS), PANICS.labels)?,
+            registry,
+        };
+        inner.panics.with_label_values::<&str>(&[]);
+        let registry = &inner.registry;
+        register(registry, &inner.api_requests)?;
+        register(registry, &inner.api_duration)?;
+        register(registry, &inner.api_retries)?;
+        register(registry, &inner.api_throttled)?;
+        register(registry, &inner.unexpected)?;
+        register(registry, &inner.clock_skew)?;
+        register(registry, &inner.token_expiry)?;
+        register(registry, &inner.reload_successful)?;
+        register(registry, &inner.reload_time)?;
+        register(registry, &inner.web_reload_successful)?;
+        register(registry, &inner.targets)?;
+        register(registry, &inner.poll_lag)?;
+        register(registry, &inner.panics)?;
+        if process {
+            registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
+        }
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// A request to the service ended: `code` is its HTTP status or the class of its failure.
+    pub fn request_done(&self, resource: Resource, code: &str, took: Duration) {
+        self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
+        self.0.api_duration.with_label_values(&[resource.as_str()]).observe(took.as_secs_f64());
+    }
+
+    /// A request is about to be sent again inside one poll.
+    pub fn retried(&self, resource: Resource) {
+        self.0.api_retries.with_label_values(&[resource.as_str()]).inc();
+    }
+
+    /// A request waited `waited` for its turn under the rate limit or for a pause to end.
+    pub fn throttled(&self, resource: Resource, waited: Duration) {
+        self.0.api_throttled.with_label_values(&[resource.as_str()]).inc_by(waited.as_secs_f64());
+    }
+
+    /// A reply held values that are not what the interface says; logged once for each field.
+    pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str) {
+        for field in fields {
+            self.0.unexpected.with_label_values(&[resource.as_str(), field]).inc();
+            let mut logged = self.0.unexpected_logged.lock().unwrap_or_else(PoisonError::into_inner);
+            if logged.insert((resource, field)) {
+                tracing::warn!(
+                    resource = resource.as_str(),
+                    field,
+                    target_id = target,
+                    "a value is not what the interface says and counts as missing; further ones are only counted"
+                );
+            }
+        }
+    }
+
+    /// The service's clock is `seconds` ahead of ours (behind where negative).
+    pub fn clock_skew(&self, seconds: f64) {
+        self.0.clock_skew.with_label_values::<&str>(&[]).set(seconds);
+    }
+
+    /// The token of service account `token` ("default" or a project's id) expires then; `None` where it does
+    /// not say.
+    pub fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
+        match expiry {
+            Some(expiry) => {
+                self.0.token_expiry.with_label_values(&[token]).set(expiry.as_duration().as_secs_f64());
+            }
+            // The series may not exist, which is what is wanted.
+            None => drop(self.0.token_expiry.remove_label_values(&[token])),
+        }
+    }
+
+    /// The configuration was loaded at `loaded`, or could not be and the old one stays.
+    pub fn config_loaded(&self, loaded: Option<Timestamp>) {
+        self.0.reload_successful.with_label_values::<&str>(&[]).set(i64::from(loaded.is_some()));
+        if let Some(time) = loaded {
+            self.0.reload_time.with_label_values::<&str>(&[]).set(time.as_duration().as_secs_f64());
+        }
+    }
+
+    /// The web configuration file was read, or could not be and the last good one stays.
+    pub fn web_config_loaded(&self, good: bool) {
+        self.0.web_reload_successful.with_label_values::<&str>(&[]).set(i64::from(good));
+    }
+
+    /// So many targets are polled.
+    pub fn targets(&self, count: usize) {
+        self.0.targets.with_label_values::<&str>(&[]).set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// A poll began `late` after it was due.
+    pub fn poll_lag(&self, late: Duration) {
+        self.0.poll_lag.set(late.as_secs_f64());
+    }
+
+    /// A poll panicked; it was contained.
+    pub fn panicked(&self, what: &str) {
+        self.0.panics.with_label_values::<&str>(&[]).inc();
+        tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
+    }
+
+    /// A family of a part that has its own reason to be counted here; see [`FAMILIES`] for what is.
+    #[must_use]
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    /// Writes all families that have a series, in the given format.
+    pub fn write(&self, out: &mut Vec<u8>, format: Format) {
+        for family in self.0.registry.gather() {
+            encode::family(out, format, &family);
+        }
+    }
+}
+
+fn opts(family: &Family) -> Opts {
+    Opts::new(family.name, family.help)
+}
+
+fn register<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    collector: &C,
+) -> Result<(), prometheus::Error> {
+    registry.register(Box::new(collector.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_not_known_yet_is_a_missing_series() {
+        let own = Own::new(false).unwrap();
+        let page = |own: &Own| {
+            let mut out = Vec::new();
+            own.write(&mut out, Format::Text);
+            String::from_utf8(out).unwrap()
+        };
+        assert!(!page(&own).contains("pds_api_clock_skew_seconds"));
+        own.clock_skew(-2.5);
+        own.token_expiry("default", Some(Timestamp::from_second(1_800_000_000).unwrap()));
+        assert!(page(&own).contains("\npds_api_clock_skew_seconds -2.5\n"));
+        assert!(page(&own).contains("\npds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000\n"));
+        own.token_expiry("default", None);
+        assert!(!page(&own).contains("pds_token_expiry"));
+    }
+
+    #[test]
+    fn histograms_and_infos_are_written_as_the_formats_want_them() {
+        let own = Own::new(true).unwrap();
+        own.request_done(Resource::App, "200", Duration::from_millis(20));
+        let mut out = Vec::new();
+        own.write(&mut out, Format::OpenMetrics);
+        let page = String::from_utf8(out).unwrap();
+        assert!(page.contains(
+            "# TYPE pds_api_requests counter\npds_api_requests_total{code=\"200\",resource=\"app\"} 1\n"
+        ));
+        assert!(page.contains("pds_api_request_duration_seconds_bucket{resource=\"app\",le=\"+Inf\"} 1\n"));
+        assert!(page.contains("pds_api_request_duration_seconds_count{resource=\"app\"} 1\n"));
+        assert!(page.contains("# TYPE pds_exporter_build info\npds_exporter_build_info{version="));
+        assert!(page.contains("# UNIT process_resident_memory_bytes bytes\n"));
+    }
+
+    #[test]
+    fn the_process_families_are_those_the_collector_has() {
+        let own = Own::new(true).unwrap();
+        let found: Vec<(String, String)> = own
+            .registry()
+            .gather()
+            .iter()
+            .filter(|f| f.name().starts_with("process_"))
+            .map(|f| (f.name().to_owned(), f.help().to_owned()))
+            .collect();
+        let declared: Vec<(String, String)> =
+            PROCESS_FAMILIES.iter().map(|f| (f.name.to_owned(), f.help.to_owned())).collect();
+        assert_eq!(found, declared);
+    }
+}

@@ -1,0 +1,68 @@
+//! Text that must never be shown: it redacts itself, and redacts itself out of other people's texts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+
+/// What stands where a secret would have stood.
+pub const REDACTED: &str = "[redacted]";
+
+/// A token, password or key. `Debug` and `Display` show [`REDACTED`]; only [`Secret::expose`] gives the text.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Wraps `text` as it is.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(Arc::from(text))
+    }
+
+    /// The text itself, for the one place that sends it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// `text` with every occurrence of the secret replaced by [`REDACTED`]. For error texts of libraries and
+    /// bodies of replies, which may echo what was sent.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        if self.0.is_empty() { text.to_owned() } else { text.replace(&*self.0, REDACTED) }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self::new(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_never_prints_itself() {
+        let secret = Secret::new("hunter2-token");
+        assert_eq!(
+            format!("{secret} {secret:?} {:?}", Some(&secret)),
+            "[redacted] [redacted] Some([redacted])"
+        );
+        assert_eq!(secret.redact("bad token hunter2-token!"), "bad token [redacted]!");
+        assert_eq!(Secret::new("").redact("nothing to hide"), "nothing to hide");
+    }
+}
