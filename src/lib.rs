@@ -29,3 +29,4 @@ pub mod config;
 pub mod interface;
 pub mod own;
 pub mod secret;
+pub mod web;
