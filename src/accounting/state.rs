@@ -3,11 +3,15 @@
 //! A record is checked by a CRC of its own beside redb's checksums, and a file that is damaged, of another
 //! version, or in use is left as it is: starting from zero in silence would make every counter a lie.
 
+use std::fs::TryLockError;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flate2::Crc;
-use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableHandle as _};
+use redb::{
+    Database, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition, TableHandle as _,
+};
 
 use crate::interface::Resource;
 use crate::store::Key;
@@ -81,8 +85,8 @@ impl State {
         let named = path.clone();
         // redb panics on some damaged files; on a thread of its own that is an error like others.
         tokio::task::spawn_blocking(move || {
-            let database = if path.exists() { open(&path)? } else { create(&path)? };
-            let ledgers = read_all(&path, &database)?;
+            let ledgers = if path.exists() { examine(&path)? } else { create(&path)? };
+            let database = open(&path)?;
             Ok((Self { path, database: Some(database) }, ledgers))
         })
         .await
@@ -105,19 +109,88 @@ impl State {
 }
 
 fn open(path: &Path) -> Result<Database, StateError> {
-    let length =
-        std::fs::metadata(path).map_err(|source| StateError::Io { path: path.to_owned(), source })?.len();
-    if length == 0 {
-        // redb would take it for a new one.
-        return Err(StateError::Damaged { path: path.to_owned(), what: "it is empty".to_owned() });
-    }
-    let database =
-        Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| from_redb(path, error))?;
-    Ok(database)
+    Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| from_redb(path, error))
 }
 
-/// Makes the file under another name first, so that a crash meanwhile leaves none that is half made.
-fn create(path: &Path) -> Result<Database, StateError> {
+/// Reads all ledgers from a copy of the file in memory. redb writes to a file while it opens, repairs and closes it,
+/// and takes an empty one for new; so it is let near the file itself only after a copy has proved sound.
+fn examine(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
+    let io = |source| StateError::Io { path: path.to_owned(), source };
+    let damaged = |what: String| StateError::Damaged { path: path.to_owned(), what };
+    let mut file = std::fs::OpenOptions::new().read(true).write(true).open(path).map_err(io)?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => return Err(StateError::InUse(path.to_owned())),
+        Err(TryLockError::Error(source)) => return Err(io(source)),
+        Ok(()) => {}
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(io)?;
+    if bytes.is_empty() {
+        return Err(damaged("it is empty".to_owned()));
+    }
+    let copy = Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(Copy(Mutex::new(bytes)));
+    let mut copy = copy.map_err(|error| from_redb(path, error))?;
+    match copy.check_integrity() {
+        Ok(true) => {}
+        Ok(false) => return Err(damaged("its checksums do not hold".to_owned())),
+        Err(error) => return Err(from_redb(path, error)),
+    }
+    read_all(path, &copy)
+}
+
+/// A database file's contents in memory.
+#[derive(Debug)]
+struct Copy(Mutex<Vec<u8>>);
+
+impl Copy {
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn span(offset: u64, length: usize) -> std::ops::Range<usize> {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    start..start.saturating_add(length)
+}
+
+impl StorageBackend for Copy {
+    fn len(&self) -> std::io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        let bytes = self.bytes();
+        out.copy_from_slice(bytes.get(span(offset, out.len())).ok_or(std::io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> std::io::Result<()> {
+        // A damaged header may ask for any size.
+        const MOST: u64 = 1 << 32;
+        if len > MOST {
+            return Err(std::io::ErrorKind::InvalidData.into());
+        }
+        self.bytes().resize(span(len, 0).start, 0);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
+        let mut bytes = self.bytes();
+        bytes
+            .get_mut(span(offset, data.len()))
+            .ok_or(std::io::ErrorKind::UnexpectedEof)?
+            .copy_from_slice(data);
+        Ok(())
+    }
+}
+
+/// Makes the file under another name first, so that a crash meanwhile leaves none that is half made. A new file has
+/// no ledgers.
+fn create(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
@@ -139,7 +212,7 @@ fn create(path: &Path) -> Result<Database, StateError> {
     format().map_err(|error| from_redb(path, error))?;
     drop(made);
     std::fs::rename(&unfinished, path).map_err(io)?;
-    open(path)
+    Ok(Vec::new())
 }
 
 fn read_all(path: &Path, database: &Database) -> Result<Vec<(Key, Ledger)>, StateError> {
@@ -240,4 +313,119 @@ fn crc(bytes: &[u8]) -> u32 {
     let mut crc = Crc::new();
     crc.update(bytes);
     crc.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
+        let ledger = |n: i64| Ledger {
+            until: 60 * n,
+            total: n.unsigned_abs(),
+            buckets: vec![(0.035, 1), (1.0, n.unsigned_abs())],
+            unaccounted: 7,
+        };
+        let key = |n: i64| Key {
+            project: "p".into(),
+            app: format!("a-{n:03}").into(),
+            resource: Resource::ResponseTime,
+        };
+        (1..=count).map(|n| (key(n), ledger(n))).collect()
+    }
+
+    async fn file_of(path: &Path, ledgers: &[(Key, Ledger)]) {
+        let (mut state, found) = State::open(path).await.unwrap();
+        assert_eq!(found, []);
+        let records: Vec<_> =
+            ledgers.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect();
+        state.commit(&records).unwrap();
+    }
+
+    async fn refusal(path: &Path) -> String {
+        let before = std::fs::read(path).unwrap();
+        let error = State::open(path).await.err().unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), before, "a file that is refused is left as it was");
+        let text = error.to_string();
+        assert!(text.contains(&path.display().to_string()), "{text} names the file");
+        text
+    }
+
+    #[tokio::test]
+    async fn ledgers_come_back_as_they_were_committed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let written = ledgers(100);
+        file_of(&path, &written).await;
+        let (mut state, found) = State::open(&path).await.unwrap();
+        assert_eq!(found, written);
+        state.commit(&[(written[0].0.clone(), None)]).unwrap();
+        drop(state);
+        assert_eq!(State::open(&path).await.unwrap().1, written[1..]);
+    }
+
+    #[tokio::test]
+    async fn a_file_in_use_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let (_held, _) = State::open(&path).await.unwrap();
+        let error = State::open(&path).await.err().unwrap();
+        assert!(matches!(&error, StateError::InUse(named) if *named == path), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_file_of_another_kind_or_version_is_refused_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        for (contents, says) in
+            [(&b""[..], "it is empty"), (b"# not a database, but long enough to be looked at", "damaged")]
+        {
+            std::fs::write(&path, contents).unwrap();
+            let refused = refusal(&path).await;
+            assert!(refused.contains(says), "{refused}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        drop(Database::create(&path).unwrap());
+        assert!(refusal(&path).await.contains("a database of something else"));
+        let database = Database::open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(META).unwrap().insert("format", 2).unwrap();
+        transaction.commit().unwrap();
+        drop(database);
+        assert!(refusal(&path).await.contains("is of format 2, and this version reads format 1"));
+    }
+
+    #[tokio::test]
+    async fn a_damaged_file_is_refused_or_gives_what_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let written = ledgers(300);
+        file_of(&path, &written).await;
+        let good = std::fs::read(&path).unwrap();
+        for length in [1, 100, 4096, good.len() / 2, good.len() - 1] {
+            std::fs::write(&path, &good[..length]).unwrap();
+            refusal(&path).await;
+        }
+        // Every 97th byte turned over, one at a time: a prime, so that all parts of all pages are met.
+        for at in (0..good.len()).step_by(good.len() / 211 + 97) {
+            let mut bad = good.clone();
+            bad[at] ^= 0x55;
+            std::fs::write(&path, &bad).unwrap();
+            if let Ok((_, found)) = State::open(&path).await {
+                assert!(found == written, "byte {at} turned over changes the ledgers in silence");
+            } else {
+                assert!(std::fs::read(&path).unwrap() == bad, "byte {at}: a damaged file is overwritten");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_directory_in_the_way_or_no_folder_is_an_error_that_names_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = State::open(dir.path()).await.err().unwrap();
+        assert!(folder.to_string().contains(&dir.path().display().to_string()), "{folder}");
+        let nowhere = dir.path().join("missing/state.redb");
+        let error = State::open(&nowhere).await.err().unwrap();
+        assert!(matches!(&error, StateError::Io { path, .. } if *path == nowhere), "{error:?}");
+    }
 }

@@ -215,3 +215,6 @@ fn section_index(section: Section, resource: Resource) -> usize {
         Section::Counters => ENDPOINTS.len(),
     }
 }
+
+#[cfg(test)]
+mod tests;
