@@ -9,16 +9,16 @@
 //! - `check`: the raw tree into a [`Config`].
 //! - [`error`]: why a configuration was refused.
 //! - [`explain`]: what is in force, and where it came from.
-//! - [`mod@example`]: `config.example.toml`.
-//! - [`load`](mod@load): how many requests a configuration asks for.
+//! - [`example`](mod@example): the text of `config.example.toml`.
+//! - [`demand`]: how many requests a configuration asks for.
 
 mod check;
+pub mod demand;
 pub mod error;
 pub mod example;
 pub mod explain;
 mod file;
 pub mod keys;
-pub mod load;
 pub mod suggest;
 pub mod value;
 
@@ -31,9 +31,9 @@ use url::Url;
 
 use crate::secret::Secret;
 
+pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
-pub use load::Load;
 
 use explain::variable_of;
 

@@ -87,7 +87,7 @@ pub fn duration(value: &Value) -> Result<Duration, String> {
 /// Bytes.
 ///
 /// # Errors
-/// Where it is neither a number nor a text with a unit, or outside of [`SIZES`].
+/// Where it is neither a number nor a text with a unit, or not from 1 KiB to 1 GiB.
 pub fn size(value: &Value) -> Result<u64, String> {
     let bytes = match &value.kind {
         ValueKind::I64(number) => u64::try_from(*number).ok(),
