@@ -8,3 +8,5 @@
 
 mod config;
 mod golden;
+mod house;
+mod tools;
