@@ -24,6 +24,7 @@
 //! adding an endpoint is one file and one line.
 
 pub mod catalogue;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod interface;
