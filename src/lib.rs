@@ -25,6 +25,7 @@
 
 pub mod accounting;
 pub mod catalogue;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod interface;

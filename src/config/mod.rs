@@ -103,6 +103,8 @@ pub struct Api {
     pub ca_file: Option<PathBuf>,
     /// An http(s) proxy.
     pub proxy_url: Option<Url>,
+    /// Hosts that are reached without the proxy, as the variable `NO_PROXY` has them.
+    pub no_proxy: Option<String>,
     /// Names of the metrics calls' query parameters.
     pub query_names: QueryNames,
 }

@@ -22,7 +22,7 @@ use crate::interface::Resource;
 const API_REQUESTS: Family = Family::counter(
     "pds_api_requests_total",
     &["resource", "code"],
-    "Requests sent to the service, by HTTP status or class of failure",
+    "Requests to the service, by HTTP status or class of failure; those of class credentials, unauthorized_paused, paused and invalid were not sent",
 );
 const API_DURATION: Family = Family::histogram(
     "pds_api_request_duration_seconds",
@@ -50,6 +50,16 @@ const TOKEN_EXPIRY: Family = Family::gauge(
     "pds_token_expiry_timestamp_seconds",
     &["token"],
     "When the service account token expires, Unix time; absent for a token that does not say",
+);
+const TOKEN_READ: Family = Family::gauge(
+    "pds_token_last_read_successful",
+    &["token"],
+    "1 where the token file could be read when it was last looked at; the last good token stays in use otherwise",
+);
+const PACE: Family = Family::gauge(
+    "pds_api_pace_requests_per_second",
+    &["token"],
+    "The pace to which a service account was slowed down by repeated 429s; absent while it is not",
 );
 const BUILD_INFO: Family =
     Family::info("pds_exporter_build_info", &["version"], "The version of this exporter");
@@ -95,6 +105,8 @@ pub const FAMILIES: &[Family] = &[
     UNEXPECTED,
     CLOCK_SKEW,
     TOKEN_EXPIRY,
+    TOKEN_READ,
+    PACE,
     BUILD_INFO,
     RELOAD_SUCCESSFUL,
     RELOAD_TIME,
@@ -140,6 +152,8 @@ struct Inner {
     // Gauges are vectors, even those without labels, so that they are absent until their fact is known.
     clock_skew: GaugeVec,
     token_expiry: GaugeVec,
+    token_read: IntGaugeVec,
+    pace: GaugeVec,
     reload_successful: IntGaugeVec,
     reload_time: GaugeVec,
     web_reload_successful: IntGaugeVec,
@@ -172,6 +186,8 @@ impl Own {
             unexpected_logged: Mutex::default(),
             clock_skew: GaugeVec::new(opts(&CLOCK_SKEW), CLOCK_SKEW.labels)?,
             token_expiry: GaugeVec::new(opts(&TOKEN_EXPIRY), TOKEN_EXPIRY.labels)?,
+            token_read: IntGaugeVec::new(opts(&TOKEN_READ), TOKEN_READ.labels)?,
+            pace: GaugeVec::new(opts(&PACE), PACE.labels)?,
             reload_successful: IntGaugeVec::new(opts(&RELOAD_SUCCESSFUL), RELOAD_SUCCESSFUL.labels)?,
             reload_time: GaugeVec::new(opts(&RELOAD_TIME), RELOAD_TIME.labels)?,
             web_reload_successful: IntGaugeVec::new(opts(&WEB_RELOAD_SUCCESSFUL), &[])?,
@@ -190,6 +206,8 @@ impl Own {
         register(registry, &inner.unexpected)?;
         register(registry, &inner.clock_skew)?;
         register(registry, &inner.token_expiry)?;
+        register(registry, &inner.token_read)?;
+        register(registry, &inner.pace)?;
         register(registry, &inner.reload_successful)?;
         register(registry, &inner.reload_time)?;
         register(registry, &inner.web_reload_successful)?;
@@ -207,6 +225,11 @@ impl Own {
     pub fn request_done(&self, resource: Resource, code: &str, took: Duration) {
         self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
         self.0.api_duration.with_label_values(&[resource.as_str()]).observe(took.as_secs_f64());
+    }
+
+    /// A request was not sent at all; `code` is the class of what stood against it.
+    pub fn request_not_sent(&self, resource: Resource, code: &str) {
+        self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
     }
 
     /// A request is about to be sent again inside one poll.
@@ -250,6 +273,27 @@ impl Own {
             // The series may not exist, which is what is wanted.
             None => drop(self.0.token_expiry.remove_label_values(&[token])),
         }
+    }
+
+    /// The file of service account `token` was looked at, and could be read or not.
+    pub fn token_read(&self, token: &str, good: bool) {
+        self.0.token_read.with_label_values(&[token]).set(i64::from(good));
+    }
+
+    /// Service account `token` was slowed down to so many requests a second; `None` where it no longer is.
+    pub fn pace(&self, token: &str, per_second: Option<f64>) {
+        match per_second {
+            Some(per_second) => self.0.pace.with_label_values(&[token]).set(per_second),
+            // The series may not exist, which is what is wanted.
+            None => drop(self.0.pace.remove_label_values(&[token])),
+        }
+    }
+
+    /// The service accounts change: what is known of those so far is forgotten.
+    pub fn forget_tokens(&self) {
+        self.0.token_expiry.reset();
+        self.0.token_read.reset();
+        self.0.pace.reset();
     }
 
     /// The configuration was loaded at `loaded`, or could not be and the old one stays.
