@@ -30,5 +30,6 @@ pub mod clock;
 pub mod config;
 pub mod interface;
 pub mod own;
+pub mod poll;
 pub mod secret;
 pub mod store;

@@ -1,7 +1,7 @@
 //! Which time has settled: by our clock, held back to the service's where that is behind.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
 
@@ -20,14 +20,8 @@ pub struct Horizon {
     settle: i64,
     step: i64,
     max_catch_up: i64,
-    observed: Arc<Observed>,
-}
-
-#[derive(Debug, Default)]
-struct Observed {
     /// By how many seconds our clock is ahead of the service's; 0 where it is not.
-    ahead: AtomicI64,
-    warned: AtomicBool,
+    ahead: Arc<AtomicI64>,
 }
 
 impl Horizon {
@@ -40,14 +34,14 @@ impl Horizon {
             settle: seconds(config.poll.settle),
             step: seconds(config.accounting.step).max(1),
             max_catch_up: seconds(config.accounting.max_catch_up),
-            observed: Arc::default(),
+            ahead: Arc::default(),
         }
     }
 
     /// This horizon with another configuration: what was learned of the service's clock stays.
     #[must_use]
     pub fn reconfigured(&self, config: &Config) -> Self {
-        Self { observed: Arc::clone(&self.observed), ..Self::new(config, self.clock.clone()) }
+        Self { ahead: Arc::clone(&self.ahead), ..Self::new(config, self.clock.clone()) }
     }
 
     /// The step that ranges are aligned to, in seconds.
@@ -59,7 +53,7 @@ impl Horizon {
     /// The last second that has settled.
     #[must_use]
     pub fn settled(&self) -> i64 {
-        self.clock.unix_seconds() - self.observed.ahead.load(Ordering::Relaxed) - self.settle
+        self.clock.unix_seconds() - self.ahead.load(Ordering::Relaxed) - self.settle
     }
 
     /// The end of the last whole step that has settled.
@@ -81,15 +75,7 @@ impl Horizon {
         let now = self.clock.unix_seconds();
         // The header has whole seconds, rounded down: the service may be up to one second further.
         let ahead = (now - date.as_second() - 1).max(0);
-        self.observed.ahead.store(ahead, Ordering::Relaxed);
-        let skew = date.as_second() - now;
-        if skew.abs() > self.settle.max(1) && !self.observed.warned.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                skew_seconds = skew,
-                settle_seconds = self.settle,
-                "the service's clock and ours differ by more than poll.settle; ranges follow the earlier of the two"
-            );
-        }
+        self.ahead.store(ahead, Ordering::Relaxed);
     }
 
     /// Whether `range` had settled by the service's own clock when it answered; half of `settle` is left for what

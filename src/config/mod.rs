@@ -58,10 +58,15 @@ pub fn load(
     environment: impl IntoIterator<Item = (String, String)>,
     taken_labels: &[&str],
 ) -> Result<Loaded, LoadError> {
+    let environment: Vec<(String, String)> = environment.into_iter().collect();
+    // The one variable that is no key of ours: every program behind a proxy heeds it, in either spelling.
+    let no_proxy =
+        environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("no_proxy")).map(|(_, v)| v.clone());
     let raw = file::read(path, environment)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let config =
+    let mut config =
         check::check(&raw.values, folder, taken_labels, raw.problems).map_err(LoadError::Problems)?;
+    config.api.no_proxy = no_proxy;
     Ok(Loaded { config, explained: explain::explain(&raw.values) })
 }
 

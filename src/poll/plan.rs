@@ -107,12 +107,20 @@ impl Plan {
         before: Option<&Self>,
     ) -> Self {
         surroundings.store.arrange(wanted(&config));
-        let windows: Vec<Window> = config.poll.windows.iter().map(|window| Window {
-            label: humantime::format_duration(*window).to_string(),
-            seconds: i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
-        }).collect();
-        let progress: HashMap<&Key, &Arc<Progress>> =
-            before.iter().flat_map(|plan| &plan.targets).map(|target| (&target.key, &target.progress)).collect();
+        let windows: Vec<Window> = config
+            .poll
+            .windows
+            .iter()
+            .map(|window| Window {
+                label: humantime::format_duration(*window).to_string(),
+                seconds: i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
+            })
+            .collect();
+        let progress: HashMap<&Key, &Arc<Progress>> = before
+            .iter()
+            .flat_map(|plan| &plan.targets)
+            .map(|target| (&target.key, &target.progress))
+            .collect();
         let mut plan = Self { config: Arc::clone(&config), client, horizon, windows, targets: Vec::new() };
         for endpoint in ENDPOINTS {
             for (key, places) in plan.about(*endpoint) {
@@ -127,10 +135,16 @@ impl Plan {
     /// What the endpoint is asked about: names, and places in the configuration.
     fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<(usize, Option<usize>)>)> {
         let projects = || self.config.projects.iter().enumerate();
-        let key = |project: &Project, app: &str| Key { project: Arc::clone(&project.id), app: app.into(), resource: endpoint.resource() };
+        let key = |project: &Project, app: &str| Key {
+            project: Arc::clone(&project.id),
+            app: app.into(),
+            resource: endpoint.resource(),
+        };
         match endpoint.scope() {
             Scope::App => projects()
-                .flat_map(|(p, project)| project.apps.iter().enumerate().map(move |(a, app)| (p, project, a, app)))
+                .flat_map(|(p, project)| {
+                    project.apps.iter().enumerate().map(move |(a, app)| (p, project, a, app))
+                })
                 .map(|(p, project, a, app)| (key(project, &app.id), vec![(p, Some(a))]))
                 .collect(),
             Scope::Project => projects().map(|(p, project)| (key(project, ""), vec![(p, None)])).collect(),
@@ -138,7 +152,7 @@ impl Plan {
                 let mut accounts: Vec<(Account, Key, Vec<(usize, Option<usize>)>)> = Vec::new();
                 for (p, project) in projects() {
                     let account = self.client.account(&project.id);
-                    match accounts.iter_mut().find(|(known, ..)| known.name() == account.name()) {
+                    match accounts.iter_mut().find(|(known, ..)| *known == account) {
                         Some((.., places)) => places.push((p, None)),
                         None => accounts.push((account, key(project, ""), vec![(p, None)])),
                     }
@@ -161,7 +175,14 @@ impl Plan {
         for (project, app) in places {
             let (named, of) = (self.config.projects.get(project)?, app);
             let of = of.and_then(|app| named.apps.get(app));
-            let cell = store.cell(&Key { project: Arc::clone(&named.id), app: of.map_or_else(|| "".into(), |app| Arc::clone(&app.id)), resource: key.resource }, Section::Endpoint)?;
+            let cell = store.cell(
+                &Key {
+                    project: Arc::clone(&named.id),
+                    app: of.map_or_else(|| "".into(), |app| Arc::clone(&app.id)),
+                    resource: key.resource,
+                },
+                Section::Endpoint,
+            )?;
             cell.retain(&self.variants(endpoint, of));
             subjects.push(Subject { project, app, cell });
         }
@@ -174,7 +195,8 @@ impl Plan {
             endpoint,
             account: self.client.account(&key.project),
             interval: interval(&self.config, endpoint.cadence(), app),
-            slow_interval: interval(&self.config, endpoint.cadence(), app).max(self.config.poll.settings_interval),
+            slow_interval: interval(&self.config, endpoint.cadence(), app)
+                .max(self.config.poll.settings_interval),
             subjects,
             counter,
             progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
@@ -190,7 +212,8 @@ impl Plan {
                 .windows
                 .iter()
                 .flat_map(|window| {
-                    containers(app).map(|container| Variant { window: window.seconds.unsigned_abs(), container })
+                    containers(app)
+                        .map(|container| Variant { window: window.seconds.unsigned_abs(), container })
                 })
                 .collect(),
         }
@@ -210,7 +233,8 @@ impl Plan {
 
     /// Drops from the book what belonged to apps removed long ago.
     pub async fn prune(&self, book: &Book) {
-        let wanted: HashSet<Key> = self.targets.iter().filter(|t| t.counter.is_some()).map(|t| t.key.clone()).collect();
+        let wanted: HashSet<Key> =
+            self.targets.iter().filter(|t| t.counter.is_some()).map(|t| t.key.clone()).collect();
         let kept = KEPT_AFTER_REMOVAL.max(self.config.accounting.max_catch_up);
         let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
         book.prune(&wanted, self.horizon.settled().saturating_sub(kept)).await;

@@ -100,7 +100,10 @@ impl Poller {
             places.push(phase);
         }
         // A removed target may come back with the next plan; its old poll must not end in the new one's place.
-        self.tasks.values().filter(|started| !by_key.contains_key(&started.key)).for_each(|started| started.task.abort());
+        self.tasks
+            .values()
+            .filter(|started| !by_key.contains_key(&started.key))
+            .for_each(|started| started.task.abort());
         self.plan = plan;
         self.places = places;
         self.by_key = by_key;
@@ -117,7 +120,8 @@ impl Poller {
             let Some((due, index)) = self.schedule.pop_due(now) else { return };
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.surroundings.own.poll_lag(now - due);
-            let (key, surroundings, plan) = (target.key.clone(), self.surroundings.clone(), Arc::clone(&self.plan));
+            let (key, surroundings, plan) =
+                (target.key.clone(), self.surroundings.clone(), Arc::clone(&self.plan));
             let task = self.running.spawn(async move { round::poll(&surroundings, &plan, &target).await });
             self.tasks.insert(task.id(), Started { key, at: now, task });
         }
@@ -137,7 +141,9 @@ impl Poller {
         }
         // Removed by a reload meanwhile.
         let Some(&index) = self.by_key.get(&started.key) else { return };
-        let (Some(target), Some(phase)) = (self.plan.targets.get(index), self.places.get(index)) else { return };
+        let (Some(target), Some(phase)) = (self.plan.targets.get(index), self.places.get(index)) else {
+            return;
+        };
         let interval = match outcome {
             Outcome::Usual => target.interval,
             Outcome::Slow => target.slow_interval,

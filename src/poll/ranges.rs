@@ -27,7 +27,8 @@ pub struct RangeAsk {
 /// again until the next step has settled.
 #[must_use]
 pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeAsk> {
-    let (settled, settled_step, step) = (plan.horizon.settled(), plan.horizon.settled_step(), plan.horizon.step());
+    let (settled, settled_step, step) =
+        (plan.horizon.settled(), plan.horizon.settled_step(), plan.horizon.step());
     let app = target.subjects.first().and_then(|subject| plan.app(subject));
     let mut asks: Vec<RangeAsk> = Vec::new();
     for (index, window) in plan.windows.iter().enumerate() {

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use crate::accounting::book::NotCommitted;
 use crate::accounting::{self, Ledger, Refusal};
-use crate::client::FetchError;
+use crate::client::{Class, FetchError};
 use crate::interface::endpoint::{self, Ask, Cadence, Reading, Tally};
-use crate::interface::spec::{DecodeError, RuleError};
+use crate::interface::spec::RuleError;
 use crate::interface::{Resource, TimeRange};
 use crate::store::{Transition, Variant};
 
@@ -24,7 +24,9 @@ pub enum PollError {
     #[error(transparent)]
     Rule(#[from] RuleError),
     /// The reply had not settled by the service's own clock.
-    #[error("by the service's clock the range to {end} had not settled at {date}; it will be asked for again")]
+    #[error(
+        "by the service's clock the range to {end} had not settled at {date}; it will be asked for again"
+    )]
     Unsettled {
         /// End of the range, Unix seconds.
         end: i64,
@@ -52,9 +54,20 @@ impl PollError {
         }
     }
 
-    /// Whether the next request of the same poll would fail likewise.
-    fn is_of_transport(&self) -> bool {
-        matches!(self, Self::Fetch(error) if !error.is_about_reply())
+    /// Whether the next request of the same poll would fail likewise: unless this one failed for what it asked or
+    /// for what was answered.
+    fn is_of_all(&self) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        match error.class() {
+            Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether a shorter range may succeed.
+    fn is_of_size(&self) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        matches!(error.class(), Class::Timeout | Class::TooLarge | Class::Status(413 | 422 | 500..=599))
     }
 }
 
@@ -90,7 +103,7 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
 
 async fn settings(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
     let subjects = subjects(plan, target, &[]);
-    let reading = ask(surroundings, plan, target, None, None, &subjects).await?.reading;
+    let reading = ask(plan, target, None, None, &subjects).await?.reading;
     show(surroundings, target, reading, |_| Variant::default());
     Ok(())
 }
@@ -105,7 +118,7 @@ async fn metrics(surroundings: &Surroundings, plan: &Plan, target: &Target) -> R
         match metrics_range(surroundings, plan, target, &wanted, &mut ledger).await {
             Ok(()) => {}
             Err(error) => {
-                let stop = error.is_of_transport();
+                let stop = error.is_of_all();
                 first_error.get_or_insert(error);
                 if stop {
                     break;
@@ -158,14 +171,18 @@ async fn metrics_range(
         })
         .collect();
     let subjects = subjects(plan, target, &windows);
-    let answer = ask(surroundings, plan, target, Some(wanted.range), wanted.container.as_deref(), &subjects).await;
+    let answer = ask(plan, target, Some(wanted.range), wanted.container.as_deref(), &subjects).await;
     if wanted.counted {
         note_span(target, wanted.range, plan.horizon.step(), answer.as_ref().err());
     }
     let mut answer = answer?;
     let tally = answer.reading.tally.take();
     show(surroundings, target, answer.reading, |index| Variant {
-        window: wanted.windows.get(index).and_then(|&w| plan.windows.get(w)).map_or(0, |w| w.seconds.unsigned_abs()),
+        window: wanted
+            .windows
+            .get(index)
+            .and_then(|&w| plan.windows.get(w))
+            .map_or(0, |w| w.seconds.unsigned_abs()),
         container: wanted.container.clone(),
     });
     let (Some(tally), Some(known)) = (tally, ledger.as_ref()) else { return Ok(()) };
@@ -188,7 +205,11 @@ async fn metrics_range(
 }
 
 /// The ledger of the target, opened at the current step where it has none, and with what is too old given up.
-async fn open_ledger(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<Option<Arc<Ledger>>, PollError> {
+async fn open_ledger(
+    surroundings: &Surroundings,
+    plan: &Plan,
+    target: &Target,
+) -> Result<Option<Arc<Ledger>>, PollError> {
     if target.counter.is_none() {
         return Ok(None);
     }
@@ -225,7 +246,7 @@ fn note_span(target: &Target, range: TimeRange, step: i64, error: Option<&PollEr
     let halvings = target.progress.halvings.load(Ordering::Relaxed);
     let next = match error {
         None => halvings.saturating_sub(1),
-        Some(PollError::Fetch(error)) if error.is_about_size() && range.end - range.start > step => {
+        Some(error) if error.is_of_size() && range.end - range.start > step => {
             (halvings + 1).min(MOST_HALVINGS)
         }
         Some(_) => halvings,
@@ -240,7 +261,6 @@ struct Answer {
 }
 
 async fn ask(
-    surroundings: &Surroundings,
     plan: &Plan,
     target: &Target,
     range: Option<TimeRange>,
@@ -256,12 +276,12 @@ async fn ask(
         resolution: plan.config.poll.resolution,
         names: &plan.config.api.query_names,
     })?;
-    let read = |body: &[u8]| -> Result<Reading, DecodeError> { target.endpoint.read(body, subjects) };
-    let fetched = plan.client.fetch(&target.account, resource, &request, read).await?;
+    let read = |body: &[u8]| target.endpoint.read(body, subjects);
+    let (reading, fetched) = plan.client.read(&target.account, resource, &request, read).await?;
     if let Some(date) = fetched.date {
         plan.horizon.observe(date);
     }
-    Ok(Answer { reading: fetched.value, date: fetched.date })
+    Ok(Answer { reading, date: fetched.date })
 }
 
 /// Puts each subject's series into its cell.
@@ -271,7 +291,8 @@ fn show(surroundings: &Surroundings, target: &Target, reading: Reading, variant:
     }
     for (index, sink) in reading.sinks.into_iter().enumerate() {
         // A target about one app has a reading for each window; one about an account has one for each project.
-        let subject = if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
+        let subject =
+            if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
         if let Some(subject) = subject {
             subject.cell.replace(&variant(index), sink.finish(surroundings.store.layouts()));
         }
@@ -280,12 +301,19 @@ fn show(surroundings: &Surroundings, target: &Target, reading: Reading, variant:
 
 fn show_ledger(surroundings: &Surroundings, target: &Target, ledger: &Ledger) {
     if let Some(cell) = &target.counter {
-        cell.replace(&Variant::default(), accounting::samples(target.key.resource, ledger, surroundings.store.layouts()));
+        cell.replace(
+            &Variant::default(),
+            accounting::samples(target.key.resource, ledger, surroundings.store.layouts()),
+        );
     }
 }
 
 /// Whose series a reply holds: those of all subjects, or for metrics those of the one subject by window.
-fn subjects<'a>(plan: &'a Plan, target: &Target, windows: &[endpoint::Window<'a>]) -> Vec<endpoint::Subject<'a>> {
+fn subjects<'a>(
+    plan: &'a Plan,
+    target: &Target,
+    windows: &[endpoint::Window<'a>],
+) -> Vec<endpoint::Subject<'a>> {
     let of = |subject: &Subject, window| {
         Some(endpoint::Subject { project: plan.project(subject)?, app: plan.app(subject), window })
     };
@@ -305,10 +333,18 @@ fn say(subject: &Subject, transition: &Transition, error: Option<&PollError>) {
     let (resource, project, app) = (key.resource.as_str(), &*key.project, &*key.app);
     match (transition, error) {
         (Transition::Failing, Some(error)) => {
-            tracing::warn!(resource, project, app, class = error.class(), error = chain(error), "polling began to fail");
+            tracing::warn!(
+                resource,
+                project,
+                app,
+                class = error.class(),
+                error = chain(error),
+                "polling began to fail"
+            );
         }
         (Transition::Recovered { after }, _) => {
-            let after = humantime::format_duration(std::time::Duration::from_secs(after.as_secs())).to_string();
+            let after =
+                humantime::format_duration(std::time::Duration::from_secs(after.as_secs())).to_string();
             tracing::info!(resource, project, app, after, "polling recovered");
         }
         _ => {}

@@ -76,13 +76,17 @@ mod tests {
         let (origin, interval) = (Instant::now(), Duration::from_secs(60));
         let mut phases = Phases::default();
         for targets in [1usize, 7, 100, 3000] {
-            let mut ticks: Vec<Duration> =
-                (0..targets).map(|_| phases.next_phase().tick_after(origin, interval, origin) - origin).collect();
+            let mut ticks: Vec<Duration> = (0..targets)
+                .map(|_| phases.next_phase().tick_after(origin, interval, origin) - origin)
+                .collect();
             ticks.sort();
             let mut gaps: Vec<Duration> = ticks.windows(2).map(|pair| pair[1] - pair[0]).collect();
             gaps.sort();
             let even = interval / u32::try_from(targets).unwrap();
-            assert!(gaps.last().is_none_or(|gap| *gap < even * 3), "{targets} targets leave a gap of {gaps:?}");
+            assert!(
+                gaps.last().is_none_or(|gap| *gap < even * 3),
+                "{targets} targets leave a gap of {gaps:?}"
+            );
         }
     }
 

@@ -37,6 +37,7 @@ impl Checker<'_> {
             max_retries: max_retries?,
             ca_file,
             proxy_url: proxy_url?,
+            no_proxy: None,
             query_names: query_names?,
         })
     }
