@@ -24,6 +24,7 @@
 //! adding an endpoint is one file and one line.
 
 pub mod accounting;
+pub mod app;
 pub mod catalogue;
 pub mod client;
 pub mod clock;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::state::{State, StateError};
 
 /// Commits are at least this far apart, so that ten thousand apps cost four of them a second, and a single one
 /// waits no longer than this.
-const COMMIT_INTERVAL: Duration = Duration::from_millis(250);
+pub const COMMIT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -24,6 +24,7 @@ pub struct Book {
     ledgers: Arc<Mutex<HashMap<Key, Arc<Ledger>>>>,
     /// Where ledgers go to be committed; `None` where they are kept in memory alone.
     commits: Option<mpsc::UnboundedSender<Entry>>,
+    closed: Arc<Notify>,
 }
 
 /// A ledger on its way to disk.
@@ -40,7 +41,7 @@ struct Entry {
 #[error("the state file could not be written")]
 pub struct NotCommitted;
 
-/// The task that commits; to be awaited after the last [`Book`] is dropped, so that nothing is left behind.
+/// The task that commits; to be awaited after [`Book::close`], so that nothing is left behind.
 #[derive(Debug)]
 pub struct Committer(Option<JoinHandle<()>>);
 
@@ -55,19 +56,34 @@ impl Committer {
 }
 
 impl Book {
-    /// The book kept in the file at `path`, which is made where there is none; in memory without a path.
+    /// The book kept in the file at `path`, which is made where there is none; in memory without a path. Commits are
+    /// at least `apart` from one another ([`COMMIT_INTERVAL`]).
     ///
     /// # Errors
     /// Where the file can't be used for any reason: it is never overwritten and never taken for empty.
-    pub async fn open(path: Option<&Path>, own: Own) -> Result<(Self, Committer), StateError> {
+    pub async fn open(
+        path: Option<&Path>,
+        own: Own,
+        apart: Duration,
+    ) -> Result<(Self, Committer), StateError> {
         let Some(path) = path else {
-            return Ok((Self { ledgers: Arc::default(), commits: None }, Committer(None)));
+            return Ok((
+                Self { ledgers: Arc::default(), commits: None, closed: Arc::default() },
+                Committer(None),
+            ));
         };
         let (state, ledgers) = State::open(path).await?;
         let ledgers = ledgers.into_iter().map(|(key, ledger)| (key, Arc::new(ledger))).collect();
         let (commits, entries) = mpsc::unbounded_channel();
-        let task = tokio::spawn(commit_all(state, entries, own));
-        Ok((Self { ledgers: Arc::new(Mutex::new(ledgers)), commits: Some(commits) }, Committer(Some(task))))
+        let closed = Arc::new(Notify::new());
+        let task = tokio::spawn(commit_all(state, entries, own, apart, Arc::clone(&closed)));
+        let book = Self { ledgers: Arc::new(Mutex::new(ledgers)), commits: Some(commits), closed };
+        Ok((book, Committer(Some(task))))
+    }
+
+    /// Lets the [`Committer`] end once everything handed over by now is on disk; what comes later is not committed.
+    pub fn close(&self) {
+        self.closed.notify_one();
     }
 
     /// The ledger of `key`, as last committed.
@@ -125,20 +141,35 @@ impl Book {
     }
 }
 
-/// Commits whatever has come in since the last commit, until the last book is gone.
-async fn commit_all(state: State, mut entries: mpsc::UnboundedReceiver<Entry>, own: Own) {
+/// Commits whatever has come in since the last commit, until the book is closed or the last of its clones is gone.
+async fn commit_all(
+    state: State,
+    mut entries: mpsc::UnboundedReceiver<Entry>,
+    own: Own,
+    apart: Duration,
+    closed: Arc<Notify>,
+) {
     let state = Arc::new(Mutex::new(state));
     let mut batch = Vec::new();
     let mut next = Instant::now();
     let mut good = true;
-    while entries.recv_many(&mut batch, usize::MAX).await > 0 {
-        if !entries.is_closed() {
+    loop {
+        let wait = async {
+            let received = entries.recv_many(&mut batch, usize::MAX).await;
             tokio::time::sleep_until(next).await;
+            received
+        };
+        tokio::select! {
+            received = wait => if received == 0 { return },
+            () = closed.notified() => entries.close(),
         }
         while let Ok(entry) = entries.try_recv() {
             batch.push(entry);
         }
-        next = Instant::now() + COMMIT_INTERVAL;
+        if batch.is_empty() {
+            return;
+        }
+        next = Instant::now() + apart;
         let records: Vec<(Key, Option<Arc<Ledger>>)> =
             batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
         let file = Arc::clone(&state);
