@@ -76,6 +76,14 @@ fn values_mean_what_the_file_and_the_environment_say() {
 }
 
 #[test]
+fn a_variable_is_read_as_its_key_wants_it() {
+    let api = load(Path::new("tests/it/config/good/environment_only.toml")).unwrap().config.api;
+    assert_eq!(api.base_url.as_str(), "http://127.0.0.1:8080/");
+    assert_eq!(api.token, Some(TokenSource::Inline(Secret::new("0012345"))));
+    assert_eq!(api.max_response_bytes, 1 << 20);
+}
+
+#[test]
 fn what_is_left_out_has_the_documented_default() {
     let config = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
     assert_eq!(config.api.timeout, Duration::from_secs(10));
