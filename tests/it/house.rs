@@ -232,6 +232,14 @@ fn files_fit_in_the_head() {
 }
 
 #[test]
+fn every_file_opens_with_its_page() {
+    let bare = |source: &Source| (!source.text.starts_with("//! ")).then(|| source.path.clone());
+    let sources = sources("src").into_iter().chain(sources("tests"));
+    let complaints: Vec<_> = sources.filter_map(|source| bare(&source)).collect();
+    assert_none("files that do not begin by saying what they are about (//! ...)", &complaints);
+}
+
+#[test]
 fn every_lint_exception_has_its_reason() {
     let mut complaints = Vec::new();
     for source in sources("src").iter().chain(&sources("tests")) {
