@@ -95,8 +95,10 @@ impl Account {
             until: Instant::now() + again,
         };
         let mut refusals = self.refusals();
-        // A 403 shows that the token as such is good.
-        refusals.remove(WHOLE_ACCOUNT);
+        if key != WHOLE_ACCOUNT {
+            // The token as such is good, then.
+            refusals.remove(WHOLE_ACCOUNT);
+        }
         let before = refusals.insert(key.to_owned(), refusal);
         drop(refusals);
         if before.is_none_or(|before| before.generation != token.generation) {

@@ -82,8 +82,10 @@ impl Transport {
             .http2_keep_alive_timeout(api.connect_timeout)
             // The environment's proxies are the configuration's business.
             .no_proxy();
-        if let Some(url) = &api.proxy_url {
-            let except = api.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
+        let except = api.no_proxy.as_deref().unwrap_or_default().trim();
+        // A lone asterisk means every host; the library takes it for every name, but no address.
+        if let Some(url) = api.proxy_url.as_ref().filter(|_| except != "*") {
+            let except = reqwest::NoProxy::from_string(except);
             let proxy = reqwest::Proxy::all(url.clone()).map_err(BuildError::Proxy)?.no_proxy(except);
             builder = builder.proxy(proxy);
         }
