@@ -99,13 +99,13 @@ async fn a_compressed_reply_is_refused_and_none_is_asked_for() {
 }
 
 /// Asks a server that writes `bytes` and closes.
-async fn raw(bytes: &'static [u8]) -> (String, &'static str) {
+async fn raw(bytes: Vec<u8>) -> (String, &'static str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(bytes).await;
+            let _ = stream.write_all(&bytes).await;
         }
     });
     let error = Asking::new(&api(&format!("http://{address}")), &[]).ask("p", "a").await.unwrap_err();
@@ -114,10 +114,19 @@ async fn raw(bytes: &'static [u8]) -> (String, &'static str) {
 
 #[tokio::test]
 async fn what_is_not_http_is_told_from_a_connection_that_ends() {
-    let (text, class) = raw(b"220 smtp.example.com ESMTP\r\n").await;
+    let (text, class) = raw(b"220 smtp.example.com ESMTP\r\n".to_vec()).await;
     assert!(text.starts_with(&format!("{GET} failed: the reply is not HTTP: ")), "{text}");
     assert_eq!(class, "protocol");
-    let (text, class) = raw(b"").await;
+    let (text, class) = raw(Vec::new()).await;
     assert!(text.starts_with(&format!("{GET} failed: the connection broke off before a reply: ")), "{text}");
     assert_eq!(class, "reset");
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_not_read_to_its_end() {
+    let mut endless = b"HTTP/1.1 200 OK\r\n".to_vec();
+    for i in 0..100_000 {
+        endless.extend_from_slice(format!("x-{i}: {i}\r\n").as_bytes());
+    }
+    assert_eq!(raw(endless).await.1, "protocol");
 }

@@ -98,6 +98,19 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
     }
 }
 
+#[tokio::test]
+async fn the_password_of_a_proxy_is_shown_by_no_one() {
+    let (log, _guard) = Log::start(Level::TRACE);
+    let mut api = api("https://service.example.com");
+    let proxy = Server::start(|_| status(407, "")).await;
+    api.proxy_url = Some(format!("http://user:pr0xy-passw0rd@{}", proxy.address).parse().unwrap());
+    let asking = Asking::new(&api, &[]);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert!(proxy.seen()[0].header("proxy-authorization").is_some());
+    let shown = format!("{} {error:?} {:?} {}", chain(&error), asking.client, log.text());
+    assert!(!shown.contains("pr0xy-passw0rd"), "{shown}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_changes_is_said_once_and_not_with_each_request() {
     let (log, _guard) = Log::start(Level::INFO);
