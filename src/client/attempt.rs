@@ -135,7 +135,9 @@ impl Client {
                     retry_after: whole(pause),
                 });
             }
-            tokio::time::sleep(pause).await;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
             throttled += pause + inner.limits.rate_turn().await;
             let slot = inner.limits.slot().await;
             // Others of this account may have been told to wait while this one stood in line.

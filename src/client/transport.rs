@@ -1,8 +1,8 @@
 //! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
 //!
 //! No redirect is followed, so a token only ever goes to the host of `api.base_url`. Nothing compressed is
-//! asked for, and nothing is unpacked. So the memory of all replies under way is bounded by
-//! `api.max_concurrent_requests` times `api.max_response_bytes`, whatever they claim to be.
+//! asked for, and nothing is unpacked. So a reply takes twice `api.max_response_bytes` of memory at most (while
+//! its buffer grows), and all of them together `api.max_concurrent_requests` times that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +21,9 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::attempt::from_now;
+use super::class::classify;
 use super::credentials::Token;
-use super::error::{BuildError, FetchError, classify};
+use super::error::{BuildError, FetchError};
 use super::skew::Skew;
 use crate::config;
 use crate::interface::Request;

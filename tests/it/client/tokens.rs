@@ -224,6 +224,16 @@ async fn the_expiry_of_a_jwt_is_shown_where_it_has_one() {
     assert!(!asking.page().contains("pds_token_expiry"));
 }
 
+#[tokio::test]
+async fn without_any_token_the_error_says_which_key_to_set() {
+    let mut api = api("http://127.0.0.1:9");
+    api.token = None;
+    let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
+    let told = "GET http://127.0.0.1:9/v2/projects/p/apps/a was not sent: \
+                no token is configured: set api.token_file, or token_file of the project";
+    assert_eq!(chain(&error), told);
+}
+
 #[test]
 fn projects_with_the_same_token_share_a_service_account() {
     let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
