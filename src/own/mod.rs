@@ -90,6 +90,11 @@ const PANICS: Family = Family::counter(
     &[],
     "Polls that ended in a bug of the exporter and were contained",
 );
+const STATE_COMMITTED: Family = Family::gauge(
+    "pds_exporter_state_last_commit_successful",
+    &[],
+    "1 where the last write to the state file succeeded; counters stand still while it does not",
+);
 
 /// The families declared here, without those of the process.
 pub const FAMILIES: &[Family] = &[
@@ -109,6 +114,7 @@ pub const FAMILIES: &[Family] = &[
     TARGETS,
     POLL_LAG,
     PANICS,
+    STATE_COMMITTED,
 ];
 
 /// The families of the `prometheus` crate's process collector, as every exporter has them.
@@ -154,6 +160,7 @@ struct Inner {
     targets: IntGaugeVec,
     poll_lag: Gauge,
     panics: IntCounterVec,
+    state_committed: IntGaugeVec,
 }
 
 impl Own {
@@ -187,6 +194,7 @@ impl Own {
             targets: IntGaugeVec::new(opts(&TARGETS), TARGETS.labels)?,
             poll_lag,
             panics: IntCounterVec::new(opts(&PANICS), PANICS.labels)?,
+            state_committed: IntGaugeVec::new(opts(&STATE_COMMITTED), &[])?,
             registry,
         };
         inner.panics.with_label_values::<&str>(&[]);
@@ -206,6 +214,7 @@ impl Own {
         register(registry, &inner.targets)?;
         register(registry, &inner.poll_lag)?;
         register(registry, &inner.panics)?;
+        register(registry, &inner.state_committed)?;
         if process {
             registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         }
@@ -316,16 +325,29 @@ impl Own {
         tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
     }
 
+    /// The state file was written, or could not be; `good` is how it stood before and now. Logged on change.
+    pub fn state_committed(&self, written: &Result<(), String>, good: &mut bool) {
+        self.0.state_committed.with_label_values::<&str>(&[]).set(i64::from(written.is_ok()));
+        match (written, *good) {
+            (Err(error), true) => {
+                tracing::error!(error, "the state can't be written; counters stand still until it can")
+            }
+            (Ok(()), false) => tracing::info!("the state can be written again"),
+            _ => {}
+        }
+        *good = written.is_ok();
+    }
+
     /// A family of a part that has its own reason to be counted here; see [`FAMILIES`] for what is.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.0.registry
     }
 
-    /// Writes all families that have a series, in the given format.
-    pub fn write(&self, out: &mut Vec<u8>, format: Format) {
+    /// Writes the families that are wanted and have a series, in the given format.
+    pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
         for family in self.0.registry.gather() {
-            encode::family(out, format, &family);
+            encode::family(out, format, &family, &wanted);
         }
     }
 }
@@ -350,7 +372,7 @@ mod tests {
         let own = Own::new(false).unwrap();
         let page = |own: &Own| {
             let mut out = Vec::new();
-            own.write(&mut out, Format::Text);
+            own.write(&mut out, Format::Text, |_| true);
             String::from_utf8(out).unwrap()
         };
         assert!(!page(&own).contains("pds_api_clock_skew_seconds"));
@@ -367,7 +389,7 @@ mod tests {
         let own = Own::new(true).unwrap();
         own.request_done(Resource::App, "200", Duration::from_millis(20));
         let mut out = Vec::new();
-        own.write(&mut out, Format::OpenMetrics);
+        own.write(&mut out, Format::OpenMetrics, |_| true);
         let page = String::from_utf8(out).unwrap();
         assert!(page.contains(
             "# TYPE pds_api_requests counter\npds_api_requests_total{code=\"200\",resource=\"app\"} 1\n"

@@ -7,3 +7,8 @@
 )]
 
 mod client;
+mod config;
+mod fuzz;
+mod golden;
+mod house;
+mod tools;
