@@ -34,3 +34,4 @@ pub mod own;
 pub mod poll;
 pub mod secret;
 pub mod store;
+pub mod web;
