@@ -3,6 +3,8 @@
 //! After [`load`] the program sees only checked values. All problems of a file are found before any is
 //! reported; each names its key and says what to write instead.
 
+pub mod shard;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +13,8 @@ use std::time::Duration;
 use url::Url;
 
 use crate::secret::Secret;
+
+pub use shard::{Shard, ShardError};
 
 /// The whole configuration in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,6 +155,8 @@ pub struct Project {
     pub labels: Vec<(String, String)>,
     /// Its apps, each once.
     pub apps: Vec<App>,
+    /// Whether its own resources are polled here; another shard polls them where not.
+    pub polled: bool,
 }
 
 /// One app of a project.
