@@ -23,9 +23,15 @@
 //! [`interface::ENDPOINTS`] and [`interface::CALLS`]. Adding a metric is one row in the file of its endpoint;
 //! adding an endpoint is one file and one line.
 
+pub mod accounting;
+pub mod app;
 pub mod catalogue;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod interface;
 pub mod own;
+pub mod poll;
 pub mod secret;
+pub mod store;
+pub mod web;

@@ -1,12 +1,31 @@
-//! The configuration: raw in ([`file`]), valid out ([`Config`]).
+//! The configuration: raw in, valid out.
 //!
 //! After [`load`] the program sees only checked values. All problems of a file are found before any is
 //! reported; each names its key and says what to write instead.
+//!
+//! - [`keys`]: every key, declared once; defaults, environment names, suggestions and the example come from it.
+//! - `file`: defaults, TOML file and environment laid over each other.
+//! - [`value`]: one raw value at a time.
+//! - `check`: the raw tree into a [`Config`].
+//! - [`error`]: why a configuration was refused.
+//! - [`explain`]: what is in force, and where it came from.
+//! - [`example`](mod@example): the text of `config.example.toml`.
+//! - [`demand`]: how many requests a configuration asks for.
+//! - [`shard`]: which of several daemons polls what.
 
+mod check;
+pub mod demand;
+pub mod error;
+pub mod example;
+pub mod explain;
+mod file;
+pub mod keys;
 pub mod shard;
+pub mod suggest;
+pub mod value;
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +33,45 @@ use url::Url;
 
 use crate::secret::Secret;
 
+pub use demand::{Load, Overload};
+pub use error::{LoadError, Problem};
+pub use explain::{Explained, Origin};
 pub use shard::{Shard, ShardError};
+
+use explain::variable_of;
+
+/// What [`load`] found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// Each key in force with its value (secrets redacted) and where it came from, in the order of
+    /// [`keys::KEYS`].
+    pub explained: Vec<Explained>,
+}
+
+/// Loads the configuration: defaults, over them the TOML file at `path`, over that `environment`
+/// (`PDS_EXPORTER__API__BASE_URL` and so on; other names are ignored). `taken_labels` are the label names of the
+/// info families, which a configured label must not repeat.
+///
+/// # Errors
+/// Where the file can't be read or is no TOML; otherwise with all problems together.
+pub fn load(
+    path: &Path,
+    environment: impl IntoIterator<Item = (String, String)>,
+    taken_labels: &[&str],
+) -> Result<Loaded, LoadError> {
+    let environment: Vec<(String, String)> = environment.into_iter().collect();
+    // The one variable that is no key of ours: every program behind a proxy heeds it, in either spelling.
+    let no_proxy =
+        environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("no_proxy")).map(|(_, v)| v.clone());
+    let raw = file::read(path, environment)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut config =
+        check::check(&raw.values, folder, taken_labels, raw.problems).map_err(LoadError::Problems)?;
+    config.api.no_proxy = no_proxy;
+    Ok(Loaded { config, explained: explain::explain(&raw.values) })
+}
 
 /// The whole configuration in force.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +111,8 @@ pub struct Api {
     pub ca_file: Option<PathBuf>,
     /// An http(s) proxy.
     pub proxy_url: Option<Url>,
+    /// Hosts that are reached without the proxy, as the variable `NO_PROXY` has them.
+    pub no_proxy: Option<String>,
     /// Names of the metrics calls' query parameters.
     pub query_names: QueryNames,
 }
@@ -122,6 +181,15 @@ pub enum Resolution {
 }
 
 impl Resolution {
+    /// The resolution that `word`, one of [`keys::RESOLUTIONS`], names.
+    fn from_word(word: &str) -> Self {
+        match word {
+            "medium" => Self::Medium,
+            "high" => Self::High,
+            _ => Self::Standard,
+        }
+    }
+
     /// The word the interface gives it, `None` for the default, which is not sent.
     #[must_use]
     pub fn as_sent(self) -> Option<&'static str> {

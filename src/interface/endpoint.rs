@@ -117,6 +117,8 @@ pub struct Tally {
     pub total: Option<u64>,
     /// (threshold in seconds, share 0..=1) by rising threshold; empty for calls without a distribution.
     pub shares: Vec<(f64, f64)>,
+    /// The range that the reply says it is about; `None` where it does not say.
+    pub range: Option<TimeRange>,
 }
 
 /// What was read from one reply.

@@ -230,6 +230,7 @@ pub static ENDPOINT: Polled<ResponseTime> = Polled {
     tally: Some(|reply, unexpected| Tally {
         total: count(unexpected, "total_requests", reply.total_requests),
         shares: reply.shares(unexpected),
+        range: TimeRange::parse(&reply.start_date, &reply.end_date),
     }),
 };
 

@@ -12,6 +12,7 @@ use crate::catalogue::Family;
 
 use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope, Tally};
 use super::number::{Number, lenient_text};
+use super::range::TimeRange;
 use super::response_time::{METRICS_QUERY, MetricsQuery, check_status, count};
 use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
 
@@ -177,6 +178,7 @@ pub static ENDPOINT: Polled<RunExecutionTime> = Polled {
     tally: Some(|reply, unexpected| Tally {
         total: count(unexpected, "total_runs", reply.total_runs),
         shares: Vec::new(),
+        range: TimeRange::parse(&reply.start_date, &reply.end_date),
     }),
 };
 

@@ -7,10 +7,17 @@ use crate::catalogue::{Family, Format};
 
 use super::{FAMILIES, PROCESS_FAMILIES};
 
-/// Writes one family of the registry, if it is one of those declared and has a series.
-pub(super) fn family(out: &mut Vec<u8>, format: Format, gathered: &MetricFamily) {
+/// Writes one family of the registry, if it is one of those declared, wanted, and has a series.
+pub(super) fn family(
+    out: &mut Vec<u8>,
+    format: Format,
+    gathered: &MetricFamily,
+    wanted: impl Fn(&Family) -> bool,
+) {
     let declared = FAMILIES.iter().chain(PROCESS_FAMILIES).find(|family| family.name == gathered.name());
-    let (Some(family), false) = (declared, gathered.get_metric().is_empty()) else { return };
+    let Some(family) = declared.filter(|family| wanted(family) && !gathered.get_metric().is_empty()) else {
+        return;
+    };
     head(out, format, family);
     for metric in gathered.get_metric() {
         let mut labels = String::new();

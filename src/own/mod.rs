@@ -22,7 +22,7 @@ use crate::interface::Resource;
 const API_REQUESTS: Family = Family::counter(
     "pds_api_requests_total",
     &["resource", "code"],
-    "Requests sent to the service, by HTTP status or class of failure",
+    "Requests to the service, by HTTP status or class of failure; those of class credentials, unauthorized_paused, paused and invalid were not sent",
 );
 const API_DURATION: Family = Family::histogram(
     "pds_api_request_duration_seconds",
@@ -50,6 +50,16 @@ const TOKEN_EXPIRY: Family = Family::gauge(
     "pds_token_expiry_timestamp_seconds",
     &["token"],
     "When the service account token expires, Unix time; absent for a token that does not say",
+);
+const TOKEN_READ: Family = Family::gauge(
+    "pds_token_last_read_successful",
+    &["token"],
+    "1 where the token file could be read when it was last looked at; the last good token stays in use otherwise",
+);
+const PACE: Family = Family::gauge(
+    "pds_api_pace_requests_per_second",
+    &["token"],
+    "The pace to which a service account was slowed down by repeated 429s; absent while it is not",
 );
 const BUILD_INFO: Family =
     Family::info("pds_exporter_build_info", &["version"], "The version of this exporter");
@@ -80,6 +90,11 @@ const PANICS: Family = Family::counter(
     &[],
     "Polls that ended in a bug of the exporter and were contained",
 );
+const STATE_COMMITTED: Family = Family::gauge(
+    "pds_exporter_state_last_commit_successful",
+    &[],
+    "1 where the last write to the state file succeeded; counters stand still while it does not",
+);
 
 /// The families declared here, without those of the process.
 pub const FAMILIES: &[Family] = &[
@@ -90,6 +105,8 @@ pub const FAMILIES: &[Family] = &[
     UNEXPECTED,
     CLOCK_SKEW,
     TOKEN_EXPIRY,
+    TOKEN_READ,
+    PACE,
     BUILD_INFO,
     RELOAD_SUCCESSFUL,
     RELOAD_TIME,
@@ -97,6 +114,7 @@ pub const FAMILIES: &[Family] = &[
     TARGETS,
     POLL_LAG,
     PANICS,
+    STATE_COMMITTED,
 ];
 
 /// The families of the `prometheus` crate's process collector, as every exporter has them.
@@ -134,12 +152,15 @@ struct Inner {
     // Gauges are vectors, even those without labels, so that they are absent until their fact is known.
     clock_skew: GaugeVec,
     token_expiry: GaugeVec,
+    token_read: IntGaugeVec,
+    pace: GaugeVec,
     reload_successful: IntGaugeVec,
     reload_time: GaugeVec,
     web_reload_successful: IntGaugeVec,
     targets: IntGaugeVec,
     poll_lag: Gauge,
     panics: IntCounterVec,
+    state_committed: IntGaugeVec,
 }
 
 impl Own {
@@ -165,12 +186,15 @@ impl Own {
             unexpected_logged: Mutex::default(),
             clock_skew: GaugeVec::new(opts(&CLOCK_SKEW), CLOCK_SKEW.labels)?,
             token_expiry: GaugeVec::new(opts(&TOKEN_EXPIRY), TOKEN_EXPIRY.labels)?,
+            token_read: IntGaugeVec::new(opts(&TOKEN_READ), TOKEN_READ.labels)?,
+            pace: GaugeVec::new(opts(&PACE), PACE.labels)?,
             reload_successful: IntGaugeVec::new(opts(&RELOAD_SUCCESSFUL), RELOAD_SUCCESSFUL.labels)?,
             reload_time: GaugeVec::new(opts(&RELOAD_TIME), RELOAD_TIME.labels)?,
             web_reload_successful: IntGaugeVec::new(opts(&WEB_RELOAD_SUCCESSFUL), &[])?,
             targets: IntGaugeVec::new(opts(&TARGETS), TARGETS.labels)?,
             poll_lag,
             panics: IntCounterVec::new(opts(&PANICS), PANICS.labels)?,
+            state_committed: IntGaugeVec::new(opts(&STATE_COMMITTED), &[])?,
             registry,
         };
         inner.panics.with_label_values::<&str>(&[]);
@@ -182,12 +206,15 @@ impl Own {
         register(registry, &inner.unexpected)?;
         register(registry, &inner.clock_skew)?;
         register(registry, &inner.token_expiry)?;
+        register(registry, &inner.token_read)?;
+        register(registry, &inner.pace)?;
         register(registry, &inner.reload_successful)?;
         register(registry, &inner.reload_time)?;
         register(registry, &inner.web_reload_successful)?;
         register(registry, &inner.targets)?;
         register(registry, &inner.poll_lag)?;
         register(registry, &inner.panics)?;
+        register(registry, &inner.state_committed)?;
         if process {
             registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         }
@@ -198,6 +225,11 @@ impl Own {
     pub fn request_done(&self, resource: Resource, code: &str, took: Duration) {
         self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
         self.0.api_duration.with_label_values(&[resource.as_str()]).observe(took.as_secs_f64());
+    }
+
+    /// A request was not sent at all; `code` is the class of what stood against it.
+    pub fn request_not_sent(&self, resource: Resource, code: &str) {
+        self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
     }
 
     /// A request is about to be sent again inside one poll.
@@ -243,6 +275,27 @@ impl Own {
         }
     }
 
+    /// The file of service account `token` was looked at, and could be read or not.
+    pub fn token_read(&self, token: &str, good: bool) {
+        self.0.token_read.with_label_values(&[token]).set(i64::from(good));
+    }
+
+    /// Service account `token` was slowed down to so many requests a second; `None` where it no longer is.
+    pub fn pace(&self, token: &str, per_second: Option<f64>) {
+        match per_second {
+            Some(per_second) => self.0.pace.with_label_values(&[token]).set(per_second),
+            // The series may not exist, which is what is wanted.
+            None => drop(self.0.pace.remove_label_values(&[token])),
+        }
+    }
+
+    /// The service accounts change: what is known of those so far is forgotten.
+    pub fn forget_tokens(&self) {
+        self.0.token_expiry.reset();
+        self.0.token_read.reset();
+        self.0.pace.reset();
+    }
+
     /// The configuration was loaded at `loaded`, or could not be and the old one stays.
     pub fn config_loaded(&self, loaded: Option<Timestamp>) {
         self.0.reload_successful.with_label_values::<&str>(&[]).set(i64::from(loaded.is_some()));
@@ -272,16 +325,29 @@ impl Own {
         tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
     }
 
+    /// The state file was written, or could not be; `good` is how it stood before and now. Logged on change.
+    pub fn state_committed(&self, written: &Result<(), String>, good: &mut bool) {
+        self.0.state_committed.with_label_values::<&str>(&[]).set(i64::from(written.is_ok()));
+        match (written, *good) {
+            (Err(error), true) => {
+                tracing::error!(error, "the state can't be written; counters stand still until it can")
+            }
+            (Ok(()), false) => tracing::info!("the state can be written again"),
+            _ => {}
+        }
+        *good = written.is_ok();
+    }
+
     /// A family of a part that has its own reason to be counted here; see [`FAMILIES`] for what is.
     #[must_use]
     pub fn registry(&self) -> &Registry {
         &self.0.registry
     }
 
-    /// Writes all families that have a series, in the given format.
-    pub fn write(&self, out: &mut Vec<u8>, format: Format) {
+    /// Writes the families that are wanted and have a series, in the given format.
+    pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
         for family in self.0.registry.gather() {
-            encode::family(out, format, &family);
+            encode::family(out, format, &family, &wanted);
         }
     }
 }
@@ -306,7 +372,7 @@ mod tests {
         let own = Own::new(false).unwrap();
         let page = |own: &Own| {
             let mut out = Vec::new();
-            own.write(&mut out, Format::Text);
+            own.write(&mut out, Format::Text, |_| true);
             String::from_utf8(out).unwrap()
         };
         assert!(!page(&own).contains("pds_api_clock_skew_seconds"));
@@ -323,7 +389,7 @@ mod tests {
         let own = Own::new(true).unwrap();
         own.request_done(Resource::App, "200", Duration::from_millis(20));
         let mut out = Vec::new();
-        own.write(&mut out, Format::OpenMetrics);
+        own.write(&mut out, Format::OpenMetrics, |_| true);
         let page = String::from_utf8(out).unwrap();
         assert!(page.contains(
             "# TYPE pds_api_requests counter\npds_api_requests_total{code=\"200\",resource=\"app\"} 1\n"

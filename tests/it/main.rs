@@ -1,1 +1,14 @@
 //! All integration tests in one binary: one link, and shared ways to start the parts. A module per theme.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that can't go on fails; clippy knows only functions marked #[test]"
+)]
+
+mod client;
+mod config;
+mod fuzz;
+mod golden;
+mod house;
+mod tools;

@@ -1,0 +1,200 @@
+//! All ledgers, and their commits: on disk first, shown then; many in one commit.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant};
+
+use crate::own::Own;
+use crate::store::Key;
+
+use super::ledger::Ledger;
+use super::state::{State, StateError};
+
+/// Commits are at least this far apart, so that ten thousand apps cost four of them a second, and a single one
+/// waits no longer than this.
+pub const COMMIT_INTERVAL: Duration = Duration::from_millis(250);
+
+/// All ledgers by app and resource. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct Book {
+    ledgers: Arc<Mutex<HashMap<Key, Arc<Ledger>>>>,
+    /// Where ledgers go to be committed; `None` where they are kept in memory alone.
+    commits: Option<mpsc::UnboundedSender<Entry>>,
+    closed: Arc<Notify>,
+}
+
+/// A ledger on its way to disk.
+#[derive(Debug)]
+struct Entry {
+    key: Key,
+    /// `None` removes it.
+    ledger: Option<Arc<Ledger>>,
+    done: oneshot::Sender<bool>,
+}
+
+/// A ledger could not be written; it counts as not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the state file could not be written")]
+pub struct NotCommitted;
+
+/// The task that commits; to be awaited after [`Book::close`], so that nothing is left behind.
+#[derive(Debug)]
+pub struct Committer(Option<JoinHandle<()>>);
+
+impl Committer {
+    /// Waits until everything handed over is on disk.
+    pub async fn finished(self) {
+        if let Some(task) = self.0 {
+            // A panic of the task was reported when its commits failed.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Book {
+    /// The book kept in the file at `path`, which is made where there is none; in memory without a path. Commits are
+    /// at least `apart` from one another ([`COMMIT_INTERVAL`]).
+    ///
+    /// # Errors
+    /// Where the file can't be used for any reason: it is never overwritten and never taken for empty.
+    pub async fn open(
+        path: Option<&Path>,
+        own: Own,
+        apart: Duration,
+    ) -> Result<(Self, Committer), StateError> {
+        let Some(path) = path else {
+            return Ok((
+                Self { ledgers: Arc::default(), commits: None, closed: Arc::default() },
+                Committer(None),
+            ));
+        };
+        let (state, ledgers) = State::open(path).await?;
+        let ledgers = ledgers.into_iter().map(|(key, ledger)| (key, Arc::new(ledger))).collect();
+        let (commits, entries) = mpsc::unbounded_channel();
+        let closed = Arc::new(Notify::new());
+        let task = tokio::spawn(commit_all(state, entries, own, apart, Arc::clone(&closed)));
+        let book = Self { ledgers: Arc::new(Mutex::new(ledgers)), commits: Some(commits), closed };
+        Ok((book, Committer(Some(task))))
+    }
+
+    /// Lets the [`Committer`] end once everything handed over by now is on disk; what comes later is not committed.
+    pub fn close(&self) {
+        self.closed.notify_one();
+    }
+
+    /// The ledger of `key`, as last committed.
+    #[must_use]
+    pub fn ledger(&self, key: &Key) -> Option<Arc<Ledger>> {
+        self.ledgers().get(key).cloned()
+    }
+
+    /// Makes `ledger` the ledger of `key`, once it is on disk.
+    ///
+    /// # Errors
+    /// Where it could not be written; the ledger before stays then.
+    pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
+        let ledger = Arc::new(ledger);
+        self.write(key, Some(Arc::clone(&ledger))).await?;
+        self.ledgers().insert(key.clone(), Arc::clone(&ledger));
+        Ok(ledger)
+    }
+
+    /// Makes `ledger` the ledger of `key` in memory only: for what costs nothing to learn again.
+    pub fn note(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
+        let ledger = Arc::new(ledger);
+        self.ledgers().insert(key.clone(), Arc::clone(&ledger));
+        ledger
+    }
+
+    /// Drops the ledgers of apps that are not `wanted` and stand before `oldest` (Unix seconds).
+    pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
+        let gone: Vec<Key> = self
+            .ledgers()
+            .iter()
+            .filter(|(key, ledger)| ledger.until < oldest && !wanted.contains(*key))
+            .map(|(key, _)| key.clone())
+            .collect();
+        for key in gone {
+            if self.write(&key, None).await.is_ok() {
+                self.ledgers().remove(&key);
+                tracing::info!(project = %key.project, app = %key.app, resource = key.resource.as_str(), "dropped the counters of a removed app");
+            }
+        }
+    }
+
+    async fn write(&self, key: &Key, ledger: Option<Arc<Ledger>>) -> Result<(), NotCommitted> {
+        let Some(commits) = &self.commits else { return Ok(()) };
+        let (done, written) = oneshot::channel();
+        commits.send(Entry { key: key.clone(), ledger, done }).map_err(|_| NotCommitted)?;
+        match written.await {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => Err(NotCommitted),
+        }
+    }
+
+    fn ledgers(&self) -> MutexGuard<'_, HashMap<Key, Arc<Ledger>>> {
+        self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Commits whatever has come in since the last commit, until the book is closed or the last of its clones is gone.
+async fn commit_all(
+    state: State,
+    mut entries: mpsc::UnboundedReceiver<Entry>,
+    own: Own,
+    apart: Duration,
+    closed: Arc<Notify>,
+) {
+    let state = Arc::new(Mutex::new(state));
+    let mut batch = Vec::new();
+    let mut next = Instant::now();
+    let mut good = true;
+    loop {
+        let wait = async {
+            let received = entries.recv_many(&mut batch, usize::MAX).await;
+            tokio::time::sleep_until(next).await;
+            received
+        };
+        tokio::select! {
+            received = wait => if received == 0 { return },
+            () = closed.notified() => entries.close(),
+        }
+        while let Ok(entry) = entries.try_recv() {
+            batch.push(entry);
+        }
+        if batch.is_empty() {
+            return;
+        }
+        next = Instant::now() + apart;
+        let records: Vec<(Key, Option<Arc<Ledger>>)> =
+            batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
+        let file = Arc::clone(&state);
+        // redb may panic on a file that something else damaged; that too is a failed commit.
+        let written = tokio::task::spawn_blocking(move || {
+            file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records)
+        })
+        .await
+        .map_err(|panic| panic.to_string())
+        .and_then(|result| result.map_err(|error| error_chain(&error)));
+        own.state_committed(&written, &mut good);
+        for entry in batch.drain(..) {
+            // Whoever asked may have been shut down meanwhile.
+            let _ = entry.done.send(written.is_ok());
+        }
+    }
+}
+
+fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

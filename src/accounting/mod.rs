@@ -1,0 +1,101 @@
+//! Exact counters out of an interface that only answers "how many, and how slow, between start and end".
+//!
+//! For each app and each of the two metrics calls there is a [`Ledger`]: a cursor in time and what was counted up
+//! to it. Each poll asks for the stretch from the cursor to the last whole step that has settled, and adds the
+//! answer; so every second is asked for in exactly one range that is added, and
+//!
+//! ```text
+//! first start           cursor (accounted_until)      now - settle      now
+//!     |---- added, once ----|---- due: one request ----|-- unsettled --|
+//! ```
+//!
+//! A failed request moves nothing: the same stretch, by then longer, is asked for by the next poll, in one request
+//! of up to [`MOST_MERGED`]. A ledger is on disk before it is shown, so a crash repeats a request at most.
+//!
+//! - [`horizon`]: which time has settled, by our clock and the service's.
+//! - [`ledger`]: the arithmetic; no clock, no I/O.
+//! - [`book`]: all ledgers, and their grouped commits.
+//! - [`state`]: the file they survive in.
+
+pub mod book;
+pub mod horizon;
+pub mod ledger;
+pub mod state;
+
+use std::time::Duration;
+
+use crate::catalogue::encode::label_number;
+use crate::catalogue::samples::Layouts;
+use crate::catalogue::{Family, Samples, Sink};
+use crate::interface::Resource;
+
+pub use book::Book;
+pub use horizon::Horizon;
+pub use ledger::{Ledger, Refusal};
+pub use state::StateError;
+
+/// The longest stretch asked for in one request after an outage. Fewer requests would be cheaper still, but the
+/// distribution comes as percentages: the more requests one range holds, the coarser the counts made of them.
+pub const MOST_MERGED: Duration = Duration::from_secs(6 * 3600);
+
+/// A removed app's ledgers stay this long after the last range added (or `max_catch_up`, where that is longer), so
+/// that an app taken out and put back goes on counting where it stood.
+pub const KEPT_AFTER_REMOVAL: Duration = Duration::from_secs(7 * 86_400);
+
+/// The families of the counters' section, in the order of the page.
+pub const FAMILIES: &[Family] = &[
+    Family::counter(
+        "pds_app_requests_total",
+        &[],
+        "Requests answered by the app, each stretch of time asked for once after it settled",
+    ),
+    Family::histogram(
+        "pds_app_request_duration_seconds",
+        &[],
+        "Requests by response time: the service's share within each threshold times the total, per range; +Inf equals pds_app_requests_total",
+    ),
+    Family::counter(
+        "pds_app_runs_total",
+        &[],
+        "Runs of the app, each stretch of time asked for once after it settled",
+    ),
+    Family::gauge(
+        "pds_app_accounted_until_timestamp_seconds",
+        &["resource"],
+        "End of the last range added to the counters, Unix time",
+    ),
+    Family::counter(
+        "pds_app_unaccounted_seconds_total",
+        &["resource"],
+        "Time given up on because it was older than max_catch_up when it could have been asked for",
+    ),
+];
+
+/// The series of a ledger, in the order of [`FAMILIES`].
+#[must_use]
+pub fn samples(resource: Resource, ledger: &Ledger, layouts: &Layouts) -> Samples {
+    #[expect(clippy::cast_precision_loss, reason = "counts and Unix seconds stay below 2^53")]
+    let (number, seconds) = (|count: u64| count as f64, |second: i64| second as f64);
+    let by_resource = [("resource", resource.as_str())];
+    let mut sink = Sink::default();
+    sink.next_family();
+    if resource == Resource::ResponseTime {
+        sink.put(number(ledger.total));
+    }
+    sink.next_family();
+    if resource == Resource::ResponseTime {
+        for &(threshold, count) in &ledger.buckets {
+            sink.put_with(&[("le", &label_number(threshold))], number(count));
+        }
+        sink.put_with(&[("le", &label_number(f64::INFINITY))], number(ledger.total));
+    }
+    sink.next_family();
+    if resource == Resource::RunExecutionTime {
+        sink.put(number(ledger.total));
+    }
+    sink.next_family();
+    sink.put_with(&by_resource, seconds(ledger.until));
+    sink.next_family();
+    sink.put_with(&by_resource, number(ledger.unaccounted));
+    sink.finish(layouts)
+}

@@ -1,0 +1,162 @@
+//! The daemon's parts, put together.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, mpsc};
+
+use crate::accounting::book::Committer;
+use crate::accounting::{self, Book, Horizon, StateError};
+use crate::client::{self, Client};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::own::Own;
+use crate::poll::{Plan, Poller, Surroundings};
+use crate::store::{Pages, Store};
+
+/// Why the daemon can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The state file can't be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The client can't be built.
+    #[error(transparent)]
+    Client(#[from] client::BuildError),
+    /// The exporter's own metrics are declared wrongly.
+    #[error("the exporter's own metrics can't be registered")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// Why a new configuration is not followed; the old one stays in force.
+#[derive(Debug, thiserror::Error)]
+pub enum ReconfigureError {
+    /// The client can't be built.
+    #[error(transparent)]
+    Client(#[from] client::BuildError),
+    /// The state file would have to be another one.
+    #[error("state.path: can't change while running, from {} to {}; restart for it", shown(.0.as_ref()), shown(.1.as_ref()))]
+    StatePath(Option<PathBuf>, Option<PathBuf>),
+}
+
+fn shown(path: Option<&PathBuf>) -> String {
+    path.map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
+}
+
+/// Everything but the web server: what polls, and what was learned.
+#[derive(Debug)]
+pub struct Daemon {
+    handle: Handle,
+    poller: Poller,
+    plans: mpsc::Receiver<Arc<Plan>>,
+    committer: Committer,
+}
+
+/// What others hold of a running daemon. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    surroundings: Surroundings,
+    pages: Pages,
+    /// The plan in force. The lock is held while one takes another's place, so that reloads follow one another.
+    plan: Arc<Mutex<Arc<Plan>>>,
+    plans: mpsc::Sender<Arc<Plan>>,
+}
+
+impl Daemon {
+    /// Puts the parts together for `config`. Opens the state file; asks nobody anything yet.
+    ///
+    /// # Errors
+    /// Where a part can't be built.
+    pub async fn build(config: Config, clock: Clock, own: Own) -> Result<Self, StartError> {
+        let config = Arc::new(config);
+        let (book, committer) =
+            Book::open(config.state_path.as_deref(), own.clone(), accounting::book::COMMIT_INTERVAL).await?;
+        let store = Store::new(accounting::FAMILIES);
+        let surroundings = Surroundings { store, book, own, clock };
+        let client = client(&config, &surroundings)?;
+        let horizon = Horizon::new(&config, surroundings.clock.clone());
+        let plan = Arc::new(Plan::new(config, client, horizon, &surroundings, None));
+        plan.prune(&surroundings.book).await;
+        surroundings.own.config_loaded(Some(surroundings.clock.now()));
+        let poller = Poller::new(surroundings.clone(), Arc::clone(&plan));
+        let pages = Pages::new(surroundings.store.clone(), surroundings.own.clone());
+        let (sender, plans) = mpsc::channel(1);
+        let handle = Handle { surroundings, pages, plan: Arc::new(Mutex::new(plan)), plans: sender };
+        Ok(Self { handle, poller, plans, committer })
+    }
+
+    /// What others need of it.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Polls until `shutdown` completes, and leaves with everything counted on disk.
+    pub async fn run(self, shutdown: impl Future<Output = ()>) {
+        let Self { handle, poller, plans, committer } = self;
+        poller.run(plans, shutdown).await;
+        handle.surroundings.book.close();
+        committer.finished().await;
+    }
+}
+
+impl Handle {
+    /// The pages to serve.
+    #[must_use]
+    pub fn pages(&self) -> &Pages {
+        &self.pages
+    }
+
+    /// What polls work with.
+    #[must_use]
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.surroundings
+    }
+
+    /// The plan in force.
+    pub async fn plan(&self) -> Arc<Plan> {
+        Arc::clone(&*self.plan.lock().await)
+    }
+
+    /// Whether every target was asked at least once.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.surroundings.store.is_complete()
+    }
+
+    /// Follows `config` from now on. Targets that stay keep what they said, their schedule and their counters.
+    ///
+    /// # Errors
+    /// Where it can't be followed; nothing has changed then.
+    pub async fn reconfigure(&self, config: Config) -> Result<(), ReconfigureError> {
+        let mut current = self.plan.lock().await;
+        if config.state_path != current.config.state_path {
+            return Err(ReconfigureError::StatePath(current.config.state_path.clone(), config.state_path));
+        }
+        let config = Arc::new(config);
+        let client = if config.api == current.config.api && tokens(&config) == tokens(&current.config) {
+            current.client.clone().in_rhythm_of(&config.poll)
+        } else {
+            client(&config, &self.surroundings)?
+        };
+        let horizon = current.horizon.reconfigured(&config);
+        let plan = Arc::new(Plan::new(config, client, horizon, &self.surroundings, Some(&current)));
+        // The poller is gone only when the daemon is shutting down.
+        let _ = self.plans.send(Arc::clone(&plan)).await;
+        plan.prune(&self.surroundings.book).await;
+        *current = plan;
+        Ok(())
+    }
+}
+
+fn client(config: &Config, surroundings: &Surroundings) -> Result<Client, client::BuildError> {
+    let client =
+        Client::new(&config.api, &config.projects, surroundings.own.clone(), surroundings.clock.clone())?;
+    Ok(client.in_rhythm_of(&config.poll))
+}
+
+/// What a client is built from beyond `[api]`. A client that stays keeps its pauses, pace and connections.
+fn tokens(config: &Config) -> Vec<(&str, Option<&crate::config::TokenSource>)> {
+    config.projects.iter().map(|project| (&*project.id, project.token.as_ref())).collect()
+}

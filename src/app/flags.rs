@@ -1,0 +1,134 @@
+//! The daemon's command line, in the conventions of Prometheus exporters.
+
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum};
+
+/// Where the configuration is looked for without `--config.file`.
+pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
+
+/// Flags of `pds-exporter`.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "pds-exporter",
+    version,
+    about = "Prometheus exporter for the Project Deployment Service",
+    after_help = "Try it without any set-up:  pds-exporter --demo\nThen open http://127.0.0.1:10090/ and http://127.0.0.1:10090/metrics",
+    max_term_width = 110
+)]
+pub struct Flags {
+    /// The configuration file.
+    #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
+    pub config_file: PathBuf,
+
+    /// Check the configuration, say what it costs in requests, and exit.
+    #[arg(long = "config.check")]
+    pub config_check: bool,
+
+    /// Poll a simulated service instead of a real one: needs no configuration, token or network.
+    #[arg(long = "demo", conflicts_with = "config_file")]
+    pub demo: bool,
+
+    /// Address to listen on; repeatable. [default: :10090, with --demo 127.0.0.1:10090]
+    #[arg(long = "web.listen-address", value_name = "ADDRESS")]
+    pub web_listen_address: Vec<String>,
+
+    /// Path of the metrics.
+    #[arg(long = "web.telemetry-path", value_name = "PATH", default_value = "/metrics")]
+    pub web_telemetry_path: String,
+
+    /// Web configuration file: TLS, basic auth, rate limit (exporter-toolkit's format).
+    #[arg(long = "web.config.file", value_name = "FILE")]
+    pub web_config_file: Option<PathBuf>,
+
+    /// Listen on the sockets that systemd hands over instead of on addresses.
+    #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
+    pub web_systemd_socket: bool,
+
+    /// Scrapes answered at once; further ones get 503. 0 is no limit.
+    #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
+    pub web_max_requests: u32,
+
+    /// Allow reload and quit by HTTP: POST /-/reload, POST /-/quit.
+    #[arg(long = "web.enable-lifecycle")]
+    pub web_enable_lifecycle: bool,
+
+    /// Leave out the metrics about the process (process_*).
+    #[arg(long = "web.disable-exporter-metrics")]
+    pub web_disable_exporter_metrics: bool,
+
+    /// Answer /-/healthy and /-/ready without basic auth, for probes that have no credentials.
+    #[arg(long = "web.probes-without-auth")]
+    pub web_probes_without_auth: bool,
+
+    /// Prefix of all paths. [default: the path of --web.external-url]
+    #[arg(long = "web.route-prefix", value_name = "PATH")]
+    pub web_route_prefix: Option<String>,
+
+    /// The URL under which the exporter is reached from outside, behind a reverse proxy.
+    #[arg(long = "web.external-url", value_name = "URL")]
+    pub web_external_url: Option<String>,
+
+    /// File in which the counters survive a restart; overrides state.path.
+    #[arg(long = "state.path", value_name = "FILE")]
+    pub state_path: Option<PathBuf>,
+
+    /// Which of the shards this one is, from 0.
+    #[arg(long = "shard.index", value_name = "INDEX", default_value_t = 0)]
+    pub shard_index: u32,
+
+    /// How many shards share the configured apps.
+    #[arg(long = "shard.count", value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub shard_count: u32,
+
+    /// The least severe messages that are logged.
+    #[arg(long = "log.level", value_name = "LEVEL", default_value = "info")]
+    pub log_level: Level,
+
+    /// How they are written.
+    #[arg(long = "log.format", value_name = "FORMAT", default_value = "logfmt")]
+    pub log_format: LogFormat,
+}
+
+/// Severity of log messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// A bug, or nothing works.
+    Error,
+    /// A person may have to do something.
+    Warn,
+    /// State changes: started, reloaded, recovered.
+    Info,
+    /// Each poll and scrape.
+    Debug,
+    /// Each step of each request, the libraries' included; never a token.
+    Trace,
+}
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// `ts=... level=info msg="..." key=value`
+    Logfmt,
+    /// One JSON object a line.
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_are_consistent() {
+        Flags::command().debug_assert();
+    }
+
+    #[test]
+    fn demo_and_a_configuration_file_exclude_each_other() {
+        assert!(Flags::try_parse_from(["pds-exporter", "--demo"]).is_ok_and(|flags| flags.demo));
+        let both = Flags::try_parse_from(["pds-exporter", "--demo", "--config.file=x.toml"]).unwrap_err();
+        assert_eq!(both.exit_code(), 2);
+    }
+}

@@ -1,0 +1,48 @@
+//! Builds the daemon from a configuration, and runs it.
+//!
+//! ```text
+//! config file + environment -> Config -> Daemon::build -> Client, Store, Book, Plan -> Poller, Pages, Web
+//! ```
+//!
+//! - [`flags`]: the command line.
+//! - [`logging`]: the log.
+//! - [`daemon`]: the parts put together; nothing global, clock and shutdown are arguments.
+//! - [`demo`]: the same daemon against a simulated service.
+//! - [`run`]: what `main` does: signals, exit codes.
+
+pub mod daemon;
+pub mod demo;
+pub mod flags;
+pub mod logging;
+pub mod run;
+
+use crate::accounting;
+use crate::catalogue::Kind;
+use crate::catalogue::markdown::Group;
+use crate::interface::ENDPOINTS;
+use crate::own;
+use crate::store::{LAST_SUCCESS, UP};
+
+/// Every family that can be on the page, in its order, by the part it comes from.
+#[must_use]
+pub fn catalogue() -> Vec<Group> {
+    let of_service = ENDPOINTS
+        .iter()
+        .map(|endpoint| Group { title: endpoint.spec().purpose, families: endpoint.families() });
+    let rest = [
+        Group { title: "exact counters", families: accounting::FAMILIES.to_vec() },
+        Group { title: "targets", families: vec![UP, LAST_SUCCESS] },
+        Group { title: "the exporter itself", families: own::FAMILIES.to_vec() },
+        Group { title: "its process", families: own::PROCESS_FAMILIES.to_vec() },
+    ];
+    of_service.chain(rest).collect()
+}
+
+/// Label names that a configured label must not repeat: those of the info families it would be added to, and the
+/// target's own.
+#[must_use]
+pub fn taken_labels() -> Vec<&'static str> {
+    let families = ENDPOINTS.iter().flat_map(|endpoint| endpoint.families());
+    let infos = families.filter(|family| family.kind == Kind::Info);
+    infos.flat_map(|family| family.labels).copied().chain(["project", "app"]).collect()
+}

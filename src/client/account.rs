@@ -1,0 +1,137 @@
+//! A service account: its token, its pace, and what the service has refused it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::attempt::from_now;
+use super::credentials::{Credentials, Token};
+use super::pace::Pace;
+use crate::config::TokenSource;
+use crate::own::Own;
+
+/// A service account. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Account(pub(super) Arc<Inner>);
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    name: Arc<str>,
+    pub(super) credentials: Credentials,
+    pub(super) pace: Pace,
+    refusals: Mutex<HashMap<String, Refusal>>,
+}
+
+/// A 401 or 403 that still stands.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    pub(super) message: String,
+    /// Which token was refused.
+    generation: u64,
+    /// When it is asked again with the same one.
+    pub(super) until: Instant,
+}
+
+impl Refusal {
+    fn stands(&self, token: &Token) -> bool {
+        self.generation == token.generation && Instant::now() < self.until
+    }
+}
+
+/// A 401 is about the token and stops the account; a 403 is about the token and one thing, and stops only that.
+/// The account's own entry is under the path that no request has.
+const WHOLE_ACCOUNT: &str = "";
+
+impl Account {
+    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, own: &Own) -> Self {
+        Self(Arc::new(Inner {
+            credentials: Credentials::new(name.clone(), source, own.clone()),
+            pace: Pace::new(name.clone(), own.clone()),
+            refusals: Mutex::default(),
+            name,
+        }))
+    }
+
+    /// Its name: "default", or the id of the first project that uses it. The value of the label `token`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The refusal that stands against sending `token` to `path`, if any.
+    pub(super) fn refused(&self, path: &str, token: &Token) -> Option<Refusal> {
+        let refusals = self.refusals();
+        let standing = |key| refusals.get(key).filter(|refusal| refusal.stands(token)).cloned();
+        standing(WHOLE_ACCOUNT).or_else(|| standing(path))
+    }
+
+    /// As [`Account::refused`], for a request that is about to go. Where a refusal has run out, this request goes
+    /// to see whether it still holds, and the others wait for what becomes of it, for `again` at most.
+    pub(super) fn claim(&self, path: &str, token: &Token, again: Duration) -> Option<Refusal> {
+        let mut refusals = self.refusals();
+        for key in [WHOLE_ACCOUNT, path] {
+            let Some(refusal) = refusals.get_mut(key) else { continue };
+            if refusal.stands(token) {
+                return Some(refusal.clone());
+            }
+            if refusal.generation == token.generation {
+                refusal.until = from_now(again);
+            } else {
+                refusals.remove(key);
+            }
+        }
+        None
+    }
+
+    /// The service refused `token` for `path`.
+    pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
+        let key = if status == 401 { WHOLE_ACCOUNT } else { path };
+        let refusal = Refusal {
+            status,
+            message: message.to_owned(),
+            generation: token.generation,
+            until: from_now(again),
+        };
+        let mut refusals = self.refusals();
+        if key != WHOLE_ACCOUNT {
+            // The token as such is good, then.
+            refusals.remove(WHOLE_ACCOUNT);
+        }
+        let before = refusals.insert(key.to_owned(), refusal);
+        drop(refusals);
+        if before.is_none_or(|before| before.generation != token.generation) {
+            tracing::warn!(
+                token = self.name(),
+                status,
+                path,
+                message,
+                "the service refuses this token; it is asked again when the token changes or after some time"
+            );
+        }
+    }
+
+    /// The service answered a request to `path` otherwise than by a refusal: what stood against it has fallen.
+    pub(super) fn accept(&self, path: &str) {
+        let mut refusals = self.refusals();
+        if !refusals.is_empty() {
+            refusals.remove(WHOLE_ACCOUNT);
+            refusals.remove(path);
+        }
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, HashMap<String, Refusal>> {
+        self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PartialEq for Account {
+    /// The very same account, not merely one of that name.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Account {}

@@ -1,0 +1,201 @@
+//! A service account's token: where it comes from, and following the file it stands in.
+//!
+//! The file is simply read again, at most once a second, while requests are made: it is smaller than what a
+//! check of its times would cost in care. So every way of changing it is seen, be it a rewrite in place, a
+//! rename over it, or Kubernetes swapping the symlink of the whole directory.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::HeaderValue;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::config::TokenSource;
+use crate::own::Own;
+use crate::secret::Secret;
+
+/// How often the file is read at most, unless the service has just refused the token.
+const REREAD_EVERY: Duration = Duration::from_secs(1);
+
+/// No token is larger; a file that is was named by mistake, and is not read into memory.
+const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// Why there is no token.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// The file can't be read.
+    #[error("can't read the token file {}", path.display())]
+    File {
+        /// As configured.
+        path: PathBuf,
+        /// Why; shared because every request until the file appears fails with it.
+        source: Arc<io::Error>,
+    },
+    /// The file holds no token.
+    #[error("the token file {} is empty", path.display())]
+    Empty {
+        /// As configured.
+        path: PathBuf,
+    },
+    /// The token can't be sent.
+    #[error("the token{} holds characters that no HTTP header can carry", from(path.as_deref()))]
+    Unsendable {
+        /// The file it stands in, where it does.
+        path: Option<PathBuf>,
+    },
+    /// None is configured.
+    #[error("no token is configured: set api.token_file, or token_file of the project")]
+    Missing,
+}
+
+fn from(path: Option<&Path>) -> String {
+    path.map(|path| format!(" in {}", path.display())).unwrap_or_default()
+}
+
+/// A token ready to send.
+#[derive(Debug)]
+pub(super) struct Token {
+    /// For taking it out of other people's texts.
+    pub(super) secret: Secret,
+    /// `Bearer ...`, marked as sensitive, so that no library shows it.
+    pub(super) header: HeaderValue,
+    /// Which one it is: counts the changes.
+    pub(super) generation: u64,
+}
+
+/// The token of one service account.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    name: Arc<str>,
+    source: Option<TokenSource>,
+    own: Own,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    token: Result<Arc<Token>, CredentialsError>,
+    /// When the file was last read.
+    read: Instant,
+    /// Whether the last reading failed, so that it is said once.
+    failing: bool,
+}
+
+impl Credentials {
+    /// Reads the token for the first time. A failure is said now, and given to every request until there is one.
+    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, own: Own) -> Self {
+        let state = State { token: Err(CredentialsError::Missing), read: Instant::now(), failing: false };
+        let credentials = Self { name, source, own, state: Mutex::new(state) };
+        credentials.reread();
+        credentials
+    }
+
+    /// The token to send now.
+    pub(super) fn current(&self) -> Result<Arc<Token>, CredentialsError> {
+        if matches!(self.source, Some(TokenSource::File(_))) {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.read.elapsed() >= REREAD_EVERY {
+                self.read_into(&mut state);
+            }
+        }
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).token.clone()
+    }
+
+    /// Reads the token again at once: the service has just refused the one that was sent.
+    pub(super) fn reread(&self) {
+        self.read_into(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn read_into(&self, state: &mut State) {
+        let Some(source) = &self.source else { return };
+        let before = state.token.as_ref().ok();
+        let known = before.is_some();
+        let read = read(source, before.map(|token| &**token));
+        state.read = Instant::now();
+        if matches!(source, TokenSource::File(_)) {
+            self.own.token_read(&self.name, read.is_ok());
+        }
+        match read {
+            Ok(changed) => {
+                if std::mem::take(&mut state.failing) {
+                    tracing::info!(token = &*self.name, "the token can be read again");
+                } else if known && changed.is_some() {
+                    tracing::info!(token = &*self.name, "the token has changed");
+                }
+                if let Some(token) = changed {
+                    self.own.token_expiry(&self.name, expiry(&token.secret));
+                    state.token = Ok(Arc::new(token));
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut state.failing, true) {
+                    self.say_unreadable(&error, known);
+                }
+                if !known {
+                    state.token = Err(error);
+                }
+            }
+        }
+    }
+
+    fn say_unreadable(&self, error: &CredentialsError, kept: bool) {
+        let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+        let consequence = if kept { "the last good token is kept" } else { "requests that need it fail" };
+        tracing::warn!(token = &*self.name, %error, cause, consequence, "the token can't be read");
+    }
+}
+
+impl Token {
+    /// `None` where no header can carry it.
+    fn new(secret: Secret, generation: u64) -> Option<Self> {
+        let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose())).ok()?;
+        header.set_sensitive(true);
+        Some(Self { secret, header, generation })
+    }
+}
+
+/// The token that `source` holds now; `None` where it still is the one `before`.
+fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
+    let (secret, path) = match source {
+        TokenSource::File(path) => (read_file(path)?, Some(path)),
+        TokenSource::Inline(secret) => (secret.clone(), None),
+    };
+    if before.is_some_and(|before| before.secret == secret) {
+        return Ok(None);
+    }
+    let generation = before.map_or(0, |before| before.generation + 1);
+    let token = Token::new(secret, generation);
+    token.map(Some).ok_or_else(|| CredentialsError::Unsendable { path: path.cloned() })
+}
+
+/// Reads on the spot, not on a blocking thread: one small local file, at most once a second.
+fn read_file(path: &Path) -> Result<Secret, CredentialsError> {
+    let failed = |source| CredentialsError::File { path: path.to_owned(), source: Arc::new(source) };
+    // Opening a pipe would wait for its writer.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("not a regular file")));
+    }
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_BYTES + 1).read_to_string(&mut text));
+    if read.map_err(failed)? as u64 > MAX_TOKEN_BYTES {
+        return Err(failed(io::Error::other("far too large for a token")));
+    }
+    match text.trim() {
+        "" => Err(CredentialsError::Empty { path: path.to_owned() }),
+        token => Ok(Secret::new(token)),
+    }
+}
+
+/// When the token says that it expires, if it is a JWT and says so. Its signature is the service's business.
+fn expiry(secret: &Secret) -> Option<Timestamp> {
+    #[derive(serde::Deserialize)]
+    struct Claims {
+        exp: f64,
+    }
+    let claims: Claims = jsonwebtoken::dangerous::insecure_decode_claims(secret.expose()).ok()?;
+    Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(claims.exp).ok()?).ok()
+}

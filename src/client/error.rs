@@ -1,0 +1,263 @@
+//! Why a client can't be built, and why a request gave no reply that can be used.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use humantime::format_duration;
+
+use super::class::Class;
+use super::credentials::CredentialsError;
+use crate::interface::spec::DecodeError;
+
+/// A client that can't be built from its configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The CA file can't be read.
+    #[error("api.ca_file: can't read {}", path.display())]
+    CaFile {
+        /// As configured.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The CA file holds no certificate, or one that is no trust anchor.
+    #[error("api.ca_file: {} must hold CA certificates in PEM form: {problem}", path.display())]
+    CaCertificates {
+        /// As configured.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The proxy's URL is none.
+    #[error("api.proxy_url: not the URL of an http or https proxy")]
+    Proxy(#[source] reqwest::Error),
+    /// TLS can't be set up.
+    #[error("can't set up TLS")]
+    Tls(#[from] rustls::Error),
+    /// The HTTP client can't be set up.
+    #[error("can't set up the HTTP client")]
+    Http(#[from] reqwest::Error),
+}
+
+/// Why a request gave no usable reply. Every text names the request as `METHOD URL` without its query, and none
+/// holds a token.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The service answered with a status other than 2xx.
+    #[error("{request} answered {status}{}", said(message))]
+    Status {
+        /// `METHOD URL`.
+        request: String,
+        /// The HTTP status.
+        status: u16,
+        /// What the service said of it (section 7), shortened; may be empty.
+        message: String,
+        /// How long it asked to wait.
+        retry_after: Option<Duration>,
+    },
+    /// The service answered with a redirect.
+    #[error("{request} answered {status}, a redirect to {location}; redirects are not followed")]
+    Redirect {
+        /// `METHOD URL`.
+        request: String,
+        /// The HTTP status, 3xx.
+        status: u16,
+        /// Where to, without query.
+        location: String,
+    },
+    /// No complete reply in time.
+    #[error("{request} got no complete reply within {}", format_duration(*limit))]
+    Timeout {
+        /// `METHOD URL`.
+        request: String,
+        /// `api.timeout`.
+        limit: Duration,
+    },
+    /// The network, or whatever stands between, failed.
+    #[error("{request} failed: {}", class.what_broke())]
+    Transport {
+        /// `METHOD URL`.
+        request: String,
+        /// What kind of failure it was.
+        class: Class,
+        /// The library's account of it.
+        source: reqwest::Error,
+    },
+    /// A reply larger than what is read.
+    #[error("{request} answered with more than the {limit} bytes of api.max_response_bytes")]
+    TooLarge {
+        /// `METHOD URL`.
+        request: String,
+        /// `api.max_response_bytes`.
+        limit: u64,
+    },
+    /// A compressed reply; none was asked for, and none is unpacked.
+    #[error("{request} answered in content encoding '{encoding}', which was not asked for")]
+    Encoded {
+        /// `METHOD URL`.
+        request: String,
+        /// The encoding's name.
+        encoding: String,
+    },
+    /// A successful reply whose body is not what the interface says.
+    #[error("{request} gave a reply that can't be used")]
+    Decode {
+        /// `METHOD URL`.
+        request: String,
+        /// What is wrong with it.
+        source: DecodeError,
+    },
+    /// There is no token to send. Nothing was sent.
+    #[error("{request} was not sent")]
+    Credentials {
+        /// `METHOD URL`.
+        request: String,
+        /// Why there is none.
+        source: CredentialsError,
+    },
+    /// The service refused this token not long ago. Nothing was sent.
+    #[error(
+        "{request} was not sent: the service refused this token with {status}{}; asked again when the token changes or {} have passed",
+        said(message),
+        format_duration(*retry_after)
+    )]
+    Unauthorized {
+        /// `METHOD URL`.
+        request: String,
+        /// The refusal's status, 401 or 403.
+        status: u16,
+        /// The refusal's message.
+        message: String,
+        /// Until it is asked again with the same token, in whole seconds.
+        retry_after: Duration,
+    },
+    /// The service asked this service account to wait, longer than a request may. Nothing was sent.
+    #[error("{request} was not sent: the service asked to wait for another {}", format_duration(*retry_after))]
+    Paused {
+        /// `METHOD URL`.
+        request: String,
+        /// How much longer, in whole seconds.
+        retry_after: Duration,
+    },
+    /// [`super::Client::fetch`] only reads. Nothing was sent.
+    #[error("{request} was not sent: only GET is, outside of explicit calls")]
+    NotGet {
+        /// `METHOD URL`.
+        request: String,
+    },
+    /// A request that no wire can carry. Nothing was sent.
+    #[error("{request} was not sent: it is no valid request")]
+    Invalid {
+        /// `METHOD URL`.
+        request: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+}
+
+impl FetchError {
+    /// Its class, which is what may become a label value.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        match self {
+            Self::Status { status, .. } | Self::Redirect { status, .. } => Class::Status(*status),
+            Self::Timeout { .. } => Class::Timeout,
+            Self::Transport { class, .. } => *class,
+            Self::TooLarge { .. } => Class::TooLarge,
+            Self::Encoded { .. } | Self::Decode { .. } => Class::Decode,
+            Self::Credentials { .. } => Class::Credentials,
+            Self::Unauthorized { .. } => Class::UnauthorizedPaused,
+            Self::Paused { .. } => Class::Paused,
+            Self::NotGet { .. } | Self::Invalid { .. } => Class::Invalid,
+        }
+    }
+
+    /// The HTTP status that the service answered with, now or when it refused the token.
+    #[must_use]
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. }
+            | Self::Redirect { status, .. }
+            | Self::Unauthorized { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// Whether the service says that there is no such thing (404).
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.status() == Some(404)
+    }
+
+    /// Whether the service refused the token (401, 403), now or earlier.
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        matches!(self.status(), Some(401 | 403))
+    }
+
+    /// How long the service asked to wait, where it did.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { retry_after, .. } => *retry_after,
+            Self::Paused { retry_after, .. } | Self::Unauthorized { retry_after, .. } => Some(*retry_after),
+            _ => None,
+        }
+    }
+
+    /// What the service said of it (section 7); empty where it said nothing.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Status { message, .. } | Self::Unauthorized { message, .. } => message,
+            _ => "",
+        }
+    }
+
+    /// Whether anything went out at all.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        !matches!(
+            self.class(),
+            Class::Credentials | Class::UnauthorizedPaused | Class::Paused | Class::Invalid
+        )
+    }
+}
+
+fn said(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_the_request_and_what_to_expect() {
+        let request = || "GET https://api.example.com/v2/projects".to_owned();
+        let refused = FetchError::Status {
+            request: request(),
+            status: 401,
+            message: "token expired".into(),
+            retry_after: None,
+        };
+        assert_eq!(
+            refused.to_string(),
+            "GET https://api.example.com/v2/projects answered 401: token expired"
+        );
+        assert!(refused.is_unauthorized() && !refused.is_not_found() && refused.was_sent());
+        let paused = FetchError::Unauthorized {
+            request: request(),
+            status: 401,
+            message: "token expired".into(),
+            retry_after: Duration::from_secs(270),
+        };
+        assert_eq!(
+            paused.to_string(),
+            "GET https://api.example.com/v2/projects was not sent: the service refused this token with 401: \
+             token expired; asked again when the token changes or 4m 30s have passed"
+        );
+        assert!(paused.is_unauthorized() && !paused.was_sent());
+    }
+}

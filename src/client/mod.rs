@@ -1,0 +1,203 @@
+//! Asking the service: over HTTP, with a token, gently, and with every way to fail as a typed error.
+//!
+//! [`Client::fetch`] is what a poll uses; what happens to a request on its way (`attempt`), in order:
+//!
+//! - `account`: its service account's token, unless the service has refused it (`credentials` follows the
+//!   token's file); then the account's own pace (`pace`: pauses the service asked for, and a pace that adapts);
+//! - `limits`: the rate and the concurrency allowed over all accounts;
+//! - `transport`: one exchange over HTTP, bounded in time and size (`skew` compares the clocks meanwhile);
+//! - `retry`: which failures get a second try, and how many of them there are for all requests together;
+//! - `error`: why it failed in the end, and `class`: as which label value that counts.
+//!
+//! Waits follow tokio's time. Everything is counted here, in [`Own`].
+
+mod account;
+mod attempt;
+mod class;
+mod credentials;
+mod error;
+mod limits;
+mod pace;
+mod retry;
+mod skew;
+mod transport;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use url::{Host, Url};
+
+pub use account::Account;
+pub use class::Class;
+pub use credentials::CredentialsError;
+pub use error::{BuildError, FetchError};
+pub use transport::Fetched;
+
+use crate::clock::Clock;
+use crate::config;
+use crate::interface::spec::{DecodeError, Method};
+use crate::interface::{Request, Resource};
+use crate::own::Own;
+use limits::Limits;
+use retry::Budget;
+use skew::Skew;
+use transport::Transport;
+
+/// Asks the service. Cloning shares everything.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+    rhythm: Rhythm,
+}
+
+#[derive(Debug)]
+struct Inner {
+    transport: Transport,
+    limits: Limits,
+    budget: Budget,
+    skew: Skew,
+    own: Own,
+    /// The account of projects that have none of their own.
+    default: Account,
+    /// (project, its account), as configured.
+    projects: Vec<(Arc<str>, Account)>,
+    /// Each account that a project uses, once.
+    accounts: Vec<Account>,
+    max_retries: u32,
+    /// The longest that a request waits for a pause to end: no longer than it may take itself.
+    patience: Duration,
+}
+
+/// What of [`config::Poll`] concerns the client.
+#[derive(Clone, Copy, Debug)]
+struct Rhythm {
+    /// After that long a refused token is tried again: `poll.settings_interval`.
+    ask_again: Duration,
+    /// Beyond it ranges end where the service's data is not settled, or in its future: `poll.settle`.
+    skew_limit: Duration,
+}
+
+/// As the configuration's own defaults are.
+const RHYTHM: Rhythm = Rhythm { ask_again: Duration::from_secs(300), skew_limit: Duration::from_secs(30) };
+
+impl Client {
+    /// A client for the service of `api`, with the service accounts of `api` and `projects`. Reads the tokens
+    /// for the first time; one that can't be read yet is said and looked for again with each request.
+    ///
+    /// # Errors
+    /// Where CA file, proxy or TLS can't be set up.
+    pub fn new(
+        api: &config::Api,
+        projects: &[config::Project],
+        own: Own,
+        clock: Clock,
+    ) -> Result<Self, BuildError> {
+        let transport = Transport::new(api)?;
+        warn_of_plain_http(&api.base_url);
+        own.forget_tokens();
+        let default = Account::new("default".into(), api.token.clone(), &own);
+        let mut inner = Inner {
+            transport,
+            limits: Limits::new(api),
+            budget: Budget::new(),
+            skew: Skew::new(clock, own.clone()),
+            own,
+            default,
+            projects: Vec::with_capacity(projects.len()),
+            accounts: Vec::new(),
+            max_retries: api.max_retries,
+            patience: api.timeout,
+        };
+        let mut by_source = std::collections::HashMap::from([(api.token.as_ref(), inner.default.clone())]);
+        for project in projects {
+            let source = project.token.as_ref().or(api.token.as_ref());
+            let account = by_source
+                .entry(source)
+                .or_insert_with(|| Account::new(project.id.clone(), source.cloned(), &inner.own));
+            if !inner.accounts.contains(account) {
+                inner.accounts.push(account.clone());
+            }
+            inner.projects.push((project.id.clone(), account.clone()));
+        }
+        Ok(Self { inner: Arc::new(inner), rhythm: RHYTHM })
+    }
+
+    /// The same client in the rhythm of `poll`: a refused token is tried again after `settings_interval`, and
+    /// a clock skew beyond `settle` is said.
+    #[must_use]
+    pub fn in_rhythm_of(mut self, poll: &config::Poll) -> Self {
+        self.rhythm = Rhythm { ask_again: poll.settings_interval, skew_limit: poll.settle };
+        self
+    }
+
+    /// The service account of `project`: its own, or the default one.
+    #[must_use]
+    pub fn account(&self, project: &str) -> Account {
+        let own = self.inner.projects.iter().find(|(id, _)| **id == *project);
+        own.map_or_else(|| self.inner.default.clone(), |(_, account)| account.clone())
+    }
+
+    /// Each service account that a configured project uses, once. Projects with the same token share one.
+    pub fn accounts(&self) -> impl Iterator<Item = &Account> {
+        self.inner.accounts.iter()
+    }
+
+    /// Sends a GET request about `resource`: waits for its turn, tries again what a second try may mend, and
+    /// counts everything.
+    ///
+    /// # Errors
+    /// The last try's failure, or what stood against sending it at all.
+    pub async fn fetch(
+        &self,
+        account: &Account,
+        resource: Resource,
+        request: &Request,
+    ) -> Result<Fetched, FetchError> {
+        self.read(account, resource, request, |_| Ok(())).await.map(|((), fetched)| fetched)
+    }
+
+    /// As [`Client::fetch`], and reads the reply's body by `decode`, so that a reply which can't be read is
+    /// counted as that and not as a success.
+    ///
+    /// # Errors
+    /// As [`Client::fetch`], and [`FetchError::Decode`] where `decode` fails.
+    pub async fn read<T>(
+        &self,
+        account: &Account,
+        resource: Resource,
+        request: &Request,
+        decode: impl FnOnce(&[u8]) -> Result<T, DecodeError>,
+    ) -> Result<(T, Fetched), FetchError> {
+        if request.method != Method::Get {
+            return Err(FetchError::NotGet { request: self.inner.transport.name(request) });
+        }
+        let fetched = self.tries(account, Some(resource), request).await?;
+        let read = decode(&fetched.body)
+            .map_err(|source| FetchError::Decode { request: self.inner.transport.name(request), source });
+        let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
+        self.inner.own.request_done(resource, class.as_str(), fetched.took);
+        Ok((read?, fetched))
+    }
+
+    /// Sends any request at an operator's explicit wish, without counting it. Only a GET is ever tried again.
+    ///
+    /// # Errors
+    /// As [`Client::fetch`].
+    pub async fn call(&self, account: &Account, request: &Request) -> Result<Fetched, FetchError> {
+        self.tries(account, None, request).await
+    }
+}
+
+/// Anyone on the way can read a token sent over plain http.
+fn warn_of_plain_http(base: &Url) {
+    let loopback = match base.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
+        Some(Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
+        None => false,
+    };
+    if base.scheme() == "http" && !loopback {
+        tracing::warn!(%base, "api.base_url is plain http: everyone on the way can read the token; use https");
+    }
+}

@@ -1,0 +1,48 @@
+//! How far the service's clock and ours are apart.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::clock::Clock;
+use crate::own::Own;
+
+/// Compares the clocks with every reply.
+#[derive(Debug)]
+pub(super) struct Skew {
+    clock: Clock,
+    own: Own,
+    said: AtomicBool,
+}
+
+impl Skew {
+    pub(super) fn new(clock: Clock, own: Own) -> Self {
+        Self { clock, own, said: AtomicBool::new(false) }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// A request sent at `sent_at` got a reply dated `date` after `round_trip`. A skew beyond `limit` is said once.
+    pub(super) fn observe(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration, limit: Duration) {
+        // Written half a round trip ago; and a date has whole seconds, so is half a second early on average.
+        let date = date.as_duration().as_secs_f64() + 0.5;
+        let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
+        let skew = date - ours;
+        self.own.clock_skew(skew);
+        let large = skew.abs() > limit.as_secs_f64();
+        if self.said.swap(large, Ordering::Relaxed) == large {
+            return;
+        }
+        if large {
+            tracing::warn!(
+                skew_seconds = skew.round(),
+                "the service's clock and ours are apart by more than poll.settle; set this machine's clock by NTP, or raise poll.settle"
+            );
+        } else {
+            tracing::info!(skew_seconds = skew.round(), "the service's clock and ours agree again");
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
+//!
+//! No redirect is followed, so a token only ever goes to the host of `api.base_url`. Nothing compressed is
+//! asked for, and nothing is unpacked. So a reply takes twice `api.max_response_bytes` of memory at most (while
+//! its buffer grows), and all of them together `api.max_concurrent_requests` times that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderName;
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION,
+    RETRY_AFTER,
+};
+use jiff::Timestamp;
+use reqwest::Response;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::time::Instant;
+use url::Url;
+
+use super::attempt::from_now;
+use super::class::classify;
+use super::credentials::Token;
+use super::error::{BuildError, FetchError};
+use super::skew::Skew;
+use crate::config;
+use crate::interface::Request;
+use crate::interface::spec::error_message;
+
+/// Idle connections are kept for longer than the default poll interval, and shorter than most servers keep them.
+const KEEP_IDLE: Duration = Duration::from_secs(90);
+/// A connection that silently died is noticed by a missed answer to these, not by requests timing out.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// More of an error page nobody reads.
+const MAX_ERROR_BYTES: u64 = 64 * 1024;
+/// The service may not silence us for longer than this with one reply.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// Space set aside because a reply announces its length; a larger one has to arrive first.
+const MAX_RESERVED: u64 = 1024 * 1024;
+
+/// A successful reply.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The HTTP status, 2xx.
+    pub status: u16,
+    /// The body.
+    pub body: Bytes,
+    /// When the service says it answered, by its own clock.
+    pub date: Option<Timestamp>,
+    /// From sending the request to having read the reply.
+    pub took: Duration,
+}
+
+/// The way to the service.
+#[derive(Debug)]
+pub(super) struct Transport {
+    http: reqwest::Client,
+    /// `api.base_url` without its last slash.
+    base: String,
+    timeout: Duration,
+    max_bytes: u64,
+}
+
+impl Transport {
+    pub(super) fn new(api: &config::Api) -> Result<Self, BuildError> {
+        let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls(api)?)
+            .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
+            .default_headers(HeaderMap::from_iter([(
+                ACCEPT,
+                HeaderValue::from_static("application/json, text/plain;q=0.9"),
+            )]))
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            // Every try is counted and paid for; see `retry`.
+            .retry(reqwest::retry::never())
+            .connect_timeout(api.connect_timeout)
+            .pool_idle_timeout(KEEP_IDLE)
+            .pool_max_idle_per_host(most_idle)
+            .tcp_keepalive(KEEP_ALIVE)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .http2_keep_alive_timeout(api.connect_timeout)
+            // The environment's proxies are the configuration's business.
+            .no_proxy();
+        let except = api.no_proxy.as_deref().unwrap_or_default().trim();
+        // A lone asterisk means every host; the library takes it for every name, but no address.
+        if let Some(url) = api.proxy_url.as_ref().filter(|_| except != "*") {
+            let except = reqwest::NoProxy::from_string(except);
+            let proxy = reqwest::Proxy::all(url.clone()).map_err(BuildError::Proxy)?.no_proxy(except);
+            builder = builder.proxy(proxy);
+        }
+        Ok(Self {
+            http: builder.build()?,
+            base: api.base_url.as_str().trim_end_matches('/').to_owned(),
+            timeout: api.timeout,
+            max_bytes: api.max_response_bytes,
+        })
+    }
+
+    /// `METHOD URL` without the query, for error texts.
+    pub(super) fn name(&self, request: &Request) -> String {
+        format!("{} {}{}", request.method.as_str(), self.base, request.path)
+    }
+
+    /// Sends `request` and reads the reply.
+    pub(super) async fn send(
+        &self,
+        request: &Request,
+        token: &Token,
+        skew: &Skew,
+        skew_limit: Duration,
+    ) -> Result<Fetched, FetchError> {
+        let began = Instant::now();
+        let deadline = from_now(self.timeout);
+        let timeout = |_| FetchError::Timeout { request: self.name(request), limit: self.timeout };
+        let sent_at = skew.now();
+        let head = tokio::time::timeout_at(deadline, self.prepared(request, token).send());
+        let response = head.await.map_err(timeout)?.map_err(|error| self.failed(request, error, true))?;
+        let date = http_date(response.headers(), &DATE);
+        if let Some(date) = date {
+            skew.observe(date, sent_at, began.elapsed(), skew_limit);
+        }
+        let status = response.status();
+        if !status.is_success() {
+            // What it says is worth having, but the status is known whether or not its body arrives.
+            let headers = response.headers().clone();
+            let mut said = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
+            let _ = tokio::time::timeout_at(deadline, said.read(response)).await;
+            let message = redacted_message(token, &said.bytes);
+            return Err(self.refused(request, token, status.as_u16(), &headers, message, skew.now()));
+        }
+        if let Some(encoding) = encoding(response.headers()) {
+            return Err(FetchError::Encoded { request: self.name(request), encoding });
+        }
+        let mut body = Body::new(self.max_bytes);
+        match tokio::time::timeout_at(deadline, body.read(response)).await.map_err(timeout)? {
+            Ok(Complete::Yes) => {}
+            Ok(Complete::TooLarge) => {
+                return Err(FetchError::TooLarge { request: self.name(request), limit: self.max_bytes });
+            }
+            Err(error) => return Err(self.failed(request, error, false)),
+        }
+        Ok(Fetched { status: status.as_u16(), body: body.bytes.into(), date, took: began.elapsed() })
+    }
+
+    fn prepared(&self, request: &Request, token: &Token) -> reqwest::RequestBuilder {
+        let method = match request.method {
+            crate::interface::spec::Method::Get => http::Method::GET,
+            crate::interface::spec::Method::Post => http::Method::POST,
+            crate::interface::spec::Method::Patch => http::Method::PATCH,
+            crate::interface::spec::Method::Delete => http::Method::DELETE,
+        };
+        let prepared = self
+            .http
+            .request(method, format!("{}{}", self.base, request.target()))
+            .header(AUTHORIZATION, token.header.clone());
+        match &request.body {
+            Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string()),
+            None => prepared,
+        }
+    }
+
+    fn failed(&self, request: &Request, error: reqwest::Error, head: bool) -> FetchError {
+        let request = self.name(request);
+        // The URL, query included, stands in `request` as far as it may be shown.
+        let source = error.without_url();
+        if source.is_builder() {
+            return FetchError::Invalid { request, source };
+        }
+        FetchError::Transport { request, class: classify(&source, head), source }
+    }
+
+    fn refused(
+        &self,
+        request: &Request,
+        token: &Token,
+        status: u16,
+        headers: &HeaderMap,
+        message: String,
+        now: Timestamp,
+    ) -> FetchError {
+        let request = self.name(request);
+        match (status, headers.get(LOCATION)) {
+            (300..400, Some(location)) => {
+                let location = token.secret.redact(&shown(&self.base, location));
+                FetchError::Redirect { request, status, location }
+            }
+            _ => FetchError::Status { request, status, message, retry_after: retry_after(headers, now) },
+        }
+    }
+}
+
+/// What the service said of a refusal. Redacted before it is shortened, so that no part of a token is left over;
+/// and after, for escapes in JSON.
+fn redacted_message(token: &Token, body: &[u8]) -> String {
+    let body = token.secret.redact(&String::from_utf8_lossy(body));
+    token.secret.redact(&error_message(body.as_bytes()))
+}
+
+/// TLS with Mozilla's trust anchors built in, for there may be no others in a container, and those configured.
+fn tls(api: &config::Api) -> Result<rustls::ClientConfig, BuildError> {
+    let mut anchors = rustls::RootCertStore::empty();
+    anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+    if let Some(path) = &api.ca_file {
+        let pem = std::fs::read(path).map_err(|source| BuildError::CaFile { path: path.clone(), source })?;
+        let bad = |problem: String| BuildError::CaCertificates { path: path.clone(), problem };
+        let mut found = false;
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
+            let certificate = certificate.map_err(|error| bad(error.to_string()))?;
+            anchors.add(certificate).map_err(|error| bad(error.to_string()))?;
+            found = true;
+        }
+        if !found {
+            return Err(bad("no certificate in it".to_owned()));
+        }
+    }
+    // Given here rather than installed for the process: nothing is global.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(anchors)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(tls)
+}
+
+/// A body as far as it was read, at most `limit` bytes.
+struct Body {
+    bytes: Vec<u8>,
+    limit: u64,
+}
+
+enum Complete {
+    Yes,
+    TooLarge,
+}
+
+impl Body {
+    fn new(limit: u64) -> Self {
+        Self { bytes: Vec::new(), limit }
+    }
+
+    /// Reads chunk by chunk; what arrived before an error or before this future is dropped stays.
+    async fn read(&mut self, mut response: Response) -> Result<Complete, reqwest::Error> {
+        let announced = response.content_length();
+        if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
+            return Ok(Complete::TooLarge);
+        }
+        self.bytes
+            .reserve(usize::try_from(announced.unwrap_or(0).min(MAX_RESERVED).min(self.limit)).unwrap_or(0));
+        while let Some(chunk) = response.chunk().await? {
+            let room = usize::try_from(self.limit).unwrap_or(usize::MAX).saturating_sub(self.bytes.len());
+            self.bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+            if chunk.len() > room {
+                return Ok(Complete::TooLarge);
+            }
+        }
+        Ok(Complete::Yes)
+    }
+}
+
+fn encoding(headers: &HeaderMap) -> Option<String> {
+    let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or("?").trim();
+    let known = encoding.chars().take(20).collect();
+    (!encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity")).then_some(known)
+}
+
+/// Where a redirect leads, without what may be secret of it.
+fn shown(base: &str, location: &HeaderValue) -> String {
+    let target = location.to_str().ok().and_then(|to| Url::parse(base).ok()?.join(to).ok());
+    match target {
+        Some(mut url) => {
+            url.set_query(None);
+            url.set_fragment(None);
+            // Neither fails for a URL with a host, and one without has none.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+            url.as_str().chars().take(200).collect()
+        }
+        None => "an address that is none".to_owned(),
+    }
+}
+
+/// How long the service asks to wait, an hour at most: seconds, or a date by the service's own clock, which its
+/// Date header shows (`now` is ours).
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let until = http_date(headers, &RETRY_AFTER)?;
+            let now = http_date(headers, &DATE).unwrap_or(now);
+            Duration::try_from(until.duration_since(now)).unwrap_or_default()
+        }
+    };
+    Some(wait.min(LONGEST_PAUSE))
+}
+
+fn http_date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
+    let date = httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()?;
+    Timestamp::try_from(date).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(retry_after_is: &'static str, date: Option<&'static str>) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after_is));
+        headers.extend(date.map(|date| (DATE, HeaderValue::from_static(date))));
+        let now = "2021-01-01T00:00:30Z".parse().unwrap();
+        retry_after(&headers, now).map(|wait| wait.as_secs())
+    }
+
+    #[test]
+    fn a_wait_is_told_in_seconds_or_as_a_date_and_nonsense_is_none() {
+        const ONE_MINUTE: &str = "Fri, 01 Jan 2021 00:01:00 GMT";
+        assert_eq!(waits("120", None), Some(120));
+        assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:00:50 GMT")), Some(10));
+        assert_eq!(waits(ONE_MINUTE, None), Some(30));
+        assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:02:00 GMT")), Some(0));
+        assert_eq!(waits("Fri, 01 Jan 2038 00:00:00 GMT", None), Some(3600));
+        assert_eq!(waits("18446744073709551615", None), Some(3600));
+        for nonsense in ["", "soon", "-5", "1.5", "18446744073709551616", "Fri, 99 Jan 2021 00:00:00 GMT"] {
+            assert_eq!(waits(nonsense, None), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn where_a_redirect_leads_is_shown_without_what_may_be_secret() {
+        let shown = |to| shown("https://api.example.com/cloud", &HeaderValue::from_bytes(to).unwrap());
+        assert_eq!(shown(b"/login?token=x#y"), "https://api.example.com/login");
+        assert_eq!(shown(b"//u:p@other.example.com/a"), "https://other.example.com/a");
+        assert_eq!(shown(b"http://[bad"), "an address that is none");
+        assert_eq!(shown(b"\xff"), "an address that is none");
+    }
+}

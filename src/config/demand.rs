@@ -1,0 +1,195 @@
+//! How many requests a configuration asks for, and whether its own limits can carry them.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Api, App, Config};
+
+/// The metrics calls of an app: response time and run execution time.
+const METRICS_CALLS: f64 = 2.0;
+/// The settings calls of an app: the app itself.
+const APP_CALLS: f64 = 1.0;
+/// The settings calls of a project: volume alerts and domains.
+const PROJECT_CALLS: f64 = 2.0;
+
+/// The expected requests a minute, without retries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Load {
+    /// For each app, as (project, app, requests a minute).
+    pub apps: Vec<(Arc<str>, Arc<str>, f64)>,
+    /// For each project, its apps included.
+    pub projects: Vec<(Arc<str>, f64)>,
+    /// All of it, with one list of projects for each service account.
+    pub total: f64,
+}
+
+/// The configured limit can't carry the configured load. Displays as a sentence with both figures.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Overload {
+    /// Requests a minute that the configuration asks for.
+    pub wanted: f64,
+    /// Requests a minute that `api.max_requests_per_second` allows.
+    pub allowed: f64,
+}
+
+impl fmt::Display for Overload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the configuration asks for {:.0} requests a minute, but api.max_requests_per_second allows {:.0}; \
+             raise it, or poll less often",
+            self.wanted.ceil(),
+            self.allowed
+        )
+    }
+}
+
+impl Load {
+    /// Whether this is more than the limits of `api` let through.
+    #[must_use]
+    pub fn exceeds(&self, api: &Api) -> Option<Overload> {
+        let allowed = f64::from(api.max_requests_per_second?.get()) * 60.0;
+        (self.total > allowed).then_some(Overload { wanted: self.total, allowed })
+    }
+}
+
+impl Config {
+    /// The expected requests to the service a minute.
+    #[must_use]
+    pub fn requests_per_minute(&self) -> Load {
+        let settings = rate(self.poll.settings_interval);
+        let mut load = Load { apps: Vec::new(), projects: Vec::new(), total: 0.0 };
+        let mut accounts = HashSet::new();
+        for project in &self.projects {
+            let mut sum = if project.polled { PROJECT_CALLS * settings } else { 0.0 };
+            for app in &project.apps {
+                let requests = APP_CALLS * settings + METRICS_CALLS * self.ranges_per_minute(app);
+                load.apps.push((Arc::clone(&project.id), Arc::clone(&app.id), requests));
+                sum += requests;
+            }
+            load.total += sum;
+            load.projects.push((Arc::clone(&project.id), sum));
+            if project.polled {
+                accounts.insert(project.token.as_ref().or(self.api.token.as_ref()));
+            }
+        }
+        // Each service account lists its projects; there are far fewer than 2^32 of them.
+        load.total += f64::from(u32::try_from(accounts.len()).unwrap_or(u32::MAX)) * settings;
+        load
+    }
+
+    /// How many ranges one metrics call of `app` is asked for a minute: every window for the app and for each of
+    /// its containers, and the steps of accounting, where no window has just their length and is shared.
+    fn ranges_per_minute(&self, app: &App) -> f64 {
+        let interval = app.interval.unwrap_or(self.poll.interval);
+        let filters = 1 + app.containers.len();
+        let windows = u32::try_from(self.poll.windows.len() * filters).unwrap_or(u32::MAX);
+        let shared = self.poll.windows.contains(&self.accounting.step);
+        let steps =
+            if self.accounting.enabled && !shared { rate(self.accounting.step.max(interval)) } else { 0.0 };
+        f64::from(windows) * rate(interval) + steps
+    }
+}
+
+/// How often a minute something happens that happens every `interval`.
+fn rate(interval: Duration) -> f64 {
+    60.0 / interval.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use super::*;
+    use crate::config::{Accounting, Poll, Project, QueryNames, Resolution, TokenSource};
+    use crate::secret::Secret;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn app(id: &str, interval: Option<Duration>, containers: &[&str]) -> App {
+        let containers = containers.iter().map(|id| Arc::from(*id)).collect();
+        App { id: Arc::from(id), interval, containers, labels: Vec::new() }
+    }
+
+    fn project(id: &str, token: Option<&str>, apps: Vec<App>) -> Project {
+        let token = token.map(|text| TokenSource::Inline(Secret::new(text)));
+        Project { id: Arc::from(id), token, labels: Vec::new(), apps, polled: true }
+    }
+
+    /// Polls every minute, settings too, one window of 5 minutes, steps of 1 minute, at most 1 request a second.
+    fn config(projects: Vec<Project>) -> Config {
+        Config {
+            api: Api {
+                base_url: "http://127.0.0.1".parse().unwrap(),
+                token: Some(TokenSource::Inline(Secret::new("default"))),
+                timeout: SECOND,
+                connect_timeout: SECOND,
+                max_concurrent_requests: NonZeroU32::MIN,
+                max_requests_per_second: Some(NonZeroU32::MIN),
+                max_response_bytes: 1024,
+                max_retries: 0,
+                ca_file: None,
+                proxy_url: None,
+                no_proxy: None,
+                query_names: QueryNames::default(),
+            },
+            poll: Poll {
+                interval: 60 * SECOND,
+                settings_interval: 60 * SECOND,
+                windows: vec![300 * SECOND],
+                settle: SECOND,
+                resolution: Resolution::Standard,
+                stale_after: SECOND,
+            },
+            accounting: Accounting { enabled: true, step: 60 * SECOND, max_catch_up: 3600 * SECOND },
+            state_path: None,
+            projects,
+        }
+    }
+
+    #[test]
+    fn an_app_asks_for_its_windows_its_steps_and_its_settings() {
+        let apps = vec![app("plain", None, &[]), app("fast", Some(15 * SECOND), &["c-1", "c-2"])];
+        let load = config(vec![project("p", None, apps)]).requests_per_minute();
+        // 2 calls x (1 window + 1 step) + 1 app; 2 calls x (3 filters x 4 polls + 1 step) + 1 app.
+        assert_eq!(load.apps.iter().map(|(_, _, rate)| *rate).collect::<Vec<_>>(), [5.0, 27.0]);
+        assert_eq!(load.projects, [(Arc::from("p"), 34.0)]);
+        assert_eq!(load.total, 35.0);
+    }
+
+    #[test]
+    fn a_window_as_long_as_a_step_serves_both() {
+        let mut config = config(vec![project("p", None, vec![app("a", None, &[])])]);
+        config.poll.windows = vec![60 * SECOND, 300 * SECOND];
+        assert_eq!(config.requests_per_minute().apps[0].2, 5.0);
+        config.accounting.enabled = false;
+        assert_eq!(config.requests_per_minute().apps[0].2, 5.0);
+        config.poll.windows = vec![300 * SECOND];
+        assert_eq!(config.requests_per_minute().apps[0].2, 3.0);
+    }
+
+    #[test]
+    fn each_service_account_lists_its_projects_once() {
+        let projects = [("p-1", None), ("p-2", None), ("p-3", Some("own")), ("p-4", Some("own"))];
+        let projects = projects.map(|(id, token)| project(id, token, Vec::new())).to_vec();
+        assert_eq!(config(projects).requests_per_minute().total, 4.0 * 2.0 + 2.0);
+    }
+
+    #[test]
+    fn a_load_beyond_the_limit_is_told_with_both_figures() {
+        let apps = (0..12).map(|i| app(&i.to_string(), None, &[])).collect();
+        let mut config = config(vec![project("p", None, apps)]);
+        let overload = config.requests_per_minute().exceeds(&config.api).unwrap();
+        assert_eq!(
+            overload.to_string(),
+            "the configuration asks for 63 requests a minute, but api.max_requests_per_second allows 60; \
+             raise it, or poll less often"
+        );
+        config.api.max_requests_per_second = NonZeroU32::new(2);
+        assert_eq!(config.requests_per_minute().exceeds(&config.api), None);
+        config.api.max_requests_per_second = None;
+        assert_eq!(config.requests_per_minute().exceeds(&config.api), None);
+    }
+}

@@ -1,0 +1,53 @@
+//! `config.example.toml`: every key with its default and one line of why.
+
+use std::fmt::Write as _;
+
+use super::keys::{KEYS, Key, Preset};
+
+const HEAD: &str = "\
+# The configuration of pds-exporter: every key with its default, or, where it has none, with an example.
+# Keys that begin with # are not set. Each key outside of [[projects]] can be set by the environment too:
+# PDS_EXPORTER__API__BASE_URL, PDS_EXPORTER__POLL__WINDOWS=\"5m,1h\" and so on. Durations are such as \"90s\", \"1h 30m\".
+
+";
+
+/// Keys without a default that the example sets, so that it is a configuration as it stands.
+const SHOWN: &[&str] = &["api.token_file", "projects[].apps"];
+
+/// The text of the file.
+#[must_use]
+pub fn text() -> String {
+    let mut out = HEAD.to_owned();
+    let mut section = "";
+    for key in KEYS {
+        let (its_section, name) = key.split();
+        if its_section != section {
+            section = its_section;
+            out.push_str(&heading(section));
+        }
+        // Writing to a String can't fail.
+        let _ = writeln!(out, "# {}", key.why);
+        let _ = writeln!(out, "{}{name} = {}\n", comment(key), key.preset.example());
+    }
+    out.truncate(out.trim_end().len());
+    out.push('\n');
+    out
+}
+
+fn heading(section: &str) -> String {
+    match section.strip_suffix("[]") {
+        None => format!("[{section}]\n"),
+        Some("projects") => "[[projects]]\n".to_owned(),
+        // Entries of a list inside an entry: an app given as a table takes the place of one given as its id.
+        Some(_) => "# An app as a table: { id = \"...\", interval = \"15s\" }. Its keys:\n\n".to_owned(),
+    }
+}
+
+fn comment(key: &Key) -> &'static str {
+    let set = match key.preset {
+        Preset::Default(_) => true,
+        Preset::Required(_) => !key.path.contains("apps[]"),
+        Preset::Unset(_) => SHOWN.contains(&key.path),
+    };
+    if set { "" } else { "# " }
+}

@@ -1,0 +1,203 @@
+//! Raw in: defaults, then the TOML file, then the environment, laid over each other by the `config` crate.
+//!
+//! What comes out is a tree of values that each know where they came from. Keys that are not declared are
+//! reported here and go no further; what the values mean is for [`super::check`].
+
+use std::io;
+use std::path::Path;
+
+use config::{Environment, FileFormat, Format as _, Map, Source, Value, ValueKind};
+
+use super::error::{LoadError, Problem};
+use super::keys::{self, ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, KEYS, Key, Kind};
+use super::suggest::nearest;
+
+/// The raw configuration.
+#[derive(Debug)]
+pub(super) struct Raw {
+    /// The tree of declared keys.
+    pub(super) values: Map<String, Value>,
+    /// The keys that are not declared.
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Reads the file at `path` and lays it between the defaults and `environment`.
+pub(super) fn read(
+    path: &Path,
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<Raw, LoadError> {
+    let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => LoadError::Missing { path: path.to_owned() },
+        _ => LoadError::Unreadable { path: path.to_owned(), source },
+    })?;
+    let origin = path.display().to_string();
+    let mut file =
+        FileFormat::Toml.parse(Some(&origin), &text).map_err(|error| syntax_error(path, &text, &*error))?;
+    let mut problems = Vec::new();
+    keep_declared(&mut file, "", "", &mut problems);
+    let environment = read_environment(environment, &mut problems)?;
+    let layers = config::Config::builder()
+        .add_source(config::File::from_str(&keys::defaults(), FileFormat::Toml))
+        .add_source(Layer(file))
+        .add_source(Layer(environment))
+        .build()?;
+    Ok(Raw { values: layers.collect()?, problems })
+}
+
+/// Values that were read already. Only declared keys may be in it: the `config` crate reads a top-level key as
+/// a path, and one such as `"a[9999999999]"` would have it make room for all of them.
+#[derive(Clone, Debug)]
+struct Layer(Map<String, Value>);
+
+impl Source for Layer {
+    fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn collect(&self) -> Result<Map<String, Value>, config::ConfigError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The declared keys among `environment`, by path, as values of their kind; names under the prefix that are no
+/// key become problems.
+fn read_environment(
+    environment: impl IntoIterator<Item = (String, String)>,
+    problems: &mut Vec<Problem>,
+) -> Result<Map<String, Value>, LoadError> {
+    let prefix = format!("{ENVIRONMENT_PREFIX}{ENVIRONMENT_SEPARATOR}");
+    let known: Vec<String> = KEYS.iter().filter_map(Key::environment_name).collect();
+    let mut declared = Map::new();
+    for (name, value) in environment {
+        if known.contains(&name) {
+            declared.insert(name, value);
+        } else if name.to_uppercase().starts_with(&prefix) {
+            // Only what follows the prefix tells names apart.
+            let rest = name.get(prefix.len()..).unwrap_or("");
+            let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(&prefix)));
+            let message = match near {
+                Some(near) => format!("is no key; did you mean `{prefix}{near}`?"),
+                None => "is no key that the environment can set; write it in the file".to_owned(),
+            };
+            problems.push(Problem { key: name, message });
+        }
+    }
+    let mut values = Environment::with_prefix(ENVIRONMENT_PREFIX)
+        .separator(ENVIRONMENT_SEPARATOR)
+        .source(Some(declared))
+        .collect()?;
+    for (path, value) in &mut values {
+        if let Some(key) = Key::find(path) {
+            take_kind(value, key.kind);
+        }
+    }
+    Ok(values)
+}
+
+/// Variables are all texts; one that reads as a value of `kind` becomes it, others stay for the check to refuse.
+fn take_kind(value: &mut Value, kind: Kind) {
+    let ValueKind::String(text) = &value.kind else { return };
+    let typed = match kind {
+        Kind::Flag => text.parse().map(ValueKind::Boolean).ok(),
+        Kind::Count { .. } => text.parse().map(ValueKind::I64).ok(),
+        Kind::Durations | Kind::Texts | Kind::Apps => {
+            let origin = value.origin().map(str::to_owned);
+            let items = text.split(',').map(|item| Value::new(origin.as_ref(), item.trim()));
+            Some(ValueKind::Array(items.collect()))
+        }
+        Kind::Text
+        | Kind::Secret
+        | Kind::Path
+        | Kind::Url
+        | Kind::Duration
+        | Kind::Size
+        | Kind::Word(_)
+        | Kind::Labels => None,
+    };
+    if let Some(typed) = typed {
+        value.kind = typed;
+    }
+}
+
+/// Takes out of `table` what is not declared in the section `declared`, shown to the user as `shown`, and notes
+/// each as a problem; goes on into sections and lists of tables.
+fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, problems: &mut Vec<Problem>) {
+    table.retain(|name, value| {
+        let path = join(declared, name);
+        let key = join(shown, &keys::as_written(name));
+        let problem = if name.contains(['.', '[']) {
+            Some(keys::instead_of(declared, name))
+        } else if keys::is_section(&path) {
+            match &mut value.kind {
+                ValueKind::Table(section) => {
+                    keep_declared(section, &path, &key, problems);
+                    None
+                }
+                _ => Some(format!("is a section; write [{path}] and its keys below it")),
+            }
+        } else if keys::is_list(&path) {
+            return keep_entries(value, &path, &key, problems);
+        } else if Key::find(&path).is_none() {
+            Some(keys::instead_of(declared, name))
+        } else {
+            None
+        };
+        let keep = problem.is_none();
+        problems.extend(problem.map(|message| Problem { key, message }));
+        keep
+    });
+}
+
+/// The same for the entries of a list; entries that are no tables are left for the check.
+fn keep_entries(value: &mut Value, path: &str, shown: &str, problems: &mut Vec<Problem>) -> bool {
+    if let ValueKind::Array(entries) = &mut value.kind {
+        for (index, entry) in entries.iter_mut().enumerate() {
+            if let ValueKind::Table(entry) = &mut entry.kind {
+                keep_declared(entry, &format!("{path}[]"), &format!("{shown}[{index}]"), problems);
+            }
+        }
+    }
+    true
+}
+
+fn join(section: &str, name: &str) -> String {
+    if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") }
+}
+
+/// The error with its place but without the text around it, which may hold a token.
+fn syntax_error(path: &Path, text: &str, error: &(dyn std::error::Error + 'static)) -> LoadError {
+    let (offset, message) = match error.downcast_ref::<toml::de::Error>() {
+        Some(error) => (error.span().map_or(0, |span| span.start), error.message().to_owned()),
+        // Only numbers are read by the `config` crate itself, and it does not say where they stand.
+        None => (number_beyond_64_bits(text), "a number that does not fit in 64 bits".to_owned()),
+    };
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    LoadError::Syntax {
+        path: path.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before.get(line_start..).unwrap_or("").chars().count() + 1,
+        message,
+    }
+}
+
+/// Where the first number begins that fits in no 64 bits.
+fn number_beyond_64_bits(text: &str) -> usize {
+    use toml::de::{DeTable, DeValue};
+
+    fn find(value: &toml::Spanned<DeValue<'_>>) -> Option<usize> {
+        let beyond = match value.get_ref() {
+            DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix()).is_err(),
+            DeValue::Float(number) => {
+                number.as_str().parse::<f64>().is_ok_and(f64::is_infinite) && !number.as_str().contains("inf")
+            }
+            DeValue::Array(items) => return items.iter().filter_map(find).min(),
+            DeValue::Table(table) => return table.values().filter_map(find).min(),
+            _ => false,
+        };
+        beyond.then(|| value.span().start)
+    }
+
+    let Ok(table) = DeTable::parse(text) else { return 0 };
+    table.get_ref().values().filter_map(find).min().unwrap_or(0)
+}

@@ -1,0 +1,20 @@
+//! When each target is asked, and what becomes of the answer.
+//!
+//! A [`Plan`] is what a configuration wants asked: one [`plan::Target`] for each endpoint and app, project or service
+//! account. The [`Poller`] runs it: one loop holds all due times, and starts a bounded number of polls at once. A
+//! poll that panics is contained; a tick that was missed is skipped.
+//!
+//! - [`plan`]: the targets of a configuration.
+//! - [`schedule`]: when each of them is due.
+//! - [`poller`]: the loop.
+//! - [`round`]: one poll of one target.
+//! - [`ranges`]: which ranges a metrics target asks for, each once.
+
+pub mod plan;
+pub mod poller;
+pub mod ranges;
+pub mod round;
+pub mod schedule;
+
+pub use plan::{Plan, Surroundings};
+pub use poller::Poller;

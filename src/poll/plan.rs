@@ -1,0 +1,289 @@
+//! What a configuration wants asked: its targets, and their places in the store.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
+
+use tokio::time::Duration;
+
+use crate::accounting::{self, Book, Horizon, KEPT_AFTER_REMOVAL};
+use crate::client::{Account, Client};
+use crate::clock::Clock;
+use crate::config::{App, Config, Project};
+use crate::interface::endpoint::{Cadence, Scope};
+use crate::interface::{ENDPOINTS, Endpoint, Resource};
+use crate::own::Own;
+use crate::store::{Cell, Key, Section, Store, Variant, Wanted};
+
+/// What polls work with, whatever the configuration.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// Where samples go.
+    pub store: Store,
+    /// Where counters are kept.
+    pub book: Book,
+    /// Where the exporter counts what it does.
+    pub own: Own,
+    /// The wall clock.
+    pub clock: Clock,
+}
+
+/// The targets of a configuration.
+#[derive(Debug)]
+pub struct Plan {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// How the service is asked.
+    pub client: Client,
+    /// Which time has settled.
+    pub horizon: Horizon,
+    /// The windows that metrics targets show.
+    pub windows: Vec<Window>,
+    /// The targets.
+    pub targets: Vec<Arc<Target>>,
+}
+
+/// A configured window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Its length as the label `window` has it.
+    pub label: String,
+    /// Its length in seconds.
+    pub seconds: i64,
+}
+
+/// One endpoint asked about one app, project or service account.
+#[derive(Debug)]
+pub struct Target {
+    /// What is asked.
+    pub endpoint: &'static dyn Endpoint,
+    /// Its name: of a target about a service account, that of the account's first project.
+    pub key: Key,
+    /// The service account that asks.
+    pub account: Account,
+    /// Between polls.
+    pub interval: Duration,
+    /// Between polls while the service says that there is no such thing.
+    pub slow_interval: Duration,
+    /// Whose series its replies hold; one but for targets about a service account.
+    pub subjects: Vec<Subject>,
+    /// Where what is counted goes, for the calls that accounting uses.
+    pub counter: Option<Arc<Cell>>,
+    /// What a poll leaves to the next; shared with the target of the same name before and after a reload.
+    pub progress: Arc<Progress>,
+}
+
+/// A project, or an app of it, by its place in the configuration, and its cell.
+#[derive(Debug)]
+pub struct Subject {
+    /// Index into [`Config::projects`].
+    pub project: usize,
+    /// Index into [`Project::apps`].
+    pub app: Option<usize>,
+    /// Where its series go.
+    pub cell: Arc<Cell>,
+}
+
+/// What a poll leaves to the next one of the same target.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// How often the range to be counted is to be halved, because longer ones failed.
+    pub halvings: AtomicU32,
+    /// End of the step-aligned window that is shown already, Unix seconds; 0 for none.
+    pub aligned_until: AtomicI64,
+    /// Whether it was said that time is being given up on.
+    pub gave_up: AtomicBool,
+}
+
+impl Plan {
+    /// The targets of `config`. Makes the store hold their cells, with the counters as they stand; what `before`
+    /// left is taken over by the targets that stay.
+    #[must_use]
+    pub fn new(
+        config: Arc<Config>,
+        client: Client,
+        horizon: Horizon,
+        surroundings: &Surroundings,
+        before: Option<&Self>,
+    ) -> Self {
+        surroundings.store.arrange(wanted(&config));
+        let windows: Vec<Window> = config
+            .poll
+            .windows
+            .iter()
+            .map(|window| Window {
+                label: humantime::format_duration(*window).to_string(),
+                seconds: i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
+            })
+            .collect();
+        let progress: HashMap<&Key, &Arc<Progress>> = before
+            .iter()
+            .flat_map(|plan| &plan.targets)
+            .map(|target| (&target.key, &target.progress))
+            .collect();
+        let mut plan = Self { config: Arc::clone(&config), client, horizon, windows, targets: Vec::new() };
+        for endpoint in ENDPOINTS {
+            for (key, places) in plan.about(*endpoint) {
+                let target = plan.target(*endpoint, key, places, surroundings, &progress);
+                plan.targets.extend(target.map(Arc::new));
+            }
+        }
+        surroundings.own.targets(plan.targets.iter().map(|target| target.subjects.len()).sum());
+        plan
+    }
+
+    /// What the endpoint is asked about: names, and places in the configuration.
+    fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<(usize, Option<usize>)>)> {
+        let projects = || self.config.projects.iter().enumerate();
+        let polled = || projects().filter(|(_, project)| project.polled);
+        let key = |project: &Project, app: &str| Key {
+            project: Arc::clone(&project.id),
+            app: app.into(),
+            resource: endpoint.resource(),
+        };
+        match endpoint.scope() {
+            Scope::App => projects()
+                .flat_map(|(p, project)| {
+                    project.apps.iter().enumerate().map(move |(a, app)| (p, project, a, app))
+                })
+                .map(|(p, project, a, app)| (key(project, &app.id), vec![(p, Some(a))]))
+                .collect(),
+            Scope::Project => polled().map(|(p, project)| (key(project, ""), vec![(p, None)])).collect(),
+            Scope::Account => {
+                let mut accounts: Vec<(Account, Key, Vec<(usize, Option<usize>)>)> = Vec::new();
+                for (p, project) in polled() {
+                    let account = self.client.account(&project.id);
+                    match accounts.iter_mut().find(|(known, ..)| *known == account) {
+                        Some((.., places)) => places.push((p, None)),
+                        None => accounts.push((account, key(project, ""), vec![(p, None)])),
+                    }
+                }
+                accounts.into_iter().map(|(_, key, places)| (key, places)).collect()
+            }
+        }
+    }
+
+    fn target(
+        &self,
+        endpoint: &'static dyn Endpoint,
+        key: Key,
+        places: Vec<(usize, Option<usize>)>,
+        surroundings: &Surroundings,
+        progress: &HashMap<&Key, &Arc<Progress>>,
+    ) -> Option<Target> {
+        let store = &surroundings.store;
+        let mut subjects = Vec::with_capacity(places.len());
+        for (project, app) in places {
+            let (named, of) = (self.config.projects.get(project)?, app);
+            let of = of.and_then(|app| named.apps.get(app));
+            let cell = store.cell(
+                &Key {
+                    project: Arc::clone(&named.id),
+                    app: of.map_or_else(|| "".into(), |app| Arc::clone(&app.id)),
+                    resource: key.resource,
+                },
+                Section::Endpoint,
+            )?;
+            cell.retain(&self.variants(endpoint, of));
+            subjects.push(Subject { project, app, cell });
+        }
+        let counter = store.cell(&key, Section::Counters);
+        if let (Some(cell), Some(ledger)) = (&counter, surroundings.book.ledger(&key)) {
+            cell.replace(&Variant::default(), accounting::samples(key.resource, &ledger, store.layouts()));
+        }
+        let app = subjects.first().and_then(|subject| self.app(subject));
+        Some(Target {
+            endpoint,
+            account: self.client.account(&key.project),
+            interval: interval(&self.config, endpoint.cadence(), app),
+            slow_interval: interval(&self.config, endpoint.cadence(), app)
+                .max(self.config.poll.settings_interval),
+            subjects,
+            counter,
+            progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
+            key,
+        })
+    }
+
+    /// The replies that a target shows.
+    fn variants(&self, endpoint: &dyn Endpoint, app: Option<&App>) -> Vec<Variant> {
+        match endpoint.cadence() {
+            Cadence::Settings => vec![Variant::default()],
+            Cadence::Metrics => self
+                .windows
+                .iter()
+                .flat_map(|window| {
+                    containers(app)
+                        .map(|container| Variant { window: window.seconds.unsigned_abs(), container })
+                })
+                .collect(),
+        }
+    }
+
+    /// The project of a subject.
+    #[must_use]
+    pub fn project(&self, subject: &Subject) -> Option<&Project> {
+        self.config.projects.get(subject.project)
+    }
+
+    /// The app of a subject, where it is one.
+    #[must_use]
+    pub fn app(&self, subject: &Subject) -> Option<&App> {
+        self.project(subject)?.apps.get(subject.app?)
+    }
+
+    /// Drops from the book what belonged to apps removed long ago.
+    pub async fn prune(&self, book: &Book) {
+        let wanted: HashSet<Key> =
+            self.targets.iter().filter(|t| t.counter.is_some()).map(|t| t.key.clone()).collect();
+        let kept = KEPT_AFTER_REMOVAL.max(self.config.accounting.max_catch_up);
+        let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
+        book.prune(&wanted, self.horizon.settled().saturating_sub(kept)).await;
+    }
+}
+
+/// No container first, then those configured.
+pub(super) fn containers(app: Option<&App>) -> impl Iterator<Item = Option<Arc<str>>> {
+    let configured = app.map_or(&[][..], |app| &app.containers).iter();
+    std::iter::once(None).chain(configured.map(|container| Some(Arc::clone(container))))
+}
+
+fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
+    match cadence {
+        Cadence::Settings => config.poll.settings_interval,
+        Cadence::Metrics => app.and_then(|app| app.interval).unwrap_or(config.poll.interval),
+    }
+}
+
+/// The calls that accounting uses.
+fn is_counted(resource: Resource) -> bool {
+    matches!(resource, Resource::ResponseTime | Resource::RunExecutionTime)
+}
+
+/// The cells that a configuration wants in the store.
+fn wanted(config: &Config) -> Vec<Wanted> {
+    let mut cells = Vec::new();
+    for endpoint in ENDPOINTS {
+        let resource = endpoint.resource();
+        for project in &config.projects {
+            let apps: Vec<Option<&App>> = match endpoint.scope() {
+                Scope::App => project.apps.iter().map(Some).collect(),
+                Scope::Project | Scope::Account => project.polled.then_some(None).into_iter().collect(),
+            };
+            for app in apps {
+                let key = Key {
+                    project: Arc::clone(&project.id),
+                    app: app.map_or_else(|| "".into(), |app| Arc::clone(&app.id)),
+                    resource,
+                };
+                if is_counted(resource) && config.accounting.enabled {
+                    cells.push(Wanted { key: key.clone(), section: Section::Counters, stale_after: None });
+                }
+                // Three intervals, so that one failed poll never makes a series vanish.
+                let stale_after = config.poll.stale_after.max(interval(config, endpoint.cadence(), app) * 3);
+                cells.push(Wanted { key, section: Section::Endpoint, stale_after: Some(stale_after) });
+            }
+        }
+    }
+    cells
+}

@@ -1,0 +1,156 @@
+//! The loop that holds all due times and starts the polls.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
+
+use crate::store::Key;
+
+use super::plan::{Plan, Surroundings};
+use super::round::{self, Outcome};
+use super::schedule::{Phase, Phases, Schedule};
+
+/// Runs a [`Plan`], and each that replaces it.
+#[derive(Debug)]
+pub struct Poller {
+    surroundings: Surroundings,
+    plan: Arc<Plan>,
+    /// Parallel to the plan's targets.
+    places: Vec<Phase>,
+    by_key: HashMap<Key, usize>,
+    schedule: Schedule,
+    running: JoinSet<Outcome>,
+    /// Which target each running poll is of.
+    tasks: HashMap<Id, Started>,
+    phases: Phases,
+    origin: Instant,
+}
+
+#[derive(Debug)]
+struct Started {
+    key: Key,
+    at: Instant,
+    task: AbortHandle,
+}
+
+impl Poller {
+    /// A poller of `plan`; every target is due at once.
+    #[must_use]
+    pub fn new(surroundings: Surroundings, plan: Arc<Plan>) -> Self {
+        let mut poller = Self {
+            surroundings,
+            plan: Arc::clone(&plan),
+            places: Vec::new(),
+            by_key: HashMap::new(),
+            schedule: Schedule::default(),
+            running: JoinSet::new(),
+            tasks: HashMap::new(),
+            phases: Phases::default(),
+            origin: Instant::now(),
+        };
+        poller.replace(plan);
+        poller
+    }
+
+    /// Polls until `shutdown` completes, following each plan that comes in; polls under way then are let finish what
+    /// they are writing and are dropped otherwise.
+    pub async fn run(mut self, mut plans: mpsc::Receiver<Arc<Plan>>, shutdown: impl Future<Output = ()>) {
+        tokio::pin!(shutdown);
+        loop {
+            self.start_due();
+            let wake = self.schedule.next_due().filter(|_| self.has_room());
+            tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                Some(plan) = plans.recv() => self.replace(plan),
+                Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+                // Nothing to poll and nothing running: only a plan or the shutdown can change that.
+                else => { (&mut shutdown).await; break }
+            }
+        }
+        self.running.shutdown().await;
+    }
+
+    /// Follows `plan` from now on. A target that stays keeps its phase and its due time, or its poll under way; a new
+    /// one is due at once.
+    fn replace(&mut self, plan: Arc<Plan>) {
+        let due: HashMap<usize, Instant> = self.schedule.drain().map(|(due, target)| (target, due)).collect();
+        let (mut places, mut by_key) = (Vec::with_capacity(plan.targets.len()), HashMap::new());
+        let now = Instant::now();
+        for (index, target) in plan.targets.iter().enumerate() {
+            let before = self.by_key.get(&target.key).copied();
+            let (phase, due) = match before.and_then(|before| Some((before, *self.places.get(before)?))) {
+                // A shorter interval counts from now on, not after the old one has passed.
+                Some((before, phase)) => {
+                    let latest = phase.tick_after(self.origin, target.interval, now);
+                    (phase, due.get(&before).map(|due| (*due).min(latest)))
+                }
+                None => (self.phases.next_phase(), Some(now)),
+            };
+            // What is not due is running, and will be when that has ended.
+            if let Some(due) = due {
+                self.schedule.add(due, index);
+            }
+            by_key.insert(target.key.clone(), index);
+            places.push(phase);
+        }
+        // A removed target may come back with the next plan; its old poll must not end in the new one's place.
+        self.tasks
+            .values()
+            .filter(|started| !by_key.contains_key(&started.key))
+            .for_each(|started| started.task.abort());
+        self.plan = plan;
+        self.places = places;
+        self.by_key = by_key;
+    }
+
+    fn has_room(&self) -> bool {
+        self.running.len() < self.plan.config.api.max_concurrent_requests.get() as usize
+    }
+
+    /// Starts what is due, as far as there is room; the longest due first.
+    fn start_due(&mut self) {
+        let now = Instant::now();
+        while self.has_room() {
+            let Some((due, index)) = self.schedule.pop_due(now) else { return };
+            let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
+            self.surroundings.own.poll_lag(now - due);
+            let (key, surroundings, plan) =
+                (target.key.clone(), self.surroundings.clone(), Arc::clone(&self.plan));
+            let task = self.running.spawn(async move { round::poll(&surroundings, &plan, &target).await });
+            self.tasks.insert(task.id(), Started { key, at: now, task });
+        }
+    }
+
+    /// Notes when the target of a poll that ended is due again.
+    fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
+        let (id, outcome) = match &ended {
+            Ok((id, outcome)) => (*id, *outcome),
+            Err(error) => (error.id(), Outcome::Usual),
+        };
+        let Some(started) = self.tasks.remove(&id) else { return };
+        match ended {
+            Err(error) if error.is_cancelled() => return,
+            Err(_) => self.surroundings.own.panicked(&started.key.to_string()),
+            Ok(_) => {}
+        }
+        // Removed by a reload meanwhile.
+        let Some(&index) = self.by_key.get(&started.key) else { return };
+        let (Some(target), Some(phase)) = (self.plan.targets.get(index), self.places.get(index)) else {
+            return;
+        };
+        let interval = match outcome {
+            Outcome::Usual => target.interval,
+            Outcome::Slow => target.slow_interval,
+        };
+        // Not sooner than half an interval after it began: the first poll comes out of turn, and its own tick may
+        // follow at once.
+        let after = Instant::now().max(started.at + interval / 2);
+        self.schedule.add(phase.tick_after(self.origin, interval, after), index);
+    }
+}

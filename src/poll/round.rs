@@ -1,0 +1,366 @@
+//! One poll of one target.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::accounting::book::NotCommitted;
+use crate::accounting::{self, Ledger, Refusal};
+use crate::client::{Class, FetchError};
+use crate::interface::endpoint::{self, Ask, Cadence, Reading, Tally};
+use crate::interface::spec::RuleError;
+use crate::interface::{Resource, TimeRange};
+use crate::store::{Transition, Variant};
+
+use super::plan::{Plan, Subject, Surroundings, Target};
+use super::ranges::{self, MOST_HALVINGS, RangeAsk};
+
+/// Why a poll failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PollError {
+    /// The request got no reply that counts.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The request can't be made: an identifier that no path can carry.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The reply had not settled by the service's own clock.
+    #[error(
+        "by the service's clock the range to {end} had not settled at {date}; it will be asked for again"
+    )]
+    Unsettled {
+        /// End of the range, Unix seconds.
+        end: i64,
+        /// The service's clock.
+        date: jiff::Timestamp,
+    },
+    /// The reply can't be added to the counters.
+    #[error("not added to the counters: {0}")]
+    Refused(#[from] Refusal),
+    /// The counters could not be written to the state file.
+    #[error(transparent)]
+    NotCommitted(#[from] NotCommitted),
+}
+
+impl PollError {
+    /// The class of the failure: of requests that of their code, else a word of its own.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Fetch(error) => error.class().as_str(),
+            Self::Rule(_) => "identifier",
+            Self::Unsettled { .. } => "unsettled",
+            Self::Refused(_) => "refused",
+            Self::NotCommitted(_) => "state",
+        }
+    }
+
+    /// Whether the next request of the same poll would fail likewise: unless this one failed for what it asked or
+    /// for what was answered.
+    fn is_of_all(&self) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        match error.class() {
+            Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422) => false,
+            _ => true,
+        }
+    }
+
+    /// Whether a shorter range may succeed.
+    fn is_of_size(&self) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        matches!(error.class(), Class::Timeout | Class::TooLarge | Class::Status(413 | 422 | 500..=599))
+    }
+}
+
+/// How a poll ended, as far as the schedule is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The next one is due an interval later.
+    Usual,
+    /// The service says that there is no such thing; it is asked less often until there is.
+    Slow,
+}
+
+/// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went.
+pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Outcome {
+    let result = match target.endpoint.cadence() {
+        Cadence::Settings => settings(surroundings, plan, target).await,
+        Cadence::Metrics => metrics(surroundings, plan, target).await,
+    };
+    let now = surroundings.clock.now();
+    let gone = matches!(&result, Err(PollError::Fetch(error)) if error.is_not_found());
+    for subject in &target.subjects {
+        if gone {
+            subject.cell.clear();
+        }
+        let transition = match &result {
+            Ok(()) => subject.cell.succeeded(now),
+            Err(error) => subject.cell.failed(now, error.class(), &chain(error)),
+        };
+        say(subject, &transition, result.as_ref().err());
+    }
+    if gone { Outcome::Slow } else { Outcome::Usual }
+}
+
+async fn settings(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
+    let subjects = subjects(plan, target, &[]);
+    let reading = ask(plan, target, None, None, &subjects).await?.reading;
+    show(surroundings, target, reading, |_| Variant::default());
+    Ok(())
+}
+
+/// Asks for every range that is due. A failure that says nothing of the other ranges does not keep them from being
+/// asked; the first one is the poll's.
+async fn metrics(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
+    let mut ledger = open_ledger(surroundings, plan, target).await?;
+    let mut first_error = None;
+    let mut aligned_until = None;
+    for wanted in ranges::asks(plan, target, ledger.as_deref()) {
+        match metrics_range(surroundings, plan, target, &wanted, &mut ledger).await {
+            Ok(()) => {}
+            Err(error) => {
+                let stop = error.is_of_all();
+                first_error.get_or_insert(error);
+                if stop {
+                    break;
+                }
+            }
+        }
+        if wanted.range.seconds().cast_signed() == plan.horizon.step() {
+            aligned_until = Some(wanted.range.end);
+        }
+    }
+    match first_error {
+        Some(error) => Err(error),
+        None => {
+            if let Some(end) = aligned_until {
+                target.progress.aligned_until.store(end, Ordering::Relaxed);
+            }
+            renew_aligned(plan, target);
+            Ok(())
+        }
+    }
+}
+
+/// A window on the accounting's steps that was not asked for again is as good as said now.
+fn renew_aligned(plan: &Plan, target: &Target) {
+    for window in plan.windows.iter().filter(|window| window.seconds == plan.horizon.step()) {
+        for subject in &target.subjects {
+            for container in super::plan::containers(plan.app(subject)) {
+                subject.cell.renew(&Variant { window: window.seconds.unsigned_abs(), container });
+            }
+        }
+    }
+}
+
+async fn metrics_range(
+    surroundings: &Surroundings,
+    plan: &Plan,
+    target: &Target,
+    wanted: &RangeAsk,
+    ledger: &mut Option<Arc<Ledger>>,
+) -> Result<(), PollError> {
+    let windows: Vec<endpoint::Window<'_>> = wanted
+        .windows
+        .iter()
+        .filter_map(|&index| plan.windows.get(index).map(|window| (index, window)))
+        .map(|(index, window)| endpoint::Window {
+            label: &window.label,
+            container: wanted.container.as_deref(),
+            first: index == 0,
+            range: wanted.range,
+        })
+        .collect();
+    let subjects = subjects(plan, target, &windows);
+    let answer = ask(plan, target, Some(wanted.range), wanted.container.as_deref(), &subjects).await;
+    if wanted.counted {
+        note_span(target, wanted.range, plan.horizon.step(), answer.as_ref().err());
+    }
+    let mut answer = answer?;
+    let tally = answer.reading.tally.take();
+    show(surroundings, target, answer.reading, |index| Variant {
+        window: wanted
+            .windows
+            .get(index)
+            .and_then(|&w| plan.windows.get(w))
+            .map_or(0, |w| w.seconds.unsigned_abs()),
+        container: wanted.container.clone(),
+    });
+    let (Some(tally), Some(known)) = (tally, ledger.as_ref()) else { return Ok(()) };
+    if wanted.counted {
+        if let (Some(date), false) = (answer.date, plan.horizon.has_settled(wanted.range, answer.date)) {
+            return Err(PollError::Unsettled { end: wanted.range.end, date });
+        }
+        let distributed = target.endpoint.resource() == Resource::ResponseTime;
+        let next = known.add(wanted.range, &tally, distributed)?;
+        let next = surroundings.book.commit(&target.key, next).await?;
+        target.progress.gave_up.store(false, Ordering::Relaxed);
+        show_ledger(surroundings, target, &next);
+        *ledger = Some(next);
+    } else if let Some(learnt) = learn(known, &tally) {
+        let learnt = surroundings.book.note(&target.key, learnt);
+        show_ledger(surroundings, target, &learnt);
+        *ledger = Some(learnt);
+    }
+    Ok(())
+}
+
+/// The ledger of the target, opened at the current step where it has none, and with what is too old given up.
+async fn open_ledger(
+    surroundings: &Surroundings,
+    plan: &Plan,
+    target: &Target,
+) -> Result<Option<Arc<Ledger>>, PollError> {
+    if target.counter.is_none() {
+        return Ok(None);
+    }
+    let Some(ledger) = surroundings.book.ledger(&target.key) else {
+        let opened = Ledger::open(plan.horizon.settled_step());
+        let opened = surroundings.book.commit(&target.key, opened).await?;
+        show_ledger(surroundings, target, &opened);
+        return Ok(Some(opened));
+    };
+    let given_up = plan.horizon.oldest().and_then(|oldest| ledger.give_up(oldest));
+    let Some((next, gone)) = given_up else { return Ok(Some(ledger)) };
+    let next = surroundings.book.commit(&target.key, next).await?;
+    show_ledger(surroundings, target, &next);
+    if !target.progress.gave_up.swap(true, Ordering::Relaxed) {
+        tracing::warn!(
+            resource = target.key.resource.as_str(),
+            project = %target.key.project,
+            app = %target.key.app,
+            seconds = gone.seconds(),
+            "time older than accounting.max_catch_up is given up; further seconds are only counted in pds_app_unaccounted_seconds_total"
+        );
+    }
+    Ok(Some(next))
+}
+
+/// Before anything was counted, the thresholds that a window's reply names become buckets at zero, so that
+/// Prometheus has seen them all before the first of them moves.
+fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
+    if ledger.total > 0 { None } else { ledger.learn(tally.shares.iter().map(|(threshold, _)| *threshold)) }
+}
+
+/// A long range that was too much for the service is asked for in halves, then in halves of those; a success makes
+/// them longer again.
+fn note_span(target: &Target, range: TimeRange, step: i64, error: Option<&PollError>) {
+    let halvings = target.progress.halvings.load(Ordering::Relaxed);
+    let next = match error {
+        None => halvings.saturating_sub(1),
+        Some(error) if error.is_of_size() && range.end - range.start > step => {
+            (halvings + 1).min(MOST_HALVINGS)
+        }
+        Some(_) => halvings,
+    };
+    target.progress.halvings.store(next, Ordering::Relaxed);
+}
+
+/// What a request brought.
+struct Answer {
+    reading: Reading,
+    date: Option<jiff::Timestamp>,
+}
+
+async fn ask(
+    plan: &Plan,
+    target: &Target,
+    range: Option<TimeRange>,
+    container: Option<&str>,
+    subjects: &[endpoint::Subject<'_>],
+) -> Result<Answer, PollError> {
+    let resource = target.endpoint.resource();
+    let request = target.endpoint.request(&Ask {
+        project: &target.key.project,
+        app: &target.key.app,
+        range,
+        container,
+        resolution: plan.config.poll.resolution,
+        names: &plan.config.api.query_names,
+    })?;
+    let read = |body: &[u8]| target.endpoint.read(body, subjects);
+    let (reading, fetched) = plan.client.read(&target.account, resource, &request, read).await?;
+    plan.horizon.observe(fetched.date);
+    Ok(Answer { reading, date: fetched.date })
+}
+
+/// Puts each subject's series into its cell.
+fn show(surroundings: &Surroundings, target: &Target, reading: Reading, variant: impl Fn(usize) -> Variant) {
+    if !reading.unexpected.is_empty() {
+        surroundings.own.unexpected(target.endpoint.resource(), &reading.unexpected, &target.key.to_string());
+    }
+    for (index, sink) in reading.sinks.into_iter().enumerate() {
+        // A target about one app has a reading for each window; one about an account has one for each project.
+        let subject =
+            if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
+        if let Some(subject) = subject {
+            subject.cell.replace(&variant(index), sink.finish(surroundings.store.layouts()));
+        }
+    }
+}
+
+fn show_ledger(surroundings: &Surroundings, target: &Target, ledger: &Ledger) {
+    if let Some(cell) = &target.counter {
+        cell.replace(
+            &Variant::default(),
+            accounting::samples(target.key.resource, ledger, surroundings.store.layouts()),
+        );
+    }
+}
+
+/// Whose series a reply holds: those of all subjects, or for metrics those of the one subject by window.
+fn subjects<'a>(
+    plan: &'a Plan,
+    target: &Target,
+    windows: &[endpoint::Window<'a>],
+) -> Vec<endpoint::Subject<'a>> {
+    let of = |subject: &Subject, window| {
+        Some(endpoint::Subject { project: plan.project(subject)?, app: plan.app(subject), window })
+    };
+    match target.endpoint.cadence() {
+        Cadence::Settings => target.subjects.iter().filter_map(|subject| of(subject, None)).collect(),
+        Cadence::Metrics => {
+            let subject = target.subjects.first();
+            windows.iter().filter_map(|window| of(subject?, Some(*window))).collect()
+        }
+    }
+}
+
+/// A line when a target begins to fail, or to fail for another reason, and one when it recovers; the counters tell
+/// the rest.
+fn say(subject: &Subject, transition: &Transition, error: Option<&PollError>) {
+    let key = subject.cell.key();
+    let (resource, project, app) = (key.resource.as_str(), &*key.project, &*key.app);
+    match (transition, error) {
+        (Transition::Failing, Some(error)) => {
+            tracing::warn!(
+                resource,
+                project,
+                app,
+                class = error.class(),
+                error = chain(error),
+                "polling began to fail"
+            );
+        }
+        (Transition::Recovered { after }, _) => {
+            let after =
+                humantime::format_duration(std::time::Duration::from_secs(after.as_secs())).to_string();
+            tracing::info!(resource, project, app, after, "polling recovered");
+        }
+        _ => {}
+    }
+}
+
+/// An error with its causes, each once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,242 @@
+//! One target's place in the store.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use tokio::time::{Duration, Instant};
+
+use crate::catalogue::Samples;
+use crate::catalogue::encode::label;
+
+use super::{Key, Section, Shared};
+
+/// Which of several replies that one target gives: a metrics call is asked once for each window and container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Variant {
+    /// The window's length in seconds; 0 where there is none.
+    pub window: u64,
+    /// The container asked for.
+    pub container: Option<Arc<str>>,
+}
+
+/// What one target last said, and how it fares.
+#[derive(Debug)]
+pub struct Cell {
+    key: Key,
+    section: Section,
+    /// The target's own labels, escaped once: `project="..."` and, for an app, `app="..."`.
+    labels: Arc<str>,
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: Vec<Entry>,
+    stale_after: Option<Duration>,
+    health: Health,
+}
+
+#[derive(Debug)]
+struct Entry {
+    variant: Variant,
+    samples: Arc<Samples>,
+    said: Instant,
+}
+
+/// How a target fares.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// Whether the last poll succeeded; `None` before the first.
+    pub up: Option<bool>,
+    /// When it last succeeded.
+    pub last_success: Option<Timestamp>,
+    /// Since when it fails, and why.
+    pub failing: Option<Arc<Failure>>,
+}
+
+/// A failing target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// When it began to fail.
+    pub since: Timestamp,
+    /// When it last failed.
+    pub last: Timestamp,
+    /// The class of the last failure: a word of the closed set of `pds_api_requests_total`'s label `code`.
+    pub class: &'static str,
+    /// The last failure in words.
+    pub message: Arc<str>,
+}
+
+/// What a poll's outcome changed; worth a line in the log unless it is `Same`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// It goes on as before.
+    Same,
+    /// The first failure, or the first for another reason.
+    Failing,
+    /// The first success after failures.
+    Recovered {
+        /// How long it had failed, by the wall clock.
+        after: Duration,
+    },
+}
+
+/// What a cell has to show at one moment.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) labels: Arc<str>,
+    pub(super) samples: Vec<Arc<Samples>>,
+    pub(super) health: Health,
+    /// When the next of its entries goes stale.
+    pub(super) stale_at: Option<Instant>,
+}
+
+impl Cell {
+    pub(super) fn new(key: Key, section: Section, shared: Arc<Shared>) -> Self {
+        let mut labels = String::new();
+        label(&mut labels, "project", &key.project);
+        if !key.app.is_empty() {
+            label(&mut labels, "app", &key.app);
+        }
+        Self { key, section, labels: labels.into(), shared, state: Mutex::default() }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn section(&self) -> Section {
+        self.section
+    }
+
+    /// How it fares.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.state().health.clone()
+    }
+
+    /// The samples shown for `variant`, stale or not.
+    #[must_use]
+    pub fn samples(&self, variant: &Variant) -> Option<Arc<Samples>> {
+        self.state()
+            .entries
+            .iter()
+            .find(|entry| entry.variant == *variant)
+            .map(|entry| Arc::clone(&entry.samples))
+    }
+
+    /// Replaces what `variant` said, whole.
+    pub fn replace(&self, variant: &Variant, samples: Samples) {
+        let entry = Entry { variant: variant.clone(), samples: Arc::new(samples), said: Instant::now() };
+        let mut state = self.state();
+        match state.entries.iter_mut().find(|entry| entry.variant == *variant) {
+            Some(place) => *place = entry,
+            None => {
+                state.entries.push(entry);
+                state.entries.sort_by(|a, b| a.variant.cmp(&b.variant));
+            }
+        }
+        drop(state);
+        self.changed();
+    }
+
+    /// What `variant` said was confirmed: it is as good as said now.
+    pub fn renew(&self, variant: &Variant) {
+        if let Some(entry) = self.state().entries.iter_mut().find(|entry| entry.variant == *variant) {
+            entry.said = Instant::now();
+        }
+    }
+
+    /// Forgets what was said, at once: the target is no longer there.
+    pub fn clear(&self) {
+        self.state().entries.clear();
+        self.changed();
+    }
+
+    /// Forgets what variants that are no longer asked for said.
+    pub fn retain(&self, wanted: &[Variant]) {
+        self.state().entries.retain(|entry| wanted.contains(&entry.variant));
+        self.changed();
+    }
+
+    /// A poll succeeded at `now`.
+    pub fn succeeded(&self, now: Timestamp) -> Transition {
+        let mut state = self.state();
+        self.asked(&mut state, true);
+        state.health.last_success = Some(now);
+        let failing = state.health.failing.take();
+        drop(state);
+        self.changed();
+        match failing {
+            Some(failure) => Transition::Recovered {
+                after: Duration::try_from(now.duration_since(failure.since)).unwrap_or_default(),
+            },
+            None => Transition::Same,
+        }
+    }
+
+    /// A poll failed at `now`; what was said before stays until it goes stale.
+    pub fn failed(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
+        let mut state = self.state();
+        self.asked(&mut state, false);
+        let before = state.health.failing.take();
+        let transition = match &before {
+            Some(failure) if failure.class == class => Transition::Same,
+            _ => Transition::Failing,
+        };
+        let since = before.map_or(now, |failure| failure.since);
+        state.health.failing = Some(Arc::new(Failure { since, last: now, class, message: message.into() }));
+        drop(state);
+        self.changed();
+        transition
+    }
+
+    pub(super) fn set_stale_after(&self, stale_after: Option<Duration>) {
+        self.state().stale_after = stale_after;
+    }
+
+    pub(super) fn is_unasked(&self) -> bool {
+        self.section == Section::Endpoint && self.state().health.up.is_none()
+    }
+
+    pub(super) fn shown(&self, now: Instant) -> Shown {
+        let state = self.state();
+        let mut shown = Shown {
+            labels: Arc::clone(&self.labels),
+            samples: Vec::with_capacity(state.entries.len()),
+            health: state.health.clone(),
+            stale_at: None,
+        };
+        for entry in &state.entries {
+            // An expiry beyond what an Instant can hold is none.
+            let stale_at = state.stale_after.and_then(|after| entry.said.checked_add(after));
+            if stale_at.is_none_or(|at| at > now) {
+                shown.samples.push(Arc::clone(&entry.samples));
+                shown.stale_at = [shown.stale_at, stale_at].into_iter().flatten().min();
+            }
+        }
+        shown
+    }
+
+    fn asked(&self, state: &mut State, up: bool) {
+        if state.health.up.replace(up).is_none() && self.section == Section::Endpoint {
+            // A cell that was taken off the shelf meanwhile is not in the count; never below zero.
+            let _ =
+                self.shared.unasked.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
+        }
+    }
+
+    fn changed(&self) {
+        self.shared.version.fetch_add(1, Ordering::Release);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,220 @@
+//! What every target last said, and the pages made of it.
+//!
+//! A [`Cell`] holds what one target (an endpoint's resource of one project or app) last said; a poll replaces it
+//! whole, and it expires. The cells stand in sections, one an endpoint and one for the counters, in the order of
+//! the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders that; it never
+//! waits for a poll, and no poll waits for it.
+//!
+//! - [`cell`]: one target's samples, health and expiry.
+//! - [`render`]: a snapshot as text, chunk by chunk.
+//! - [`pages`]: ready pages, made at most once a change.
+
+pub mod cell;
+pub mod pages;
+pub mod render;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::time::{Duration, Instant};
+
+use crate::catalogue::Family;
+use crate::catalogue::samples::Layouts;
+use crate::interface::{ENDPOINTS, Resource};
+
+pub use cell::{Cell, Failure, Health, Transition, Variant};
+pub use pages::{Body, Coding, Pages};
+pub use render::{Filter, Snapshot};
+
+/// Whether the last poll of a target succeeded.
+pub const UP: Family = Family::gauge(
+    "pds_up",
+    &["resource"],
+    "1 where the last poll of the resource succeeded, 0 where it failed; absent until it was asked once",
+);
+/// When a target was last polled with success.
+pub const LAST_SUCCESS: Family = Family::gauge(
+    "pds_last_success_timestamp_seconds",
+    &["resource"],
+    "When the resource was last polled with success, Unix time",
+);
+
+/// Names a cell: which resource of which project or app.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// The project's id.
+    pub project: Arc<str>,
+    /// The app's id; empty for what belongs to the project itself.
+    pub app: Arc<str>,
+    /// What was asked.
+    pub resource: Resource,
+}
+
+impl std::fmt::Display for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.project, self.resource.as_str())?;
+        if self.app.is_empty() { Ok(()) } else { write!(f, "/{}", self.app) }
+    }
+}
+
+/// Where a cell stands: in the section of its resource's endpoint, or in that of the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Section {
+    /// What the service said.
+    Endpoint,
+    /// What was added up from it; never stale.
+    Counters,
+}
+
+/// A cell that is wanted, by name and place.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Its name.
+    pub key: Key,
+    /// Its place.
+    pub section: Section,
+    /// After that long without success its series vanish; `None` where they never do.
+    pub stale_after: Option<Duration>,
+}
+
+/// All cells. Cloning shares them.
+#[derive(Clone, Debug)]
+pub struct Store(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// Families by section: one for each endpoint, then the counters'.
+    families: Vec<Vec<Family>>,
+    cells: RwLock<Arc<Shelf>>,
+    layouts: Layouts,
+    shared: Arc<Shared>,
+}
+
+/// What cells tell the store.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Rises with every change of any cell.
+    version: AtomicU64,
+    /// How many cells of endpoints were never asked.
+    unasked: AtomicUsize,
+}
+
+/// The cells of one moment, by section, each section in the order of keys.
+#[derive(Debug, Default)]
+struct Shelf {
+    sections: Vec<Vec<Arc<Cell>>>,
+    by_key: HashMap<(Key, Section), Arc<Cell>>,
+}
+
+impl Store {
+    /// An empty store whose counters' section has the given families.
+    #[must_use]
+    pub fn new(counters: &[Family]) -> Self {
+        let families =
+            ENDPOINTS.iter().map(|endpoint| endpoint.families()).chain([counters.to_vec()]).collect();
+        Self(Arc::new(Inner {
+            families,
+            cells: RwLock::default(),
+            layouts: Layouts::default(),
+            shared: Arc::default(),
+        }))
+    }
+
+    /// Makes the store hold exactly the cells wanted. One that was there keeps its contents, one that is no
+    /// longer wanted is gone from the next page on.
+    pub fn arrange(&self, wanted: Vec<Wanted>) {
+        let before = self.shelf();
+        let mut shelf = Shelf { sections: vec![Vec::new(); self.0.families.len()], by_key: HashMap::new() };
+        for Wanted { key, section, stale_after } in wanted {
+            let name = (key, section);
+            let cell = match before.by_key.get(&name) {
+                Some(cell) => Arc::clone(cell),
+                None => Arc::new(Cell::new(name.0.clone(), section, Arc::clone(&self.0.shared))),
+            };
+            cell.set_stale_after(stale_after);
+            if let Some(section) = shelf.sections.get_mut(section_index(section, name.0.resource)) {
+                section.push(Arc::clone(&cell));
+            }
+            shelf.by_key.insert(name, cell);
+        }
+        for section in &mut shelf.sections {
+            section.sort_by(|a, b| a.key().cmp(b.key()));
+        }
+        let unasked = shelf.sections.iter().flatten().filter(|cell| cell.is_unasked()).count();
+        *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shelf);
+        self.0.shared.unasked.store(unasked, Ordering::Release);
+        self.0.shared.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// The cell of that name, if it is wanted.
+    #[must_use]
+    pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<Cell>> {
+        self.shelf().by_key.get(&(key.clone(), section)).cloned()
+    }
+
+    /// The cells of all endpoints, in the order of the page.
+    #[must_use]
+    pub fn endpoint_cells(&self) -> Vec<Arc<Cell>> {
+        self.shelf()
+            .sections
+            .iter()
+            .flatten()
+            .filter(|cell| cell.section() == Section::Endpoint)
+            .cloned()
+            .collect()
+    }
+
+    /// The layouts that samples of this store share.
+    #[must_use]
+    pub fn layouts(&self) -> &Layouts {
+        &self.0.layouts
+    }
+
+    /// Whether every target was asked at least once.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.0.shared.unasked.load(Ordering::Acquire) == 0
+    }
+
+    /// A number that rises with every change.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.0.shared.version.load(Ordering::Acquire)
+    }
+
+    /// What there is to expose at `now`: what has gone stale is left out.
+    #[must_use]
+    pub fn snapshot(&self, now: Instant) -> Snapshot {
+        let version = self.version();
+        let shelf = self.shelf();
+        let mut snapshot = Snapshot::new(version);
+        for (families, cells) in self.0.families.iter().zip(&shelf.sections) {
+            snapshot.add_section(families.clone(), cells, now);
+        }
+        snapshot
+    }
+
+    /// The families of all sections and of the targets' health, in the order of the page.
+    #[must_use]
+    pub fn families(&self) -> &[Vec<Family>] {
+        &self.0.families
+    }
+
+    fn shelf(&self) -> Arc<Shelf> {
+        Arc::clone(&self.0.cells.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The index of a section: endpoints in their order, then the counters.
+fn section_index(section: Section, resource: Resource) -> usize {
+    match section {
+        Section::Endpoint => {
+            ENDPOINTS.iter().position(|endpoint| endpoint.resource() == resource).unwrap_or(0)
+        }
+        Section::Counters => ENDPOINTS.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

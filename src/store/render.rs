@@ -1,0 +1,229 @@
+//! A snapshot of the store as text, family by family, chunk by chunk.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use crate::catalogue::encode::{Format, head, label, sample};
+use crate::catalogue::{Family, Samples};
+use crate::interface::Resource;
+
+use super::{Cell, LAST_SUCCESS, Section, UP};
+
+/// What there is to expose at one moment: shared pointers to samples, nothing copied.
+#[derive(Debug)]
+pub struct Snapshot {
+    version: u64,
+    sections: Vec<Part>,
+    health: Vec<TargetHealth>,
+    stale_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Part {
+    families: Vec<Family>,
+    targets: Vec<(Arc<str>, Arc<Samples>)>,
+}
+
+#[derive(Debug)]
+struct TargetHealth {
+    labels: Arc<str>,
+    resource: Resource,
+    up: bool,
+    last_success: Option<f64>,
+}
+
+/// Which part of the page is wanted; empty means all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Families by name; those of the exporter itself included.
+    pub names: Vec<String>,
+    /// Only series of this project.
+    pub project: Option<String>,
+    /// Only series of this app.
+    pub app: Option<String>,
+}
+
+impl Filter {
+    /// Whether the whole page is wanted.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether the families of the exporter itself are wanted as far as targets go: they belong to none.
+    #[must_use]
+    pub fn spans_targets(&self) -> bool {
+        self.project.is_none() && self.app.is_none()
+    }
+
+    /// Whether the family is wanted: by its own name, or by that of its samples.
+    #[must_use]
+    pub fn wants(&self, family: &Family) -> bool {
+        let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;
+        self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())
+    }
+
+    /// The label text that a wanted target begins with or holds.
+    fn target(&self) -> TargetFilter {
+        let text = |name: &str, value: &Option<String>| {
+            value.as_ref().map(|value| {
+                let mut text = String::new();
+                label(&mut text, name, value);
+                text
+            })
+        };
+        TargetFilter { project: text("project", &self.project), app: text("app", &self.app) }
+    }
+}
+
+#[derive(Debug)]
+struct TargetFilter {
+    project: Option<String>,
+    app: Option<String>,
+}
+
+impl TargetFilter {
+    /// A target's labels are `project="..."`, or that and `,app="..."`; both texts end in their closing quote.
+    fn wants(&self, labels: &str) -> bool {
+        let rest = match &self.project {
+            Some(project) => {
+                labels.strip_prefix(project.as_str()).filter(|rest| rest.is_empty() || rest.starts_with(','))
+            }
+            None => Some(labels),
+        };
+        rest.is_some_and(|rest| {
+            self.app
+                .as_ref()
+                .is_none_or(|app| rest.strip_suffix(app.as_str()).is_some_and(|before| before.ends_with(',')))
+        })
+    }
+}
+
+/// Chunks are handed on when they reach this size: large enough that handing on costs nothing beside writing,
+/// small enough that a page of a million series needs no more than a few of them.
+const CHUNK: usize = 64 * 1024;
+
+impl Snapshot {
+    pub(super) fn new(version: u64) -> Self {
+        Self { version, sections: Vec::new(), health: Vec::new(), stale_at: None }
+    }
+
+    pub(super) fn add_section(&mut self, families: Vec<Family>, cells: &[Arc<Cell>], now: Instant) {
+        let mut targets = Vec::with_capacity(cells.len());
+        for cell in cells {
+            let shown = cell.shown(now);
+            self.stale_at = [self.stale_at, shown.stale_at].into_iter().flatten().min();
+            if let (Section::Endpoint, Some(up)) = (cell.section(), shown.health.up) {
+                self.health.push(TargetHealth {
+                    labels: Arc::clone(&shown.labels),
+                    resource: cell.key().resource,
+                    up,
+                    last_success: shown.health.last_success.map(|time| time.as_duration().as_secs_f64()),
+                });
+            }
+            targets.extend(shown.samples.into_iter().map(|samples| (Arc::clone(&shown.labels), samples)));
+        }
+        self.sections.push(Part { families, targets });
+    }
+
+    /// The store's version that this is, at least.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// When the first of the series shown goes stale; the snapshot is good until then.
+    #[must_use]
+    pub fn stale_at(&self) -> Option<Instant> {
+        self.stale_at
+    }
+
+    /// How many series there are.
+    #[must_use]
+    pub fn series(&self) -> usize {
+        let health: usize = self.health.iter().map(|h| 1 + usize::from(h.last_success.is_some())).sum();
+        health
+            + self
+                .sections
+                .iter()
+                .flat_map(|part| &part.targets)
+                .map(|(_, samples)| samples.len())
+                .sum::<usize>()
+    }
+
+    /// Writes the wanted part of the page, handing on chunks of whole lines; the end of the page (the exporter's
+    /// own families, the format's trailer) is the caller's.
+    ///
+    /// # Errors
+    /// The first error of `out`; nothing is written after it.
+    pub fn write<E>(
+        &self,
+        format: Format,
+        filter: &Filter,
+        out: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut chunk = Vec::with_capacity(CHUNK + 1024);
+        let targets = filter.target();
+        for part in &self.sections {
+            for (index, family) in part.families.iter().enumerate().filter(|(_, family)| filter.wants(family))
+            {
+                let mut headed = false;
+                for (labels, samples) in part.targets.iter().filter(|(labels, _)| targets.wants(labels)) {
+                    for (extra, value) in samples.of(index) {
+                        if !headed {
+                            head(&mut chunk, format, family);
+                            headed = true;
+                        }
+                        sample(&mut chunk, family, labels, extra, value);
+                    }
+                    if chunk.len() >= CHUNK {
+                        out(&chunk)?;
+                        chunk.clear();
+                    }
+                }
+            }
+        }
+        self.write_health(&mut chunk, format, filter, &targets, out)?;
+        out(&chunk)
+    }
+
+    fn write_health<E>(
+        &self,
+        chunk: &mut Vec<u8>,
+        format: Format,
+        filter: &Filter,
+        targets: &TargetFilter,
+        out: &mut impl FnMut(&[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let value: [(&Family, fn(&TargetHealth) -> Option<f64>); 2] = [
+            (&UP, |health| Some(f64::from(u8::from(health.up)))),
+            (&LAST_SUCCESS, |health| health.last_success),
+        ];
+        let resource: Vec<String> = Resource::ALL
+            .iter()
+            .map(|resource| {
+                let mut text = String::new();
+                label(&mut text, "resource", resource.as_str());
+                text
+            })
+            .collect();
+        for (family, value) in value.into_iter().filter(|(family, _)| filter.wants(family)) {
+            let mut headed = false;
+            for health in self.health.iter().filter(|health| targets.wants(&health.labels)) {
+                let Some(value) = value(health) else { continue };
+                if !headed {
+                    head(chunk, format, family);
+                    headed = true;
+                }
+                let resource = resource.get(health.resource as usize).map_or("", String::as_str);
+                sample(chunk, family, &health.labels, resource, value);
+                if chunk.len() >= CHUNK {
+                    out(chunk)?;
+                    chunk.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! The store seen from a poll and from a scrape.
+
+use std::sync::Arc;
+
+use flate2::read::GzDecoder;
+use jiff::Timestamp;
+use tokio::time::{Duration, Instant, advance};
+
+use crate::catalogue::{Family, Format, Sink};
+use crate::interface::Resource;
+use crate::own::Own;
+
+use super::*;
+
+const COUNTERS: &[Family] = &[Family::counter("pds_app_requests_total", &[], "Counted.")];
+
+fn key(project: &str, app: &str, resource: Resource) -> Key {
+    Key { project: project.into(), app: app.into(), resource }
+}
+
+fn wanted(key: Key, section: Section) -> Wanted {
+    let stale_after = (section == Section::Endpoint).then_some(Duration::from_secs(300));
+    Wanted { key, section, stale_after }
+}
+
+/// A store with one project's domains and one app's counter.
+fn small_store() -> (Store, Arc<Cell>, Arc<Cell>) {
+    let store = Store::new(COUNTERS);
+    let (domains, counter) = (key("p", "", Resource::Domains), key("p", "a\"b", Resource::ResponseTime));
+    store.arrange(vec![
+        wanted(domains.clone(), Section::Endpoint),
+        wanted(counter.clone(), Section::Counters),
+    ]);
+    let domains = store.cell(&domains, Section::Endpoint).unwrap();
+    let counter = store.cell(&counter, Section::Counters).unwrap();
+    (store, domains, counter)
+}
+
+fn put(store: &Store, cell: &Cell, value: f64) {
+    let mut sink = Sink::default();
+    sink.next_family();
+    sink.put(value);
+    cell.replace(&Variant::default(), sink.finish(store.layouts()));
+}
+
+fn text(store: &Store, format: Format, filter: &Filter) -> String {
+    let mut page = Vec::new();
+    let Ok(()) = store.snapshot(Instant::now()).write(format, filter, &mut |chunk: &[u8]| {
+        page.extend_from_slice(chunk);
+        Ok::<(), std::convert::Infallible>(())
+    });
+    String::from_utf8(page).unwrap()
+}
+
+fn series(page: &str) -> Vec<&str> {
+    page.lines().filter(|line| !line.starts_with('#')).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_said_is_nothing_shown() {
+    let (store, ..) = small_store();
+    assert_eq!(text(&store, Format::Text, &Filter::default()), "");
+    assert!(!store.is_complete());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
+    let (store, domains, counter) = small_store();
+    put(&store, &domains, 3.0);
+    put(&store, &counter, 7.0);
+    domains.succeeded(Timestamp::from_second(1000).unwrap());
+    assert!(store.is_complete());
+    advance(Duration::from_secs(299)).await;
+    let failing = domains.failed(Timestamp::from_second(1299).unwrap(), "timeout", "no reply");
+    assert_eq!(failing, Transition::Failing);
+    assert_eq!(
+        domains.failed(Timestamp::from_second(1300).unwrap(), "timeout", "no reply"),
+        Transition::Same
+    );
+    let lines = [
+        "pds_project_custom_domains{project=\"p\"} 3",
+        "pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7",
+        "pds_up{project=\"p\",resource=\"domains\"} 0",
+        "pds_last_success_timestamp_seconds{project=\"p\",resource=\"domains\"} 1000",
+    ];
+    assert_eq!(series(&text(&store, Format::Text, &Filter::default())), lines);
+    advance(Duration::from_secs(1)).await;
+    assert_eq!(
+        series(&text(&store, Format::Text, &Filter::default())),
+        lines[1..],
+        "counters never go stale"
+    );
+    let recovered = domains.succeeded(Timestamp::from_second(1319).unwrap());
+    assert_eq!(recovered, Transition::Recovered { after: Duration::from_secs(20) });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples() {
+    let (store, domains, counter) = small_store();
+    put(&store, &domains, 3.0);
+    put(&store, &counter, 7.0);
+    store.arrange(vec![wanted(counter.key().clone(), Section::Counters)]);
+    assert_eq!(
+        series(&text(&store, Format::Text, &Filter::default())),
+        ["pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7"]
+    );
+    assert!(store.is_complete(), "what is no longer wanted need not be asked");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_filter_gives_its_part_of_the_page() {
+    let (store, domains, counter) = small_store();
+    put(&store, &domains, 3.0);
+    put(&store, &counter, 7.0);
+    let of = |names: &[&str], project: Option<&str>, app: Option<&str>| Filter {
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+        project: project.map(str::to_owned),
+        app: app.map(str::to_owned),
+    };
+    let count = |filter: &Filter| series(&text(&store, Format::Text, filter)).len();
+    assert_eq!(count(&of(&["pds_project_custom_domains"], None, None)), 1);
+    assert_eq!(count(&of(&["pds_app_requests"], None, None)), 1, "by its OpenMetrics name too");
+    assert_eq!(count(&of(&[], Some("p"), None)), 2);
+    assert_eq!(count(&of(&[], Some("p"), Some("a\"b"))), 1);
+    assert_eq!(count(&of(&[], None, Some("b"))), 0);
+    assert_eq!(count(&of(&[], Some("p2"), None)), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_is_made_once_a_change_and_shared() {
+    let (store, domains, _) = small_store();
+    let pages = Pages::new(store.clone(), Own::new(false).unwrap());
+    let whole = async |coding| match pages.page(Format::OpenMetrics, coding, &Filter::default()).await {
+        Body::Whole(page) => page,
+        Body::Pieces(_) => panic!("a small page is not streamed"),
+    };
+    put(&store, &domains, 3.0);
+    let first = whole(Coding::Identity).await;
+    assert!(first.ends_with(b"# EOF\n"));
+    assert_eq!(first.as_ptr(), whole(Coding::Identity).await.as_ptr(), "the very same bytes");
+    put(&store, &domains, 4.0);
+    let second = whole(Coding::Identity).await;
+    assert!(String::from_utf8_lossy(&second).contains("pds_project_custom_domains{project=\"p\"} 4\n"));
+    let zipped = whole(Coding::Gzip).await;
+    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
+    assert_eq!(unzipped.as_bytes(), &second[..], "both codings show the same");
+    advance(Duration::from_secs(301)).await;
+    let third = whole(Coding::Identity).await;
+    assert!(
+        !String::from_utf8_lossy(&third).contains("pds_project_custom_domains"),
+        "a page expires with its samples"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_plain_page_comes_in_pieces_that_make_the_whole() {
+    let store = Store::new(COUNTERS);
+    let keys: Vec<Key> = (0..30_000).map(|n| key("p", &format!("app-{n}"), Resource::ResponseTime)).collect();
+    store.arrange(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
+    for key in &keys {
+        put(&store, &store.cell(key, Section::Counters).unwrap(), 1.0);
+    }
+    let pages = Pages::new(store, Own::new(false).unwrap());
+    let Body::Pieces(mut pieces) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await
+    else {
+        panic!("a large page is streamed");
+    };
+    let mut page = Vec::new();
+    while let Some(piece) = pieces.recv().await {
+        assert!(piece.len() < 80 * 1024, "a piece of {} bytes", piece.len());
+        page.extend_from_slice(&piece);
+    }
+    let Body::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+        panic!("a compressed page is kept");
+    };
+    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
+    assert_eq!(unzipped.as_bytes(), page);
+    assert_eq!(
+        series(&unzipped).iter().filter(|line| line.starts_with("pds_app_requests_total")).count(),
+        30_000
+    );
+}
