@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::attempt::from_now;
 use super::credentials::{Credentials, Token};
 use super::pace::Pace;
 use crate::config::TokenSource;
@@ -83,7 +84,7 @@ impl Account {
                 return Some(refusal.clone());
             }
             if refusal.generation == token.generation {
-                refusal.until = Instant::now() + again;
+                refusal.until = from_now(again);
             } else {
                 refusals.remove(key);
             }
@@ -98,7 +99,7 @@ impl Account {
             status,
             message: message.to_owned(),
             generation: token.generation,
-            until: Instant::now() + again,
+            until: from_now(again),
         };
         let mut refusals = self.refusals();
         if key != WHOLE_ACCOUNT {

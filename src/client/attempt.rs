@@ -126,9 +126,7 @@ impl Client {
         let inner = &*self.inner;
         let again = self.rhythm.ask_again;
         self.token(account, request, |token| account.refused(&request.path, token))?;
-        let began = Instant::now();
-        tokio::time::sleep_until(account.0.pace.place()).await;
-        let mut throttled = began.elapsed();
+        let mut throttled = account.0.pace.turn().await;
         let slot = loop {
             let pause = account.0.pace.paused_for();
             if pause > inner.patience {
@@ -137,7 +135,9 @@ impl Client {
                     retry_after: whole(pause),
                 });
             }
-            tokio::time::sleep(pause).await;
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
             throttled += pause + inner.limits.rate_turn().await;
             let slot = inner.limits.slot().await;
             // Others of this account may have been told to wait while this one stood in line.
@@ -173,6 +173,12 @@ impl Client {
             }),
         }
     }
+}
+
+/// `wait` from now; a wait beyond all bounds ends in the year after next, rather than in an overflow.
+pub(super) fn from_now(wait: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
+    Instant::now() + wait.min(LONG)
 }
 
 /// In whole seconds, rounded up, as people read it.

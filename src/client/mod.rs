@@ -7,12 +7,13 @@
 //! - `limits`: the rate and the concurrency allowed over all accounts;
 //! - `transport`: one exchange over HTTP, bounded in time and size (`skew` compares the clocks meanwhile);
 //! - `retry`: which failures get a second try, and how many of them there are for all requests together;
-//! - `error`: why it failed in the end.
+//! - `error`: why it failed in the end, and `class`: as which label value that counts.
 //!
 //! Waits follow tokio's time. Everything is counted here, in [`Own`].
 
 mod account;
 mod attempt;
+mod class;
 mod credentials;
 mod error;
 mod limits;
@@ -28,8 +29,9 @@ use std::time::Duration;
 use url::{Host, Url};
 
 pub use account::Account;
+pub use class::Class;
 pub use credentials::CredentialsError;
-pub use error::{BuildError, Class, FetchError};
+pub use error::{BuildError, FetchError};
 pub use transport::Fetched;
 
 use crate::clock::Clock;

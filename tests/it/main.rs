@@ -8,6 +8,7 @@
 
 mod client;
 mod config;
+mod fuzz;
 mod golden;
 mod house;
 mod tools;

@@ -54,6 +54,20 @@ async fn retry_after_pauses_the_service_account_that_got_it_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_holds_for_requests_that_already_stand_in_line() {
+    let told = status(429, "").with("retry-after", "5").after(Duration::from_millis(50));
+    let server = Server::start(move |seen| if seen.number == 0 { told.clone() } else { ok("{}") }).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_concurrent_requests = NonZeroU32::MIN;
+    let asking = Asking::new(&api, &[]);
+    let began = Instant::now();
+    let (first, second) = tokio::join!(asking.ask("p", "a"), asking.ask("p", "b"));
+    first.unwrap_err();
+    second.unwrap();
+    assert!(began.elapsed() >= Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_date_to_wait_for_is_meant_by_the_services_own_clock() {
     let told = status(503, "")
         .with("date", "Fri, 01 Jan 2021 00:00:00 GMT")

@@ -72,7 +72,7 @@ impl Asking {
     /// The exporter's own page.
     fn page(&self) -> String {
         let mut page = Vec::new();
-        self.own.write(&mut page, Format::Text);
+        self.own.write(&mut page, Format::Text, |_| true);
         String::from_utf8(page).unwrap()
     }
 

@@ -10,6 +10,16 @@ use super::server::{Server, ok, status};
 use super::transport::authority;
 use super::{Asking, TOKEN, api, chain};
 
+/// A text that is cut off in the midst of the token when it is shortened to 200 characters.
+const LONG: &str = concat!(
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    "s3rvice-acc0unt-t0ken"
+);
+
+/// Nor may any part of it be shown.
+const PART: &str = "s3rvice-";
+
 /// Everything that is logged on this thread.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -57,10 +67,11 @@ fn parrot(tls: Option<tokio_rustls::TlsAcceptor>) -> Server {
             let server = Server::on("127.0.0.1:0", tls, |seen| {
                 let body =
                     "{\"message\":\"bad token s3rvice-acc0unt-t0ken, or s3rvice-\\u0061cc0unt-t0ken\"}";
-                match seen.number % 4 {
+                match seen.number {
                     0 => status(500, body),
                     1 => status(302, "").with("location", format!("/login/{TOKEN}?t={TOKEN}")),
                     2 => ok("").with("content-length", "999").cut(TOKEN),
+                    3 => status(500, LONG),
                     _ => status(401, TOKEN).with("www-authenticate", TOKEN).with("retry-after", TOKEN),
                 }
             })
@@ -83,19 +94,32 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
         api.timeout = Duration::from_secs(5);
         let asking = Asking::new(&api, &[]);
         let mut shown = String::new();
-        for _ in 0..5 {
+        for _ in 0..6 {
             let error = asking.ask("p", "a").await.unwrap_err();
             shown.push_str(&format!("{} {error:?} {error:#?}\n", chain(&error)));
         }
         shown.push_str(&format!("{:?} {:?} {api:?}", asking.client, asking.client.account("p")));
         shown.push_str(&asking.page());
-        assert_eq!(server.count(), 4, "the fifth was refused before it was sent");
+        assert_eq!(server.count(), 5, "the sixth was refused before it was sent");
         assert!(server.seen().iter().all(|seen| seen.header("authorization").unwrap().contains(TOKEN)));
         assert!(shown.contains("bad token [redacted], or [redacted]"), "{shown}");
-        assert!(!shown.contains(TOKEN), "{shown}");
+        assert!(!shown.contains(PART), "{shown}");
         assert!(log.text().contains("hyper"), "the libraries' own lines are captured: {}", log.text());
-        assert!(!log.text().contains(TOKEN), "{}", log.text());
+        assert!(!log.text().contains(PART), "{}", log.text());
     }
+}
+
+#[tokio::test]
+async fn the_password_of_a_proxy_is_shown_by_no_one() {
+    let (log, _guard) = Log::start(Level::TRACE);
+    let mut api = api("https://service.example.com");
+    let proxy = Server::start(|_| status(407, "")).await;
+    api.proxy_url = Some(format!("http://user:pr0xy-passw0rd@{}", proxy.address).parse().unwrap());
+    let asking = Asking::new(&api, &[]);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert!(proxy.seen()[0].header("proxy-authorization").is_some());
+    let shown = format!("{} {error:?} {:?} {}", chain(&error), asking.client, log.text());
+    assert!(!shown.contains("pr0xy-passw0rd"), "{shown}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -111,6 +111,18 @@ async fn a_name_without_address_is_a_class_of_its_own() {
     assert_eq!((error.to_string(), asking.ended("dns")), (told, 1.0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_never_ready_is_given_up_before_the_request_is() {
+    // Accepts by the kernel, and never says a word of TLS.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let asking = Asking::new(&api(&format!("https://{}", silent.local_addr().unwrap())), &[]);
+    let began = tokio::time::Instant::now();
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert_eq!(error.class().as_str(), "connect", "{}", chain(&error));
+    let took = began.elapsed();
+    assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&took), "{took:?}");
+}
+
 #[tokio::test]
 async fn the_service_may_have_an_ipv6_address() {
     let server = Server::on("[::1]:0", None, |_| ok("{}")).await;
