@@ -113,6 +113,8 @@ fn spoken(id: &str) -> &str {
 /// A query parameter as an option.
 fn option(param: &'static Param) -> Arg {
     let arg = Arg::new(param.name).long(kebab(param.name)).help(param.purpose);
+    // A range without an end reaches until now; one without a start would reach back for ever.
+    let arg = if param.name == "end" { arg.requires("start") } else { arg };
     match param.kind {
         ParamKind::Text { max_chars: None } => arg.value_name("TEXT"),
         ParamKind::Text { max_chars: Some(most) } => {

@@ -1,6 +1,7 @@
 //! An app.
 
 use crate::interface::Number;
+use crate::interface::delete_app::DeleteApp;
 use crate::interface::get_app::{App, GetApp};
 use crate::interface::spec::{Call as _, DecodeError};
 use crate::tool::call::View;
@@ -33,6 +34,15 @@ pub fn view(body: &[u8]) -> Result<View, DecodeError> {
     ];
     blocks.extend(further(&app.extra));
     Ok(blocks.into())
+}
+
+/// The confirmation of a deletion.
+///
+/// # Errors
+/// Where the reply is no text.
+pub fn deleted(body: &[u8]) -> Result<View, DecodeError> {
+    let message = DeleteApp::reply(body)?;
+    Ok(vec![Block::Text(if message.is_empty() { "The app was deleted.".to_owned() } else { message })].into())
 }
 
 fn identity(app: &App) -> Block {

@@ -2,8 +2,14 @@
 //!
 //! Fields that the interface does not show stand at the end, as they came.
 
+pub mod api_key;
 pub mod app;
+pub mod build;
+pub mod domain;
 pub mod metrics;
+pub mod plan;
+pub mod project;
+pub mod repo;
 
 use std::collections::BTreeMap;
 
@@ -30,4 +36,25 @@ pub fn further(extra: &BTreeMap<String, Value>) -> Vec<Block> {
     let columns = vec![("FIELD", Align::Left), ("VALUE", Align::Left)];
     let rows = extra.iter().map(|(name, value)| vec![name.clone(), cell(value)]).collect();
     vec![Block::Heading("Further fields".to_owned()), Block::Table(Table { columns, rows, empty: "" })]
+}
+
+/// Fields of which the interface names none, those of objects inside by their path: `record.name`.
+#[must_use]
+pub fn flat(fields: &BTreeMap<String, Value>) -> Vec<(String, String)> {
+    fn collect(path: &str, value: &Value, flat: &mut Vec<(String, String)>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    collect(&format!("{path}.{name}"), value, flat);
+                }
+            }
+            Value::Null => {}
+            value => flat.push((path.to_owned(), cell(value))),
+        }
+    }
+    let mut flat = Vec::new();
+    for (name, value) in fields {
+        collect(name, value, &mut flat);
+    }
+    flat
 }
