@@ -64,6 +64,14 @@ pub enum ToolError {
         /// Why.
         source: io::Error,
     },
+    /// The system refuses something that it has to give.
+    #[error("{doing}")]
+    System {
+        /// What was tried: "can't watch for signals".
+        doing: &'static str,
+        /// Why.
+        source: io::Error,
+    },
     /// Standard output can't be written.
     #[error("can't write the output")]
     Output(#[from] io::Error),
@@ -88,7 +96,11 @@ impl ToolError {
             Self::Fetch(error) => code_of_fetch(error),
             Self::Failed { code, .. } => *code,
             Self::Interrupted(_) => 130,
-            Self::Reply(_) | Self::NotConfirmed | Self::File { .. } | Self::Output(_) => 1,
+            Self::Reply(_)
+            | Self::NotConfirmed
+            | Self::File { .. }
+            | Self::System { .. }
+            | Self::Output(_) => 1,
         }
     }
 

@@ -5,12 +5,14 @@
 //!
 //! - [`call`]: all calls of the interface.
 //! - [`check`]: configuration and tokens.
+//! - [`backfill`]: history for Prometheus.
 //! - [`metrics`]: the catalogue of families.
 //! - [`manual`]: shell completions and man pages.
 //! - [`service`]: how the service is reached, whichever command does.
 //! - [`console`], [`page`], [`units`], [`moment`]: what people see and write.
 //! - [`error`]: why a command failed, and its exit code.
 
+pub mod backfill;
 pub mod call;
 pub mod check;
 pub mod console;
@@ -63,6 +65,8 @@ pub enum Command {
     /// Check a configuration or a token.
     #[command(subcommand)]
     Check(check::Check),
+    /// Write history as an OpenMetrics file that Prometheus makes blocks of.
+    Backfill(backfill::BackfillArgs),
     /// Print every metric family that the exporter can show, as Markdown.
     Metrics,
     /// Print the completions for a shell.
@@ -87,7 +91,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
             runtime.shutdown_background();
             result
         }
-        Err(error) => Err(ToolError::Output(error)),
+        Err(source) => Err(ToolError::System { doing: "can't start", source }),
     };
     match result.and_then(|()| Ok(console.out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,6 +109,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
     match command {
         Command::Call { options, called } => call::run(console, environment, &options, &called).await,
         Command::Check(check) => check::run(console, environment, &check).await,
+        Command::Backfill(args) => backfill::run(console, environment, &args).await,
         Command::Metrics => metrics::run(console),
         Command::Completions(completions) => completions.run(console),
         Command::Man(man) => man.run(console),

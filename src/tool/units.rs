@@ -52,6 +52,20 @@ pub fn count(value: f64) -> String {
     grouped
 }
 
+/// A count of things.
+#[must_use]
+pub fn count_of(value: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "what is counted here stays below 2^53")]
+    count(value as f64)
+}
+
+/// Whole seconds.
+#[must_use]
+pub fn seconds_of(value: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a range of time stays below 2^53 seconds")]
+    seconds(value as f64)
+}
+
 /// A share of one: `97.5 %`.
 #[must_use]
 pub fn percent(share: f64) -> String {

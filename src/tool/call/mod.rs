@@ -118,7 +118,8 @@ pub async fn run(
 ) -> Result<(), ToolError> {
     let row = called.row;
     let config = options.service.load(environment)?;
-    let request = request(&config, options, called)?;
+    let given = given(&config, options, called)?;
+    let request = (row.request)(&given, &config.api.query_names)?;
     if options.dry_run {
         return dry_run(console, &config, options, &request);
     }
@@ -126,16 +127,13 @@ pub async fn run(
         return Err(ToolError::Usage("--secret-file is for calls that create a secret".to_owned()));
     }
     if let Some(consequence) = row.consequence {
-        console.confirm(&consequence(&given(&config, options, called)?), options.yes)?;
+        console.confirm(&consequence(&given), options.yes)?;
     }
     let file = options.secret_file.as_deref().map(secret::SecretFile::create).transpose()?;
     let service = Service::new(config)?;
-    let account = service.client.account(called.given.project());
-    let account = if called.given.project().is_empty() {
-        service.client.account(options.project.as_deref().unwrap_or_default())
-    } else {
-        account
-    };
+    // A call about no project goes by the token of the one that is meant nevertheless.
+    let project = given.option("project_id").or(options.project.as_deref()).unwrap_or_default();
+    let account = service.client.account(project);
     let reply = service.client.call(&account, &request).await?.body;
     let form = form(console, options);
     if row.secret {
@@ -167,10 +165,6 @@ fn given(config: &Config, options: &CallOptions, called: &Called) -> Result<Give
         given.set("project_id", service::project(config, options.project.as_deref())?);
     }
     Ok(given)
-}
-
-fn request(config: &Config, options: &CallOptions, called: &Called) -> Result<Request, ToolError> {
-    Ok((called.row.request)(&given(config, options, called)?, &config.api.query_names)?)
 }
 
 /// Prints the request as it would be sent, but for the token.
