@@ -36,3 +36,4 @@ pub mod poll;
 pub mod secret;
 pub mod store;
 pub mod tool;
+pub mod web;
