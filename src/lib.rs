@@ -18,6 +18,7 @@
 //! | [`poll`] | when each target is asked |
 //! | [`web`] | who may read, and in which form |
 //! | [`app`] | builds all of it from a configuration |
+//! | [`tool`] | `pdstool`, beside it |
 //!
 //! An endpoint is a row: client, simulator, schedule, exposition, documentation and status page are loops over
 //! [`interface::ENDPOINTS`] and [`interface::CALLS`]. Adding a metric is one row in the file of its endpoint;
@@ -35,4 +36,5 @@ pub mod own;
 pub mod poll;
 pub mod secret;
 pub mod store;
+pub mod tool;
 pub mod web;
