@@ -1,0 +1,3 @@
+//! Who may read, and in which form.
+
+pub mod pages;
