@@ -1,9 +1,9 @@
-//! Which time has settled: by our clock, held back to the service's where that is behind.
+//! Which time has settled: by our clock, and by the service's.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -11,17 +11,30 @@ use crate::interface::TimeRange;
 
 /// The end of the time that may be asked for. Cloning shares what was learned of the service's clock.
 ///
-/// Our clock may be wrong; a range that ended in the service's future would be added with what had happened of it
-/// so far, and the rest lost. So the service's Date header holds the horizon back, and is asked once more when the
-/// reply has come: [`Horizon::has_settled`].
+/// Our clock may be wrong, or be set while we run. A range that ended in the service's future would be added with what
+/// had happened of it so far, and the rest lost; a stretch taken for too old would be given up for nothing. So the
+/// time is the earlier of two: our clock, and the service's Date of its last reply carried on by the machine's steady
+/// clock, which nobody sets. And a reply that is to be counted is checked against its own Date once more
+/// ([`Horizon::has_settled`]).
 #[derive(Clone, Debug)]
 pub struct Horizon {
     clock: Clock,
     settle: i64,
     step: i64,
     max_catch_up: i64,
-    /// By how many seconds our clock is ahead of the service's; 0 where it is not.
-    ahead: Arc<AtomicI64>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// What is known of the service's clock.
+#[derive(Clone, Copy, Debug, Default)]
+enum Seen {
+    /// It has not replied yet.
+    #[default]
+    Nothing,
+    /// It replies without a Date.
+    NoDate,
+    /// It stood at `second` when its last reply came.
+    Date { second: i64, at: Instant },
 }
 
 impl Horizon {
@@ -34,14 +47,14 @@ impl Horizon {
             settle: seconds(config.poll.settle),
             step: seconds(config.accounting.step).max(1),
             max_catch_up: seconds(config.accounting.max_catch_up),
-            ahead: Arc::default(),
+            seen: Arc::default(),
         }
     }
 
     /// This horizon with another configuration: what was learned of the service's clock stays.
     #[must_use]
     pub fn reconfigured(&self, config: &Config) -> Self {
-        Self { ahead: Arc::clone(&self.ahead), ..Self::new(config, self.clock.clone()) }
+        Self { seen: Arc::clone(&self.seen), ..Self::new(config, self.clock.clone()) }
     }
 
     /// The step that ranges are aligned to, in seconds.
@@ -53,7 +66,15 @@ impl Horizon {
     /// The last second that has settled.
     #[must_use]
     pub fn settled(&self) -> i64 {
-        self.clock.unix_seconds() - self.ahead.load(Ordering::Relaxed) - self.settle
+        let ours = self.clock.unix_seconds();
+        let now = match self.seen() {
+            Seen::Nothing | Seen::NoDate => ours,
+            // The header has whole seconds, rounded down: the service may have been up to one second further.
+            Seen::Date { second, at } => {
+                ours.min(second.saturating_add(1).saturating_add_unsigned(at.elapsed().as_secs()))
+            }
+        };
+        now.saturating_sub(self.settle)
     }
 
     /// The end of the last whole step that has settled.
@@ -62,20 +83,25 @@ impl Horizon {
         self.settled().div_euclid(self.step) * self.step
     }
 
-    /// The first whole step that may still be asked for; what lies before is given up.
+    /// The first whole step that may still be asked for; what lies before is given up. `None` before the service has
+    /// replied once: until then nobody vouches for our clock, and what is given up does not come back.
     #[must_use]
-    pub fn oldest(&self) -> i64 {
+    pub fn oldest(&self) -> Option<i64> {
+        if matches!(self.seen(), Seen::Nothing) {
+            return None;
+        }
         let oldest = self.settled().saturating_sub(self.max_catch_up);
-        oldest.div_euclid(self.step) * self.step
-            + if oldest.rem_euclid(self.step) == 0 { 0 } else { self.step }
+        let part = oldest.rem_euclid(self.step);
+        Some(if part == 0 { oldest } else { oldest.saturating_add(self.step - part) })
     }
 
-    /// The service's clock stood at `date` just now.
-    pub fn observe(&self, date: Timestamp) {
-        let now = self.clock.unix_seconds();
-        // The header has whole seconds, rounded down: the service may be up to one second further.
-        let ahead = (now - date.as_second() - 1).max(0);
-        self.ahead.store(ahead, Ordering::Relaxed);
+    /// A reply came just now, with this Date.
+    pub fn observe(&self, date: Option<Timestamp>) {
+        let seen = match date {
+            Some(date) => Seen::Date { second: date.as_second(), at: Instant::now() },
+            None => Seen::NoDate,
+        };
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
     /// Whether `range` had settled by the service's own clock when it answered; half of `settle` is left for what
@@ -83,5 +109,9 @@ impl Horizon {
     #[must_use]
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
         date.is_none_or(|date| range.end + self.settle / 2 <= date.as_second() + 1)
+    }
+
+    fn seen(&self) -> Seen {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::attempt::from_now;
 use super::credentials::{Credentials, Token};
 use super::pace::Pace;
 use crate::config::TokenSource;
@@ -86,7 +87,7 @@ impl Account {
                 return Some(refusal.clone());
             }
             if refusal.generation == token.generation {
-                refusal.until = Instant::now() + again;
+                refusal.until = from_now(again);
             } else {
                 refusals.remove(key);
             }
@@ -101,11 +102,13 @@ impl Account {
             status,
             message: message.to_owned(),
             generation: token.generation,
-            until: Instant::now() + again,
+            until: from_now(again),
         };
         let mut refusals = self.refusals();
-        // A 403 shows that the token as such is good.
-        refusals.remove(WHOLE_ACCOUNT);
+        if key != WHOLE_ACCOUNT {
+            // The token as such is good, then.
+            refusals.remove(WHOLE_ACCOUNT);
+        }
         let before = refusals.insert(key.to_owned(), refusal);
         drop(refusals);
         if before.is_none_or(|before| before.generation != token.generation) {

@@ -111,46 +111,31 @@ impl Credentials {
     }
 
     fn read_into(&self, state: &mut State) {
+        let Some(source) = &self.source else { return };
+        let before = state.token.as_ref().ok();
+        let known = before.is_some();
+        let read = read(source, before.map(|token| &**token));
         state.read = Instant::now();
-        let read = match &self.source {
-            Some(TokenSource::File(path)) => read_file(path),
-            Some(TokenSource::Inline(secret)) => Ok(secret.clone()),
-            None => Err(CredentialsError::Missing),
-        };
-        let path = match &self.source {
-            Some(TokenSource::File(path)) => Some(path.clone()),
-            _ => None,
-        };
-        let made = read.and_then(|secret| match &state.token {
-            Ok(token) if token.secret == secret => Ok(None),
-            before => {
-                let generation = before.as_ref().map_or(0, |token| token.generation + 1);
-                match Token::new(secret, generation) {
-                    Some(token) => Ok(Some(Arc::new(token))),
-                    None => Err(CredentialsError::Unsendable { path: path.clone() }),
-                }
-            }
-        });
-        if path.is_some() {
-            self.own.token_read(&self.name, made.is_ok());
+        if matches!(source, TokenSource::File(_)) {
+            self.own.token_read(&self.name, read.is_ok());
         }
-        match made {
+        match read {
             Ok(changed) => {
                 if std::mem::take(&mut state.failing) {
                     tracing::info!(token = &*self.name, "the token can be read again");
-                } else if changed.is_some() && state.token.is_ok() {
+                } else if known && changed.is_some() {
                     tracing::info!(token = &*self.name, "the token has changed");
                 }
                 if let Some(token) = changed {
                     self.own.token_expiry(&self.name, expiry(&token.secret));
-                    state.token = Ok(token);
+                    state.token = Ok(Arc::new(token));
                 }
             }
             Err(error) => {
                 if !std::mem::replace(&mut state.failing, true) {
-                    self.say_unreadable(&error, state.token.is_ok());
+                    self.say_unreadable(&error, known);
                 }
-                if state.token.is_err() {
+                if !known {
                     state.token = Err(error);
                 }
             }
@@ -171,6 +156,20 @@ impl Token {
         header.set_sensitive(true);
         Some(Self { secret, header, generation })
     }
+}
+
+/// The token that `source` holds now; `None` where it still is the one `before`.
+fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
+    let (secret, path) = match source {
+        TokenSource::File(path) => (read_file(path)?, Some(path)),
+        TokenSource::Inline(secret) => (secret.clone(), None),
+    };
+    if before.is_some_and(|before| before.secret == secret) {
+        return Ok(None);
+    }
+    let generation = before.map_or(0, |before| before.generation + 1);
+    let token = Token::new(secret, generation);
+    token.map(Some).ok_or_else(|| CredentialsError::Unsendable { path: path.cloned() })
 }
 
 /// Reads on the spot, not on a blocking thread: one small local file, at most once a second.

@@ -1,12 +1,12 @@
-//! Why a request gave no reply that can be used, and the closed set of classes that label values come from.
+//! Why a client can't be built, and why a request gave no reply that can be used.
 
-use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use humantime::format_duration;
 
+use super::class::Class;
 use super::credentials::CredentialsError;
 use crate::interface::spec::DecodeError;
 
@@ -75,7 +75,7 @@ pub enum FetchError {
         limit: Duration,
     },
     /// The network, or whatever stands between, failed.
-    #[error("{request} failed: {}", what_broke(*class))]
+    #[error("{request} failed: {}", class.what_broke())]
     Transport {
         /// `METHOD URL`.
         request: String,
@@ -225,150 +225,13 @@ impl FetchError {
     }
 }
 
-/// The kinds of outcome of a request: the values of the label `code`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// The service answered with this HTTP status.
-    Status(u16),
-    /// No complete reply within `api.timeout`.
-    Timeout,
-    /// No connection, also none within `api.connect_timeout`.
-    Connect,
-    /// The host's name has no address.
-    Dns,
-    /// No trusted TLS connection.
-    Tls,
-    /// The connection ended before a reply began.
-    Reset,
-    /// The reply is not HTTP.
-    Protocol,
-    /// The connection ended before the reply did.
-    Body,
-    /// The reply is larger than `api.max_response_bytes`.
-    TooLarge,
-    /// The reply's body is not what the interface says.
-    Decode,
-    /// There is no token; nothing was sent.
-    Credentials,
-    /// The token was refused not long ago; nothing was sent.
-    UnauthorizedPaused,
-    /// The service asked to wait; nothing was sent.
-    Paused,
-    /// The request can't be sent.
-    Invalid,
-}
-
-impl Class {
-    /// The class as a label value. Statuses beyond those seen in the field share one value for each hundred, so
-    /// that no service can make the set grow.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Status(status) => status_as_str(status),
-            Self::Timeout => "timeout",
-            Self::Connect => "connect",
-            Self::Dns => "dns",
-            Self::Tls => "tls",
-            Self::Reset => "reset",
-            Self::Protocol => "protocol",
-            Self::Body => "body",
-            Self::TooLarge => "too_large",
-            Self::Decode => "decode",
-            Self::Credentials => "credentials",
-            Self::UnauthorizedPaused => "unauthorized_paused",
-            Self::Paused => "paused",
-            Self::Invalid => "invalid",
-        }
-    }
-}
-
-fn status_as_str(status: u16) -> &'static str {
-    match status {
-        200 => "200",
-        201 => "201",
-        202 => "202",
-        204 => "204",
-        400 => "400",
-        401 => "401",
-        402 => "402",
-        403 => "403",
-        404 => "404",
-        405 => "405",
-        408 => "408",
-        409 => "409",
-        410 => "410",
-        422 => "422",
-        429 => "429",
-        500 => "500",
-        501 => "501",
-        502 => "502",
-        503 => "503",
-        504 => "504",
-        _ => match status / 100 {
-            1 => "1xx",
-            2 => "2xx",
-            3 => "3xx",
-            4 => "4xx",
-            5 => "5xx",
-            _ => "other",
-        },
-    }
-}
-
 fn said(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
-}
-
-fn what_broke(class: Class) -> &'static str {
-    match class {
-        Class::Dns => "the host's name can't be resolved",
-        Class::Tls => "no trusted TLS connection",
-        Class::Connect => "can't connect",
-        Class::Protocol => "the reply is not HTTP",
-        Class::Body => "the reply broke off",
-        _ => "the connection broke off before a reply",
-    }
-}
-
-/// The class of a library's error from before the reply's head was there (`head`) or after it.
-pub(super) fn classify(error: &reqwest::Error, head: bool) -> Class {
-    let causes = || std::iter::successors(Some(error as &(dyn Error + 'static)), |error| inner(*error));
-    if error.is_dns() {
-        Class::Dns
-    } else if causes().any(|cause| cause.is::<rustls::Error>()) {
-        Class::Tls
-    } else if error.is_connect() {
-        Class::Connect
-    } else if !head {
-        Class::Body
-    } else if causes().any(|c| c.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse)) {
-        Class::Protocol
-    } else {
-        Class::Reset
-    }
-}
-
-/// The next cause; [`io::Error::source`] skips the error it wraps.
-fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(wrapped) => Some(wrapped),
-        None => error.source(),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_label_values_are_a_closed_set_whatever_the_service_answers() {
-        let values: std::collections::HashSet<_> =
-            (0..=u16::MAX).map(|status| Class::Status(status).as_str()).collect();
-        assert_eq!(values.len(), 26);
-        assert_eq!(Class::Status(404).as_str(), "404");
-        assert_eq!(Class::Status(418).as_str(), "4xx");
-        assert_eq!(Class::Status(999).as_str(), "other");
-    }
 
     #[test]
     fn texts_name_the_request_and_what_to_expect() {

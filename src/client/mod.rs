@@ -1,17 +1,19 @@
 //! Asking the service: over HTTP, with a token, gently, and with every way to fail as a typed error.
 //!
-//! [`Client::fetch`] is what a poll uses; what happens to a request on its way, in order:
+//! [`Client::fetch`] is what a poll uses; what happens to a request on its way (`attempt`), in order:
 //!
 //! - `account`: its service account's token, unless the service has refused it (`credentials` follows the
 //!   token's file); then the account's own pace (`pace`: pauses the service asked for, and a pace that adapts);
 //! - `limits`: the rate and the concurrency allowed over all accounts;
 //! - `transport`: one exchange over HTTP, bounded in time and size (`skew` compares the clocks meanwhile);
 //! - `retry`: which failures get a second try, and how many of them there are for all requests together;
-//! - `error`: why it failed in the end.
+//! - `error`: why it failed in the end, and `class`: as which label value that counts.
 //!
 //! Waits follow tokio's time. Everything is counted here, in [`Own`].
 
 mod account;
+mod attempt;
+mod class;
 mod credentials;
 mod error;
 mod limits;
@@ -24,13 +26,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::SemaphorePermit;
-use tokio::time::Instant;
 use url::{Host, Url};
 
 pub use account::Account;
+pub use class::Class;
 pub use credentials::CredentialsError;
-pub use error::{BuildError, Class, FetchError};
+pub use error::{BuildError, FetchError};
 pub use transport::Fetched;
 
 use crate::clock::Clock;
@@ -38,8 +39,6 @@ use crate::config;
 use crate::interface::spec::{DecodeError, Method};
 use crate::interface::{Request, Resource};
 use crate::own::Own;
-use account::Refusal;
-use credentials::Token;
 use limits::Limits;
 use retry::Budget;
 use skew::Skew;
@@ -188,161 +187,6 @@ impl Client {
     pub async fn call(&self, account: &Account, request: &Request) -> Result<Fetched, FetchError> {
         self.tries(account, None, request).await
     }
-
-    /// Tries until it succeeds, or a further try is not worth it, or there is none left.
-    async fn tries(
-        &self,
-        account: &Account,
-        resource: Option<Resource>,
-        request: &Request,
-    ) -> Result<Fetched, FetchError> {
-        let inner = &*self.inner;
-        let mut left = if request.method == Method::Get { inner.max_retries } else { 0 };
-        let mut waits = retry::waits();
-        inner.budget.earn();
-        loop {
-            let error = match self.attempt(account, resource, request).await {
-                Ok(fetched) => return Ok(fetched),
-                Err(error) => error,
-            };
-            let too_long = error.retry_after().is_some_and(|wait| wait > inner.patience);
-            if left == 0 || too_long || !retry::mends(&error) || !inner.budget.spend() {
-                return Err(error);
-            }
-            left -= 1;
-            if let Some(resource) = resource {
-                inner.own.retried(resource);
-            }
-            tokio::time::sleep(waits.next().unwrap_or_default()).await;
-        }
-    }
-
-    /// One try, from waiting for its turn to having its reply; a failure is counted. Where the token turns out
-    /// to have been exchanged for another one meanwhile, that one has a try, too.
-    async fn attempt(
-        &self,
-        account: &Account,
-        resource: Option<Resource>,
-        request: &Request,
-    ) -> Result<Fetched, FetchError> {
-        let inner = &*self.inner;
-        let again = self.rhythm.ask_again;
-        let mut exchanged = false;
-        loop {
-            let (token, slot) = match self.turn(account, resource, request).await {
-                Ok(turn) => turn,
-                Err(error) => {
-                    if let Some(resource) = resource {
-                        inner.own.request_not_sent(resource, error.class().as_str());
-                    }
-                    return Err(error);
-                }
-            };
-            account.0.pace.sent();
-            let sent = Instant::now();
-            let result = inner.transport.send(request, &token, &inner.skew, self.rhythm.skew_limit).await;
-            drop(slot);
-            let error = match result {
-                Ok(fetched) => {
-                    account.0.pace.went_well();
-                    account.accept(&request.path);
-                    return Ok(fetched);
-                }
-                Err(error) => error,
-            };
-            if let Some(resource) = resource {
-                inner.own.request_done(resource, error.class().as_str(), sent.elapsed());
-            }
-            match error.status() {
-                Some(status @ (401 | 403)) => {
-                    account.0.credentials.reread();
-                    let another =
-                        account.0.credentials.current().is_ok_and(|now| now.generation != token.generation);
-                    if another && !exchanged {
-                        exchanged = true;
-                        continue;
-                    }
-                    if !another {
-                        account.refuse(&request.path, &token, status, error.message(), again);
-                    }
-                }
-                Some(status) => {
-                    account.accept(&request.path);
-                    if status == 429 {
-                        account.0.pace.too_many(sent);
-                    }
-                    if let (429 | 503, Some(wait)) = (status, error.retry_after()) {
-                        account.0.pace.pause(wait);
-                    }
-                }
-                None => {}
-            }
-            return Err(error);
-        }
-    }
-
-    /// Waits until `request` may go: what it is sent with, and its place among those under way.
-    async fn turn(
-        &self,
-        account: &Account,
-        resource: Option<Resource>,
-        request: &Request,
-    ) -> Result<(Arc<Token>, Option<SemaphorePermit<'_>>), FetchError> {
-        let inner = &*self.inner;
-        let again = self.rhythm.ask_again;
-        self.token(account, request, |token| account.refused(&request.path, token))?;
-        let began = Instant::now();
-        tokio::time::sleep_until(account.0.pace.place()).await;
-        let mut throttled = began.elapsed();
-        let slot = loop {
-            let pause = account.0.pace.paused_for();
-            if pause > inner.patience {
-                break Err(FetchError::Paused {
-                    request: inner.transport.name(request),
-                    retry_after: whole(pause),
-                });
-            }
-            tokio::time::sleep(pause).await;
-            throttled += pause + inner.limits.rate_turn().await;
-            let slot = inner.limits.slot().await;
-            // Others of this account may have been told to wait while this one stood in line.
-            if account.0.pace.paused_for().is_zero() {
-                break Ok(slot);
-            }
-        };
-        if let Some(resource) = resource {
-            inner.own.throttled(resource, throttled);
-        }
-        let slot = slot?;
-        let token = self.token(account, request, |token| account.claim(&request.path, token, again))?;
-        Ok((token, slot))
-    }
-
-    /// The token to send, unless the service refused it.
-    fn token(
-        &self,
-        account: &Account,
-        request: &Request,
-        refusal: impl FnOnce(&Token) -> Option<Refusal>,
-    ) -> Result<Arc<Token>, FetchError> {
-        let name = || self.inner.transport.name(request);
-        let token = account.0.credentials.current();
-        let token = token.map_err(|source| FetchError::Credentials { request: name(), source })?;
-        match refusal(&token) {
-            None => Ok(token),
-            Some(refusal) => Err(FetchError::Unauthorized {
-                request: name(),
-                status: refusal.status,
-                message: refusal.message,
-                retry_after: whole(refusal.until.saturating_duration_since(Instant::now())),
-            }),
-        }
-    }
-}
-
-/// In whole seconds, rounded up, as people read it.
-fn whole(wait: Duration) -> Duration {
-    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }
 
 /// Anyone on the way can read a token sent over plain http.
@@ -350,7 +194,7 @@ fn warn_of_plain_http(base: &Url) {
     let loopback = match base.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
-        Some(Host::Ipv6(ip)) => IpAddr::from(ip).is_loopback(),
+        Some(Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
         None => false,
     };
     if base.scheme() == "http" && !loopback {

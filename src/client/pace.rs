@@ -25,6 +25,9 @@ pub(super) struct Pace {
     name: Arc<str>,
     own: Own,
     state: Mutex<State>,
+    /// Who waits for the adapted pace stands in line here; only the first sleeps, so that a pace which has grown
+    /// meanwhile holds for all the others.
+    line: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -55,7 +58,7 @@ impl Pace {
     pub(super) fn new(name: Arc<str>, own: Own) -> Self {
         let state =
             State { paused_until: None, adapted: None, heeded: None, recent: 0.0, recent_at: Instant::now() };
-        Self { name, own, state: Mutex::new(state) }
+        Self { name, own, state: Mutex::new(state), line: tokio::sync::Mutex::new(()) }
     }
 
     /// How much longer a pause lasts; zero without one.
@@ -71,14 +74,27 @@ impl Pace {
         state.paused_until = state.paused_until.max(Some(until));
     }
 
-    /// Takes the next place in the line: when the request may go. Without an adapted pace that is now.
-    pub(super) fn place(&self) -> Instant {
-        let now = Instant::now();
-        let mut state = self.state();
-        let Some(adapted) = &mut state.adapted else { return now };
-        let place = adapted.next.max(now);
-        adapted.next = place + Duration::from_secs_f64(1.0 / adapted.per_second);
-        place
+    /// Waits until the adapted pace, if there is one, allows one more request, and says for how long.
+    pub(super) async fn turn(&self) -> Duration {
+        if self.state().adapted.is_none() {
+            return Duration::ZERO;
+        }
+        let began = Instant::now();
+        let _first = self.line.lock().await;
+        loop {
+            let now = Instant::now();
+            let next = match &mut self.state().adapted {
+                Some(adapted) if now < adapted.next => adapted.next,
+                Some(adapted) => {
+                    adapted.next = now + adapted.gap();
+                    break;
+                }
+                // Recovered meanwhile.
+                None => break,
+            };
+            tokio::time::sleep_until(next).await;
+        }
+        began.elapsed()
     }
 
     /// A request goes out now.
@@ -106,9 +122,10 @@ impl Pace {
             None => (measured, measured),
         };
         let per_second = (at / 2.0).max(SLOWEST);
-        let next = now + Duration::from_secs_f64(1.0 / per_second);
         let began = state.adapted.is_none();
-        state.adapted = Some(Adapted { per_second, before, grown: now, next });
+        let mut adapted = Adapted { per_second, before, grown: now, next: now };
+        adapted.next += adapted.gap();
+        state.adapted = Some(adapted);
         drop(state);
         self.own.pace(&self.name, Some(per_second));
         if began {
@@ -145,6 +162,13 @@ impl Pace {
     }
 }
 
+impl Adapted {
+    /// Between two requests.
+    fn gap(&self) -> Duration {
+        Duration::from_secs_f64(1.0 / self.per_second)
+    }
+}
+
 impl State {
     /// Adds `more` to the requests sent lately, and says how many they are.
     fn count(&mut self, now: Instant, more: f64) -> f64 {
@@ -152,5 +176,103 @@ impl State {
         self.recent = self.recent * (-elapsed / MEASURED_OVER).exp() + more;
         self.recent_at = now;
         self.recent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace() -> Pace {
+        Pace::new("default".into(), Own::new(false).unwrap())
+    }
+
+    /// The adapted pace.
+    fn adapted(pace: &Pace) -> Option<f64> {
+        pace.state().adapted.map(|adapted| adapted.per_second)
+    }
+
+    /// Sends 10 requests a second for 20 seconds, and gets 429s for the last two of them, a second apart.
+    async fn slowed_down() -> Pace {
+        let pace = pace();
+        for _ in 0..200 {
+            pace.sent();
+            tokio::time::advance(Duration::from_millis(100)).await;
+        }
+        pace.too_many(Instant::now());
+        assert_eq!(adapted(&pace), None, "one 429 is answered by waiting alone");
+        pace.too_many(Instant::now());
+        pace
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pace_falls_by_half_of_what_it_was_and_no_lower_than_a_probe() {
+        let pace = slowed_down().await;
+        let first = adapted(&pace).unwrap();
+        assert!((4.5..5.0).contains(&first), "{first}");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        pace.too_many(Instant::now());
+        assert_eq!(adapted(&pace), Some(first / 2.0));
+        for _ in 0..20 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            pace.too_many(Instant::now());
+        }
+        assert_eq!(adapted(&pace), Some(SLOWEST));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_of_429s_counts_once_and_those_far_apart_do_not_count() {
+        let pace = pace();
+        let sent = Instant::now();
+        tokio::time::advance(Duration::from_secs(1)).await;
+        for _ in 0..30 {
+            pace.too_many(sent);
+        }
+        assert_eq!(adapted(&pace), None);
+        for _ in 0..5 {
+            tokio::time::advance(REPEATED_WITHIN + Duration::from_secs(1)).await;
+            pace.too_many(Instant::now());
+        }
+        assert_eq!(adapted(&pace), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_go_at_the_adapted_pace_in_turn() {
+        let pace = slowed_down().await;
+        let per_second = adapted(&pace).unwrap();
+        let began = Instant::now();
+        for _ in 0..50 {
+            pace.turn().await;
+        }
+        let expected = 50.0 / per_second;
+        let took = began.elapsed().as_secs_f64();
+        assert!((took - expected).abs() < 0.1, "{took} instead of {expected}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pace_grows_back_by_equal_steps_and_then_is_free_again() {
+        let pace = slowed_down().await;
+        let low = adapted(&pace).unwrap();
+        for _ in 0..6 {
+            let before = adapted(&pace).unwrap();
+            tokio::time::advance(Duration::from_secs(30)).await;
+            pace.went_well();
+            let step = adapted(&pace).unwrap() - before;
+            assert!((step - low * 2.0 / 20.0).abs() < 0.001, "{step}");
+        }
+        tokio::time::advance(Duration::from_secs(130)).await;
+        pace.went_well();
+        assert_eq!(adapted(&pace), None);
+        assert_eq!(pace.turn().await, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_is_never_shortened() {
+        let pace = pace();
+        pace.pause(Duration::from_secs(30));
+        pace.pause(Duration::from_secs(5));
+        assert_eq!(pace.paused_for(), Duration::from_secs(30));
+        tokio::time::advance(Duration::from_secs(30)).await;
+        assert_eq!(pace.paused_for(), Duration::ZERO);
     }
 }

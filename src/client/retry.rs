@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 
-use super::error::{Class, FetchError};
+use super::{Class, FetchError};
 
 /// Whether the same request may well succeed a moment later.
 ///

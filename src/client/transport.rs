@@ -1,7 +1,8 @@
 //! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
 //!
 //! No redirect is followed, so a token only ever goes to the host of `api.base_url`. Nothing compressed is
-//! asked for, and nothing is unpacked: `api.max_response_bytes` bounds memory, whatever a reply claims to be.
+//! asked for, and nothing is unpacked. So a reply takes twice `api.max_response_bytes` of memory at most (while
+//! its buffer grows), and all of them together `api.max_concurrent_requests` times that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,10 @@ use rustls::pki_types::pem::PemObject;
 use tokio::time::Instant;
 use url::Url;
 
+use super::attempt::from_now;
+use super::class::classify;
 use super::credentials::Token;
-use super::error::{BuildError, FetchError, classify};
+use super::error::{BuildError, FetchError};
 use super::skew::Skew;
 use crate::config;
 use crate::interface::Request;
@@ -82,8 +85,10 @@ impl Transport {
             .http2_keep_alive_timeout(api.connect_timeout)
             // The environment's proxies are the configuration's business.
             .no_proxy();
-        if let Some(url) = &api.proxy_url {
-            let except = api.no_proxy.as_deref().and_then(reqwest::NoProxy::from_string);
+        let except = api.no_proxy.as_deref().unwrap_or_default().trim();
+        // A lone asterisk means every host; the library takes it for every name, but no address.
+        if let Some(url) = api.proxy_url.as_ref().filter(|_| except != "*") {
+            let except = reqwest::NoProxy::from_string(except);
             let proxy = reqwest::Proxy::all(url.clone()).map_err(BuildError::Proxy)?.no_proxy(except);
             builder = builder.proxy(proxy);
         }
@@ -109,7 +114,7 @@ impl Transport {
         skew_limit: Duration,
     ) -> Result<Fetched, FetchError> {
         let began = Instant::now();
-        let deadline = began + self.timeout;
+        let deadline = from_now(self.timeout);
         let timeout = |_| FetchError::Timeout { request: self.name(request), limit: self.timeout };
         let sent_at = skew.now();
         let head = tokio::time::timeout_at(deadline, self.prepared(request, token).send());
@@ -247,7 +252,7 @@ impl Body {
         self.bytes
             .reserve(usize::try_from(announced.unwrap_or(0).min(MAX_RESERVED).min(self.limit)).unwrap_or(0));
         while let Some(chunk) = response.chunk().await? {
-            let room = usize::try_from(self.limit).unwrap_or(usize::MAX) - self.bytes.len();
+            let room = usize::try_from(self.limit).unwrap_or(usize::MAX).saturating_sub(self.bytes.len());
             self.bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
             if chunk.len() > room {
                 return Ok(Complete::TooLarge);
@@ -297,4 +302,40 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
 fn http_date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
     let date = httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()?;
     Timestamp::try_from(date).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(retry_after_is: &'static str, date: Option<&'static str>) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after_is));
+        headers.extend(date.map(|date| (DATE, HeaderValue::from_static(date))));
+        let now = "2021-01-01T00:00:30Z".parse().unwrap();
+        retry_after(&headers, now).map(|wait| wait.as_secs())
+    }
+
+    #[test]
+    fn a_wait_is_told_in_seconds_or_as_a_date_and_nonsense_is_none() {
+        const ONE_MINUTE: &str = "Fri, 01 Jan 2021 00:01:00 GMT";
+        assert_eq!(waits("120", None), Some(120));
+        assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:00:50 GMT")), Some(10));
+        assert_eq!(waits(ONE_MINUTE, None), Some(30));
+        assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:02:00 GMT")), Some(0));
+        assert_eq!(waits("Fri, 01 Jan 2038 00:00:00 GMT", None), Some(3600));
+        assert_eq!(waits("18446744073709551615", None), Some(3600));
+        for nonsense in ["", "soon", "-5", "1.5", "18446744073709551616", "Fri, 99 Jan 2021 00:00:00 GMT"] {
+            assert_eq!(waits(nonsense, None), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn where_a_redirect_leads_is_shown_without_what_may_be_secret() {
+        let shown = |to| shown("https://api.example.com/cloud", &HeaderValue::from_bytes(to).unwrap());
+        assert_eq!(shown(b"/login?token=x#y"), "https://api.example.com/login");
+        assert_eq!(shown(b"//u:p@other.example.com/a"), "https://other.example.com/a");
+        assert_eq!(shown(b"http://[bad"), "an address that is none");
+        assert_eq!(shown(b"\xff"), "an address that is none");
+    }
 }

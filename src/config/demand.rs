@@ -130,6 +130,7 @@ mod tests {
                 max_retries: 0,
                 ca_file: None,
                 proxy_url: None,
+                no_proxy: None,
                 query_names: QueryNames::default(),
             },
             poll: Poll {

@@ -226,7 +226,8 @@ async fn open_ledger(
         show_ledger(surroundings, target, &opened);
         return Ok(Some(opened));
     };
-    let Some((next, gone)) = ledger.give_up(plan.horizon.oldest()) else { return Ok(Some(ledger)) };
+    let given_up = plan.horizon.oldest().and_then(|oldest| ledger.give_up(oldest));
+    let Some((next, gone)) = given_up else { return Ok(Some(ledger)) };
     let next = surroundings.book.commit(&target.key, next).await?;
     show_ledger(surroundings, target, &next);
     if !target.progress.gave_up.swap(true, Ordering::Relaxed) {
@@ -286,9 +287,7 @@ async fn ask(
     })?;
     let read = |body: &[u8]| target.endpoint.read(body, subjects);
     let (reading, fetched) = plan.client.read(&target.account, resource, &request, read).await?;
-    if let Some(date) = fetched.date {
-        plan.horizon.observe(date);
-    }
+    plan.horizon.observe(fetched.date);
     // Of a metrics call's replies the one behind what is shown first.
     if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
         let text = || target.account.redact(&String::from_utf8_lossy(&fetched.body));

@@ -6,7 +6,9 @@
     reason = "a test that can't go on fails; clippy knows only functions marked #[test]"
 )]
 
+mod client;
 mod config;
+mod fuzz;
 mod golden;
 mod house;
 mod tools;

@@ -1,0 +1,187 @@
+//! One request on its way: waiting for its turn, being sent, and what its failure means for those after it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::SemaphorePermit;
+use tokio::time::Instant;
+
+use super::account::Refusal;
+use super::credentials::Token;
+use super::{Account, Client, FetchError, Fetched, retry};
+use crate::interface::spec::Method;
+use crate::interface::{Request, Resource};
+
+impl Client {
+    /// Tries until it succeeds, or a further try is not worth it, or there is none left.
+    pub(super) async fn tries(
+        &self,
+        account: &Account,
+        resource: Option<Resource>,
+        request: &Request,
+    ) -> Result<Fetched, FetchError> {
+        let inner = &*self.inner;
+        let mut left = if request.method == Method::Get { inner.max_retries } else { 0 };
+        let mut waits = retry::waits();
+        inner.budget.earn();
+        loop {
+            let error = match self.attempt(account, resource, request).await {
+                Ok(fetched) => return Ok(fetched),
+                Err(error) => error,
+            };
+            let too_long = error.retry_after().is_some_and(|wait| wait > inner.patience);
+            if left == 0 || too_long || !retry::mends(&error) || !inner.budget.spend() {
+                return Err(error);
+            }
+            left -= 1;
+            if let Some(resource) = resource {
+                inner.own.retried(resource);
+            }
+            tokio::time::sleep(waits.next().unwrap_or_default()).await;
+        }
+    }
+
+    /// One try, from waiting for its turn to having its reply; a failure is counted. Where the token turns out
+    /// to have been exchanged for another one meanwhile, that one has a try, too.
+    async fn attempt(
+        &self,
+        account: &Account,
+        resource: Option<Resource>,
+        request: &Request,
+    ) -> Result<Fetched, FetchError> {
+        let inner = &*self.inner;
+        let mut exchanged = false;
+        loop {
+            let (token, slot) = match self.turn(account, resource, request).await {
+                Ok(turn) => turn,
+                Err(error) => {
+                    if let Some(resource) = resource {
+                        inner.own.request_not_sent(resource, error.class().as_str());
+                    }
+                    return Err(error);
+                }
+            };
+            account.0.pace.sent();
+            let sent = Instant::now();
+            let result = inner.transport.send(request, &token, &inner.skew, self.rhythm.skew_limit).await;
+            drop(slot);
+            let error = match result {
+                Ok(fetched) => {
+                    account.0.pace.went_well();
+                    account.accept(&request.path);
+                    return Ok(fetched);
+                }
+                Err(error) => error,
+            };
+            if let Some(resource) = resource {
+                inner.own.request_done(resource, error.class().as_str(), sent.elapsed());
+            }
+            if !self.heed(account, request, &token, sent, &error) || exchanged {
+                return Err(error);
+            }
+            exchanged = true;
+        }
+    }
+
+    /// Draws the consequences of a failure for all requests of the account. Says whether there is another token
+    /// by now, which may do better.
+    fn heed(
+        &self,
+        account: &Account,
+        request: &Request,
+        token: &Token,
+        sent: Instant,
+        error: &FetchError,
+    ) -> bool {
+        let Account(inner) = account;
+        match error.status() {
+            Some(status @ (401 | 403)) => {
+                inner.credentials.reread();
+                if inner.credentials.current().is_ok_and(|now| now.generation != token.generation) {
+                    return true;
+                }
+                account.refuse(&request.path, token, status, error.message(), self.rhythm.ask_again);
+            }
+            Some(status) => {
+                account.accept(&request.path);
+                if status == 429 {
+                    inner.pace.too_many(sent);
+                }
+                if let (429 | 503, Some(wait)) = (status, error.retry_after()) {
+                    inner.pace.pause(wait);
+                }
+            }
+            None => {}
+        }
+        false
+    }
+
+    /// Waits until `request` may go: what it is sent with, and its place among those under way.
+    async fn turn(
+        &self,
+        account: &Account,
+        resource: Option<Resource>,
+        request: &Request,
+    ) -> Result<(Arc<Token>, Option<SemaphorePermit<'_>>), FetchError> {
+        let inner = &*self.inner;
+        let again = self.rhythm.ask_again;
+        self.token(account, request, |token| account.refused(&request.path, token))?;
+        let mut throttled = account.0.pace.turn().await;
+        let slot = loop {
+            let pause = account.0.pace.paused_for();
+            if pause > inner.patience {
+                break Err(FetchError::Paused {
+                    request: inner.transport.name(request),
+                    retry_after: whole(pause),
+                });
+            }
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            throttled += pause + inner.limits.rate_turn().await;
+            let slot = inner.limits.slot().await;
+            // Others of this account may have been told to wait while this one stood in line.
+            if account.0.pace.paused_for().is_zero() {
+                break Ok(slot);
+            }
+        };
+        if let Some(resource) = resource {
+            inner.own.throttled(resource, throttled);
+        }
+        let slot = slot?;
+        let token = self.token(account, request, |token| account.claim(&request.path, token, again))?;
+        Ok((token, slot))
+    }
+
+    /// The token to send, unless the service refused it.
+    fn token(
+        &self,
+        account: &Account,
+        request: &Request,
+        refusal: impl FnOnce(&Token) -> Option<Refusal>,
+    ) -> Result<Arc<Token>, FetchError> {
+        let name = || self.inner.transport.name(request);
+        let token = account.0.credentials.current();
+        let token = token.map_err(|source| FetchError::Credentials { request: name(), source })?;
+        match refusal(&token) {
+            None => Ok(token),
+            Some(refusal) => Err(FetchError::Unauthorized {
+                request: name(),
+                status: refusal.status,
+                message: refusal.message,
+                retry_after: whole(refusal.until.saturating_duration_since(Instant::now())),
+            }),
+        }
+    }
+}
+
+/// `wait` from now; a wait beyond all bounds ends in the year after next, rather than in an overflow.
+pub(super) fn from_now(wait: Duration) -> Instant {
+    const LONG: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
+    Instant::now() + wait.min(LONG)
+}
+
+/// In whole seconds, rounded up, as people read it.
+fn whole(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+}

@@ -1,0 +1,149 @@
+//! Replies that are broken, endless or not for us.
+
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use pds_exporter::interface::Resource;
+use pds_exporter::interface::get_app::GetApp;
+use pds_exporter::interface::spec::Call;
+
+use super::server::{Reply, Server, ok, status};
+use super::{Asking, api, chain, request};
+
+/// Asks a server that always gives `reply`; the error's text with `HOST` for its address, and the class.
+async fn outcome(reply: Reply) -> (String, &'static str, Server) {
+    let server = Server::start(move |_| reply.clone()).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.timeout = Duration::from_millis(300);
+    let asking = Asking::new(&api, &[]);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert_eq!(asking.ended(error.class().as_str()), 1.0, "{}", asking.page());
+    let text = error.to_string().replace(&server.address.to_string(), "HOST");
+    (text, error.class().as_str(), server)
+}
+
+const GET: &str = "GET http://HOST/v2/projects/p/apps/a";
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_is_an_error() {
+    let (text, class, _) = outcome(ok("").with("content-length", "100").cut("{\"id\":")).await;
+    assert_eq!((text, class), (format!("{GET} failed: the reply broke off"), "body"));
+    let (text, class, _) = outcome(ok("").cut("{\"id\":")).await;
+    assert_eq!((text, class), (format!("{GET} failed: the reply broke off"), "body"));
+}
+
+#[tokio::test]
+async fn a_dripping_reply_takes_no_longer_than_a_request_may() {
+    let began = Instant::now();
+    let (text, class, _) = outcome(ok("").dripping()).await;
+    assert_eq!((text, class), (format!("{GET} got no complete reply within 300ms"), "timeout"));
+    assert!(began.elapsed() < Duration::from_secs(3));
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_answer_is_given_up() {
+    let (text, class, _) = outcome(ok("").after(Duration::from_secs(60))).await;
+    assert_eq!((text, class), (format!("{GET} got no complete reply within 300ms"), "timeout"));
+}
+
+#[tokio::test]
+async fn an_endless_reply_is_read_up_to_the_limit_only() {
+    let (text, class, server) = outcome(ok("").endless()).await;
+    let limit = "answered with more than the 1048576 bytes of api.max_response_bytes";
+    assert_eq!((text, class), (format!("{GET} {limit}"), "too_large"));
+    // Beyond the limit lies only what the two sockets hold.
+    assert!(server.written() < 16 * 1024 * 1024, "{}", server.written());
+}
+
+#[tokio::test]
+async fn a_reply_that_announces_too_much_is_not_waited_for() {
+    let (_, class, server) = outcome(ok("").with("content-length", "52428800").dripping()).await;
+    assert_eq!(class, "too_large");
+    assert!(server.written() < 1000, "{}", server.written());
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_error_and_the_token_stays_here() {
+    let elsewhere = Server::start(|_| ok("{}")).await;
+    let location = format!("http://u:pw@{}/login?return=secret#x", elsewhere.address);
+    let (text, class, _) = outcome(status(302, "").with("location", location)).await;
+    let to = elsewhere.address;
+    let told = format!("{GET} answered 302, a redirect to http://{to}/login; redirects are not followed");
+    assert_eq!((text, class), (told, "3xx"));
+    assert_eq!(elsewhere.connections(), 0);
+}
+
+#[tokio::test]
+async fn an_error_page_in_html_is_told_shortly() {
+    let (text, class, _) = outcome(status(502, "<html>\n  <h1>Bad Gateway</h1>\n</html>")).await;
+    assert_eq!((text, class), (format!("{GET} answered 502: <html> <h1>Bad Gateway</h1> </html>"), "502"));
+    let (text, class, _) = outcome(status(404, r#"{"message":"no such app"}"#)).await;
+    assert_eq!((text, class), (format!("{GET} answered 404: no such app"), "404"));
+    let (text, class, _) = outcome(status(418, "")).await;
+    assert_eq!((text, class), (format!("{GET} answered 418"), "4xx"));
+}
+
+#[tokio::test]
+async fn a_status_counts_even_if_its_body_never_ends() {
+    for reply in [status(500, "").endless(), status(500, "").dripping(), status(500, "").cut("oh")] {
+        let (_, class, server) = outcome(reply).await;
+        assert_eq!(class, "500");
+        assert!(server.written() < 16 * 1024 * 1024, "{}", server.written());
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_reply_is_refused_and_none_is_asked_for() {
+    let (text, class, server) = outcome(ok("bomb").with("content-encoding", "gzip")).await;
+    let told = "answered in content encoding 'gzip', which was not asked for";
+    assert_eq!((text, class), (format!("{GET} {told}"), "decode"));
+    assert_eq!(server.seen()[0].header("accept-encoding"), None);
+}
+
+/// Asks a server that writes `bytes` and closes.
+async fn raw(bytes: Vec<u8>) -> (String, &'static str) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(&bytes).await;
+        }
+    });
+    let error = Asking::new(&api(&format!("http://{address}")), &[]).ask("p", "a").await.unwrap_err();
+    (chain(&error).replace(&address.to_string(), "HOST"), error.class().as_str())
+}
+
+#[tokio::test]
+async fn what_is_not_http_is_told_from_a_connection_that_ends() {
+    let (text, class) = raw(b"220 smtp.example.com ESMTP\r\n".to_vec()).await;
+    assert!(text.starts_with(&format!("{GET} failed: the reply is not HTTP: ")), "{text}");
+    assert_eq!(class, "protocol");
+    let (text, class) = raw(Vec::new()).await;
+    assert!(text.starts_with(&format!("{GET} failed: the connection broke off before a reply: ")), "{text}");
+    assert_eq!(class, "reset");
+}
+
+#[tokio::test]
+async fn a_head_without_end_is_not_read_to_its_end() {
+    let mut endless = b"HTTP/1.1 200 OK\r\n".to_vec();
+    for i in 0..100_000 {
+        endless.extend_from_slice(format!("x-{i}: {i}\r\n").as_bytes());
+    }
+    assert_eq!(raw(endless).await.1, "protocol");
+}
+
+#[tokio::test]
+async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() {
+    let server = Server::start(|_| ok("<html>")).await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let account = asking.client.account("p");
+    let read = asking.client.read(&account, Resource::App, &request("p", "a"), GetApp::reply).await;
+    let error = read.unwrap_err();
+    let told = "GET http://HOST/v2/projects/p/apps/a gave a reply that can't be used: \
+                the reply is not the JSON that the interface describes: expected value at line 1 column 1";
+    assert_eq!(chain(&error).replace(&server.address.to_string(), "HOST"), told);
+    assert_eq!((asking.ended("decode"), asking.ended("200")), (1.0, 0.0));
+}

@@ -1,0 +1,234 @@
+//! How much is asked, how often again, and when not at all.
+
+use std::net::TcpListener;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use pds_exporter::client::FetchError;
+use pds_exporter::config::TokenSource;
+use pds_exporter::interface::Resource;
+use pds_exporter::interface::spec::Method;
+use pds_exporter::secret::Secret;
+
+use super::server::{Reply, Server, ok, status};
+use super::{Asking, api, project, request};
+
+/// A server whose first reply is `first`, and 200 from then on; and who asks it, with `retries`.
+async fn after(first: Reply, retries: u32) -> (Server, Asking) {
+    let server = Server::start(move |seen| if seen.number == 0 { first.clone() } else { ok("{}") }).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_retries = retries;
+    let other = Some(TokenSource::Inline(Secret::new("another-account")));
+    let asking = Asking::new(&api, &[project("p-1", None), project("p-2", other)]);
+    (server, asking)
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_pauses_the_service_account_that_got_it_and_no_other() {
+    let (server, asking) = after(status(429, "").with("retry-after", "5"), 1).await;
+    let began = Instant::now();
+    let first = async {
+        asking.ask("p-1", "a").await.unwrap();
+        began.elapsed()
+    };
+    let others = async {
+        while server.count() == 0 {
+            tokio::task::yield_now().await;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        asking.ask("p-2", "a").await.unwrap();
+        let other_account = began.elapsed();
+        asking.ask("p-1", "b").await.unwrap();
+        (other_account, began.elapsed())
+    };
+    let (first, (other_account, same_account)) = tokio::join!(first, others);
+    assert!(first >= Duration::from_secs(5), "{first:?}");
+    assert!(same_account >= Duration::from_secs(5), "{same_account:?}");
+    assert!(other_account < Duration::from_secs(1), "{other_account:?}");
+    assert_eq!(asking.ended("429"), 1.0);
+    assert_eq!(asking.ended("200"), 3.0);
+    assert_eq!(asking.value("pds_api_retries_total{resource=\"app\"}"), Some(1.0));
+    assert!(asking.value("pds_api_throttled_seconds_total{resource=\"app\"}").unwrap() >= 8.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_holds_for_requests_that_already_stand_in_line() {
+    let told = status(429, "").with("retry-after", "5").after(Duration::from_millis(50));
+    let server = Server::start(move |seen| if seen.number == 0 { told.clone() } else { ok("{}") }).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_concurrent_requests = NonZeroU32::MIN;
+    let asking = Asking::new(&api, &[]);
+    let began = Instant::now();
+    let (first, second) = tokio::join!(asking.ask("p", "a"), asking.ask("p", "b"));
+    first.unwrap_err();
+    second.unwrap();
+    assert!(began.elapsed() >= Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_date_to_wait_for_is_meant_by_the_services_own_clock() {
+    let told = status(503, "")
+        .with("date", "Fri, 01 Jan 2021 00:00:00 GMT")
+        .with("retry-after", "Fri, 01 Jan 2021 00:00:07 GMT");
+    let (_server, asking) = after(told, 1).await;
+    let began = Instant::now();
+    asking.ask("p-1", "a").await.unwrap();
+    let took = began.elapsed();
+    assert!((Duration::from_secs(7)..Duration::from_secs(9)).contains(&took), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pause_is_not_waited_for_but_kept_and_never_longer_than_an_hour() {
+    let (server, asking) = after(status(429, "slow down").with("retry-after", "99999999"), 3).await;
+    let error = asking.ask("p-1", "a").await.unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(3600)));
+    assert_eq!(error.message(), "slow down");
+    tokio::time::advance(Duration::from_secs(600)).await;
+    let error = asking.ask("p-1", "a").await.unwrap_err();
+    let told = format!(
+        "GET http://{}/v2/projects/p-1/apps/a was not sent: the service asked to wait for another 50m",
+        server.address
+    );
+    assert_eq!(error.to_string(), told);
+    assert_eq!((server.count(), asking.ended("429"), asking.ended("paused")), (1, 1.0, 1.0));
+    tokio::time::advance(Duration::from_secs(3000)).await;
+    asking.ask("p-1", "a").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_a_retry_may_mend_is_tried_again() {
+    for (code, times) in
+        [(429, 3), (502, 3), (503, 3), (504, 3), (500, 1), (400, 1), (404, 1), (403, 1), (301, 1)]
+    {
+        let server = Server::start(move |_| status(code, "")).await;
+        let mut api = api(&format!("http://{}", server.address));
+        api.max_retries = 2;
+        let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
+        assert_eq!((error.status(), server.count()), (Some(code), times));
+    }
+    let server = Server::start(|_| ok("").with("content-length", "9").cut("x")).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_retries = 2;
+    assert_eq!(Asking::new(&api, &[]).ask("p", "a").await.unwrap_err().class().as_str(), "body");
+    assert_eq!(server.count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_could_not_be_made_is_tried_again() {
+    let reserved = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let mut api = api(&format!("http://{address}"));
+    api.max_retries = 2;
+    let asking = Asking::new(&api, &[]);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert_eq!(error.to_string(), format!("GET http://{address}/v2/projects/p/apps/a failed: can't connect"));
+    assert_eq!(asking.ended("connect"), 3.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_never_multiplies_the_load() {
+    let server = Server::start(|_| status(503, "")).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_retries = 5;
+    let asking = Asking::new(&api, &[]);
+    for _ in 0..200 {
+        asking.ask("p", "a").await.unwrap_err();
+    }
+    // One in ten, and the reserve of ten.
+    assert!((225..=230).contains(&server.count()), "{}", server.count());
+    let retries = asking.value("pds_api_retries_total{resource=\"app\"}").unwrap();
+    assert_eq!(retries + 200.0, asking.ended("503"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_something_is_never_sent_twice_and_never_by_a_poll() {
+    let server = Server::start(|_| status(503, "")).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_retries = 5;
+    let asking = Asking::new(&api, &[]);
+    let account = asking.client.account("p");
+    for method in [Method::Post, Method::Patch, Method::Delete] {
+        let mut request = request("p", "a");
+        request.method = method;
+        let before = server.count();
+        asking.client.call(&account, &request).await.unwrap_err();
+        assert_eq!(server.count() - before, 1);
+        assert_eq!(server.seen().last().unwrap().method, method.as_str());
+        let refused = asking.client.fetch(&account, Resource::App, &request).await.unwrap_err();
+        assert!(matches!(refused, FetchError::NotGet { .. }));
+        assert_eq!(server.count() - before, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_429s_slow_the_account_down_and_it_recovers() {
+    let refuse = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let refusing = refuse.clone();
+    let server = Server::start(move |_| {
+        if refusing.load(std::sync::atomic::Ordering::Relaxed) { status(429, "") } else { ok("{}") }
+    })
+    .await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let pace = "pds_api_pace_requests_per_second{token=\"default\"}";
+    asking.ask("p", "a").await.unwrap_err();
+    assert_eq!(asking.value(pace), None);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    asking.ask("p", "a").await.unwrap_err();
+    let first = asking.value(pace).unwrap();
+    asking.ask("p", "a").await.unwrap_err();
+    assert_eq!(asking.value(pace), Some(first / 2.0));
+    refuse.store(false, std::sync::atomic::Ordering::Relaxed);
+    let began = Instant::now();
+    while asking.value(pace).is_some() {
+        asking.ask("p", "a").await.unwrap();
+    }
+    let took = began.elapsed();
+    assert!((Duration::from_secs(400)..Duration::from_secs(500)).contains(&took), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_requests_are_under_way_than_allowed() {
+    let server = Server::start(|_| ok("{}").after(Duration::from_millis(50))).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_concurrent_requests = NonZeroU32::new(4).unwrap();
+    let asking = std::sync::Arc::new(Asking::new(&api, &[]));
+    let mut asks = tokio::task::JoinSet::new();
+    for i in 0..20 {
+        let asking = asking.clone();
+        asks.spawn(async move { asking.ask("p", &format!("a{i}")).await.unwrap() });
+    }
+    asks.join_all().await;
+    assert_eq!((server.count(), server.most_under_way()), (20, 4));
+    // And the connections are those of the requests under way, used again.
+    assert!(server.connections() <= 4, "{}", server.connections());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rate_holds_over_all_accounts_and_waiting_for_it_is_counted() {
+    let server = Server::start(|_| ok("{}")).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.max_requests_per_second = NonZeroU32::new(10);
+    let other = Some(TokenSource::Inline(Secret::new("another-account")));
+    let asking = Asking::new(&api, &[project("p-1", None), project("p-2", other)]);
+    let began = Instant::now();
+    for _ in 0..15 {
+        let (one, two) = tokio::join!(asking.ask("p-1", "a"), asking.ask("p-2", "a"));
+        one.and(two).unwrap();
+    }
+    let took = began.elapsed().as_millis();
+    assert!((2900..3000).contains(&took), "{took}");
+    assert!(asking.value("pds_api_throttled_seconds_total{resource=\"app\"}").unwrap() > 2.5);
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let server = Server::start(|_| ok("{}")).await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    for _ in 0..50 {
+        asking.ask("p", "a").await.unwrap();
+    }
+    assert_eq!((server.count(), server.connections()), (50, 1));
+}

@@ -1,0 +1,102 @@
+//! The client against real servers on loopback, good ones and bad ones.
+
+mod hostile;
+mod load;
+mod secrecy;
+mod server;
+mod tokens;
+mod transport;
+
+use std::error::Error;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pds_exporter::catalogue::Format;
+use pds_exporter::client::{Client, FetchError};
+use pds_exporter::clock::Clock;
+use pds_exporter::config::{Api, Project, TokenSource};
+use pds_exporter::interface::{Request, Resource};
+use pds_exporter::own::Own;
+use pds_exporter::secret::Secret;
+
+const TOKEN: &str = "s3rvice-acc0unt-t0ken";
+
+/// `[api]` for a service at `base_url`: impatient, without retries, and with the token [`TOKEN`].
+fn api(base_url: &str) -> Api {
+    Api {
+        base_url: base_url.parse().unwrap(),
+        token: Some(TokenSource::Inline(Secret::new(TOKEN))),
+        timeout: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(3),
+        max_concurrent_requests: NonZeroU32::new(32).unwrap(),
+        max_requests_per_second: None,
+        max_response_bytes: 1024 * 1024,
+        max_retries: 0,
+        ca_file: None,
+        proxy_url: None,
+        no_proxy: None,
+        query_names: pds_exporter::config::QueryNames::default(),
+    }
+}
+
+fn project(id: &str, token: Option<TokenSource>) -> Project {
+    Project { id: Arc::from(id), token, labels: Vec::new(), apps: Vec::new() }
+}
+
+fn file(path: &Path) -> Option<TokenSource> {
+    Some(TokenSource::File(path.to_owned()))
+}
+
+/// A client with what it counts in.
+struct Asking {
+    client: Client,
+    own: Own,
+}
+
+impl Asking {
+    fn new(api: &Api, projects: &[Project]) -> Self {
+        let own = Own::new(false).unwrap();
+        let client = Client::new(api, projects, own.clone(), Clock::system()).unwrap();
+        Self { client, own }
+    }
+
+    /// Asks for app `app` of project `project`, with the project's service account.
+    async fn ask(&self, project: &str, app: &str) -> Result<String, FetchError> {
+        let account = self.client.account(project);
+        let fetched = self.client.fetch(&account, Resource::App, &request(project, app)).await?;
+        Ok(String::from_utf8(fetched.body.to_vec()).unwrap())
+    }
+
+    /// The exporter's own page.
+    fn page(&self) -> String {
+        let mut page = Vec::new();
+        self.own.write(&mut page, Format::Text, |_| true);
+        String::from_utf8(page).unwrap()
+    }
+
+    /// The value of one series of the page, `None` where there is none.
+    fn value(&self, series: &str) -> Option<f64> {
+        let page = self.page();
+        let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;
+        line.parse().ok()
+    }
+
+    /// How many requests about apps ended as `code`.
+    fn ended(&self, code: &str) -> f64 {
+        let series = format!("pds_api_requests_total{{code=\"{code}\",resource=\"app\"}}");
+        self.value(&series).unwrap_or_default()
+    }
+}
+
+fn request(project: &str, app: &str) -> Request {
+    let spec = &pds_exporter::interface::get_app::SPEC;
+    Request::new(spec, &[("project_id", project), ("app_id", app)]).unwrap()
+}
+
+/// An error's text and those of its causes, as a log line has them.
+fn chain(error: &FetchError) -> String {
+    let causes = std::iter::successors(Some(error as &dyn Error), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}

@@ -1,0 +1,173 @@
+//! The token is seen by the service and by no one else: not in logs at any level, not in errors, not in `Debug`.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tracing::Level;
+
+use super::server::{Server, ok, status};
+use super::transport::authority;
+use super::{Asking, TOKEN, api, chain};
+
+/// A text that is cut off in the midst of the token when it is shortened to 200 characters.
+const LONG: &str = concat!(
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    "s3rvice-acc0unt-t0ken"
+);
+
+/// Nor may any part of it be shown.
+const PART: &str = "s3rvice-";
+
+/// Everything that is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    fn start(level: Level) -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// How many lines hold `text`.
+    fn lines_with(&self, text: &str) -> usize {
+        self.text().lines().filter(|line| line.contains(text)).count()
+    }
+}
+
+/// A service that answers with the token wherever an answer can hold it, on a thread of its own: what it logs
+/// itself is not the client's doing.
+fn parrot(tls: Option<tokio_rustls::TlsAcceptor>) -> Server {
+    let (give, take) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let server = Server::on("127.0.0.1:0", tls, |seen| {
+                let body =
+                    "{\"message\":\"bad token s3rvice-acc0unt-t0ken, or s3rvice-\\u0061cc0unt-t0ken\"}";
+                match seen.number {
+                    0 => status(500, body),
+                    1 => status(302, "").with("location", format!("/login/{TOKEN}?t={TOKEN}")),
+                    2 => ok("").with("content-length", "999").cut(TOKEN),
+                    3 => status(500, LONG),
+                    _ => status(401, TOKEN).with("www-authenticate", TOKEN).with("retry-after", TOKEN),
+                }
+            })
+            .await;
+            give.send(server).unwrap();
+            std::future::pending::<()>().await;
+        });
+    });
+    take.recv().unwrap()
+}
+
+#[tokio::test]
+async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, tls) = authority(dir.path(), "127.0.0.1");
+    for (scheme, server) in [("http", parrot(None)), ("https", parrot(Some(tls)))] {
+        let (log, _guard) = Log::start(Level::TRACE);
+        let mut api = api(&format!("{scheme}://{}", server.address));
+        api.ca_file = Some(ca.clone());
+        api.timeout = Duration::from_secs(5);
+        let asking = Asking::new(&api, &[]);
+        let mut shown = String::new();
+        for _ in 0..6 {
+            let error = asking.ask("p", "a").await.unwrap_err();
+            shown.push_str(&format!("{} {error:?} {error:#?}\n", chain(&error)));
+        }
+        shown.push_str(&format!("{:?} {:?} {api:?}", asking.client, asking.client.account("p")));
+        shown.push_str(&asking.page());
+        assert_eq!(server.count(), 5, "the sixth was refused before it was sent");
+        assert!(server.seen().iter().all(|seen| seen.header("authorization").unwrap().contains(TOKEN)));
+        assert!(shown.contains("bad token [redacted], or [redacted]"), "{shown}");
+        assert!(!shown.contains(PART), "{shown}");
+        assert!(log.text().contains("hyper"), "the libraries' own lines are captured: {}", log.text());
+        assert!(!log.text().contains(PART), "{}", log.text());
+    }
+}
+
+#[tokio::test]
+async fn the_password_of_a_proxy_is_shown_by_no_one() {
+    let (log, _guard) = Log::start(Level::TRACE);
+    let mut api = api("https://service.example.com");
+    let proxy = Server::start(|_| status(407, "")).await;
+    api.proxy_url = Some(format!("http://user:pr0xy-passw0rd@{}", proxy.address).parse().unwrap());
+    let asking = Asking::new(&api, &[]);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert!(proxy.seen()[0].header("proxy-authorization").is_some());
+    let shown = format!("{} {error:?} {:?} {}", chain(&error), asking.client, log.text());
+    assert!(!shown.contains("pr0xy-passw0rd"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changes_is_said_once_and_not_with_each_request() {
+    let (log, _guard) = Log::start(Level::INFO);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    std::fs::write(&path, "one").unwrap();
+    let server = Server::start(|seen| {
+        let refuse = seen.header("authorization") == Some("Bearer one");
+        let skewed = "Fri, 01 Jan 2021 00:00:00 GMT";
+        if refuse { status(401, "") } else { ok("{}") }.with("date", skewed)
+    })
+    .await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.token = super::file(&path);
+    let asking = Asking::new(&api, &[]);
+    let ask = async || {
+        for _ in 0..5 {
+            let _ = asking.ask("p", "a").await;
+            tokio::time::advance(Duration::from_secs(300)).await;
+        }
+    };
+    ask().await;
+    assert_eq!(log.lines_with("the service refuses this token"), 1, "{}", log.text());
+    std::fs::write(&path, "").unwrap();
+    ask().await;
+    assert_eq!(log.lines_with("the token can't be read"), 1, "{}", log.text());
+    std::fs::write(&path, "two").unwrap();
+    ask().await;
+    assert_eq!(log.lines_with("the token can be read again"), 1, "{}", log.text());
+    assert_eq!(log.lines_with("clock and ours are apart"), 1, "{}", log.text());
+    assert_eq!(log.text().lines().count(), 4, "{}", log.text());
+}
+
+#[tokio::test]
+async fn plain_http_is_warned_of_once_unless_it_stays_on_this_machine() {
+    for (base, warned) in [
+        ("http://api.example.com/x", 1),
+        ("https://api.example.com", 0),
+        ("http://127.0.0.1:1", 0),
+        ("http://localhost:1", 0),
+        ("http://[::1]:1", 0),
+        ("http://[::ffff:127.0.0.1]:1", 0),
+        ("http://10.0.0.1", 1),
+    ] {
+        let (log, _guard) = Log::start(Level::INFO);
+        Asking::new(&api(base), &[]);
+        assert_eq!(log.lines_with("plain http"), warned, "{base}");
+    }
+}

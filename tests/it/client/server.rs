@@ -1,0 +1,249 @@
+//! A small HTTP server that answers as it is told, well or badly, and remembers what it was asked.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use hyper::body::{Body, Frame};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
+
+/// Between two drops.
+const DRIP: Duration = Duration::from_millis(10);
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// Its place among all requests, from 0.
+    pub(crate) number: usize,
+    pub(crate) method: String,
+    /// As in the request line: a whole URL where the client took the server for a proxy.
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) version: http::Version,
+}
+
+impl Seen {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// What to answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Reply {
+    status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Told,
+    delay: Duration,
+}
+
+#[derive(Clone, Debug)]
+enum Told {
+    Whole(Bytes),
+    /// These bytes, and then the connection breaks.
+    Cut(Bytes),
+    /// One byte each 10 ms, for ever.
+    Drip,
+    /// As much as is taken.
+    Endless,
+}
+
+/// 200 with a body.
+pub(crate) fn ok(body: &'static str) -> Reply {
+    status(200, body)
+}
+
+/// A status with a body.
+pub(crate) fn status(status: u16, body: &'static str) -> Reply {
+    Reply {
+        status,
+        headers: Vec::new(),
+        body: Told::Whole(Bytes::from_static(body.as_bytes())),
+        delay: Duration::ZERO,
+    }
+}
+
+impl Reply {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    pub(crate) fn cut(self, body: &'static str) -> Self {
+        Self { body: Told::Cut(Bytes::from_static(body.as_bytes())), ..self }
+    }
+
+    pub(crate) fn dripping(self) -> Self {
+        Self { body: Told::Drip, ..self }
+    }
+
+    pub(crate) fn endless(self) -> Self {
+        Self { body: Told::Endless, ..self }
+    }
+
+    pub(crate) fn after(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+}
+
+type Handler = dyn Fn(&Seen) -> Reply + Send + Sync;
+
+/// A running server; it ends with the runtime.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    state: Arc<State>,
+}
+
+struct State {
+    handler: Box<Handler>,
+    connections: AtomicUsize,
+    /// Bytes of bodies handed to the connection.
+    written: AtomicUsize,
+    under_way: AtomicUsize,
+    most_under_way: AtomicUsize,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Server {
+    pub(crate) async fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+        Self::on("127.0.0.1:0", None, handler).await
+    }
+
+    pub(crate) async fn on(
+        address: &str,
+        tls: Option<TlsAcceptor>,
+        handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
+        let state = Arc::new(State {
+            handler: Box::new(handler),
+            connections: AtomicUsize::new(0),
+            written: AtomicUsize::new(0),
+            under_way: AtomicUsize::new(0),
+            most_under_way: AtomicUsize::new(0),
+            seen: Mutex::default(),
+        });
+        let server = Self { address: listener.local_addr().unwrap(), state: state.clone() };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                state.connections.fetch_add(1, Ordering::Relaxed);
+                tokio::spawn(serve(stream, tls.clone(), state.clone()));
+            }
+        });
+        server
+    }
+
+    /// How many connections were ever made to it.
+    pub(crate) fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of bodies were taken off it.
+    pub(crate) fn written(&self) -> usize {
+        self.state.written.load(Ordering::Relaxed)
+    }
+
+    /// The most requests that were under way at once.
+    pub(crate) fn most_under_way(&self) -> usize {
+        self.state.most_under_way.load(Ordering::Relaxed)
+    }
+
+    /// All requests so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.state.seen.lock().unwrap().clone()
+    }
+
+    /// How many requests so far.
+    pub(crate) fn count(&self) -> usize {
+        self.state.seen.lock().unwrap().len()
+    }
+}
+
+async fn serve(stream: TcpStream, tls: Option<TlsAcceptor>, state: Arc<State>) {
+    let service = service_fn(move |request: http::Request<hyper::body::Incoming>| {
+        let state = state.clone();
+        async move { Ok::<_, std::io::Error>(state.answer(&request).await) }
+    });
+    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+    // Connections break in these tests on purpose; what the client makes of it is what counts.
+    let _ = match tls {
+        None => builder.serve_connection(TokioIo::new(stream), service).await,
+        Some(tls) => match tls.accept(stream).await {
+            Ok(stream) => builder.serve_connection(TokioIo::new(stream), service).await,
+            Err(_) => return,
+        },
+    };
+}
+
+impl State {
+    async fn answer(self: Arc<Self>, request: &http::Request<hyper::body::Incoming>) -> Response<Telling> {
+        let seen = {
+            let mut all = self.seen.lock().unwrap();
+            let seen = Seen {
+                number: all.len(),
+                method: request.method().to_string(),
+                target: request.uri().to_string(),
+                headers: request.headers().clone(),
+                version: request.version(),
+            };
+            all.push(seen.clone());
+            seen
+        };
+        let now = self.under_way.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most_under_way.fetch_max(now, Ordering::Relaxed);
+        let reply = (self.handler)(&seen);
+        tokio::time::sleep(reply.delay).await;
+        self.under_way.fetch_sub(1, Ordering::Relaxed);
+        let mut response = Response::builder().status(reply.status);
+        for (name, value) in &reply.headers {
+            response = response.header(*name, value);
+        }
+        let every = tokio::time::interval_at(Instant::now() + DRIP, DRIP);
+        response.body(Telling { told: reply.body, done: false, every, state: self.clone() }).unwrap()
+    }
+}
+
+struct Telling {
+    told: Told,
+    done: bool,
+    every: tokio::time::Interval,
+    state: Arc<State>,
+}
+
+impl Body for Telling {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        let bytes = match self.told.clone() {
+            Told::Whole(_) if self.done => return Poll::Ready(None),
+            Told::Cut(_) if self.done => {
+                // Not before what came so far was written out.
+                ready!(self.every.poll_tick(context));
+                return Poll::Ready(Some(Err(std::io::ErrorKind::ConnectionReset.into())));
+            }
+            Told::Whole(bytes) | Told::Cut(bytes) => bytes,
+            Told::Drip => {
+                ready!(self.every.poll_tick(context));
+                Bytes::from_static(b" ")
+            }
+            Told::Endless => Bytes::from_static(&[b' '; 16 * 1024]),
+        };
+        self.done = true;
+        self.state.written.fetch_add(bytes.len(), Ordering::Relaxed);
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+}

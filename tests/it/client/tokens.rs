@@ -1,0 +1,253 @@
+//! Service account tokens: following their files, and what a refusal means.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use pds_exporter::client::Client;
+use pds_exporter::clock::Clock;
+use pds_exporter::config::TokenSource;
+use pds_exporter::secret::Secret;
+
+use super::server::{Seen, Server, ok, status};
+use super::{Asking, TOKEN, api, chain, file, project};
+
+/// A server that knows only the token `good`.
+async fn knowing(good: &'static str) -> Server {
+    Server::start(
+        move |seen| {
+            if sent(seen) == good { ok("{}") } else { status(401, r#"{"message":"token expired"}"#) }
+        },
+    )
+    .await
+}
+
+fn sent(seen: &Seen) -> String {
+    seen.header("authorization").unwrap_or_default().trim_start_matches("Bearer ").to_owned()
+}
+
+/// Who asks `server` with the token in `path`.
+fn with_file(server: &Server, path: &Path) -> Asking {
+    let mut api = api(&format!("http://{}", server.address));
+    api.token = file(path);
+    Asking::new(&api, &[])
+}
+
+/// Until the file is looked at again.
+async fn a_second_later() {
+    tokio::time::advance(Duration::from_secs(1)).await;
+}
+
+const READ: &str = "pds_token_last_read_successful{token=\"default\"}";
+
+#[tokio::test(start_paused = true)]
+async fn a_token_swapped_in_by_symlink_is_used_without_losing_a_poll() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    // As Kubernetes mounts a secret: token -> ..data/token, ..data -> a directory of its own.
+    for (version, token) in [("v1", "one\n"), ("v2", "two\n")] {
+        fs::create_dir(at(version)).unwrap();
+        fs::write(at(version).join("token"), token).unwrap();
+    }
+    std::os::unix::fs::symlink("v1", at("..data")).unwrap();
+    std::os::unix::fs::symlink("..data/token", at("token")).unwrap();
+    let server = Server::start(|_| ok("{}")).await;
+    let asking = with_file(&server, &at("token"));
+    asking.ask("p", "a").await.unwrap();
+    std::os::unix::fs::symlink("v2", at("..tmp")).unwrap();
+    fs::rename(at("..tmp"), at("..data")).unwrap();
+    asking.ask("p", "a").await.unwrap();
+    a_second_later().await;
+    asking.ask("p", "a").await.unwrap();
+    assert_eq!(server.seen().iter().map(sent).collect::<Vec<_>>(), ["one", "one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_or_missing_file_keeps_the_last_good_token() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    fs::write(&path, "one").unwrap();
+    let server = Server::start(|_| ok("{}")).await;
+    let asking = with_file(&server, &path);
+    assert_eq!(asking.value(READ), Some(1.0));
+    fs::write(&path, " \n").unwrap();
+    a_second_later().await;
+    asking.ask("p", "a").await.unwrap();
+    assert_eq!(asking.value(READ), Some(0.0));
+    fs::remove_file(&path).unwrap();
+    a_second_later().await;
+    asking.ask("p", "a").await.unwrap();
+    fs::write(&path, "two").unwrap();
+    a_second_later().await;
+    asking.ask("p", "a").await.unwrap();
+    assert_eq!(asking.value(READ), Some(1.0));
+    assert_eq!(server.seen().iter().map(sent).collect::<Vec<_>>(), ["one", "one", "two"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_token_nothing_is_sent_until_the_file_appears() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    let server = Server::start(|_| ok("{}")).await;
+    let asking = with_file(&server, &path);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    let told = format!(
+        "GET http://{}/v2/projects/p/apps/a was not sent: can't read the token file {}: \
+         No such file or directory (os error 2)",
+        server.address,
+        path.display()
+    );
+    assert_eq!(chain(&error), told);
+    assert_eq!((asking.ended("credentials"), server.count()), (1.0, 0));
+    fs::write(&path, "to\nken").unwrap();
+    a_second_later().await;
+    let told = format!("the token in {} holds characters that no HTTP header can carry", path.display());
+    assert!(chain(&asking.ask("p", "a").await.unwrap_err()).ends_with(&told));
+    fs::write(&path, "one\r\n").unwrap();
+    a_second_later().await;
+    asking.ask("p", "a").await.unwrap();
+    assert_eq!(sent(&server.seen()[0]), "one");
+}
+
+#[tokio::test]
+async fn a_directory_a_pipe_or_a_huge_file_is_no_token_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(|_| ok("{}")).await;
+    let huge = dir.path().join("huge");
+    fs::write(&huge, vec![b'x'; 100_000]).unwrap();
+    let pipe = dir.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for (path, told) in [
+        (dir.path(), "not a regular file"),
+        (&pipe, "not a regular file"),
+        (&huge, "far too large for a token"),
+    ] {
+        let error = with_file(&server, path).ask("p", "a").await.unwrap_err();
+        assert!(chain(&error).ends_with(told), "{}", chain(&error));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_is_not_sent_again_until_it_changes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    fs::write(&path, "one").unwrap();
+    let server = knowing("two").await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.token = file(&path);
+    api.max_retries = 3;
+    let other = Some(TokenSource::Inline(Secret::new("two")));
+    let asking = Asking::new(&api, &[project("p-1", None), project("p-2", other)]);
+    let error = asking.ask("p-1", "a").await.unwrap_err();
+    assert_eq!((error.is_unauthorized(), error.message()), (true, "token expired"));
+    for app in ["a", "b"] {
+        let error = asking.ask("p-1", app).await.unwrap_err();
+        let told = "was not sent: the service refused this token with 401: token expired; \
+                    asked again when the token changes or 5m have passed";
+        assert!(error.to_string().ends_with(told), "{error}");
+        assert!(error.is_unauthorized());
+    }
+    assert_eq!((asking.ended("401"), asking.ended("unauthorized_paused"), server.count()), (1.0, 2.0, 1));
+    asking.ask("p-2", "a").await.unwrap();
+    fs::write(&path, "two").unwrap();
+    a_second_later().await;
+    asking.ask("p-1", "a").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_the_settings_interval_one_request_sees_whether_the_refusal_still_holds() {
+    let server = Server::start(|seen| {
+        let reply = if seen.number < 2 { status(401, "") } else { ok("{}") };
+        reply.after(Duration::from_millis(50))
+    })
+    .await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    asking.ask("p", "a").await.unwrap_err();
+    // The second time it holds, the third time it does not; those who come meanwhile wait for the outcome.
+    for asked in [2, 3] {
+        tokio::time::advance(Duration::from_secs(300)).await;
+        let (first, second, third) =
+            tokio::join!(asking.ask("p", "a"), asking.ask("p", "b"), asking.ask("p", "c"));
+        assert_eq!(server.count(), asked);
+        assert_eq!((first.is_ok(), second.is_ok(), third.is_ok()), (asked == 3, false, false));
+    }
+    asking.ask("p", "b").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forbidden_app_does_not_stop_the_others() {
+    let server =
+        Server::start(|seen| if seen.target.ends_with("/theirs") { status(403, "") } else { ok("{}") }).await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    for _ in 0..3 {
+        assert!(asking.ask("p", "theirs").await.unwrap_err().is_unauthorized());
+        asking.ask("p", "ours").await.unwrap();
+    }
+    assert_eq!((asking.ended("403"), asking.ended("200")), (1.0, 3.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_exchanged_while_it_was_refused_loses_no_poll() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
+    fs::write(&path, "one").unwrap();
+    let exchanged = path.clone();
+    let server = Server::start(move |seen| {
+        if sent(seen) == "two" {
+            return ok("{}");
+        }
+        fs::write(&exchanged, "two").unwrap();
+        status(401, "")
+    })
+    .await;
+    let asking = with_file(&server, &path);
+    asking.ask("p", "a").await.unwrap();
+    assert_eq!((asking.ended("401"), asking.ended("200")), (1.0, 1.0));
+}
+
+#[tokio::test]
+async fn the_expiry_of_a_jwt_is_shown_where_it_has_one() {
+    const EXPIRING: &str =
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMiLCJleHAiOjE4MDAwMDAwMDB9.c2ln";
+    const LASTING: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMifQ.c2ln";
+    let mut api = api("http://127.0.0.1:9");
+    api.token = Some(TokenSource::Inline(Secret::new(EXPIRING)));
+    let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
+    let projects = [project("p-1", inline(LASTING)), project("p-2", inline("opaque")), project("p-3", None)];
+    let asking = Asking::new(&api, &projects);
+    let shown: Vec<_> =
+        asking.page().lines().filter(|l| l.starts_with("pds_token")).map(str::to_owned).collect();
+    assert_eq!(shown, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
+    // A reload builds a new client on the same metrics; what it no longer uses is gone.
+    api.token = inline(LASTING);
+    Client::new(&api, &[], asking.own.clone(), Clock::system()).unwrap();
+    assert!(!asking.page().contains("pds_token_expiry"));
+}
+
+#[tokio::test]
+async fn without_any_token_the_error_says_which_key_to_set() {
+    let mut api = api("http://127.0.0.1:9");
+    api.token = None;
+    let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
+    let told = "GET http://127.0.0.1:9/v2/projects/p/apps/a was not sent: \
+                no token is configured: set api.token_file, or token_file of the project";
+    assert_eq!(chain(&error), told);
+}
+
+#[test]
+fn projects_with_the_same_token_share_a_service_account() {
+    let inline = |token| Some(TokenSource::Inline(Secret::new(token)));
+    let projects = [
+        project("p-1", inline("theirs")),
+        project("p-2", inline("theirs")),
+        project("p-3", inline(TOKEN)),
+        project("p-4", None),
+    ];
+    let asking = Asking::new(&api("http://127.0.0.1:9"), &projects);
+    let client = &asking.client;
+    let names: Vec<_> = client.accounts().map(|account| account.name().to_owned()).collect();
+    assert_eq!(names, ["p-1", "default"]);
+    assert_eq!(client.account("p-2"), client.account("p-1"));
+    assert_eq!(client.account("p-3"), client.account("p-4"));
+    assert_eq!(client.account("unheard-of").name(), "default");
+}

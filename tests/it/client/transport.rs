@@ -1,0 +1,187 @@
+//! The way to the service: TLS, HTTP/2, names and addresses, proxies.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use tokio_rustls::TlsAcceptor;
+
+use pds_exporter::client::{BuildError, Client};
+use pds_exporter::clock::Clock;
+use pds_exporter::config::Api;
+use pds_exporter::own::Own;
+
+use super::server::{Server, ok, status};
+use super::{Asking, TOKEN, api, chain};
+
+/// A certificate authority of ours as a PEM file in `dir`, and TLS with a certificate of it for `name`.
+pub(crate) fn authority(dir: &Path, name: &str) -> (PathBuf, TlsAcceptor) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let ca = params.self_signed(&key).unwrap();
+    let file = dir.join("ca.pem");
+    fs::write(&file, ca.pem()).unwrap();
+    let issuer = Issuer::new(params, key);
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key.into())
+        .unwrap();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    (file, TlsAcceptor::from(Arc::new(tls)))
+}
+
+#[tokio::test]
+async fn a_private_authority_is_trusted_where_ca_file_names_it_and_only_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, tls) = authority(dir.path(), "127.0.0.1");
+    let server = Server::on("127.0.0.1:0", Some(tls), |_| ok("{}")).await;
+    let mut api = api(&format!("https://{}", server.address));
+    let asking = Asking::new(&api, &[]);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    let address = server.address;
+    let told = format!("GET https://{address}/v2/projects/p/apps/a failed: no trusted TLS connection: ");
+    assert!(chain(&error).starts_with(&told), "{}", chain(&error));
+    assert!(chain(&error).ends_with("invalid peer certificate: UnknownIssuer"), "{}", chain(&error));
+    assert_eq!((asking.ended("tls"), server.count()), (1.0, 0));
+    api.ca_file = Some(ca);
+    Asking::new(&api, &[]).ask("p", "a").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_not_trusted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, tls) = authority(dir.path(), "elsewhere.example.com");
+    let server = Server::on("127.0.0.1:0", Some(tls), |_| ok("{}")).await;
+    let mut api = api(&format!("https://{}", server.address));
+    api.ca_file = Some(ca);
+    let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
+    assert_eq!((error.class().as_str(), server.count()), ("tls", 0));
+}
+
+#[tokio::test]
+async fn http_2_carries_all_requests_over_one_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let (ca, tls) = authority(dir.path(), "127.0.0.1");
+    let server = Server::on("127.0.0.1:0", Some(tls), |_| ok("{}").after(Duration::from_millis(20))).await;
+    let mut api = api(&format!("https://{}", server.address));
+    api.ca_file = Some(ca);
+    let asking = Arc::new(Asking::new(&api, &[]));
+    asking.ask("p", "first").await.unwrap();
+    let mut asks = tokio::task::JoinSet::new();
+    for i in 0..100 {
+        let asking = asking.clone();
+        asks.spawn(async move { asking.ask("p", &format!("a{i}")).await.unwrap() });
+    }
+    asks.join_all().await;
+    assert!(server.seen().iter().all(|seen| seen.version == http::Version::HTTP_2));
+    assert_eq!((server.count(), server.connections()), (101, 1));
+    assert_eq!(server.most_under_way(), 32);
+}
+
+#[tokio::test]
+async fn a_ca_file_that_is_none_is_refused_at_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let refusal = |api: &Api| Client::new(api, &[], Own::new(false).unwrap(), Clock::system()).unwrap_err();
+    let mut api = api("https://api.example.com");
+    let path = dir.path().join("ca.pem");
+    api.ca_file = Some(path.clone());
+    let error = refusal(&api);
+    assert_eq!(error.to_string(), format!("api.ca_file: can't read {}", path.display()));
+    assert!(matches!(error, BuildError::CaFile { .. }));
+    fs::write(&path, "not a certificate").unwrap();
+    let told = "must hold CA certificates in PEM form: no certificate in it";
+    assert_eq!(refusal(&api).to_string(), format!("api.ca_file: {} {told}", path.display()));
+}
+
+#[tokio::test]
+async fn a_name_without_address_is_a_class_of_its_own() {
+    // No label may be longer than 63 characters, so no resolver needs to be asked.
+    let host = format!("{}.invalid", "x".repeat(64));
+    let asking = Asking::new(&api(&format!("http://{host}")), &[]);
+    let error = asking.ask("p", "a").await.unwrap_err();
+    let told = format!("GET http://{host}/v2/projects/p/apps/a failed: the host's name can't be resolved");
+    assert_eq!((error.to_string(), asking.ended("dns")), (told, 1.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_is_never_ready_is_given_up_before_the_request_is() {
+    // Accepts by the kernel, and never says a word of TLS.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let asking = Asking::new(&api(&format!("https://{}", silent.local_addr().unwrap())), &[]);
+    let began = tokio::time::Instant::now();
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert_eq!(error.class().as_str(), "connect", "{}", chain(&error));
+    let took = began.elapsed();
+    assert!((Duration::from_secs(3)..Duration::from_secs(4)).contains(&took), "{took:?}");
+}
+
+#[tokio::test]
+async fn the_service_may_have_an_ipv6_address() {
+    let server = Server::on("[::1]:0", None, |_| ok("{}")).await;
+    Asking::new(&api(&format!("http://{}", server.address)), &[]).ask("p", "a").await.unwrap();
+    assert_eq!(server.count(), 1);
+}
+
+#[tokio::test]
+async fn requests_go_below_the_base_urls_path_and_say_who_asks() {
+    let server = Server::start(|_| ok("{}")).await;
+    for base in ["/cloud/api", "/cloud/api/"] {
+        Asking::new(&api(&format!("http://{}{base}", server.address)), &[]).ask("p/1", "a b").await.unwrap();
+    }
+    for seen in server.seen() {
+        assert_eq!(seen.target, "/cloud/api/v2/projects/p%2F1/apps/a%20b");
+        assert_eq!(seen.header("authorization"), Some(format!("Bearer {TOKEN}").as_str()));
+        assert_eq!(seen.header("accept"), Some("application/json, text/plain;q=0.9"));
+        assert_eq!(seen.header("user-agent"), Some(concat!("pds-exporter/", env!("CARGO_PKG_VERSION"))));
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_is_used_unless_no_proxy_names_the_service() {
+    let service = Server::start(|_| ok("{}")).await;
+    let proxy = Server::start(|_| ok("{}")).await;
+    let mut api = api(&format!("http://{}", service.address));
+    api.proxy_url = Some(format!("http://{}", proxy.address).parse().unwrap());
+    Asking::new(&api, &[]).ask("p", "a").await.unwrap();
+    assert_eq!((proxy.count(), service.count()), (1, 0));
+    assert_eq!(proxy.seen()[0].target, format!("http://{}/v2/projects/p/apps/a", service.address));
+    for except in ["127.0.0.1", "10.0.0.0/8, 127.0.0.0/8", "*"] {
+        api.no_proxy = Some(except.to_owned());
+        Asking::new(&api, &[]).ask("p", "a").await.unwrap();
+    }
+    assert_eq!((proxy.count(), service.count()), (1, 3));
+    api.no_proxy = Some("other.example.com".to_owned());
+    Asking::new(&api, &[]).ask("p", "a").await.unwrap();
+    assert_eq!((proxy.count(), service.count()), (2, 3));
+}
+
+#[tokio::test]
+async fn a_proxy_on_the_way_to_https_never_sees_the_token() {
+    let proxy = Server::start(|_| status(403, "")).await;
+    let mut api = api("https://service.example.com");
+    api.proxy_url = Some(format!("http://{}", proxy.address).parse().unwrap());
+    let error = Asking::new(&api, &[]).ask("p", "a").await.unwrap_err();
+    assert_eq!(error.class().as_str(), "connect");
+    let seen = proxy.seen();
+    assert_eq!((seen[0].method.as_str(), seen[0].target.as_str()), ("CONNECT", "service.example.com:443"));
+    assert!(!format!("{seen:?}").contains(TOKEN));
+}
+
+#[tokio::test]
+async fn the_services_clock_is_compared_with_ours() {
+    let ahead = std::time::SystemTime::now() + Duration::from_secs(120);
+    let date = httpdate::fmt_http_date(ahead);
+    let server = Server::start(move |_| ok("{}").with("date", date.clone())).await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    asking.ask("p", "a").await.unwrap();
+    let skew = asking.value("pds_api_clock_skew_seconds").unwrap();
+    assert!((118.0..122.0).contains(&skew), "{skew}");
+}

@@ -1,0 +1,31 @@
+//! The fuzzers' corpus, replayed through the fuzzers' checks.
+
+use std::path::Path;
+
+#[path = "../../fuzz/checks.rs"]
+mod checks;
+
+fn replay(target: &str, check: impl Fn(&[u8])) {
+    let files = checks::replay(&Path::new("fuzz/corpus").join(target), check);
+    assert!(files > 0, "the corpus of {target} is empty");
+}
+
+#[test]
+fn replies_of_the_corpus_are_read_without_nonsense() {
+    replay("replies", checks::replies);
+}
+
+#[test]
+fn labels_of_the_corpus_are_times_or_nothing() {
+    replay("labels", checks::labels);
+}
+
+#[test]
+fn configurations_of_the_corpus_are_followed_or_refused_with_a_reason() {
+    replay("configuration", checks::configuration);
+}
+
+#[test]
+fn what_is_exposed_of_the_corpus_a_strict_parser_reads_back() {
+    replay("exposition", checks::exposition);
+}

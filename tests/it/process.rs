@@ -1,0 +1,147 @@
+//! The real daemon as a process: started on a free port, scraped, killed.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long anything may take that should take a moment; reached only where something is wrong.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A running `pds-exporter`.
+pub(crate) struct Exporter {
+    child: Child,
+    /// What it has logged.
+    log: Arc<Mutex<Vec<String>>>,
+    /// `http://127.0.0.1:port`
+    pub(crate) url: String,
+}
+
+impl Exporter {
+    /// Starts the daemon with `args` on a free port of the loopback, and waits until it listens.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+        command.args(args).args(["--web.listen-address", "127.0.0.1:0"]);
+        Self::spawn(command).unwrap_or_else(|log| panic!("the exporter ended without listening:\n{log}"))
+    }
+
+    /// Starts `command`, a daemon that is to listen; its log where it ends before.
+    pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let (lines, stderr) = (Arc::clone(&log), BufReader::new(child.stderr.take().unwrap()));
+        let reader = std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                lines.lock().unwrap().push(line);
+            }
+        });
+        let began = Instant::now();
+        loop {
+            if let Some(address) = log.lock().unwrap().iter().find_map(|line| listening(line)) {
+                return Ok(Self { child, url: format!("http://{address}"), log: Arc::clone(&log) });
+            }
+            if reader.is_finished() || began.elapsed() > DEADLINE {
+                let _ = child.kill();
+                let _ = child.wait();
+                let _ = reader.join();
+                return Err(log.lock().unwrap().join("\n"));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// All it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().join("\n")
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal by name: `TERM`, `HUP`.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    /// SIGTERM, and what it ended with.
+    pub(crate) fn terminate(mut self) -> ExitStatus {
+        self.signal("TERM");
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < DEADLINE, "did not end after SIGTERM:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The page at `path`; panics unless it answers 200.
+    pub(crate) async fn get(&self, path: &str) -> String {
+        let reply = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
+        assert_eq!(reply.status(), 200, "{path}");
+        reply.text().await.unwrap()
+    }
+
+    /// Waits until `path` answers 200.
+    pub(crate) async fn wait_for(&self, path: &str) {
+        let url = format!("{}{path}", self.url);
+        until(&format!("{path} answers 200"), async || {
+            reqwest::get(&url).await.is_ok_and(|reply| reply.status() == 200)
+        })
+        .await;
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Asks again and again until `condition` holds; fails with `what` after [`DEADLINE`].
+pub(crate) async fn until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let began = Instant::now();
+    while !condition().await {
+        assert!(began.elapsed() < DEADLINE, "waited for: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// A run of the daemon that is to end by itself: exit code and what it wrote to both outputs.
+pub(crate) fn run(args: &[&str], environment: &[(&str, &str)], folder: &Path) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+    let output = command.args(args).envs(environment.iter().copied()).current_dir(folder).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+/// The address in the log line that says where the daemon listens.
+fn listening(line: &str) -> Option<String> {
+    let rest = line.contains("listening").then(|| line.split_once("address=")).flatten()?.1;
+    Some(rest.split([' ', '"', ',']).next().unwrap_or_default().to_owned())
+}
+
+/// The value of the one series of `page` that begins with `series` up to its value.
+pub(crate) fn value(page: &str, series: &str) -> Option<f64> {
+    page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// All series of `page` as (name with labels, value).
+pub(crate) fn series(page: &str) -> impl Iterator<Item = (&str, f64)> {
+    page.lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.rsplit_once(' ').unwrap_or_else(|| panic!("no sample: {line}")))
+        .map(|(series, value)| (series, value.parse().unwrap()))
+}
