@@ -240,16 +240,6 @@ impl Own {
         self.recent().note(true);
     }
 
-    /// How many requests there were of late.
-    #[must_use]
-    pub fn request_rate(&self) -> RequestRate {
-        self.recent().rate()
-    }
-
-    fn recent(&self) -> std::sync::MutexGuard<'_, Recent> {
-        self.0.recent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A request is about to be sent again inside one poll.
     pub fn retried(&self, resource: Resource) {
         self.0.api_retries.with_label_values(&[resource.as_str()]).inc();

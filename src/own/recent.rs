@@ -1,11 +1,15 @@
 //! How many requests went to the service in the last minutes, for people: Prometheus makes rates itself.
 
+use std::sync::{MutexGuard, PoisonError};
+
 use tokio::time::Instant;
 
-/// The minutes looked back on.
+use super::Own;
+
+/// The minutes looked back on, with the one that runs.
 const MINUTES: usize = 5;
 
-/// Requests of the last five minutes, by minute.
+/// Requests of the last minutes, by minute.
 #[derive(Debug)]
 pub(super) struct Recent {
     began: Instant,
@@ -13,13 +17,25 @@ pub(super) struct Recent {
     minutes: [(u64, u32, u32); MINUTES],
 }
 
-/// A rate over the last five minutes, or since the start where that is less.
+/// A rate over the last four minutes, or since the start where that is less.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestRate {
     /// Requests a minute.
     pub requests_per_minute: f64,
     /// Of them, those that failed.
     pub failures_per_minute: f64,
+}
+
+impl Own {
+    /// How many requests there were of late.
+    #[must_use]
+    pub fn request_rate(&self) -> RequestRate {
+        self.recent().rate()
+    }
+
+    pub(super) fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.0.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Recent {
@@ -38,15 +54,16 @@ impl Recent {
         }
     }
 
+    /// The rate over the whole minutes that have passed, so that it changes once a minute; over the first minute as
+    /// far as it has come before.
     pub(super) fn rate(&self) -> RequestRate {
-        let elapsed = self.began.elapsed().as_secs_f64() / 60.0;
         let now = self.began.elapsed().as_secs() / 60;
-        let recent = self.minutes.iter().filter(|(minute, ..)| minute + MINUTES as u64 > now);
-        let (requests, failures) = recent.fold((0.0, 0.0), |sum, (_, requests, failures)| {
-            (sum.0 + f64::from(*requests), sum.1 + f64::from(*failures))
+        let oldest = now.saturating_sub(MINUTES as u64 - 1);
+        let past = self.minutes.iter().filter(|(minute, ..)| now == 0 || (oldest..now).contains(minute));
+        let (requests, failures) = past.fold((0.0, 0.0), |(requests, failures), (_, more, failed)| {
+            (requests + f64::from(*more), failures + f64::from(*failed))
         });
-        // The minute that runs counts as far as it has come; less than one is no base for a rate.
-        let span = elapsed.min(MINUTES as f64 - 1.0 + elapsed.fract()).max(1.0);
+        let span = f64::from(u32::try_from(now - oldest).unwrap_or(1).max(1));
         RequestRate { requests_per_minute: requests / span, failures_per_minute: failures / span }
     }
 }
@@ -58,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_rate_is_of_the_last_five_minutes() {
+    async fn the_rate_is_of_the_last_whole_minutes() {
         let mut recent = Recent::new();
         for second in 0..600 {
             recent.note(second >= 450);

@@ -2,6 +2,7 @@
 //! them.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -56,14 +57,13 @@ pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
 }
 
 fn config(apps: &[(&str, &str)]) -> Config {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("pds-exporter.toml");
+    let mut file = tempfile::NamedTempFile::new().unwrap();
     let mut toml =
         "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[poll]\nwindows = [\"5m\"]\n"
             .to_owned();
     toml.push_str("[[projects]]\nid = \"p-none\"\n");
-    std::fs::write(&file, toml).unwrap();
-    let mut config = config::load(&file, [], &[]).unwrap().config;
+    file.write_all(toml.as_bytes()).unwrap();
+    let mut config = config::load(file.path(), [], &[]).unwrap().config;
     let mut projects: BTreeMap<&str, Project> = BTreeMap::new();
     for (project, app) in apps {
         let app = config::App {

@@ -73,7 +73,7 @@ pub struct Service {
     pub down_since: Option<Timestamp>,
     /// The last failure of those that keep it down.
     pub reason: Option<String>,
-    /// Requests a minute over the last five minutes.
+    /// Requests a minute over the last four whole minutes.
     pub requests_per_minute: f64,
     /// Of them, those that failed.
     pub failures_per_minute: f64,
