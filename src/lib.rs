@@ -33,4 +33,5 @@ pub mod interface;
 pub mod own;
 pub mod poll;
 pub mod secret;
+pub mod simulator;
 pub mod store;

@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn entries_are_kept_as_they_come() {
-        let body = r#"{"tree":[{"path":"src","children":[]},"README.md"],"totalCount":2,"truncated":false}"#;
+        let body = r#"{"tree":[{"children":[],"path":"src"},"README.md"],"totalCount":2,"truncated":false}"#;
         let reply = FileTree::reply(body.as_bytes()).unwrap();
         assert_eq!(serde_json::to_string(&reply).unwrap(), body);
     }
