@@ -192,7 +192,7 @@ mod tests {
 
         fn reload_successful(&self) -> bool {
             let mut page = Vec::new();
-            self.own.write(&mut page, Format::Text);
+            self.own.write(&mut page, Format::Text, |_| true);
             String::from_utf8(page).unwrap().contains("web_config_last_reload_successful 1\n")
         }
     }

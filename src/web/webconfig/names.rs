@@ -109,16 +109,18 @@ pub(super) fn curve(name: &str) -> Option<&'static Curve> {
 
 #[cfg(test)]
 mod tests {
+    use rustls::crypto::ring;
+
     use super::*;
 
     #[test]
     fn every_suite_and_curve_of_rustls_has_its_name() {
-        for suite in rustls::crypto::ring::ALL_CIPHER_SUITES {
+        for suite in ring::ALL_CIPHER_SUITES {
             assert!(CIPHERS.iter().any(|cipher| cipher.suite == Some(*suite)), "{suite:?}");
         }
         assert_eq!(
             CURVES.iter().filter(|curve| curve.group.is_some()).count(),
-            kx_group::ALL_KX_GROUPS.len()
+            ring::ALL_KX_GROUPS.len()
         );
     }
 
