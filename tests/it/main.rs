@@ -11,4 +11,6 @@ mod config;
 mod fuzz;
 mod golden;
 mod house;
+mod process;
 mod tools;
+mod web;
