@@ -16,8 +16,10 @@
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
 //! | [`store`], [`accounting`] | what each target last said, assembled into pages; exact counters |
 //! | [`poll`] | when each target is asked |
+//! | [`status`] | how all of it fares, for people |
 //! | [`web`] | who may read, and in which form |
 //! | [`app`] | builds all of it from a configuration |
+//! | [`tool`] | `pdstool`, beside it |
 //!
 //! An endpoint is a row: client, simulator, schedule, exposition, documentation and status page are loops over
 //! [`interface::ENDPOINTS`] and [`interface::CALLS`]. Adding a metric is one row in the file of its endpoint;
@@ -34,5 +36,7 @@ pub mod interface;
 pub mod own;
 pub mod poll;
 pub mod secret;
+pub mod status;
 pub mod store;
+pub mod tool;
 pub mod web;

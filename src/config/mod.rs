@@ -62,15 +62,36 @@ pub fn load(
     taken_labels: &[&str],
 ) -> Result<Loaded, LoadError> {
     let environment: Vec<(String, String)> = environment.into_iter().collect();
-    // The one variable that is no key of ours: every program behind a proxy heeds it, in either spelling.
-    let no_proxy =
-        environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("no_proxy")).map(|(_, v)| v.clone());
-    let raw = file::read(path, environment)?;
+    let no_proxy = no_proxy(&environment);
+    let raw = file::read(Some(path), environment)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut config =
-        check::check(&raw.values, folder, taken_labels, raw.problems).map_err(LoadError::Problems)?;
+        check::check(&raw.values, folder, Some(taken_labels), raw.problems).map_err(LoadError::Problems)?;
     config.api.no_proxy = no_proxy;
     Ok(Loaded { config, explained: explain::explain(&raw.values) })
+}
+
+/// Loads what there is without a configuration file: defaults, over them `environment`. It has no projects; for a
+/// program that is told elsewhere what to ask about.
+///
+/// # Errors
+/// With all problems together.
+pub fn load_without_file(
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<Config, LoadError> {
+    let environment: Vec<(String, String)> = environment.into_iter().collect();
+    let no_proxy = no_proxy(&environment);
+    let raw = file::read(None, environment)?;
+    let mut config =
+        check::check(&raw.values, Path::new(""), None, raw.problems).map_err(LoadError::Problems)?;
+    config.api.no_proxy = no_proxy;
+    Ok(config)
+}
+
+/// The one variable that is no key of ours: every program behind a proxy heeds it, in either spelling.
+fn no_proxy(environment: &[(String, String)]) -> Option<String> {
+    let found = environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("no_proxy"));
+    found.map(|(_, value)| value.clone())
 }
 
 /// The whole configuration in force.
