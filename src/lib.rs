@@ -10,12 +10,13 @@
 //!
 //! | layer | what it is |
 //! | --- | --- |
-//! | [`clock`], [`secret`] | time as an argument; text that redacts itself |
+//! | [`causes`], [`clock`], [`secret`] | errors for people; time as an argument; text that redacts itself |
 //! | [`catalogue`], [`config`] | metric families and how they are written; what the user wants |
 //! | [`interface`], [`own`] | the service's 16 calls, one file each, with the rows of metrics read from their replies; the exporter's metrics about itself |
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
 //! | [`store`], [`accounting`] | what each target last said, assembled into pages; exact counters |
 //! | [`poll`] | when each target is asked |
+//! | [`status`] | how all of it fares, for people |
 //! | [`web`] | who may read, and in which form |
 //! | [`app`] | builds all of it from a configuration |
 //! | [`tool`] | `pdstool`, beside it |
@@ -27,6 +28,7 @@
 pub mod accounting;
 pub mod app;
 pub mod catalogue;
+pub mod causes;
 pub mod client;
 pub mod clock;
 pub mod config;
@@ -34,6 +36,7 @@ pub mod interface;
 pub mod own;
 pub mod poll;
 pub mod secret;
+pub mod status;
 pub mod store;
 pub mod tool;
 pub mod web;

@@ -11,6 +11,7 @@
 //! - [`explain`]: what is in force, and where it came from.
 //! - [`example`](mod@example): the text of `config.example.toml`.
 //! - [`demand`]: how many requests a configuration asks for.
+//! - [`shard`]: which of several daemons polls what.
 
 mod check;
 pub mod demand;
@@ -19,6 +20,7 @@ pub mod example;
 pub mod explain;
 mod file;
 pub mod keys;
+pub mod shard;
 pub mod suggest;
 pub mod value;
 
@@ -34,6 +36,7 @@ use crate::secret::Secret;
 pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
+pub use shard::{Shard, ShardError};
 
 use explain::variable_of;
 
@@ -241,6 +244,8 @@ pub struct Project {
     pub labels: Vec<(String, String)>,
     /// Its apps, each once.
     pub apps: Vec<App>,
+    /// Whether its own resources are polled here; another shard polls them where not.
+    pub polled: bool,
 }
 
 /// One app of a project.

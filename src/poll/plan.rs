@@ -1,10 +1,10 @@
 //! What a configuration wants asked: its targets, and their places in the store.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use crate::accounting::{self, Book, Horizon, KEPT_AFTER_REMOVAL};
 use crate::client::{Account, Client};
@@ -93,6 +93,20 @@ pub struct Progress {
     pub aligned_until: AtomicI64,
     /// Whether it was said that time is being given up on.
     pub gave_up: AtomicBool,
+    /// When the next poll is due.
+    due: Mutex<Option<Instant>>,
+}
+
+impl Progress {
+    /// When the next poll is due; `None` while one is under way that was never due before.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_due(&self, due: Instant) {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(due);
+    }
 }
 
 impl Plan {
@@ -135,6 +149,7 @@ impl Plan {
     /// What the endpoint is asked about: names, and places in the configuration.
     fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<(usize, Option<usize>)>)> {
         let projects = || self.config.projects.iter().enumerate();
+        let polled = || projects().filter(|(_, project)| project.polled);
         let key = |project: &Project, app: &str| Key {
             project: Arc::clone(&project.id),
             app: app.into(),
@@ -147,10 +162,10 @@ impl Plan {
                 })
                 .map(|(p, project, a, app)| (key(project, &app.id), vec![(p, Some(a))]))
                 .collect(),
-            Scope::Project => projects().map(|(p, project)| (key(project, ""), vec![(p, None)])).collect(),
+            Scope::Project => polled().map(|(p, project)| (key(project, ""), vec![(p, None)])).collect(),
             Scope::Account => {
                 let mut accounts: Vec<(Account, Key, Vec<(usize, Option<usize>)>)> = Vec::new();
-                for (p, project) in projects() {
+                for (p, project) in polled() {
                     let account = self.client.account(&project.id);
                     match accounts.iter_mut().find(|(known, ..)| *known == account) {
                         Some((.., places)) => places.push((p, None)),
@@ -219,6 +234,13 @@ impl Plan {
         }
     }
 
+    /// The variant of the first window without container filter: what stands for the app where there is room for one.
+    #[must_use]
+    pub fn shown(&self) -> Variant {
+        let window = self.windows.first().map_or(0, |window| window.seconds.unsigned_abs());
+        Variant { window, container: None }
+    }
+
     /// The project of a subject.
     #[must_use]
     pub fn project(&self, subject: &Subject) -> Option<&Project> {
@@ -267,7 +289,7 @@ fn wanted(config: &Config) -> Vec<Wanted> {
         for project in &config.projects {
             let apps: Vec<Option<&App>> = match endpoint.scope() {
                 Scope::App => project.apps.iter().map(Some).collect(),
-                Scope::Project | Scope::Account => vec![None],
+                Scope::Project | Scope::Account => project.polled.then_some(None).into_iter().collect(),
             };
             for app in apps {
                 let key = Key {
