@@ -12,5 +12,6 @@ mod fuzz;
 mod golden;
 mod house;
 mod process;
+mod tool;
 mod tools;
 mod web;
