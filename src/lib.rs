@@ -10,7 +10,7 @@
 //!
 //! | layer | what it is |
 //! | --- | --- |
-//! | [`clock`], [`secret`] | time as an argument; text that redacts itself |
+//! | [`causes`], [`clock`], [`secret`] | errors for people; time as an argument; text that redacts itself |
 //! | [`catalogue`], [`config`] | metric families and how they are written; what the user wants |
 //! | [`interface`], [`own`] | the service's 16 calls, one file each, with the rows of metrics read from their replies; the exporter's metrics about itself |
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
@@ -18,6 +18,7 @@
 //! | [`poll`] | when each target is asked |
 //! | [`web`] | who may read, and in which form |
 //! | [`app`] | builds all of it from a configuration |
+//! | [`tool`] | `pdstool`, beside it |
 //!
 //! An endpoint is a row: client, simulator, schedule, exposition, documentation and status page are loops over
 //! [`interface::ENDPOINTS`] and [`interface::CALLS`]. Adding a metric is one row in the file of its endpoint;
@@ -26,6 +27,7 @@
 pub mod accounting;
 pub mod app;
 pub mod catalogue;
+pub mod causes;
 pub mod client;
 pub mod clock;
 pub mod config;
@@ -35,3 +37,5 @@ pub mod poll;
 pub mod secret;
 pub mod simulator;
 pub mod store;
+pub mod tool;
+pub mod web;

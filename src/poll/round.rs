@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::accounting::book::NotCommitted;
 use crate::accounting::{self, Ledger, Refusal};
+use crate::causes::with_causes;
 use crate::client::{Class, FetchError};
 use crate::interface::endpoint::{self, Ask, Cadence, Reading, Tally};
 use crate::interface::spec::RuleError;
@@ -94,7 +95,7 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
         }
         let transition = match &result {
             Ok(()) => subject.cell.succeeded(now),
-            Err(error) => subject.cell.failed(now, error.class(), &chain(error)),
+            Err(error) => subject.cell.failed(now, error.class(), &with_causes(error)),
         };
         say(subject, &transition, result.as_ref().err());
     }
@@ -337,7 +338,7 @@ fn say(subject: &Subject, transition: &Transition, error: Option<&PollError>) {
                 project,
                 app,
                 class = error.class(),
-                error = chain(error),
+                error = with_causes(error),
                 "polling began to fail"
             );
         }
@@ -348,19 +349,4 @@ fn say(subject: &Subject, transition: &Transition, error: Option<&PollError>) {
         }
         _ => {}
     }
-}
-
-/// An error with its causes, each once.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }

@@ -11,4 +11,5 @@ mod config;
 mod fuzz;
 mod golden;
 mod house;
+mod simulator;
 mod tools;
