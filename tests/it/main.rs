@@ -12,6 +12,7 @@ mod fuzz;
 mod golden;
 mod house;
 mod process;
+mod simulator;
 mod tool;
 mod tools;
 mod web;
