@@ -8,6 +8,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
+use crate::causes::with_causes;
 use crate::own::Own;
 use crate::store::Key;
 
@@ -179,22 +180,11 @@ async fn commit_all(
         })
         .await
         .map_err(|panic| panic.to_string())
-        .and_then(|result| result.map_err(|error| error_chain(&error)));
+        .and_then(|result| result.map_err(|error| with_causes(&error)));
         own.state_committed(&written, &mut good);
         for entry in batch.drain(..) {
             // Whoever asked may have been shut down meanwhile.
             let _ = entry.done.send(written.is_ok());
         }
     }
-}
-
-fn error_chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

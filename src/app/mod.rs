@@ -8,6 +8,7 @@
 //! - [`logging`]: the log.
 //! - [`daemon`]: the parts put together; nothing global, clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
+//! - [`serve`]: the daemon as the web server sees it.
 //! - [`run`]: what `main` does: signals, exit codes.
 
 pub mod daemon;
@@ -15,6 +16,7 @@ pub mod demo;
 pub mod flags;
 pub mod logging;
 pub mod run;
+pub mod serve;
 
 use crate::accounting;
 use crate::catalogue::Kind;

@@ -1,1 +1,196 @@
-//! run
+//! What `main` does: from the command line to the exit code.
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser as _;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::causes::with_causes;
+use crate::clock::Clock;
+use crate::config::{Config, LoadError};
+use crate::own::Own;
+use crate::web;
+
+use super::daemon::{Daemon, StartError};
+use super::demo;
+use super::flags::Flags;
+use super::logging;
+use super::serve::{Served, Source};
+
+/// The daemon ended because it failed.
+const FAILED: u8 = 1;
+/// The configuration is bad (EX_CONFIG of sysexits.h).
+const BAD_CONFIGURATION: u8 = 78;
+
+/// Why the daemon did not run, or not to its end.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(transparent)]
+    Configuration(#[from] LoadError),
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error(transparent)]
+    Web(#[from] web::Error),
+    #[error("the exporter's own metrics can't be registered")]
+    Metrics(#[from] prometheus::Error),
+    #[error("the demo's simulated service can't be started")]
+    Demo(#[source] std::io::Error),
+    #[error("{0}")]
+    System(&'static str, #[source] std::io::Error),
+}
+
+impl Error {
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Configuration(_) => BAD_CONFIGURATION,
+            Self::Start(StartError::Client(_)) => BAD_CONFIGURATION,
+            _ => FAILED,
+        }
+    }
+}
+
+/// Runs the daemon with this command line (the program's name first) and environment until it is told to stop.
+pub fn main(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> ExitCode {
+    let flags = match Flags::try_parse_from(arguments) {
+        Ok(flags) => flags,
+        Err(error) => {
+            // Nobody is left to tell where even this can't be written.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
+        }
+    };
+    // A name or value that is no Unicode is none of ours.
+    let environment = environment
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let source = Source::new(&flags, environment.collect());
+    let result = if flags.config_check { check(&source) } else { start(&flags, source) };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "pds-exporter: {}", with_causes(&error));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// `--config.check`: says what the configuration costs.
+fn check(source: &Source) -> Result<(), Error> {
+    let loaded = source.load()?;
+    let load = loaded.config.requests_per_minute();
+    let apps: usize = loaded.config.projects.iter().map(|project| project.apps.len()).sum();
+    let mut out = std::io::stdout().lock();
+    let mut say = |line: String| drop(writeln!(out, "{line}"));
+    say(format!(
+        "the configuration is good: {} projects, {apps} apps, {:.1} requests to the service a minute",
+        loaded.config.projects.len(),
+        load.total
+    ));
+    if let Some(overload) = load.exceeds(&loaded.config.api) {
+        say(format!("warning: {overload}"));
+    }
+    Ok(())
+}
+
+/// Starts logging and a runtime, and runs.
+fn start(flags: &Flags, source: Source) -> Result<(), Error> {
+    // Only a second start in one process finds a log already there, and then that one is used.
+    let _ = logging::start(flags.log_level, flags.log_format);
+    // One thread polls and serves; what takes long (rendering, bcrypt, the state file) has threads of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Error::System("the runtime can't be started", error))?;
+    let result = runtime.block_on(run(flags, source));
+    // A page that is still being rendered for nobody must not hold up the end.
+    runtime.shutdown_background();
+    result
+}
+
+async fn run(flags: &Flags, source: Source) -> Result<(), Error> {
+    let own = Own::new(!flags.web_disable_exporter_metrics)?;
+    let clock = Clock::system();
+    let (config, source) = if flags.demo {
+        (demo::start(clock.clone()).await.map_err(Error::Demo)?, None)
+    } else {
+        (source.load()?.config, Some(source))
+    };
+    let server = web_config(flags).bind(&own)?;
+    say_start(&config, &server);
+    let daemon = Daemon::build(config, clock, own).await?;
+    let served = Served::new(daemon.handle(), source);
+
+    let (stop, stopped) = watch::channel(false);
+    let signals =
+        signals(served.clone()).map_err(|error| Error::System("signals can't be waited for", error))?;
+    tokio::spawn(async move {
+        signals.await;
+        stop.send_replace(true);
+    });
+    let until_stopped = |mut stopped: watch::Receiver<bool>| async move {
+        // The sender is only ever dropped with the runtime.
+        let _ = stopped.wait_for(|stop| *stop).await;
+    };
+    tokio::join!(
+        daemon.run(until_stopped(stopped.clone())),
+        server.serve(Arc::new(served), Vec::new(), until_stopped(stopped)),
+    );
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Completes when it is time to stop: SIGTERM, SIGINT, or a request to quit. SIGHUP loads the configuration again
+/// meanwhile.
+fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
+    let (mut hangup, mut terminate, mut interrupt) =
+        (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => return tracing::info!("stopping at SIGTERM"),
+                _ = interrupt.recv() => return tracing::info!("stopping at SIGINT"),
+                () = served.quit_asked() => return tracing::info!("stopping at a request to quit"),
+                // The outcome is logged and a metric where it happens.
+                _ = hangup.recv() => drop(served.load_again().await),
+            }
+        }
+    })
+}
+
+fn web_config(flags: &Flags) -> web::Config {
+    let default = if flags.demo { demo::LISTEN_ADDRESS } else { ":10090" };
+    let addresses = &flags.web_listen_address;
+    web::Config {
+        listen_addresses: if addresses.is_empty() { vec![default.to_owned()] } else { addresses.clone() },
+        systemd_socket: flags.web_systemd_socket,
+        telemetry_path: flags.web_telemetry_path.clone(),
+        config_file: flags.web_config_file.clone(),
+        max_requests: flags.web_max_requests,
+        enable_lifecycle: flags.web_enable_lifecycle,
+        probes_without_auth: flags.web_probes_without_auth,
+        ..web::Config::default()
+    }
+}
+
+fn say_start(config: &Config, server: &web::Server) {
+    for address in server.addresses() {
+        tracing::info!(address, "listening");
+    }
+    let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        service = %config.api.base_url,
+        projects = config.projects.len(),
+        apps,
+        state = config.state_path.as_ref().map_or("memory".to_owned(), |path| path.display().to_string()),
+        "started"
+    );
+}

@@ -1,3 +1,7 @@
 //! The daemon.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pds_exporter::app::run::main(std::env::args_os(), std::env::vars_os())
+}

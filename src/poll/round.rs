@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use crate::accounting::book::NotCommitted;
 use crate::accounting::{self, Ledger, Refusal};
+use crate::causes::with_causes;
 use crate::client::{Class, FetchError};
 use crate::interface::endpoint::{self, Ask, Cadence, Reading, Tally};
 use crate::interface::spec::RuleError;
@@ -90,7 +91,8 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
         Cadence::Metrics => metrics(surroundings, plan, target).await,
     };
     let now = surroundings.clock.now();
-    let failure = |error: &PollError| PollFailure { class: error.class(), message: chain(error).into() };
+    let failure =
+        |error: &PollError| PollFailure { class: error.class(), message: with_causes(error).into() };
     let polled = Polled { at: now, took: began.elapsed(), failure: result.as_ref().err().map(failure) };
     let gone = matches!(&result, Err(PollError::Fetch(error)) if error.is_not_found());
     for subject in &target.subjects {
@@ -99,7 +101,7 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
         }
         let transition = match &result {
             Ok(()) => subject.cell.succeeded(now),
-            Err(error) => subject.cell.failed(now, error.class(), &chain(error)),
+            Err(error) => subject.cell.failed(now, error.class(), &with_causes(error)),
         };
         subject.cell.note(polled.clone(), &plan.shown());
         say(subject, &transition, result.as_ref().err());
@@ -351,7 +353,7 @@ fn say(subject: &Subject, transition: &Transition, error: Option<&PollError>) {
                 project,
                 app,
                 class = error.class(),
-                error = chain(error),
+                error = with_causes(error),
                 "polling began to fail"
             );
         }
@@ -362,19 +364,4 @@ fn say(subject: &Subject, transition: &Transition, error: Option<&PollError>) {
         }
         _ => {}
     }
-}
-
-/// An error with its causes, each once.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
 }

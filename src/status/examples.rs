@@ -25,11 +25,13 @@ impl Source {
             });
         };
         let status = self.status();
-        let project = status.projects.first().map(|project| project.id.to_string());
-        let app = status.apps.first().map(|app| app.id.to_string());
-        read(&mut found, &Filter { names: Vec::new(), project: project.clone(), app });
+        let projects: Vec<String> =
+            status.projects.first().iter().map(|project| project.id.to_string()).collect();
+        let apps = status.apps.first().iter().map(|app| app.id.to_string()).collect();
+        read(&mut found, &Filter { names: Vec::new(), projects: projects.clone(), apps });
         let missing = names.iter().filter(|name| !found.contains_key(**name));
-        let missing = Filter { names: missing.map(|name| (*name).to_owned()).collect(), project, app: None };
+        let missing =
+            Filter { names: missing.map(|name| (*name).to_owned()).collect(), projects, apps: Vec::new() };
         // Without names it would be the whole project.
         if !missing.names.is_empty() {
             read(&mut found, &missing);

@@ -2,7 +2,7 @@
 //! handed to all of them as shared bytes.
 
 use std::convert::Infallible;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -32,8 +32,8 @@ pub enum Coding {
 pub enum Body {
     /// The whole page, shared with whoever asks for it meanwhile.
     Whole(Bytes),
-    /// Its pieces as they are rendered. The sender stops when the receiver is dropped.
-    Pieces(mpsc::Receiver<Bytes>),
+    /// Its pieces as they are rendered, none of them an error. The sender stops when the receiver is dropped.
+    Pieces(mpsc::Receiver<io::Result<Bytes>>),
 }
 
 /// The longest a page is handed out while nothing changes. The exporter's own metrics (CPU, memory) move
@@ -114,7 +114,7 @@ impl Pages {
             let mut send = |piece: &[u8]| match piece.is_empty() {
                 true => Ok(()),
                 // Fails when the scraper has gone; nothing more is rendered then.
-                false => sender.blocking_send(Bytes::copy_from_slice(piece)),
+                false => sender.blocking_send(Ok(Bytes::copy_from_slice(piece))),
             };
             match coding {
                 Coding::Identity => {
@@ -148,7 +148,7 @@ fn whole(snapshot: &Snapshot, own: &Own, format: Format, coding: Coding) -> Vec<
 }
 
 /// What `write` hands on, compressed. Writing into memory can't fail.
-fn gzip(write: impl FnOnce(&mut dyn FnMut(&[u8]) -> std::io::Result<()>) -> std::io::Result<()>) -> Vec<u8> {
+fn gzip(write: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let _ = write(&mut |chunk| encoder.write_all(chunk));
     let mut page = encoder.finish().unwrap_or_default();

@@ -33,15 +33,15 @@ struct TargetHealth {
     last_success: Option<f64>,
 }
 
-/// Which part of the page is wanted; empty means all of it.
+/// Which part of the page is wanted. Of several values in one list any will do; of several lists all count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Families by name; those of the exporter itself included.
+    /// Families by name, those of the exporter itself included; empty is all.
     pub names: Vec<String>,
-    /// Only series of this project.
-    pub project: Option<String>,
-    /// Only series of this app.
-    pub app: Option<String>,
+    /// Only series of these projects; empty is all.
+    pub projects: Vec<String>,
+    /// Only series of these apps; empty is all.
+    pub apps: Vec<String>,
 }
 
 impl Filter {
@@ -51,52 +51,48 @@ impl Filter {
         *self == Self::default()
     }
 
-    /// Whether the families of the exporter itself are wanted as far as targets go: they belong to none.
+    /// Whether series that belong to no target are wanted.
     #[must_use]
     pub fn spans_targets(&self) -> bool {
-        self.project.is_none() && self.app.is_none()
+        self.projects.is_empty() && self.apps.is_empty()
     }
 
-    /// Whether the family is wanted: by its own name, or by that of its samples.
+    /// Whether the family is wanted: by its own name, by that of its samples, or by its OpenMetrics name.
     #[must_use]
     pub fn wants(&self, family: &Family) -> bool {
         let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;
         self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())
     }
 
-    /// The label text that a wanted target begins with or holds.
+    /// The same for label texts, which is what targets have.
     fn target(&self) -> TargetFilter {
-        let text = |name: &str, value: &Option<String>| {
-            value.as_ref().map(|value| {
+        let texts = |name: &str, values: &[String]| {
+            let text = |value: &String| {
                 let mut text = String::new();
                 label(&mut text, name, value);
                 text
-            })
+            };
+            values.iter().map(text).collect()
         };
-        TargetFilter { project: text("project", &self.project), app: text("app", &self.app) }
+        TargetFilter { projects: texts("project", &self.projects), apps: texts("app", &self.apps) }
     }
 }
 
 #[derive(Debug)]
 struct TargetFilter {
-    project: Option<String>,
-    app: Option<String>,
+    projects: Vec<String>,
+    apps: Vec<String>,
 }
 
 impl TargetFilter {
-    /// A target's labels are `project="..."`, or that and `,app="..."`; both texts end in their closing quote.
+    /// A target's labels are `project="..."`, or that and `,app="..."`. A text that a filter made ends in the quote
+    /// that closes it, so what follows it can't be more of the same value.
     fn wants(&self, labels: &str) -> bool {
-        let rest = match &self.project {
-            Some(project) => {
-                labels.strip_prefix(project.as_str()).filter(|rest| rest.is_empty() || rest.starts_with(','))
-            }
-            None => Some(labels),
+        let any = |texts: &[String], found: &dyn Fn(&str) -> bool| {
+            texts.is_empty() || texts.iter().any(|text| found(text))
         };
-        rest.is_some_and(|rest| {
-            self.app
-                .as_ref()
-                .is_none_or(|app| rest.strip_suffix(app.as_str()).is_some_and(|before| before.ends_with(',')))
-        })
+        any(&self.projects, &|text| labels.starts_with(text))
+            && any(&self.apps, &|text| labels.strip_suffix(text).is_some_and(|before| before.ends_with(',')))
     }
 }
 

@@ -114,8 +114,8 @@ async fn a_filter_gives_its_part_of_the_page() {
     put(&store, &counter, 7.0);
     let of = |names: &[&str], project: Option<&str>, app: Option<&str>| Filter {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
-        project: project.map(str::to_owned),
-        app: app.map(str::to_owned),
+        projects: project.map(str::to_owned).into_iter().collect(),
+        apps: app.map(str::to_owned).into_iter().collect(),
     };
     let count = |filter: &Filter| series(&text(&store, Format::Text, filter)).len();
     assert_eq!(count(&of(&["pds_project_custom_domains"], None, None)), 1);
@@ -166,7 +166,7 @@ async fn a_large_plain_page_comes_in_pieces_that_make_the_whole() {
         panic!("a large page is streamed");
     };
     let mut page = Vec::new();
-    while let Some(piece) = pieces.recv().await {
+    while let Some(Ok(piece)) = pieces.recv().await {
         assert!(piece.len() < 80 * 1024, "a piece of {} bytes", piece.len());
         page.extend_from_slice(&piece);
     }

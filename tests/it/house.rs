@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers from the ground up. A module imports from lower layers, and from those left of it in its own.
 const LAYERS: &[&[&str]] = &[
-    &["clock", "secret"],
+    &["causes", "clock", "secret"],
     &["catalogue", "config"],
     &["interface", "own"],
     &["client", "simulator"],

@@ -73,17 +73,27 @@ async fn http_2_carries_all_requests_over_one_connection() {
     let server = Server::on("127.0.0.1:0", Some(tls), |_| ok("{}").after(Duration::from_millis(20))).await;
     let mut api = api(&format!("https://{}", server.address));
     api.ca_file = Some(ca);
+    let at_once = async |asking: &Arc<Asking>, how_many: usize| {
+        let mut asks = tokio::task::JoinSet::new();
+        for i in 0..how_many {
+            let asking = asking.clone();
+            asks.spawn(async move { asking.ask("p", &format!("a{i}")).await.unwrap() });
+        }
+        asks.join_all().await;
+    };
     let asking = Arc::new(Asking::new(&api, &[]));
-    asking.ask("p", "first").await.unwrap();
-    let mut asks = tokio::task::JoinSet::new();
-    for i in 0..100 {
-        let asking = asking.clone();
-        asks.spawn(async move { asking.ask("p", &format!("a{i}")).await.unwrap() });
-    }
-    asks.join_all().await;
+    at_once(&asking, 1).await;
+    at_once(&asking, 100).await;
     assert!(server.seen().iter().all(|seen| seen.version == http::Version::HTTP_2));
     assert_eq!((server.count(), server.connections()), (101, 1));
     assert_eq!(server.most_under_way(), 32);
+    // Before the first handshake nobody knows that one connection will do; no more than these are ever made.
+    let asking = Arc::new(Asking::new(&api, &[]));
+    at_once(&asking, 100).await;
+    let made = server.connections();
+    assert!(made <= 1 + 32, "{made}");
+    at_once(&asking, 100).await;
+    assert_eq!(server.connections(), made);
 }
 
 #[tokio::test]

@@ -1,0 +1,129 @@
+//! The daemon as the web server sees it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use crate::catalogue::Format;
+use crate::causes::with_causes;
+use crate::config::{self, Config, Loaded};
+use crate::store::{self, Coding};
+use crate::web::{self, Encoding, Filter, Page, Promise};
+
+use super::daemon::Handle;
+use super::flags::Flags;
+
+/// A running daemon with what it takes to load its configuration again. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Served {
+    handle: Handle,
+    /// `None` for the demo, which has no configuration to load.
+    source: Option<Arc<Source>>,
+    quit: Arc<Notify>,
+}
+
+/// Where the configuration comes from.
+#[derive(Clone, Debug)]
+pub struct Source {
+    path: PathBuf,
+    environment: Vec<(String, String)>,
+    state_path: Option<PathBuf>,
+}
+
+impl Source {
+    /// What the flags and the environment say.
+    #[must_use]
+    pub fn new(flags: &Flags, environment: Vec<(String, String)>) -> Self {
+        Self { path: flags.config_file.clone(), environment, state_path: flags.state_path.clone() }
+    }
+
+    /// Loads the configuration.
+    ///
+    /// # Errors
+    /// As [`config::load`].
+    pub fn load(&self) -> Result<Loaded, config::LoadError> {
+        let mut loaded = config::load(&self.path, self.environment.iter().cloned(), &super::taken_labels())?;
+        if let Some(path) = &self.state_path {
+            loaded.config.state_path = Some(path.clone());
+        }
+        say_overload(&loaded.config);
+        Ok(loaded)
+    }
+}
+
+/// Says where the configured limits can't carry the configured load.
+fn say_overload(config: &Config) {
+    if let Some(overload) = config.requests_per_minute().exceeds(&config.api) {
+        tracing::warn!("{overload}");
+    }
+}
+
+impl Served {
+    /// `handle`'s daemon, loading its configuration from `source`.
+    #[must_use]
+    pub fn new(handle: Handle, source: Option<Source>) -> Self {
+        Self { handle, source: source.map(Arc::new), quit: Arc::default() }
+    }
+
+    /// Completes when somebody has asked to quit.
+    pub async fn quit_asked(&self) {
+        self.quit.notified().await;
+    }
+
+    /// Loads the configuration again and follows it. A problem changes nothing; it is logged, and a metric says so.
+    ///
+    /// # Errors
+    /// All problems, as text.
+    pub async fn load_again(&self) -> Result<(), String> {
+        let own = &self.handle.surroundings().own;
+        let result = match &self.source {
+            None => Err("the demo has no configuration file to load".to_owned()),
+            Some(source) => match source.load() {
+                Ok(loaded) => {
+                    self.handle.reconfigure(loaded.config).await.map_err(|error| with_causes(&error))
+                }
+                Err(error) => Err(with_causes(&error)),
+            },
+        };
+        own.config_loaded(result.is_ok().then(|| self.handle.surroundings().clock.now()));
+        match &result {
+            Ok(()) => tracing::info!("the configuration was loaded again"),
+            Err(problems) => {
+                tracing::error!(problems, "the configuration was not loaded; the old one stays in force")
+            }
+        }
+        result
+    }
+}
+
+impl web::Daemon for Served {
+    fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> Promise<'a, Page> {
+        Box::pin(async move {
+            // Any other encoding is made on the way out.
+            let (coding, encoding) = match encoding {
+                Encoding::Gzip => (Coding::Gzip, Encoding::Gzip),
+                _ => (Coding::Identity, Encoding::Identity),
+            };
+            let Filter { names, projects, apps } = filter.clone();
+            let filter = store::Filter { names, projects, apps };
+            let body = match self.handle.pages().page(format, coding, &filter).await {
+                store::Body::Whole(page) => web::Body::Whole(page),
+                store::Body::Pieces(pieces) => web::Body::Channel(pieces),
+            };
+            Page { encoding, body }
+        })
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.handle.is_ready() { Ok(()) } else { Err("not every target was asked yet".to_owned()) }
+    }
+
+    fn reload(&self) -> Promise<'_, Result<(), String>> {
+        Box::pin(self.load_again())
+    }
+
+    fn quit(&self) {
+        self.quit.notify_one();
+    }
+}

@@ -1,0 +1,92 @@
+//! Recorded replies in, exposition text out: what the tests of all endpoints compare with.
+
+use std::sync::Arc;
+
+use crate::catalogue::encode::{Format, label, sample};
+use crate::catalogue::samples::Layouts;
+use crate::config::{App, Project};
+
+use super::endpoint::{Endpoint, Scope, Subject, Window};
+use super::range::TimeRange;
+
+/// The range that was asked for: five minutes that end at this second.
+pub(crate) const END: i64 = 1_767_225_600;
+
+/// The samples that `body` gives for app `p-1-ranker` of project `p-1`, as they stand on the page, and the fields
+/// with unexpected values.
+pub(crate) fn exposed(endpoint: &dyn Endpoint, body: &str) -> (String, Vec<&'static str>) {
+    exposed_for(endpoint, body, None, true)
+}
+
+/// The same for a window that is restricted to `container`, or not the first one.
+pub(crate) fn exposed_for(
+    endpoint: &dyn Endpoint,
+    body: &str,
+    container: Option<&str>,
+    first: bool,
+) -> (String, Vec<&'static str>) {
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let app = App {
+        id: Arc::from("p-1-ranker"),
+        interval: None,
+        containers: Vec::new(),
+        labels: vec![pair("team", "search"), pair("tier", "gold")],
+    };
+    let project = Project {
+        id: Arc::from("p-1"),
+        token: None,
+        labels: vec![pair("team", "search")],
+        apps: vec![app.clone()],
+    };
+    let range = TimeRange { start: END - 300, end: END };
+    let subject = Subject {
+        project: &project,
+        app: (endpoint.scope() == Scope::App).then_some(&app),
+        window: Some(Window { label: "5m", container, first, range }),
+    };
+    let mut reading = endpoint.read(body.as_bytes(), &[subject]).unwrap();
+    let samples = reading.sinks.remove(0).finish(&Layouts::default());
+
+    let mut target = String::new();
+    label(&mut target, "project", &project.id);
+    if let Some(app) = subject.app {
+        label(&mut target, "app", &app.id);
+    }
+    let mut page = Vec::new();
+    for (i, family) in endpoint.families().iter().enumerate() {
+        for (labels, value) in samples.of(i) {
+            sample(&mut page, family, &target, labels, value);
+        }
+    }
+    let page = String::from_utf8(page).unwrap();
+    assert_is_exposition(endpoint, &page);
+    (page, reading.unexpected)
+}
+
+/// What no reply may ever break: no series twice, and a page that a strict parser reads.
+fn assert_is_exposition(endpoint: &dyn Endpoint, page: &str) {
+    let series: Vec<_> = page.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+    let mut names: Vec<_> = series.iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), series.len(), "a series stands twice:\n{page}");
+    let mut whole = Vec::new();
+    for family in endpoint.families() {
+        crate::catalogue::encode::head(&mut whole, Format::OpenMetrics, &family);
+        for line in page.lines().filter(|line| line.split('{').next() == Some(family.name)) {
+            whole.extend_from_slice(line.as_bytes());
+            whole.push(b'\n');
+        }
+    }
+    whole.extend_from_slice(Format::OpenMetrics.trailer().as_bytes());
+    let whole = String::from_utf8(whole).unwrap();
+    if let Err(problem) = openmetrics_parser::openmetrics::parse_openmetrics(&whole) {
+        panic!("{problem}\n{whole}");
+    }
+}
+
+/// Fails where `body` can be read.
+pub(crate) fn unreadable(endpoint: &dyn Endpoint, body: &str) {
+    let read = endpoint.read(body.as_bytes(), &[]);
+    assert!(read.is_err(), "{body} was read as {read:?}");
+}

@@ -1,0 +1,63 @@
+//! What can go wrong before the first request.
+
+use std::io;
+
+/// Why the server can't be set up.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The text is no address.
+    #[error("--web.listen-address {address:?}: {problem}; write host:port, :port, [v6]:port or unix:/path")]
+    Address {
+        /// What was written.
+        address: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A host name that has no address.
+    #[error("--web.listen-address {address:?}: the name can't be resolved")]
+    Resolve {
+        /// What was written.
+        address: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// Somebody else listens there.
+    #[error("--web.listen-address {address:?}: another process listens there already")]
+    InUse {
+        /// What was written.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refuses to listen there.
+    #[error("--web.listen-address {address:?}: can't listen there")]
+    Listen {
+        /// What was written.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nowhere to listen.
+    #[error("no address to listen on: give --web.listen-address or --web.systemd-socket")]
+    NoAddress,
+    /// `--web.systemd-socket` without sockets.
+    #[error("--web.systemd-socket: systemd handed over no listening TCP or unix socket (LISTEN_FDS)")]
+    NoSystemdSocket,
+    /// A socket of systemd's that can't be used.
+    #[error("--web.systemd-socket: socket {number} can't be used")]
+    SystemdSocket {
+        /// Its number, from 0.
+        number: usize,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A path that other routes need or that is no path.
+    #[error("--web.telemetry-path {path:?}: {problem}")]
+    TelemetryPath {
+        /// What was written.
+        path: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}

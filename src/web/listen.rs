@@ -1,0 +1,258 @@
+//! Where connections come from: addresses as Go's exporters take them, unix sockets, and sockets systemd opened.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+
+use listenfd::ListenFd;
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+
+use super::error::Error;
+
+/// Connections the kernel completes for us before we take them; more than any scraper fleet opens at once.
+const BACKLOG: i32 = 1024;
+
+/// A socket that connections come from.
+#[derive(Debug)]
+pub enum Listener {
+    /// TCP.
+    Tcp(TcpListener),
+    /// A unix socket, and the file to remove at the end where we made it.
+    Unix(UnixListener, Option<PathBuf>),
+}
+
+/// A connection of either kind.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Listener {
+    pub(super) async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Answers are written whole; waiting for more would only delay their last packet.
+                stream.set_nodelay(true)?;
+                Ok(Box::new(stream))
+            }
+            Self::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+        }
+    }
+
+    /// The TCP address, port 0 resolved to the one that was given.
+    #[must_use]
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(listener) => listener.local_addr().ok(),
+            Self::Unix(..) => None,
+        }
+    }
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(listener) => match listener.local_addr() {
+                Ok(address) => address.fmt(f),
+                Err(_) => f.write_str("an unknown address"),
+            },
+            Self::Unix(listener, _) => {
+                let address = listener.local_addr().ok();
+                match address.as_ref().and_then(|address| address.as_pathname()) {
+                    Some(path) => write!(f, "unix:{}", path.display()),
+                    None => f.write_str("a unix socket without a name"),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Self::Unix(_, Some(path)) = self {
+            // Left behind, it only costs the next start a look; see `unix`.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Opens one address. To be called inside a tokio runtime.
+pub(super) fn open(address: &str) -> Result<Listener, Error> {
+    let refused = |source: io::Error| {
+        let address = address.to_owned();
+        match source.kind() {
+            io::ErrorKind::AddrInUse => Error::InUse { address, source },
+            _ => Error::Listen { address, source },
+        }
+    };
+    if let Some(path) = address.strip_prefix("unix:") {
+        return unix(Path::new(path)).map_err(refused);
+    }
+    let tcp = match parse(address)? {
+        Host::Any(port) => tcp(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).or_else(|error| {
+            // A kernel without IPv6.
+            let no_ipv6 =
+                matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable);
+            if no_ipv6 || error.raw_os_error() == Some(EAFNOSUPPORT) {
+                tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))
+            } else {
+                Err(error)
+            }
+        }),
+        Host::Ip(ip, port) => tcp(SocketAddr::new(ip, port)),
+        Host::Name(name, port) => tcp(resolve(address, name, port)?),
+    };
+    tcp.map_err(refused)
+}
+
+/// Linux' number for "address family not supported", which std has no kind for.
+const EAFNOSUPPORT: i32 = 97;
+
+/// The host part of an address.
+#[derive(Debug, PartialEq, Eq)]
+enum Host<'a> {
+    /// All interfaces, both families.
+    Any(u16),
+    Ip(IpAddr, u16),
+    Name(&'a str, u16),
+}
+
+fn parse(address: &str) -> Result<Host<'_>, Error> {
+    let bad = |problem| Error::Address { address: address.to_owned(), problem };
+    let (host, port) = address.rsplit_once(':').ok_or_else(|| bad("the port is missing"))?;
+    let port = port.parse().map_err(|_| bad("the port is no number from 0 to 65535"))?;
+    if let Some(inner) = host.strip_prefix('[') {
+        let inner = inner.strip_suffix(']').ok_or_else(|| bad("a ']' is missing"))?;
+        let ip: Ipv6Addr = inner.parse().map_err(|_| bad("no IPv6 address between the brackets"))?;
+        return Ok(if ip.is_unspecified() { Host::Any(port) } else { Host::Ip(ip.into(), port) });
+    }
+    match host {
+        "" => Ok(Host::Any(port)),
+        host if host.contains(':') => Err(bad("an IPv6 address needs brackets")),
+        host => Ok(host.parse().map_or(Host::Name(host, port), |ip| Host::Ip(ip, port))),
+    }
+}
+
+/// One address of a name, IPv4 before IPv6 as Go does.
+fn resolve(address: &str, name: &str, port: u16) -> Result<SocketAddr, Error> {
+    let failed = |source| Error::Resolve { address: address.to_owned(), source };
+    let found: Vec<SocketAddr> = (name, port).to_socket_addrs().map_err(failed)?.collect();
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    first.copied().ok_or_else(|| failed(io::Error::from(io::ErrorKind::NotFound)))
+}
+
+fn tcp(address: SocketAddr) -> io::Result<Listener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if let SocketAddr::V6(v6) = address {
+        // Whatever the kernel's default: the wildcard means both families, an address means itself.
+        socket.set_only_v6(!v6.ip().is_unspecified())?;
+    }
+    // A restart need not wait for connections of the last run to be forgotten.
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(Listener::Tcp(TcpListener::from_std(socket.into())?))
+}
+
+fn unix(path: &Path) -> io::Result<Listener> {
+    let bound = match UnixListener::bind(path) {
+        // A file nobody answers at was left behind by a run that was killed.
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        bound => bound,
+    };
+    Ok(Listener::Unix(bound?, Some(path.to_owned())))
+}
+
+fn is_stale(path: &Path) -> bool {
+    std::os::unix::net::UnixStream::connect(path)
+        .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// The sockets systemd handed over (`LISTEN_FDS`), which also takes them out of the environment.
+pub(super) fn from_systemd() -> Result<Vec<Listener>, Error> {
+    let mut handed = ListenFd::from_env();
+    let listeners = (0..handed.len())
+        .map(|number| take(&mut handed, number).map_err(|source| Error::SystemdSocket { number, source }))
+        .collect::<Result<Vec<_>, _>>()?;
+    if listeners.is_empty() { Err(Error::NoSystemdSocket) } else { Ok(listeners) }
+}
+
+fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
+    // Asked as TCP first; a socket that is not stays and is asked as unix.
+    if let Ok(Some(listener)) = handed.take_tcp_listener(number) {
+        listener.set_nonblocking(true)?;
+        return Ok(Listener::Tcp(TcpListener::from_std(listener)?));
+    }
+    match handed.take_unix_listener(number)? {
+        Some(listener) => {
+            listener.set_nonblocking(true)?;
+            // The file is systemd's, not ours to remove.
+            Ok(Listener::Unix(UnixListener::from_std(listener)?, None))
+        }
+        None => Err(io::Error::from(io::ErrorKind::NotFound)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_go_reads_them() {
+        assert_eq!(parse(":10090").unwrap(), Host::Any(10090));
+        assert_eq!(parse("[::]:1").unwrap(), Host::Any(1));
+        assert_eq!(parse("[::1]:0").unwrap(), Host::Ip(Ipv6Addr::LOCALHOST.into(), 0));
+        assert_eq!(parse("127.0.0.1:80").unwrap(), Host::Ip(Ipv4Addr::LOCALHOST.into(), 80));
+        assert_eq!(parse("localhost:80").unwrap(), Host::Name("localhost", 80));
+        for (bad, problem) in [
+            ("10090", "the port is missing"),
+            ("localhost:http", "the port is no number"),
+            (":70000", "the port is no number"),
+            ("::1:80", "needs brackets"),
+            ("[::1:80", "a ']' is missing"),
+            ("[x]:80", "no IPv6 address"),
+        ] {
+            let error = parse(bad).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains(bad), "{error}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_port_in_use_is_named() {
+        let first = open("127.0.0.1:0").unwrap();
+        let address = first.to_string();
+        let error = open(&address).unwrap_err();
+        assert!(matches!(error, Error::InUse { .. }));
+        assert!(error.to_string().contains(&address), "{error}");
+    }
+
+    #[tokio::test]
+    async fn the_wildcard_answers_both_families() {
+        let any = open(":0").unwrap();
+        let port = any.tcp_address().unwrap().port();
+        tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+        assert!(any.accept().await.is_ok());
+        if std::net::TcpListener::bind("[::1]:0").is_ok() {
+            tokio::net::TcpStream::connect(("::1", port)).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_unix_socket_left_behind_is_taken_over_and_one_in_use_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("web.sock");
+        let address = format!("unix:{}", path.display());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let listener = open(&address).unwrap();
+        assert_eq!(listener.to_string(), address);
+        assert!(matches!(open(&address), Err(Error::InUse { .. })));
+        drop(listener);
+        assert!(!path.exists());
+    }
+}

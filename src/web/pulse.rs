@@ -1,0 +1,282 @@
+//! What a connection is doing, and how long it may: one clock for slow headers, idle connections and readers
+//! that are stuck.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::Limits;
+
+/// The shared record of one connection.
+#[derive(Clone)]
+pub(super) struct Pulse(Arc<Record>);
+
+struct Record {
+    limits: Limits,
+    /// HTTP/2 has traffic of its own between requests, so bytes that arrive are no sign of a request.
+    multiplexed: bool,
+    state: Mutex<State>,
+    sooner: Notify,
+}
+
+struct State {
+    /// Requests taken and not yet answered in full.
+    open: usize,
+    phase: Phase,
+    /// Answers with a piece under way, by number: since when the client has not taken it.
+    sending: BTreeMap<u64, Instant>,
+    /// The number of the next answer.
+    next: u64,
+    /// Set when the server stops: a connection without a request has until then.
+    leave_by: Option<Instant>,
+}
+
+/// What a connection without an open request does.
+#[derive(Clone, Copy)]
+enum Phase {
+    /// A request has begun to arrive, or the connection is new.
+    Reading(Instant),
+    /// Kept alive, nothing has arrived since the last answer.
+    Idle(Instant),
+}
+
+/// How long a connection that has not sent a whole request yet gets to do so when the server stops.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
+impl Pulse {
+    pub(super) fn new(limits: Limits, multiplexed: bool) -> Self {
+        let phase = Phase::Reading(Instant::now());
+        let state = State { open: 0, phase, sending: BTreeMap::new(), next: 0, leave_by: None };
+        Self(Arc::new(Record { limits, multiplexed, state: Mutex::new(state), sooner: Notify::new() }))
+    }
+
+    /// A request was taken; the guard is dropped once it is answered.
+    pub(super) fn open(&self) -> Open {
+        let mut state = self.state();
+        state.open += 1;
+        state.next += 1;
+        Open { pulse: self.clone(), number: state.next }
+    }
+
+    /// The server stops.
+    pub(super) fn last_call(&self) {
+        self.state().leave_by = Some(Instant::now() + LAST_CALL);
+        self.0.sooner.notify_one();
+    }
+
+    /// Completes once the connection has done what it does for too long.
+    pub(super) async fn expired(&self) -> &'static str {
+        loop {
+            let due = self.due();
+            match due {
+                Some((at, why)) if at <= Instant::now() => return why,
+                Some((at, _)) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = self.0.sooner.notified() => {}
+                },
+                None => self.0.sooner.notified().await,
+            }
+        }
+    }
+
+    fn due(&self) -> Option<(Instant, &'static str)> {
+        let state = self.state();
+        let limits = &self.0.limits;
+        let stuck = state.sending.values().min();
+        let stuck = stuck.map(|since| (*since + limits.write_timeout, "the client does not read"));
+        let waiting = (state.open == 0).then(|| {
+            let (at, why) = match state.phase {
+                Phase::Reading(since) => (since + limits.header_timeout, "no whole request arrived"),
+                Phase::Idle(since) => (since + limits.idle_timeout, "idle"),
+            };
+            state.leave_by.filter(|leave_by| *leave_by < at).map_or((at, why), |at| (at, "the server stops"))
+        });
+        [stuck, waiting].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    fn arrived(&self) {
+        let mut state = self.state();
+        if state.open == 0 && matches!(state.phase, Phase::Idle(_)) && !self.0.multiplexed {
+            state.phase = Phase::Reading(Instant::now());
+            self.0.sooner.notify_one();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request that is being answered.
+pub(super) struct Open {
+    pulse: Pulse,
+    number: u64,
+}
+
+impl Open {
+    /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
+    pub(super) fn sending(&self) {
+        self.pulse.state().sending.insert(self.number, Instant::now());
+        self.pulse.0.sooner.notify_one();
+    }
+
+    /// The client waits for the next piece.
+    pub(super) fn taken(&self) {
+        self.pulse.state().sending.remove(&self.number);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut state = self.pulse.state();
+        state.sending.remove(&self.number);
+        state.open -= 1;
+        if state.open == 0 {
+            state.phase = Phase::Idle(Instant::now());
+            self.pulse.0.sooner.notify_one();
+        }
+    }
+}
+
+/// A stream that reports to a [`Pulse`].
+pub(super) struct Watched<S> {
+    stream: S,
+    pulse: Pulse,
+}
+
+impl<S> Watched<S> {
+    pub(super) fn new(stream: S, pulse: Pulse) -> Self {
+        Self { stream, pulse }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.pulse.arrived();
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    async fn expires_after(pulse: &Pulse) -> (u64, &'static str) {
+        let before = Instant::now();
+        let why = pulse.expired().await;
+        (before.elapsed().as_secs(), why)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_header_an_idle_connection_and_an_open_request_have_limits_of_their_own() {
+        let limits = Limits::default();
+        let pulse = Pulse::new(limits, false);
+        assert_eq!(
+            expires_after(&pulse).await,
+            (limits.header_timeout.as_secs(), "no whole request arrived")
+        );
+        let open = pulse.open();
+        assert!(tokio::time::timeout(Duration::from_secs(86_400), pulse.expired()).await.is_err());
+        drop(open);
+        assert_eq!(expires_after(&pulse).await, (limits.idle_timeout.as_secs(), "idle"));
+        pulse.open();
+        pulse.arrived();
+        assert_eq!(
+            expires_after(&pulse).await,
+            (limits.header_timeout.as_secs(), "no whole request arrived")
+        );
+        pulse.open();
+        pulse.last_call();
+        assert_eq!(expires_after(&pulse).await, (1, "the server stops"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_that_drip_do_not_buy_time() {
+        let limits = Limits::default();
+        let pulse = Pulse::new(limits, false);
+        let (mut client, server) = tokio::io::duplex(64);
+        let mut server = Watched::new(server, pulse.clone());
+        let dripping = async {
+            loop {
+                client.write_u8(b'x').await.unwrap();
+                server.read_u8().await.unwrap();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        tokio::select! {
+            () = dripping => {}
+            (after, _) = expires_after(&pulse) => assert_eq!(after, limits.header_timeout.as_secs()),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_is_stuck_is_let_go_and_a_slow_one_is_not() {
+        let limits = Limits::default();
+        let pulse = Pulse::new(limits, true);
+        let (stuck, lively) = (pulse.open(), pulse.open());
+        let slow = async {
+            for _ in 0..10 {
+                stuck.sending();
+                tokio::time::sleep(limits.write_timeout * 3 / 4).await;
+                stuck.taken();
+            }
+            stuck.sending();
+            // The progress of one answer is not that of another.
+            loop {
+                lively.sending();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                lively.taken();
+            }
+        };
+        tokio::select! {
+            () = slow => {}
+            (after, why) = expires_after(&pulse) => {
+                assert_eq!(why, "the client does not read");
+                assert_eq!(after, limits.write_timeout.as_secs() * 34 / 4);
+            }
+        }
+    }
+}

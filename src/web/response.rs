@@ -1,0 +1,134 @@
+//! What a route answers, before the server adds what all answers have in common.
+
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+
+use super::body::Body;
+use super::negotiate::Encoding;
+
+/// An answer.
+#[derive(Debug)]
+pub struct Response {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+    /// What the body is already encoded in. A body as it is gets encoded on the way out where the client asks.
+    pub(super) encoding: Encoding,
+}
+
+/// Everything a page may load comes from ourselves, nothing is inline, and nobody may frame it.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
+     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// What every HTML page carries.
+const PAGE_HEADERS: [(HeaderName, &str); 5] = [
+    (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (header::CACHE_CONTROL, "no-cache"),
+];
+
+impl Response {
+    /// An answer of any type.
+    #[must_use]
+    pub fn new(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Self {
+        let headers = HeaderMap::from_iter([
+            (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
+            (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        ]);
+        Self { status, headers, body: body.into(), encoding: Encoding::Identity }
+    }
+
+    /// A sentence for people and scripts; it should end with a newline.
+    #[must_use]
+    pub fn text(status: StatusCode, sentence: impl Into<String>) -> Self {
+        Self::new(status, "text/plain; charset=utf-8", sentence.into())
+    }
+
+    /// An HTML page, with the headers that keep it harmless.
+    #[must_use]
+    pub fn html(status: StatusCode, page: impl Into<String>) -> Self {
+        let mut response = Self::new(status, "text/html; charset=utf-8", page.into());
+        for (name, value) in PAGE_HEADERS {
+            response.headers.insert(name, HeaderValue::from_static(value));
+        }
+        response
+    }
+
+    /// A JSON document, never kept by caches.
+    #[must_use]
+    pub fn json(status: StatusCode, document: impl Into<String>) -> Self {
+        Self::new(status, "application/json; charset=utf-8", document.into())
+            .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
+    }
+
+    /// With one more header, in place of one of that name.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// With an entity tag (without quotes, visible ASCII without `"`): who has it already is answered 304. The
+    /// tag is weak, as one page is sent in several encodings.
+    #[must_use]
+    pub fn etag(mut self, tag: &str) -> Self {
+        if let Ok(value) = HeaderValue::try_from(format!("W/\"{tag}\"")) {
+            self.headers.insert(header::ETAG, value);
+        }
+        self
+    }
+
+    /// Says that the body is encoded already.
+    #[must_use]
+    pub fn encoded(mut self, encoding: Encoding) -> Self {
+        self.encoding = encoding;
+        self
+    }
+
+    /// Turns the answer into 304 where the client's `If-None-Match` names its tag.
+    pub(super) fn unless_known(mut self, if_none_match: Option<&str>) -> Self {
+        let tag = self.headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()).map(opaque);
+        let (Some(tag), Some(known), StatusCode::OK) = (tag, if_none_match, self.status) else { return self };
+        if known.trim() == "*" || known.split(',').any(|candidate| opaque(candidate) == tag) {
+            self.status = StatusCode::NOT_MODIFIED;
+            self.body = Body::empty();
+            self.encoding = Encoding::Identity;
+            self.headers.remove(header::CONTENT_TYPE);
+        }
+        self
+    }
+}
+
+/// A tag without the mark of weakness, which comparing for 304 ignores.
+fn opaque(tag: &str) -> &str {
+    let tag = tag.trim();
+    tag.strip_prefix("W/").unwrap_or(tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_page_is_told_so() {
+        let page = || Response::html(StatusCode::OK, "<p>").etag("v7");
+        for known in ["W/\"v7\"", "\"v7\"", "\"v6\", W/\"v7\"", "*"] {
+            assert_eq!(page().unless_known(Some(known)).status, StatusCode::NOT_MODIFIED, "{known}");
+        }
+        for other in [None, Some("\"v8\""), Some("v7"), Some("")] {
+            assert_eq!(page().unless_known(other).status, StatusCode::OK, "{other:?}");
+        }
+        let refused = Response::text(StatusCode::NOT_FOUND, "no\n").etag("v7").unless_known(Some("*"));
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn no_page_may_run_what_stands_in_it() {
+        let headers = Response::html(StatusCode::OK, "").headers;
+        let policy = headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(!policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+    }
+}

@@ -1,0 +1,176 @@
+//! Routes: what can be asked, by which path and methods, and under which conditions.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::header::{HeaderMap, HeaderName};
+use http::{Method, Uri};
+use percent_encoding::percent_decode_str;
+use url::form_urlencoded;
+
+use super::response::Response;
+
+/// What a handler gives: boxed, so that routes of all kinds stand in one table.
+pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Which methods a route answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Methods {
+    /// GET and HEAD.
+    Read,
+    /// POST and PUT: something happens.
+    Act,
+}
+
+impl Methods {
+    pub(super) fn contain(self, method: &Method) -> bool {
+        match self {
+            Self::Read => method == Method::GET || method == Method::HEAD,
+            Self::Act => method == Method::POST || method == Method::PUT,
+        }
+    }
+
+    /// The value of `Allow`.
+    pub(super) fn allow(self) -> &'static str {
+        match self {
+            Self::Read => "GET, HEAD",
+            Self::Act => "POST, PUT",
+        }
+    }
+}
+
+/// One row of the table of routes.
+#[derive(Clone)]
+pub struct Route {
+    /// The path; a segment `{name}` stands for any one segment, which the handler finds in [`Ask::segment`].
+    pub(super) path: String,
+    pub(super) methods: Methods,
+    /// Refused without `--web.enable-lifecycle`.
+    pub(super) lifecycle: bool,
+    /// Answered without a password where `--web.probes-without-auth` says so.
+    pub(super) probe: bool,
+    /// Counts under `--web.max-requests`.
+    pub(super) counted: bool,
+    pub(super) handler: Arc<dyn Fn(Ask) -> Answer + Send + Sync>,
+}
+
+impl Route {
+    /// A page, answered to GET and HEAD, behind the same password as all others.
+    pub fn page<F, A>(path: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(Ask) -> A + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        Self {
+            path: path.into(),
+            methods: Methods::Read,
+            lifecycle: false,
+            probe: false,
+            counted: false,
+            handler: Arc::new(move |ask| Box::pin(handler(ask))),
+        }
+    }
+
+    /// The decoded `{name}` segments if the path is this route's.
+    pub(super) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
+        let mut found = Vec::new();
+        let mut asked = path.split('/');
+        for pattern in self.path.split('/') {
+            let segment = asked.next()?;
+            match pattern.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+                Some(name) if !segment.is_empty() => {
+                    let value = percent_decode_str(segment).decode_utf8().ok()?;
+                    found.push((name.to_owned(), value.into_owned()));
+                }
+                None if pattern == segment => {}
+                _ => return None,
+            }
+        }
+        asked.next().is_none().then_some(found)
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.methods.allow(), self.path)
+    }
+}
+
+/// A request as handlers see it.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) segments: Vec<(String, String)>,
+}
+
+impl Ask {
+    /// The path as sent.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    /// The query string as sent.
+    #[must_use]
+    pub fn raw_query(&self) -> Option<&str> {
+        self.uri.query()
+    }
+
+    /// The first value of a query parameter, decoded.
+    #[must_use]
+    pub fn query(&self, name: &str) -> Option<String> {
+        form_urlencoded::parse(self.raw_query()?.as_bytes())
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.into_owned())
+    }
+
+    /// What stood in the place of `{name}`, decoded; empty where the route has no such segment.
+    #[must_use]
+    pub fn segment(&self, name: &str) -> &str {
+        self.segments.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// A header's value where it is sent and is text; several lines of one header are one list.
+    #[must_use]
+    pub fn header(&self, name: HeaderName) -> Option<String> {
+        let lines: Vec<&str> =
+            self.headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).collect();
+        (!lines.is_empty()).then(|| lines.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_matches_segment_by_segment() {
+        let route = Route::page("/apps/{project}/{app}", |_| async { unreachable!() });
+        assert_eq!(
+            route.matches("/apps/p-1/a%2Fb%22"),
+            Some(vec![("project".into(), "p-1".into()), ("app".into(), "a/b\"".into())])
+        );
+        for other in
+            ["/apps/p-1", "/apps/p-1/", "/apps/p-1/a/", "/apps//a", "/app/p/a", "/apps/p/%ff", "apps/p/a"]
+        {
+            assert_eq!(route.matches(other), None, "{other}");
+        }
+        let root = Route::page("/", |_| async { unreachable!() });
+        assert!(root.matches("/").is_some() && root.matches("//").is_none() && root.matches("/x").is_none());
+    }
+
+    #[test]
+    fn an_ask_is_read_leniently() {
+        let mut headers = HeaderMap::new();
+        headers.append(http::header::ACCEPT, "a/b".parse().unwrap());
+        headers.append(http::header::ACCEPT, "c/d;q=0.5".parse().unwrap());
+        let uri = Uri::from_static("/x?project=p%201&project=p2&y");
+        let ask = Ask { uri, headers, segments: Vec::new() };
+        assert_eq!(ask.query("project").as_deref(), Some("p 1"));
+        assert_eq!((ask.query("y").as_deref(), ask.query("z")), (Some(""), None));
+        assert_eq!(ask.header(http::header::ACCEPT).as_deref(), Some("a/b,c/d;q=0.5"));
+        assert_eq!((ask.header(http::header::HOST), ask.segment("app")), (None, ""));
+    }
+}

@@ -1,0 +1,245 @@
+//! Whatever happens to the service, to the exporter and to the clocks: what is counted is what there was.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use pds_exporter::accounting::{self, Book, Horizon};
+use pds_exporter::client::Client;
+use pds_exporter::clock::Clock;
+use pds_exporter::config::{self, Config};
+use pds_exporter::interface::{Resource, TimeRange};
+use pds_exporter::own::Own;
+use pds_exporter::poll::{Plan, Surroundings, round};
+use pds_exporter::simulator::{self, Fault, FaultKind, Settings, World};
+use pds_exporter::store::{Key, Store};
+use proptest::prelude::*;
+
+/// Something that happens.
+#[derive(Clone, Debug)]
+enum Event {
+    /// Time passes, and everything is polled once.
+    Poll(i64),
+    /// The service answers so from now on.
+    Fault(FaultKind),
+    /// Only of this resource.
+    FaultOf(Resource, FaultKind),
+    /// The service answers properly again.
+    Mended,
+    /// The exporter is started anew from its state file.
+    Restart,
+    /// Our clock is set by so many seconds; the service's is not.
+    ClockSet(i64),
+    /// Our clock is right again.
+    ClockRight,
+    /// The configuration is loaded anew, with the second app or without it, and with these windows.
+    Reload(bool, &'static str),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let fault = prop_oneof![
+        Just(FaultKind::Status(500)),
+        Just(FaultKind::Status(404)),
+        Just(FaultKind::Reset),
+        Just(FaultKind::CutBody),
+        Just(FaultKind::MalformedJson),
+        Just(FaultKind::NullValues),
+        Just(FaultKind::NotSuccess),
+    ];
+    let resource = prop_oneof![Just(Resource::ResponseTime), Just(Resource::RunExecutionTime)];
+    let event = prop_oneof![
+        10 => (1i64..200).prop_map(Event::Poll),
+        2 => (200i64..20_000).prop_map(Event::Poll),
+        2 => fault.clone().prop_map(Event::Fault),
+        2 => (resource, fault).prop_map(|(resource, fault)| Event::FaultOf(resource, fault)),
+        3 => Just(Event::Mended),
+        2 => Just(Event::Restart),
+        1 => (-9_000i64..9_000).prop_map(Event::ClockSet),
+        1 => (100_000i64..900_000).prop_map(Event::ClockSet),
+        2 => Just(Event::ClockRight),
+        1 => (any::<bool>(), prop_oneof![Just("\"5m\""), Just("\"1m\""), Just("\"1m\", \"1h\"")])
+            .prop_map(|(both, windows)| Event::Reload(both, windows)),
+    ];
+    prop::collection::vec(event, 1..60)
+}
+
+/// What the test itself knows of one ledger.
+#[derive(Clone, Debug, Default)]
+struct Expected {
+    first: i64,
+    until: i64,
+    total: u64,
+    unaccounted: u64,
+    accounted: u64,
+}
+
+/// An exporter that is polled by hand, beside the service that it asks.
+struct Rig {
+    world: World,
+    service_clock: Clock,
+    clock: Clock,
+    base_url: String,
+    state: PathBuf,
+    both: bool,
+    windows: &'static str,
+    running: Option<(Surroundings, Plan, accounting::book::Committer)>,
+    expected: HashMap<Key, Expected>,
+}
+
+impl Rig {
+    async fn start(folder: &std::path::Path) -> Self {
+        let start = "2026-03-01T12:00:07Z".parse().unwrap();
+        let (service_clock, clock) = (Clock::starting_at(start), Clock::starting_at(start));
+        let world = World::new(Settings { seed: 7, projects: 1, apps_per_project: 2, ..Settings::default() }, service_clock.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let state = folder.join("state.redb");
+        let mut rig = Self { world, service_clock, clock, base_url, state, both: true, windows: "\"5m\"", running: None, expected: HashMap::new() };
+        rig.restart().await;
+        rig
+    }
+
+    fn config(&self) -> Config {
+        let projects = self.world.projects();
+        let (project, apps) = &projects[0];
+        let apps: Vec<String> = apps.iter().take(if self.both { 2 } else { 1 }).map(|app| format!("{app:?}")).collect();
+        let text = format!(
+            "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nmax_retries = 0\nmax_requests_per_second = 0\n\
+             [poll]\nwindows = [{}]\nsettle = \"20s\"\n[accounting]\nmax_catch_up = \"2h\"\n\
+             [[projects]]\nid = \"{project}\"\napps = [{}]\n",
+            self.base_url, self.world.token(project).expose(), self.windows, apps.join(","),
+        );
+        let path = self.state.with_file_name("pds-exporter.toml");
+        std::fs::write(&path, text).unwrap();
+        config::load(&path, [], &[]).unwrap().config
+    }
+
+    /// A new process on the old state file.
+    async fn restart(&mut self) {
+        if let Some((surroundings, plan, committer)) = self.running.take() {
+            drop((surroundings, plan));
+            committer.finished().await;
+        }
+        let own = Own::new(false).unwrap();
+        let (book, committer) = Book::open(Some(&self.state), own.clone(), Duration::ZERO).await.unwrap();
+        let surroundings = Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock: self.clock.clone() };
+        let plan = self.plan(&surroundings, None);
+        self.running = Some((surroundings, plan, committer));
+    }
+
+    fn plan(&self, surroundings: &Surroundings, before: Option<&Plan>) -> Plan {
+        let config = self.config();
+        let client = Client::new(&config.api, &config.projects, surroundings.own.clone(), self.clock.clone()).unwrap();
+        let horizon = match before {
+            Some(before) => before.horizon.reconfigured(&config),
+            None => Horizon::new(&config, self.clock.clone()),
+        };
+        Plan::new(Arc::new(config), client, horizon, surroundings, before)
+    }
+
+    fn reload(&mut self) {
+        let (surroundings, plan, committer) = self.running.take().unwrap();
+        let plan = self.plan(&surroundings, Some(&plan));
+        self.running = Some((surroundings, plan, committer));
+    }
+
+    /// Lets `seconds` pass and polls everything once; notes what each ledger should hold now.
+    async fn poll(&mut self, seconds: i64) {
+        self.service_clock.jump(SignedDuration::from_secs(seconds));
+        self.clock.jump(SignedDuration::from_secs(seconds));
+        let (surroundings, plan, _) = self.running.as_ref().unwrap();
+        for target in &plan.targets {
+            round::poll(surroundings, plan, target).await;
+            let Some(ledger) = surroundings.book.ledger(&target.key).filter(|_| target.counter.is_some()) else { continue };
+            let known = self.expected.entry(target.key.clone()).or_insert_with(|| Expected {
+                first: ledger.until, until: ledger.until, ..Expected::default()
+            });
+            assert!(ledger.until >= known.until, "{}: the cursor went back", target.key);
+            let given_up = i64::try_from(ledger.unaccounted - known.unaccounted).unwrap();
+            let added = TimeRange { start: known.until + given_up, end: ledger.until };
+            assert!(added.end >= added.start, "{}: given up what was accounted", target.key);
+            assert!(ledger.until <= self.service_clock.unix_seconds(), "{}: counted the future", target.key);
+            let truth = self.world.truth(&target.key.project, &target.key.app, added).unwrap();
+            known.total += if target.key.resource == Resource::ResponseTime { truth.requests } else { truth.runs };
+            known.accounted += added.seconds();
+            known.until = ledger.until;
+            known.unaccounted = ledger.unaccounted;
+            assert_eq!(ledger.total, known.total, "{}: counted up to {}", target.key, ledger.until);
+        }
+    }
+
+    async fn happen(&mut self, event: &Event) {
+        match event {
+            Event::Poll(seconds) => self.poll(*seconds).await,
+            Event::Fault(kind) => self.world.faults().set(vec![Fault::always(kind.clone())]),
+            Event::FaultOf(resource, kind) => {
+                self.world.faults().set(vec![Fault::always(kind.clone()).of_resource(*resource)]);
+            }
+            Event::Mended => self.world.faults().clear(),
+            Event::Restart => self.restart().await,
+            Event::ClockSet(seconds) => self.clock.jump(SignedDuration::from_secs(*seconds)),
+            Event::ClockRight => {
+                self.clock.jump(self.service_clock.now().duration_since(self.clock.now()));
+            }
+            Event::Reload(both, windows) => {
+                (self.both, self.windows) = (*both, windows);
+                self.reload();
+            }
+        }
+    }
+
+    /// Everything is well again: after a few polls each ledger has caught up, and holds exactly what there was.
+    async fn settle(&mut self) {
+        self.world.faults().clear();
+        self.happen(&Event::ClockRight).await;
+        self.happen(&Event::Reload(true, "\"5m\"")).await;
+        for _ in 0..6 {
+            self.poll(60).await;
+        }
+        let (surroundings, plan, _) = self.running.as_ref().unwrap();
+        for (key, expected) in &self.expected {
+            let ledger = surroundings.book.ledger(key).unwrap();
+            assert!(ledger.until > plan.horizon.settled_step() - 120, "{key}: has not caught up");
+            let passed = u64::try_from(ledger.until - expected.first).unwrap();
+            assert_eq!(passed, expected.accounted + ledger.unaccounted, "{key}: a second is lost or counted twice");
+            let buckets: Vec<u64> = ledger.buckets.iter().map(|(_, count)| *count).collect();
+            assert!(buckets.is_sorted() && buckets.last().is_none_or(|last| *last <= ledger.total), "{key}: {buckets:?}");
+        }
+    }
+}
+
+fn play(events: &[Event]) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rig = Rig::start(folder.path()).await;
+        rig.poll(1).await;
+        for event in events {
+            rig.happen(event).await;
+        }
+        rig.settle().await;
+    });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_counted_is_what_there_was(events in events()) {
+        play(&events);
+    }
+}
+
+#[test]
+fn a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that() {
+    let outage = [Event::Poll(120), Event::Fault(FaultKind::Status(500)), Event::Poll(60), Event::Poll(30_000), Event::Mended];
+    play(&outage);
+}
+
+#[test]
+fn a_clock_far_ahead_loses_nothing_even_over_a_restart() {
+    play(&[Event::Poll(120), Event::ClockSet(500_000), Event::Restart, Event::Poll(60), Event::Poll(60), Event::ClockRight]);
+}
