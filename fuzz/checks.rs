@@ -61,7 +61,8 @@ pub fn exposition(data: &[u8]) {
 /// The families of each endpoint that can read `data`, as OpenMetrics text without its end.
 fn pages(data: &[u8]) -> Vec<String> {
     let app = App { id: "p-1-a\"b\\c".into(), interval: None, containers: Vec::new(), labels: Vec::new() };
-    let project = Project { id: "p-1".into(), token: None, labels: Vec::new(), apps: vec![app.clone()] };
+    let project =
+        Project { id: "p-1".into(), token: None, labels: Vec::new(), apps: vec![app.clone()], polled: true };
     let window = Window { label: "5m", container: None, first: true, range: RANGE };
     let mut pages = Vec::new();
     for endpoint in ENDPOINTS {

@@ -19,6 +19,7 @@
 //! | [`status`] | how all of it fares, for people |
 //! | [`web`] | who may read, and in which form |
 //! | [`app`] | builds all of it from a configuration |
+//! | [`tool`] | `pdstool`, beside it |
 //!
 //! An endpoint is a row: client, simulator, schedule, exposition, documentation and status page are loops over
 //! [`interface::ENDPOINTS`] and [`interface::CALLS`]. Adding a metric is one row in the file of its endpoint;
@@ -37,4 +38,5 @@ pub mod poll;
 pub mod secret;
 pub mod status;
 pub mod store;
+pub mod tool;
 pub mod web;

@@ -70,6 +70,12 @@ impl Account {
         }
     }
 
+    /// When its token says that it expires; `None` where it does not say, and where there is no token.
+    #[must_use]
+    pub fn expiry(&self) -> Option<jiff::Timestamp> {
+        self.0.credentials.expiry()
+    }
+
     /// The refusal that stands against sending `token` to `path`, if any.
     pub(super) fn refused(&self, path: &str, token: &Token) -> Option<Refusal> {
         let refusals = self.refusals();

@@ -105,6 +105,11 @@ impl Credentials {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).token.clone()
     }
 
+    /// When the token to send now says that it expires.
+    pub(super) fn expiry(&self) -> Option<Timestamp> {
+        expiry(&self.current().ok()?.secret)
+    }
+
     /// Reads the token again at once: the service has just refused the one that was sent.
     pub(super) fn reread(&self) {
         self.read_into(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));

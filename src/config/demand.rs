@@ -63,7 +63,7 @@ impl Config {
         let mut load = Load { apps: Vec::new(), projects: Vec::new(), total: 0.0 };
         let mut accounts = HashSet::new();
         for project in &self.projects {
-            let mut sum = PROJECT_CALLS * settings;
+            let mut sum = if project.polled { PROJECT_CALLS * settings } else { 0.0 };
             for app in &project.apps {
                 let requests = APP_CALLS * settings + METRICS_CALLS * self.ranges_per_minute(app);
                 load.apps.push((Arc::clone(&project.id), Arc::clone(&app.id), requests));
@@ -71,7 +71,9 @@ impl Config {
             }
             load.total += sum;
             load.projects.push((Arc::clone(&project.id), sum));
-            accounts.insert(project.token.as_ref().or(self.api.token.as_ref()));
+            if project.polled {
+                accounts.insert(project.token.as_ref().or(self.api.token.as_ref()));
+            }
         }
         // Each service account lists its projects; there are far fewer than 2^32 of them.
         load.total += f64::from(u32::try_from(accounts.len()).unwrap_or(u32::MAX)) * settings;
@@ -113,7 +115,7 @@ mod tests {
 
     fn project(id: &str, token: Option<&str>, apps: Vec<App>) -> Project {
         let token = token.map(|text| TokenSource::Inline(Secret::new(text)));
-        Project { id: Arc::from(id), token, labels: Vec::new(), apps }
+        Project { id: Arc::from(id), token, labels: Vec::new(), apps, polled: true }
     }
 
     /// Polls every minute, settings too, one window of 5 minutes, steps of 1 minute, at most 1 request a second.

@@ -11,6 +11,7 @@
 //! - [`explain`]: what is in force, and where it came from.
 //! - [`example`](mod@example): the text of `config.example.toml`.
 //! - [`demand`]: how many requests a configuration asks for.
+//! - [`shard`]: which of several daemons polls what.
 
 mod check;
 pub mod demand;
@@ -19,6 +20,7 @@ pub mod example;
 pub mod explain;
 mod file;
 pub mod keys;
+pub mod shard;
 pub mod suggest;
 pub mod value;
 
@@ -34,6 +36,7 @@ use crate::secret::Secret;
 pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
+pub use shard::{Shard, ShardError};
 
 use explain::variable_of;
 
@@ -59,15 +62,36 @@ pub fn load(
     taken_labels: &[&str],
 ) -> Result<Loaded, LoadError> {
     let environment: Vec<(String, String)> = environment.into_iter().collect();
-    // The one variable that is no key of ours: every program behind a proxy heeds it, in either spelling.
-    let no_proxy =
-        environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("no_proxy")).map(|(_, v)| v.clone());
-    let raw = file::read(path, environment)?;
+    let no_proxy = no_proxy(&environment);
+    let raw = file::read(Some(path), environment)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut config =
-        check::check(&raw.values, folder, taken_labels, raw.problems).map_err(LoadError::Problems)?;
+        check::check(&raw.values, folder, Some(taken_labels), raw.problems).map_err(LoadError::Problems)?;
     config.api.no_proxy = no_proxy;
     Ok(Loaded { config, explained: explain::explain(&raw.values) })
+}
+
+/// Loads what there is without a configuration file: defaults, over them `environment`. It has no projects; for a
+/// program that is told elsewhere what to ask about.
+///
+/// # Errors
+/// With all problems together.
+pub fn load_without_file(
+    environment: impl IntoIterator<Item = (String, String)>,
+) -> Result<Config, LoadError> {
+    let environment: Vec<(String, String)> = environment.into_iter().collect();
+    let no_proxy = no_proxy(&environment);
+    let raw = file::read(None, environment)?;
+    let mut config =
+        check::check(&raw.values, Path::new(""), None, raw.problems).map_err(LoadError::Problems)?;
+    config.api.no_proxy = no_proxy;
+    Ok(config)
+}
+
+/// The one variable that is no key of ours: every program behind a proxy heeds it, in either spelling.
+fn no_proxy(environment: &[(String, String)]) -> Option<String> {
+    let found = environment.iter().find(|(name, _)| name.eq_ignore_ascii_case("no_proxy"));
+    found.map(|(_, value)| value.clone())
 }
 
 /// The whole configuration in force.
@@ -220,6 +244,8 @@ pub struct Project {
     pub labels: Vec<(String, String)>,
     /// Its apps, each once.
     pub apps: Vec<App>,
+    /// Whether its own resources are polled here; another shard polls them where not.
+    pub polled: bool,
 }
 
 /// One app of a project.

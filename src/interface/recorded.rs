@@ -37,6 +37,7 @@ pub(crate) fn exposed_for(
         token: None,
         labels: vec![pair("team", "search")],
         apps: vec![app.clone()],
+        polled: true,
     };
     let range = TimeRange { start: END - 300, end: END };
     let subject = Subject {

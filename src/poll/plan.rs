@@ -149,6 +149,7 @@ impl Plan {
     /// What the endpoint is asked about: names, and places in the configuration.
     fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<(usize, Option<usize>)>)> {
         let projects = || self.config.projects.iter().enumerate();
+        let polled = || projects().filter(|(_, project)| project.polled);
         let key = |project: &Project, app: &str| Key {
             project: Arc::clone(&project.id),
             app: app.into(),
@@ -161,10 +162,10 @@ impl Plan {
                 })
                 .map(|(p, project, a, app)| (key(project, &app.id), vec![(p, Some(a))]))
                 .collect(),
-            Scope::Project => projects().map(|(p, project)| (key(project, ""), vec![(p, None)])).collect(),
+            Scope::Project => polled().map(|(p, project)| (key(project, ""), vec![(p, None)])).collect(),
             Scope::Account => {
                 let mut accounts: Vec<(Account, Key, Vec<(usize, Option<usize>)>)> = Vec::new();
-                for (p, project) in projects() {
+                for (p, project) in polled() {
                     let account = self.client.account(&project.id);
                     match accounts.iter_mut().find(|(known, ..)| *known == account) {
                         Some((.., places)) => places.push((p, None)),
@@ -288,7 +289,7 @@ fn wanted(config: &Config) -> Vec<Wanted> {
         for project in &config.projects {
             let apps: Vec<Option<&App>> = match endpoint.scope() {
                 Scope::App => project.apps.iter().map(Some).collect(),
-                Scope::Project | Scope::Account => vec![None],
+                Scope::Project | Scope::Account => project.polled.then_some(None).into_iter().collect(),
             };
             for app in apps {
                 let key = Key {

@@ -1,6 +1,9 @@
 //! What can go wrong before the first request.
 
 use std::io;
+use std::path::PathBuf;
+
+use super::webconfig::WebConfigError;
 
 /// Why the server can't be set up.
 #[derive(Debug, thiserror::Error)]
@@ -52,12 +55,25 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A path that other routes need or that is no path.
-    #[error("--web.telemetry-path {path:?}: {problem}")]
-    TelemetryPath {
+    /// A path or prefix that can't be one.
+    #[error("{flag} {path:?}: {problem}")]
+    Path {
+        /// The flag.
+        flag: &'static str,
         /// What was written.
         path: String,
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// The web configuration file.
+    #[error("--web.config.file {}", path.display())]
+    WebConfig {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: WebConfigError,
+    },
+    /// The system has no randomness to give.
+    #[error("the system gives no random numbers")]
+    NoRandomness,
 }

@@ -10,6 +10,7 @@
 //!
 //! Deliberately absent: CORS (nobody's script has business here), redirects, access logs, static files.
 
+mod auth;
 mod body;
 mod compress;
 mod connection;
@@ -18,12 +19,14 @@ mod error;
 mod filter;
 mod listen;
 pub mod negotiate;
+pub mod notify;
 pub mod pages;
 mod pulse;
 mod response;
 mod route;
 mod server;
 mod site;
+pub mod webconfig;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -47,6 +50,8 @@ pub struct Config {
     pub systemd_socket: bool,
     /// `--web.telemetry-path`.
     pub telemetry_path: String,
+    /// `--web.route-prefix`: before every path, for a proxy that leaves it there; empty or `/` is none.
+    pub route_prefix: String,
     /// `--web.config.file`, in the exporter toolkit's format.
     pub config_file: Option<PathBuf>,
     /// `--web.max-requests`: scrapes at once; 0 is no limit.
@@ -65,6 +70,7 @@ impl Default for Config {
             listen_addresses: vec![":10090".to_owned()],
             systemd_socket: false,
             telemetry_path: "/metrics".to_owned(),
+            route_prefix: String::new(),
             config_file: None,
             max_requests: 40,
             enable_lifecycle: false,

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 
+use super::auth::Auth;
 use super::connection::{self, Stage};
 use super::daemon::{self, Daemon};
 use super::error::Error;
 use super::listen::{self, Listener, Stream};
 use super::route::Route;
 use super::site::Site;
+use super::webconfig::Live;
 use super::{Config, Limits};
 use crate::own::Own;
 
@@ -20,10 +23,11 @@ use crate::own::Own;
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
 /// A server that listens already and serves nothing yet: connections wait.
-#[derive(Debug)]
 pub struct Server {
     config: Config,
     listeners: Vec<Listener>,
+    live: Arc<Live>,
+    auth: Arc<Auth>,
 }
 
 impl Config {
@@ -45,24 +49,51 @@ impl Config {
     ///
     /// # Errors
     /// As [`Config::bind`].
-    pub fn bind_to(self, listeners: Vec<Listener>, _own: &Own) -> Result<Server, Error> {
+    pub fn bind_to(self, listeners: Vec<Listener>, own: &Own) -> Result<Server, Error> {
         if listeners.is_empty() {
             return Err(Error::NoAddress);
         }
-        let problem = match self.telemetry_path.as_str() {
-            path if !path.starts_with('/') => Some("it must begin with '/'"),
-            path if path.starts_with("/-/") => Some("paths below /-/ are for health and lifecycle"),
-            path if path.contains(['?', '#', '{', '}']) => Some("it may hold none of ? # { }"),
-            _ => None,
-        };
-        if let Some(problem) = problem {
-            return Err(Error::TelemetryPath { path: self.telemetry_path, problem });
+        self.check_paths()?;
+        let live = Live::start(self.config_file.as_deref(), own).map_err(|source| Error::WebConfig {
+            path: self.config_file.clone().unwrap_or_default(),
+            source,
+        })?;
+        Ok(Server { auth: Auth::new()?, live: Arc::new(live), config: self, listeners })
+    }
+
+    fn check_paths(&self) -> Result<(), Error> {
+        let bad = |flag, path: &str, problem| Err(Error::Path { flag, path: path.to_owned(), problem });
+        for (flag, path) in
+            [("--web.telemetry-path", self.telemetry_path.as_str()), ("--web.route-prefix", self.prefix())]
+        {
+            if !path.is_empty() && !path.starts_with('/') {
+                return bad(flag, path, "it must begin with '/'");
+            }
+            if path.contains(['?', '#', '{', '}', ' ']) {
+                return bad(flag, path, "it may hold none of ? # { } and no space");
+            }
         }
-        Ok(Server { config: self, listeners })
+        match self.telemetry_path.as_str() {
+            path @ ("" | "/") => bad("--web.telemetry-path", path, "the status page is there"),
+            path if path.starts_with("/-/") => {
+                bad("--web.telemetry-path", path, "paths below /-/ are for health and lifecycle")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn prefix(&self) -> &str {
+        self.route_prefix.trim_end_matches('/')
     }
 }
 
 impl Server {
+    /// Whether connections need TLS.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.live.current().tls.is_some()
+    }
+
     /// Where it listens, as texts for the log.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
@@ -78,13 +109,17 @@ impl Server {
     /// Serves until `shutdown` completes, then finishes what is under way within [`Limits::drain_timeout`].
     /// `pages` come after the routes of the server's own: the telemetry path and those below `/-/`.
     pub async fn serve(self, daemon: Arc<dyn Daemon>, pages: Vec<Route>, shutdown: impl Future<Output = ()>) {
-        let Self { config, listeners } = self;
+        let Self { config, listeners, live, auth } = self;
         let limits = config.limits;
         let mut routes = daemon::routes(&daemon, &config.telemetry_path);
         routes.extend(pages);
+        for route in &mut routes {
+            route.path.insert_str(0, config.prefix());
+        }
         let (stage, watched) = watch::channel(Stage::Serving);
         let acceptor = Arc::new(Acceptor {
-            site: Arc::new(Site::new(&config, routes)),
+            site: Arc::new(Site::new(&config, routes, Arc::clone(&live), auth)),
+            live,
             limits,
             places: Arc::new(Semaphore::new(limits.max_connections)),
             stage: watched,
@@ -102,6 +137,7 @@ impl Server {
 /// What all listeners share.
 struct Acceptor {
     site: Arc<Site>,
+    live: Arc<Live>,
     limits: Limits,
     /// One permit for each connection.
     places: Arc<Semaphore>,
@@ -139,7 +175,23 @@ impl Acceptor {
     }
 
     async fn connection(&self, stream: Box<dyn Stream>) {
-        connection::serve(stream, false, Arc::clone(&self.site), self.limits, self.stage.clone()).await;
+        let (site, limits, stage) = (Arc::clone(&self.site), self.limits, self.stage.clone());
+        let Some(tls) = self.live.current().tls.clone() else {
+            return connection::serve(stream, false, site, limits, stage).await;
+        };
+        let mut stopping = self.stage.clone();
+        let handshake = tokio::time::timeout(limits.handshake_timeout, TlsAcceptor::from(tls).accept(stream));
+        tokio::select! {
+            () = connection::reached(&mut stopping, Stage::Draining) => {}
+            shaken = handshake => match shaken {
+                Ok(Ok(stream)) => {
+                    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    connection::serve(Box::new(stream), http2, site, limits, stage).await;
+                }
+                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Err(_elapsed) => tracing::debug!("a TLS handshake took too long"),
+            },
+        }
     }
 
     /// Completes once no connection is left, or with the time that is given for it.

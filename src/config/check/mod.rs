@@ -16,22 +16,23 @@ use super::keys::{Key, Kind};
 use super::{Config, TokenSource, value};
 use crate::secret::Secret;
 
-/// Checks `values` as a whole, after the problems that reading it already showed.
+/// Checks `values` as a whole, after the problems that reading it already showed. Without `taken_labels` no projects
+/// are wanted, and none are read.
 ///
 /// # Errors
 /// All problems, sorted by key.
 pub(super) fn check(
     values: &Map<String, Value>,
     folder: &Path,
-    taken_labels: &[&str],
+    taken_labels: Option<&[&str]>,
     problems: Vec<Problem>,
 ) -> Result<Config, Vec<Problem>> {
-    let mut checker = Checker { folder, taken_labels, problems };
+    let mut checker = Checker { folder, taken_labels: taken_labels.unwrap_or_default(), problems };
     let api = checker.api(&Section::top(values, "api"));
     let poll = checker.poll(&Section::top(values, "poll"));
     let accounting = checker.accounting(&Section::top(values, "accounting"));
     let state_path = checker.path(&Section::top(values, "state"), "path");
-    let projects = checker.projects(values);
+    let projects = if taken_labels.is_some() { checker.projects(values) } else { Vec::new() };
     checker.every_project_has_a_token(values);
     let mut problems = checker.problems;
     problems.sort();

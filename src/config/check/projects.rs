@@ -78,7 +78,7 @@ impl Checker<'_> {
         let token = self.token(at);
         let labels = self.labels(at);
         let apps = self.apps(at, &labels);
-        Some(Project { id: id?, token, labels: labels.into_iter().collect(), apps })
+        Some(Project { id: id?, token, labels: labels.into_iter().collect(), apps, polled: true })
     }
 
     fn apps(&mut self, project: &Section<'_>, inherited: &Labels) -> Vec<App> {

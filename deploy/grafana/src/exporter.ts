@@ -1,0 +1,247 @@
+// The exporter itself: does it learn what it should, in time, within its limits?
+import { dashboard, variable } from "./frame.js";
+import { below, from, graph, layout, stat, words } from "./panels.js";
+
+const I = 'instance=~"$instance"';
+const rate = (metric: string, by: string, more = "") =>
+  `sum by (${by}) (rate(${metric}{${I}${more}}[$__rate_interval]))`;
+const YES_NO = words({ 0: { text: "no", color: "red" }, 1: { text: "yes", color: "green" } });
+
+export const exporter = dashboard(
+  "pds-exporter",
+  "PDS exporter",
+  "The health of pds-exporter: its polls, its requests to the service, its own resources.",
+  [variable("instance", "Instance", "pds_exporter_build_info", true)],
+  layout([
+    [
+      "Now",
+      [
+        stat(
+          { title: "Version", description: "Of each instance.", unit: "short", width: 4, name: true },
+          { expr: `count by (version) (pds_exporter_build_info{${I}})`, legend: "{{version}}" },
+        ),
+        stat(
+          {
+            title: "Targets",
+            description: "Resources of projects and apps that are polled.",
+            unit: "short",
+            width: 4,
+          },
+          { expr: `sum(pds_exporter_targets{${I}})` },
+        ),
+        stat(
+          {
+            title: "Answering",
+            description: "Share of targets whose last poll succeeded.",
+            unit: "percentunit",
+            width: 4,
+            thresholds: below(1, "orange"),
+          },
+          { expr: `avg(pds_up{${I}})` },
+        ),
+        stat(
+          {
+            title: "Configuration in order",
+            description: "Whether the last attempt to load it succeeded.",
+            unit: "short",
+            width: 4,
+            mappings: YES_NO,
+          },
+          { expr: `min(pds_exporter_config_last_reload_successful{${I}})` },
+        ),
+        stat(
+          {
+            title: "First token expires",
+            description: "In so long; empty where no token says so.",
+            unit: "s",
+            width: 4,
+            thresholds: below(14 * 86400, "orange"),
+          },
+          { expr: `min(pds_token_expiry_timestamp_seconds{${I}}) - time()` },
+        ),
+        stat(
+          {
+            title: "Clock skew",
+            description: "The service's clock minus ours.",
+            unit: "s",
+            width: 4,
+            thresholds: from(15, "orange"),
+          },
+          { expr: `max(abs(pds_api_clock_skew_seconds{${I}}))` },
+        ),
+      ],
+    ],
+    [
+      "Polls",
+      [
+        graph(
+          { title: "Targets failing", description: "By resource.", unit: "short", width: 8 },
+          {
+            expr: `count by (resource) (pds_up{${I}}) - sum by (resource) (pds_up{${I}})`,
+            legend: "{{resource}}",
+          },
+        ),
+        graph(
+          {
+            title: "Oldest data",
+            description: "How long ago the oldest target of each resource was last learned.",
+            unit: "s",
+            width: 8,
+          },
+          {
+            expr: `time() - min by (resource) (pds_last_success_timestamp_seconds{${I}})`,
+            legend: "{{resource}}",
+          },
+        ),
+        graph(
+          {
+            title: "Poll lag",
+            description: "How late polls begin. Lasting lag means that the limits can't carry the load.",
+            unit: "s",
+            width: 8,
+          },
+          { expr: `max by (instance) (pds_exporter_poll_lag_seconds{${I}})`, legend: "{{instance}}" },
+        ),
+        graph(
+          {
+            title: "Accounting behind",
+            description: "How far the exact counters end behind now, worst app.",
+            unit: "s",
+            width: 8,
+          },
+          {
+            expr: `time() - min by (resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
+            legend: "{{resource}}",
+          },
+        ),
+        graph(
+          {
+            title: "Time given up",
+            description: "Seconds that the counters lack for good.",
+            unit: "s",
+            width: 8,
+          },
+          {
+            expr: `sum by (resource) (increase(pds_app_unaccounted_seconds_total{${I}}[$__rate_interval]))`,
+            legend: "{{resource}}",
+          },
+        ),
+        graph(
+          {
+            title: "Bugs and odd values",
+            description: "Contained panics, and values of replies that are not what the interface says.",
+            unit: "short",
+            width: 8,
+          },
+          { expr: `sum(increase(pds_exporter_panics_total{${I}}[$__rate_interval]))`, legend: "panics" },
+          {
+            expr: `sum(increase(pds_api_unexpected_values_total{${I}}[$__rate_interval])) or vector(0)`,
+            legend: "values",
+          },
+        ),
+      ],
+    ],
+    [
+      "Requests to the service",
+      [
+        graph(
+          {
+            title: "By outcome",
+            description: "HTTP status, or the class of failure.",
+            unit: "reqps",
+            width: 8,
+            stack: true,
+          },
+          { expr: rate("pds_api_requests_total", "code"), legend: "{{code}}" },
+        ),
+        graph(
+          { title: "By resource", description: "What is asked for.", unit: "reqps", width: 8, stack: true },
+          { expr: rate("pds_api_requests_total", "resource"), legend: "{{resource}}" },
+        ),
+        graph(
+          {
+            title: "Duration",
+            description: "From sending a request to having read its reply.",
+            unit: "s",
+            width: 8,
+          },
+          ...[0.5, 0.9, 0.99].map((q) => ({
+            expr: `histogram_quantile(${q}, ${rate("pds_api_request_duration_seconds_bucket", "le")})`,
+            legend: `p${q * 100}`,
+          })),
+        ),
+        graph(
+          { title: "Share that failed", description: "Of all requests.", unit: "percentunit", width: 8 },
+          {
+            expr: `1 - sum(rate(pds_api_requests_total{${I}, code=~"2.."}[$__rate_interval])) / sum(rate(pds_api_requests_total{${I}}[$__rate_interval]))`,
+            legend: "failed",
+          },
+        ),
+        graph(
+          { title: "Retries", description: "Requests sent again inside one poll.", unit: "reqps", width: 8 },
+          { expr: `${rate("pds_api_retries_total", "resource")} or on () vector(0)`, legend: "{{resource}}" },
+        ),
+        graph(
+          {
+            title: "Waiting",
+            description:
+              "Seconds per second that requests wait for the configured rate or a pause the service asked for.",
+            unit: "short",
+            width: 8,
+          },
+          {
+            expr: `${rate("pds_api_throttled_seconds_total", "resource")} or on () vector(0)`,
+            legend: "{{resource}}",
+          },
+        ),
+      ],
+    ],
+    [
+      "Process",
+      [
+        graph(
+          { title: "CPU", description: "Cores in use.", unit: "short", width: 6 },
+          {
+            expr: rate("process_cpu_seconds_total", "instance", ', job="pds-exporter"'),
+            legend: "{{instance}}",
+          },
+        ),
+        graph(
+          { title: "Memory", description: "Resident.", unit: "bytes", width: 6 },
+          {
+            expr: `max by (instance) (process_resident_memory_bytes{${I}, job="pds-exporter"})`,
+            legend: "{{instance}}",
+          },
+        ),
+        graph(
+          {
+            title: "File descriptors",
+            description: "Open, and the most that may be.",
+            unit: "short",
+            width: 6,
+          },
+          {
+            expr: `max by (instance) (process_open_fds{${I}, job="pds-exporter"})`,
+            legend: "{{instance}} open",
+          },
+          {
+            expr: `max by (instance) (process_max_fds{${I}, job="pds-exporter"})`,
+            legend: "{{instance}} at most",
+          },
+        ),
+        graph(
+          {
+            title: "Scrape duration",
+            description: "How long Prometheus waits for /metrics.",
+            unit: "s",
+            width: 6,
+          },
+          {
+            expr: `max by (instance) (scrape_duration_seconds{${I}, job="pds-exporter"})`,
+            legend: "{{instance}}",
+          },
+        ),
+      ],
+    ],
+  ]),
+);

@@ -1,0 +1,163 @@
+//! Asking for every step of every stream, in order, several requests at once.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use indicatif::ProgressBar;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::catalogue::samples::Layouts;
+use crate::config::{App, Project};
+use crate::interface::endpoint::{Ask, Subject, Window};
+use crate::interface::spec::RuleError;
+use crate::interface::{Endpoint, TimeRange};
+use crate::tool::error::ToolError;
+use crate::tool::service::Service;
+
+use super::journal::Record;
+use super::plan::{Plan, Stream, Work};
+
+/// Asks for all that is not in the journals yet.
+///
+/// # Errors
+/// The first failure, and Ctrl-C or SIGTERM; the journals hold what was answered before.
+pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<(), ToolError> {
+    let unwatched = |source| ToolError::System { doing: "can't watch for signals", source };
+    let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
+    let asking = async {
+        for stream in work.plan.streams() {
+            one(service, work, &stream, progress).await?;
+        }
+        Ok(())
+    };
+    tokio::select! {
+        biased;
+        interrupted = tokio::signal::ctrl_c() => {
+            interrupted.map_err(unwatched)?;
+            Err(ToolError::Interrupted(String::new()))
+        }
+        _ = terminate.recv() => Err(ToolError::Interrupted(" by SIGTERM".to_owned())),
+        result = asking => result,
+    }
+}
+
+/// One step on its way. Dropped with what waits for it.
+struct Pending(JoinHandle<Result<Record, ToolError>>);
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Asks for the steps of one stream and writes them down in their order.
+async fn one(
+    service: &Service,
+    work: &Work,
+    stream: &Stream<'_>,
+    progress: &ProgressBar,
+) -> Result<(), ToolError> {
+    let plan = &work.plan;
+    let journal = work.journal(stream);
+    let mut next = journal.until()?.unwrap_or(plan.start) + plan.step;
+    let mut appender = journal.append()?;
+    let asker = Arc::new(Asker::new(service, plan, stream));
+    let ahead = usize::try_from(service.config.api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
+    let mut pending: VecDeque<Pending> = VecDeque::new();
+    loop {
+        while pending.len() < ahead && next <= plan.end {
+            let (asker, end) = (Arc::clone(&asker), next);
+            pending.push_back(Pending(tokio::spawn(async move { asker.step(end).await })));
+            next += plan.step;
+        }
+        let Some(mut first) = pending.pop_front() else { return Ok(()) };
+        let answered = (&mut first.0).await;
+        let failed =
+            |error: tokio::task::JoinError| ToolError::Failed { message: error.to_string(), code: 1 };
+        appender.add(&answered.map_err(failed)??)?;
+        progress.inc(plan.requests_per_step());
+    }
+}
+
+/// What the requests of a stream have in common.
+struct Asker {
+    service: Service,
+    endpoint: &'static dyn Endpoint,
+    project: Project,
+    app: App,
+    step: i64,
+    lengths: Vec<i64>,
+    /// Each window with its label; the first one is the first.
+    windows: Vec<(i64, String)>,
+}
+
+impl Asker {
+    fn new(service: &Service, plan: &Plan, stream: &Stream<'_>) -> Self {
+        let label = |seconds: i64| {
+            humantime::format_duration(std::time::Duration::from_secs(seconds.unsigned_abs())).to_string()
+        };
+        Self {
+            service: service.clone(),
+            endpoint: stream.endpoint,
+            project: Project { id: stream.project.into(), token: None, labels: Vec::new(), apps: Vec::new() },
+            app: App { id: stream.app.into(), interval: None, containers: Vec::new(), labels: Vec::new() },
+            step: plan.step,
+            lengths: plan.lengths(),
+            windows: plan.windows.iter().map(|seconds| (*seconds, label(*seconds))).collect(),
+        }
+    }
+
+    /// Asks for all ranges that end with a step, one after another.
+    async fn step(&self, end: i64) -> Result<Record, ToolError> {
+        let mut record = Record { end, total: None, shares: Vec::new(), answered: None, gauges: Vec::new() };
+        for length in &self.lengths {
+            self.range(TimeRange { start: end - length, end }, &mut record).await?;
+        }
+        Ok(record)
+    }
+
+    /// Asks for one range, and notes what the reply says of the windows of that length, and of the step.
+    async fn range(&self, range: TimeRange, record: &mut Record) -> Result<(), ToolError> {
+        let request = self.request(range)?;
+        let length = range.end - range.start;
+        let windows = self.windows.iter().enumerate().filter(|(_, (seconds, _))| *seconds == length);
+        let subjects: Vec<Subject<'_>> = windows
+            .map(|(index, (_, label))| Subject {
+                project: &self.project,
+                app: Some(&self.app),
+                window: Some(Window { label, container: None, first: index == 0, range }),
+            })
+            .collect();
+        let account = self.service.client.account(&self.project.id);
+        let read = |body: &[u8]| self.endpoint.read(body, &subjects);
+        let (reading, _) =
+            self.service.client.read(&account, self.endpoint.resource(), &request, read).await?;
+        let families = self.endpoint.families().len();
+        let layouts = Layouts::default();
+        for sink in reading.sinks {
+            let samples = sink.finish(&layouts);
+            for family in 0..families {
+                let series = samples.of(family);
+                record.gauges.extend(series.map(|(labels, value)| (family, labels.to_owned(), value)));
+            }
+        }
+        if let Some(tally) = reading.tally.filter(|_| length == self.step) {
+            record.total = tally.total;
+            record.shares = tally.shares;
+            record.answered = tally.range.map(|range| (range.start, range.end));
+        }
+        Ok(())
+    }
+
+    fn request(&self, range: TimeRange) -> Result<crate::interface::Request, RuleError> {
+        self.endpoint.request(&Ask {
+            project: &self.project.id,
+            app: &self.app.id,
+            range: Some(range),
+            container: None,
+            resolution: self.service.config.poll.resolution,
+            names: &self.service.config.api.query_names,
+        })
+    }
+}

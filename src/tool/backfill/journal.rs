@@ -1,0 +1,165 @@
+//! What was answered so far: a file a stream, a line a step, in the order of time.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::interface::TimeRange;
+use crate::interface::endpoint::Tally;
+use crate::tool::error::ToolError;
+
+use super::plan::failed;
+
+/// What the replies about one step said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The end of the step, Unix seconds.
+    pub end: i64,
+    /// What is added up: how many, the share within each threshold, and the range the service says it answered.
+    pub total: Option<u64>,
+    /// (threshold in seconds, share)
+    pub shares: Vec<(f64, f64)>,
+    /// Start and end, where the service says them.
+    pub answered: Option<(i64, i64)>,
+    /// The gauges: (index of the call's family, labels beyond the target's own, value).
+    pub gauges: Vec<(usize, String, f64)>,
+}
+
+impl Record {
+    /// What is added up, as a reply says it.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        let range = self.answered.map(|(start, end)| TimeRange { start, end });
+        Tally { total: self.total, shares: self.shares.clone(), range }
+    }
+}
+
+/// The journal of one stream.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    path: PathBuf,
+}
+
+impl Journal {
+    /// The journal in the file at `path`, which need not be there yet.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// The end of the last step that is in it.
+    ///
+    /// # Errors
+    /// Where it is there and can't be read.
+    pub fn until(&self) -> Result<Option<i64>, ToolError> {
+        let mut last = None;
+        self.read(|record| {
+            last = Some(record.end);
+            Ok(())
+        })?;
+        Ok(last)
+    }
+
+    /// Gives every record to `each`, in the order of time. A line that a crash cut short is none.
+    ///
+    /// # Errors
+    /// Where it is there and can't be read, and the first error of `each`.
+    pub fn read(&self, mut each: impl FnMut(Record) -> Result<(), ToolError>) -> Result<(), ToolError> {
+        self.whole_lines(|_, line| each(line)).map(|_| ())
+    }
+
+    /// Goes over the whole lines; answers with where they end.
+    fn whole_lines(
+        &self,
+        mut each: impl FnMut(u64, Record) -> Result<(), ToolError>,
+    ) -> Result<u64, ToolError> {
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(failed("can't read", &self.path)(error)),
+        };
+        let mut lines = BufReader::new(file);
+        let (mut line, mut end) = (Vec::new(), 0);
+        loop {
+            line.clear();
+            let read = lines.read_until(b'\n', &mut line).map_err(failed("can't read", &self.path))?;
+            match serde_json::from_slice(&line) {
+                Ok(record) if line.ends_with(b"\n") => {
+                    end += read as u64;
+                    each(end, record)?;
+                }
+                _ => return Ok(end),
+            }
+        }
+    }
+
+    /// Opens it for further records, after the last whole one.
+    ///
+    /// # Errors
+    /// Where it can't be opened.
+    pub fn append(&self) -> Result<Appender, ToolError> {
+        let end = self.whole_lines(|_, _| Ok(()))?;
+        let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&self.path);
+        let mut file = opened.map_err(failed("can't write", &self.path))?;
+        let placed = file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0)));
+        placed.map_err(failed("can't write", &self.path))?;
+        Ok(Appender { file, path: self.path.clone() })
+    }
+}
+
+/// A journal open for further records.
+#[derive(Debug)]
+pub struct Appender {
+    file: File,
+    path: PathBuf,
+}
+
+impl Appender {
+    /// Adds a record. It is the kernel's then, and survives the end of this process.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub fn add(&mut self, record: &Record) -> Result<(), ToolError> {
+        let mut line = serde_json::to_vec(record).unwrap_or_default();
+        line.push(b'\n');
+        self.file.write_all(&line).map_err(failed("can't write", &self.path))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(end: i64) -> Record {
+        Record {
+            end,
+            total: Some(3),
+            shares: vec![(0.1, 0.5), (1.0, 0.123_456_789_012_345_68)],
+            answered: Some((end - 60, end)),
+            gauges: vec![(0, "window=\"5m\"".to_owned(), 0.1 + 0.2)],
+        }
+    }
+
+    #[test]
+    fn a_journal_goes_on_after_its_last_whole_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::new(folder.path().join("0.jsonl"));
+        assert_eq!(journal.until().unwrap(), None);
+        let mut appender = journal.append().unwrap();
+        appender.add(&record(60)).unwrap();
+        appender.add(&record(120)).unwrap();
+        appender.file.write_all(b"{\"end\":180,\"total\"").unwrap();
+        assert_eq!(journal.until().unwrap(), Some(120));
+        journal.append().unwrap().add(&record(180)).unwrap();
+        let mut all = Vec::new();
+        journal
+            .read(|record| {
+                all.push(record);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(all, [record(60), record(120), record(180)]);
+    }
+}

@@ -1,0 +1,198 @@
+//! `pdstool backfill`: history of the metrics calls as an OpenMetrics file, for Prometheus to make blocks of.
+//!
+//! ```text
+//! Plan -> one request a step, window and call -> Journal (a file a stream, appended) -> OpenMetrics file
+//! ```
+//!
+//! The journals hold what each reply said, step by step, so an interrupted run goes on where it stood: what is on
+//! disk is not asked for again. The file is made of them at the end, for the format wants all samples of a series
+//! together, while time brings them step by step. Nothing grows with the length of the range but files.
+//!
+//! - [`plan`]: what is asked for, and whether a run goes on with an earlier one.
+//! - [`journal`]: what was answered so far.
+//! - [`ask`]: asking, in order, several requests at once.
+//! - [`series`]: samples gathered by series.
+//! - [`write`](mod@write): the journals as one file.
+
+pub mod ask;
+pub mod journal;
+pub mod plan;
+pub mod series;
+pub mod write;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::console::Console;
+use super::error::ToolError;
+use super::moment::Moment;
+use super::service::{Environment, ServiceArgs};
+use super::units;
+use plan::{Plan, Work};
+
+/// What is to be filled in.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool backfill --start 30d history.om
+  pdstool backfill --start 2026-01-01 --end 2026-02-01 --step 1h --label job=pds --label instance=host:10090 history.om
+  promtool tsdb create-blocks-from openmetrics history.om /var/lib/prometheus
+
+Interrupted, the same command goes on where it stood: what was answered is in FILE.partial.
+Samples are stamped with the end of their range. Counters begin at 0 at the range's start, so import history from
+before the exporter's first start, not over what Prometheus has scraped.")]
+pub struct BackfillArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+
+    /// The project of the apps [default: the one in which they are configured].
+    #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
+    project: Option<String>,
+
+    /// An app; repeatable [default: all apps configured].
+    #[arg(long = "app", value_name = "ID")]
+    apps: Vec<String>,
+
+    /// Where history begins: a time, a day, or how long ago (30d).
+    #[arg(long, value_name = "TIME", value_parser = checked_moment)]
+    start: String,
+
+    /// Where it ends [default: now, less poll.settle].
+    #[arg(long, value_name = "TIME", value_parser = checked_moment)]
+    end: Option<String>,
+
+    /// One sample each: divides a day, 6h at most. As long as a window, it shares that one's requests.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = step)]
+    step: Duration,
+
+    /// A trailing window to show; repeatable [default: poll.windows].
+    #[arg(long = "window", value_name = "DURATION", value_parser = window)]
+    windows: Vec<Duration>,
+
+    /// A label for every series, such as the job and instance that Prometheus gives what it scrapes; repeatable.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+
+    /// Throw away what an earlier run left, and begin anew.
+    #[arg(long)]
+    restart: bool,
+
+    /// The file to write; must not be there yet.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+fn checked_moment(text: &str) -> Result<String, String> {
+    text.parse::<Moment>().map(|_| text.to_owned())
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration.is_zero() || duration.subsec_nanos() > 0 {
+        return Err("must be whole seconds, such as 5m".to_owned());
+    }
+    Ok(duration)
+}
+
+fn step(text: &str) -> Result<Duration, String> {
+    const DAY: u64 = 86_400;
+    let step = window(text)?;
+    if step > crate::accounting::MOST_MERGED || !DAY.is_multiple_of(step.as_secs()) {
+        return Err("must divide a day and be 6h at most, such as 5m or 1h".to_owned());
+    }
+    Ok(step)
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as name=value")?;
+    let taken = ["project", "app", "window", "container_id", "percentile", "threshold", "resource", "le"];
+    if !crate::catalogue::family::is_label_name(name) || name.starts_with("__") || taken.contains(&name) {
+        return Err(format!("{name} can't be the name of a further label"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Fills in.
+///
+/// # Errors
+/// Where arguments can't be followed, the service fails, or files can't be written; what was answered so far is kept.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    args: &BackfillArgs,
+) -> Result<(), ToolError> {
+    let service = args.service.open(environment)?;
+    let plan = Plan::new(&service.config, args)?;
+    let work = Work::open(plan, args)?;
+    let (total, done) = (work.plan.requests(), work.answered_requests()?);
+    say_plan(console, &work, done);
+    let progress = progress(total, done);
+    let asked = ask::all(&service, &work, &progress).await;
+    progress.finish_and_clear();
+    if let Err(error) = asked {
+        let partial = work.folder.display();
+        console.say(&format!("What was answered is kept in {partial}; the same command goes on from there."));
+        return Err(error);
+    }
+    let written = write::file(&work)?;
+    work.remove()?;
+    say_written(console, args, &written);
+    Ok(())
+}
+
+/// On a terminal a bar with rate and estimated time of arrival; elsewhere nothing.
+fn progress(total: u64, done: u64) -> ProgressBar {
+    let progress = ProgressBar::new(total);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests  {per_sec}  {eta} left")
+    {
+        progress.set_style(style);
+    }
+    progress.set_position(done);
+    progress.reset_eta();
+    progress
+}
+
+fn say_plan(console: &mut Console, work: &Work, done: u64) {
+    let plan = &work.plan;
+    let requests = units::count_of(plan.requests());
+    let mut text = format!(
+        "{} apps, {} to {}: {requests} requests",
+        plan.apps.len(),
+        plan.shown_start(),
+        plan.shown_end()
+    );
+    if done > 0 {
+        text.push_str(&format!(", {} of them answered by an earlier run", units::count_of(done)));
+    }
+    console.say(&text);
+}
+
+fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Written) {
+    let file = args.file.display();
+    let (samples, series) = (units::count_of(written.samples), units::count_of(written.series));
+    console.say(&format!("Wrote {samples} samples of {series} series to {file}."));
+    if written.unaccounted > 0 {
+        let lost = units::seconds_of(written.unaccounted);
+        console.say(&format!(
+            "The service gave no usable count for {lost} of it, counted in pds_app_unaccounted_seconds_total."
+        ));
+    }
+    console.say(&format!("Next: promtool tsdb create-blocks-from openmetrics {file} DATA_FOLDER"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_divide_a_day_and_labels_are_none_of_ours() {
+        assert_eq!(step("1h"), Ok(Duration::from_secs(3600)));
+        assert!(
+            step("7m").is_err() && step("12h").is_err() && step("0s").is_err() && step("1500ms").is_err()
+        );
+        assert_eq!(label("job=pds=1"), Ok(("job".to_owned(), "pds=1".to_owned())));
+        assert!(label("app=x").is_err() && label("__a=x").is_err() && label("job").is_err());
+    }
+}

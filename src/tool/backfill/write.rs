@@ -1,0 +1,186 @@
+//! The journals as one OpenMetrics file: family by family, series by series, in the order of time.
+//!
+//! The series are those that the daemon would have shown: the gauges as its endpoints read them, and the counters
+//! as its ledgers add them up, from 0 at the start of the range.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::accounting::{self, Ledger};
+use crate::catalogue::encode::{self, Format};
+use crate::catalogue::samples::Layouts;
+use crate::catalogue::{Family, Kind};
+use crate::interface::{Resource, TimeRange};
+use crate::tool::error::ToolError;
+
+use super::journal::Record;
+use super::plan::{Stream, Work, failed, metrics_calls};
+use super::series::Gathered;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// How many samples.
+    pub samples: u64,
+    /// Of how many series; the buckets of a histogram are one.
+    pub series: u64,
+    /// For how many seconds the service gave no usable count.
+    pub unaccounted: u64,
+}
+
+/// Makes the file of the journals.
+///
+/// # Errors
+/// Where files can't be read or written.
+pub fn file(work: &Work) -> Result<Written, ToolError> {
+    let families = families();
+    let mut written = Written::default();
+    let family_file = |index: usize| work.folder.join(format!("family-{index}"));
+    for index in 0..families.len() {
+        // What an interrupted writing left.
+        let _ = fs::remove_file(family_file(index));
+    }
+    let mut first_family = 0;
+    for stream in work.plan.streams() {
+        // The counters' families stand behind those of all calls.
+        let counters = families.len() - accounting::FAMILIES.len();
+        first_family = if stream.index % metrics_calls().len() == 0 { 0 } else { first_family };
+        let places = Places { gauges: first_family, counters };
+        first_family += stream.endpoint.families().len();
+        let gathered = gather(work, &stream, &families, places, &mut written)?;
+        written.series += gathered.len() as u64;
+        gathered.append_to(family_file).map_err(failed("can't write", &work.folder))?;
+    }
+    let whole = work.folder.join("openmetrics");
+    assemble(&whole, &families, family_file).map_err(failed("can't write", &whole))?;
+    fs::rename(&whole, &work.file).map_err(failed("can't write", &work.file))?;
+    Ok(written)
+}
+
+/// All families, in the order of the daemon's page.
+fn families() -> Vec<Family> {
+    let calls = metrics_calls();
+    calls.iter().flat_map(|call| call.families()).chain(accounting::FAMILIES.iter().copied()).collect()
+}
+
+/// Where a stream's families stand among all.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    gauges: usize,
+    counters: usize,
+}
+
+/// Reads one journal, gauges and counters, into lines by series.
+fn gather(
+    work: &Work,
+    stream: &Stream<'_>,
+    families: &[Family],
+    places: Places,
+    written: &mut Written,
+) -> Result<Gathered, ToolError> {
+    let journal = work.journal(stream);
+    let resource = stream.endpoint.resource();
+    let mut lines = Lines::new(work, stream, families);
+    let mut ledger = Ledger::open(work.plan.start);
+    journal.read(|record| {
+        // Every bucket begins at 0 with the range: a series that appeared later would hide its first increase.
+        if let Some(learnt) = ledger.learn(record.shares.iter().map(|(threshold, _)| *threshold)) {
+            ledger = learnt;
+        }
+        Ok(())
+    })?;
+    lines.ledger(places.counters, resource, &ledger, work.plan.start)?;
+    journal.read(|record| {
+        for (family, labels, value) in &record.gauges {
+            lines.put(places.gauges + family, labels, *value, record.end)?;
+        }
+        ledger = counted(&ledger, &record, work.plan.step, resource);
+        lines.ledger(places.counters, resource, &ledger, record.end)
+    })?;
+    written.samples += lines.count;
+    written.unaccounted += ledger.unaccounted;
+    Ok(lines.gathered)
+}
+
+/// The ledger with a step added; a step that can't be added is given up, as asking again would not change it.
+fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
+    let range = TimeRange { start: record.end - step, end: record.end };
+    let added = ledger.add(range, &record.tally(), resource == Resource::ResponseTime);
+    added.unwrap_or_else(|_| ledger.give_up(record.end).map_or_else(|| ledger.clone(), |(next, _)| next))
+}
+
+/// Lines of one target.
+struct Lines<'a> {
+    folder: &'a Path,
+    families: &'a [Family],
+    target: String,
+    layouts: Layouts,
+    gathered: Gathered,
+    line: Vec<u8>,
+    count: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(work: &'a Work, stream: &Stream<'_>, families: &'a [Family]) -> Self {
+        let mut target = String::new();
+        encode::label(&mut target, "project", stream.project);
+        encode::label(&mut target, "app", stream.app);
+        for (name, value) in &work.plan.labels {
+            encode::label(&mut target, name, value);
+        }
+        Self {
+            folder: &work.folder,
+            families,
+            target,
+            layouts: Layouts::default(),
+            gathered: Gathered::new(&work.folder),
+            line: Vec::new(),
+            count: 0,
+        }
+    }
+
+    fn ledger(
+        &mut self,
+        first: usize,
+        resource: Resource,
+        ledger: &Ledger,
+        second: i64,
+    ) -> Result<(), ToolError> {
+        let samples = accounting::samples(resource, ledger, &self.layouts);
+        for index in 0..accounting::FAMILIES.len() {
+            for (labels, value) in samples.of(index) {
+                self.put(first + index, labels, value, second)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a sample at a point in time.
+    fn put(&mut self, index: usize, labels: &str, value: f64, second: i64) -> Result<(), ToolError> {
+        let Some(family) = self.families.get(index) else { return Ok(()) };
+        self.line.clear();
+        encode::sample(&mut self.line, family, &self.target, labels, value);
+        // In place of the line end.
+        self.line.pop();
+        self.line.extend_from_slice(format!(" {second}\n").as_bytes());
+        // The buckets of one point in time stand together.
+        let series = if family.kind == Kind::Histogram { "" } else { labels };
+        self.count += 1;
+        self.gathered.put(index, series, &self.line).map_err(failed("can't write", self.folder))
+    }
+}
+
+/// Heads and families behind one another.
+fn assemble(path: &Path, families: &[Family], family_file: impl Fn(usize) -> PathBuf) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    for (index, family) in families.iter().enumerate() {
+        let Ok(mut lines) = File::open(family_file(index)) else { continue };
+        let mut head = Vec::new();
+        encode::head(&mut head, Format::OpenMetrics, family);
+        out.write_all(&head)?;
+        io::copy(&mut lines, &mut out)?;
+    }
+    out.write_all(Format::OpenMetrics.trailer().as_bytes())?;
+    out.into_inner()?.sync_all()
+}

@@ -1,0 +1,209 @@
+//! `pdstool call`: every call of the interface as a subcommand.
+//!
+//! A call is a [`Row`]: the words that name it, the [`Spec`] that its arguments come from (identifiers in the
+//! path become positional arguments, query parameters become options), how the request is made, and how the
+//! reply is shown. The rules of the interface are checked before anything is sent; what destroys or costs money
+//! asks first.
+//!
+//! - [`arguments`]: rows as clap commands, and what was given on the command line.
+//! - [`rows`]: the list of calls.
+//! - [`show`]: their replies for people.
+//! - [`secret`]: the one reply that holds a secret.
+
+pub mod arguments;
+pub mod rows;
+pub mod secret;
+pub mod show;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::config::{Config, QueryNames};
+use crate::interface::Request;
+use crate::interface::spec::{DecodeError, RuleError, Spec};
+use crate::secret::REDACTED;
+
+use super::console::Console;
+use super::error::ToolError;
+use super::page::{self, Block};
+use super::service::{self, Environment, Service, ServiceArgs};
+
+pub use arguments::{Called, Given};
+
+/// One call as a subcommand.
+#[derive(Debug)]
+pub struct Row {
+    /// The words that name it: `["app", "get"]`.
+    pub words: &'static [&'static str],
+    /// The call; its path, query and purpose become arguments and help.
+    pub spec: &'static Spec,
+    /// Values of the body, as positional arguments: (name, what it is for).
+    pub body: &'static [(&'static str, &'static str)],
+    /// An example of the arguments behind the words.
+    pub example: &'static str,
+    /// What it does that can't be undone or costs money, as the sentence "this ..." goes on; `None` where it only
+    /// reads, or does what may be done again.
+    pub consequence: Option<fn(&Given) -> String>,
+    /// Makes the request.
+    pub request: fn(&Given, &QueryNames) -> Result<Request, RuleError>,
+    /// Shows the reply.
+    pub show: fn(&[u8]) -> Result<View, DecodeError>,
+    /// Whether the reply holds a secret, which is printed alone.
+    pub secret: bool,
+}
+
+/// A reply as people see it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct View {
+    /// Its parts.
+    pub blocks: Vec<Block>,
+    /// Where the call succeeded but what it was to do did not: the reason.
+    pub failure: Option<String>,
+}
+
+impl From<Vec<Block>> for View {
+    fn from(blocks: Vec<Block>) -> Self {
+        Self { blocks, failure: None }
+    }
+}
+
+/// In which form a reply is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// For people.
+    Table,
+    /// The service's reply as it came; indented on a terminal.
+    Json,
+}
+
+/// What goes for every call.
+#[derive(Clone, Debug, Args)]
+pub struct CallOptions {
+    #[command(flatten)]
+    service: ServiceArgs,
+
+    /// The project [default: the only one configured].
+    #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true, global = true)]
+    project: Option<String>,
+
+    /// How the reply is printed [default: table on a terminal, json elsewhere].
+    #[arg(long, value_name = "FORM", global = true)]
+    output: Option<Output>,
+
+    /// Do not ask before something that can't be undone or costs money.
+    #[arg(long, global = true)]
+    yes: bool,
+
+    /// Print the request instead of sending it.
+    #[arg(long, global = true)]
+    dry_run: bool,
+
+    /// Write a created secret to this new file, which only its owner can read, instead of printing it.
+    #[arg(long, value_name = "FILE", global = true)]
+    secret_file: Option<PathBuf>,
+}
+
+/// Makes the call.
+///
+/// # Errors
+/// Arguments that break a rule, a question answered with no, and whatever the service refuses.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    options: &CallOptions,
+    called: &Called,
+) -> Result<(), ToolError> {
+    let row = called.row;
+    let config = options.service.load(environment)?;
+    let given = given(&config, options, called)?;
+    let request = (row.request)(&given, &config.api.query_names)?;
+    if options.dry_run {
+        return dry_run(console, &config, options, &request);
+    }
+    if options.secret_file.is_some() && !row.secret {
+        return Err(ToolError::Usage("--secret-file is for calls that create a secret".to_owned()));
+    }
+    if let Some(consequence) = row.consequence {
+        console.confirm(&consequence(&given), options.yes)?;
+    }
+    let file = options.secret_file.as_deref().map(secret::SecretFile::create).transpose()?;
+    let service = Service::new(config)?;
+    // A call about no project goes by the token of the one that is meant nevertheless.
+    let project = given.option("project_id").or(options.project.as_deref()).unwrap_or_default();
+    let account = service.client.account(project);
+    let reply = service.client.call(&account, &request).await?.body;
+    let form = form(console, options);
+    if row.secret {
+        return secret::deliver(console, &reply, file, form, row);
+    }
+    match form {
+        Output::Json => print_json(console, &reply)?,
+        Output::Table => {
+            let view = (row.show)(&reply)?;
+            page::print(console, &view.blocks)?;
+            if let Some(message) = view.failure {
+                return Err(ToolError::Failed { message, code: 1 });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The form wanted, or the one that suits who reads.
+fn form(console: &Console, options: &CallOptions) -> Output {
+    options.output.unwrap_or(if console.out_is_terminal { Output::Table } else { Output::Json })
+}
+
+/// What was given, with the project that is meant.
+fn given(config: &Config, options: &CallOptions, called: &Called) -> Result<Given, ToolError> {
+    let mut given = called.given.clone();
+    given.now = Timestamp::now();
+    if called.row.spec.path.contains("{project_id}") {
+        given.set("project_id", service::project(config, options.project.as_deref())?);
+    }
+    Ok(given)
+}
+
+/// Prints the request as it would be sent, but for the token.
+fn dry_run(
+    console: &mut Console,
+    config: &Config,
+    options: &CallOptions,
+    request: &Request,
+) -> Result<(), ToolError> {
+    let base = config.api.base_url.as_str().trim_end_matches('/');
+    let (method, url) = (request.method.as_str(), format!("{base}{}", request.target()));
+    if form(console, options) == Output::Json && options.output.is_some() {
+        let request = json!({ "method": method, "url": url, "body": request.body });
+        return Ok(console.print(&request.to_string())?);
+    }
+    console.print(&format!("{method} {url}\nAuthorization: Bearer {REDACTED}"))?;
+    if let Some(body) = &request.body {
+        console.print(&format!("Content-Type: application/json\n\n{body}"))?;
+    }
+    Ok(())
+}
+
+/// Writes a reply as it came; on a terminal indented, where it is JSON.
+fn print_json(console: &mut Console, reply: &[u8]) -> Result<(), ToolError> {
+    let indented =
+        serde_json::from_slice::<Value>(reply).and_then(|value| serde_json::to_string_pretty(&value));
+    match indented {
+        Ok(text) if console.out_is_terminal => console.print(&page_text(&text))?,
+        _ => {
+            console.out.write_all(reply)?;
+            if !reply.is_empty() && !reply.ends_with(b"\n") {
+                console.out.write_all(b"\n")?;
+            }
+        }
+    }
+    Ok(console.out.flush()?)
+}
+
+/// Text of many lines, each without what could steer a terminal.
+fn page_text(text: &str) -> String {
+    text.lines().map(page::plain).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,115 @@
+//! The one reply that holds a secret: printed once, alone, or written to a file that only its owner can read.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::secret::REDACTED;
+use crate::tool::console::Console;
+use crate::tool::error::ToolError;
+use crate::tool::page;
+
+use super::{Output, Row, print_json};
+
+/// The field of the reply that is the secret (section 2).
+const FIELD: &str = "apiKey";
+
+/// A new file for a secret. It is made before the call: a secret that has nowhere to go is lost. Removed again
+/// where nothing was written.
+#[derive(Debug)]
+pub struct SecretFile {
+    path: PathBuf,
+    file: File,
+    written: bool,
+}
+
+impl SecretFile {
+    /// Makes the file, with mode 0600.
+    ///
+    /// # Errors
+    /// Where it can't be made, also because it is there already.
+    pub fn create(path: &Path) -> Result<Self, ToolError> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file =
+            file.map_err(|source| ToolError::File { doing: "can't create", path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), file, written: false })
+    }
+
+    fn write(&mut self, secret: &str) -> Result<(), ToolError> {
+        let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
+        self.written = true;
+        written.map_err(|source| ToolError::File { doing: "can't write", path: self.path.clone(), source })
+    }
+}
+
+impl Drop for SecretFile {
+    fn drop(&mut self) {
+        if !self.written {
+            // An empty file left behind does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Hands out the secret of `reply`: to `file`, or alone on standard output; as JSON with the whole reply. What else
+/// the reply says goes where it is in nobody's way.
+///
+/// # Errors
+/// Where it can't be written; a secret that does not fit into its file is printed.
+pub fn deliver(
+    console: &mut Console,
+    reply: &[u8],
+    file: Option<SecretFile>,
+    form: Output,
+    row: &Row,
+) -> Result<(), ToolError> {
+    let mut known: Value = serde_json::from_slice(reply).unwrap_or_default();
+    let Some(secret) = known.get(FIELD).and_then(Value::as_str).map(str::to_owned) else {
+        // Not what the interface says; whatever it is, it must not be lost.
+        return print_json(console, reply);
+    };
+    let Some(mut file) = file else {
+        if form == Output::Json {
+            return print_json(console, reply);
+        }
+        console.print(&secret)?;
+        console.out.flush()?;
+        say(console, &redacted(&mut known), row);
+        return Ok(());
+    };
+    if let Err(error) = file.write(&secret) {
+        console.print(&secret)?;
+        return Err(error);
+    }
+    let redacted = redacted(&mut known);
+    if form == Output::Json {
+        return print_json(console, &redacted);
+    }
+    page::print(console, &(row.show)(&redacted)?.blocks)?;
+    console.say(&format!("The key is in {}, which only you can read.", file.path.display()));
+    Ok(())
+}
+
+/// The reply without its secret.
+fn redacted(reply: &mut Value) -> Vec<u8> {
+    if let Some(field) = reply.get_mut(FIELD) {
+        *field = Value::String(REDACTED.to_owned());
+    }
+    reply.to_string().into_bytes()
+}
+
+/// What the reply says beside the secret, on standard error.
+fn say(console: &mut Console, redacted: &[u8], row: &Row) {
+    let Ok(view) = (row.show)(redacted) else { return };
+    for block in view.blocks {
+        if let page::Block::Facts(facts) = block {
+            for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
+                console.say(&format!("{name}: {}", page::plain(&value)));
+            }
+        }
+    }
+    console.say("The key is not shown again: keep it now.");
+}

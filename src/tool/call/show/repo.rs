@@ -1,0 +1,79 @@
+//! Repositories of the code-hosting service.
+
+use serde_json::{Map, Value};
+
+use crate::interface::branches::Branches;
+use crate::interface::file_tree::FileTree;
+use crate::interface::spec::{Call as _, DecodeError};
+use crate::tool::call::View;
+use crate::tool::page::{Align, Block, Table};
+use crate::tool::units;
+
+use super::{cell, further};
+
+/// The branches of a repository.
+///
+/// # Errors
+/// Where the reply is no list of branches.
+pub fn branches(body: &[u8]) -> Result<View, DecodeError> {
+    let reply = Branches::reply(body)?;
+    let columns = vec![
+        ("BRANCH", Align::Left),
+        ("DEFAULT", Align::Left),
+        ("PROTECTED", Align::Left),
+        ("SHA", Align::Left),
+    ];
+    let mark = |value: &Value| match value {
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => String::new(),
+        other => cell(other),
+    };
+    let rows = reply.branches.iter().map(|branch| {
+        vec![branch.name.clone(), mark(&branch.default), mark(&branch.protected), branch.sha.clone()]
+    });
+    let rows = rows.collect();
+    let mut blocks = vec![Block::Table(Table { columns, rows, empty: "no branches" })];
+    blocks.extend(further(&reply.extra));
+    Ok(blocks.into())
+}
+
+/// The file tree of a repository. The fields of its entries are not known: they are shown by their path or name,
+/// what is below them indented.
+///
+/// # Errors
+/// Where the reply is no tree.
+pub fn tree(body: &[u8]) -> Result<View, DecodeError> {
+    let reply = FileTree::reply(body)?;
+    let mut lines = Vec::new();
+    entries(&reply.tree, 0, &mut lines);
+    let count = reply.total_count.value().map(|count| format!("{} entries", units::count(count)));
+    let cut = reply.truncated.unwrap_or(false).then(|| "the service cut the tree short".to_owned());
+    let summary: Vec<String> = count.into_iter().chain(cut).collect();
+    let mut blocks = vec![Block::Text(lines.join("\n")), Block::Text(summary.join("; "))];
+    blocks.extend(further(&reply.extra));
+    Ok(blocks.into())
+}
+
+fn entries(tree: &[Value], depth: usize, lines: &mut Vec<String>) {
+    let indent = "  ".repeat(depth);
+    for entry in tree {
+        let fields = entry.as_object();
+        let text = |names: &[&str]| names.iter().find_map(|name| fields?.get(*name)?.as_str());
+        match text(&["path", "name"]) {
+            Some(name) => {
+                let kind =
+                    text(&["type", "kind"]).filter(|kind| matches!(*kind, "tree" | "dir" | "directory"));
+                lines.push(format!("{indent}{name}{}", if kind.is_some() { "/" } else { "" }));
+            }
+            None => lines.push(format!("{indent}{}", cell(entry))),
+        }
+        if let Some(below) = fields.and_then(below) {
+            entries(below, depth + 1, lines);
+        }
+    }
+}
+
+/// The entries inside an entry.
+fn below(fields: &Map<String, Value>) -> Option<&Vec<Value>> {
+    ["children", "tree", "entries"].iter().find_map(|name| fields.get(*name)?.as_array())
+}

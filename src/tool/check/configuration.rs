@@ -1,0 +1,46 @@
+//! `pdstool check config`: all problems of a file, or what it will cost in requests.
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::tool::console::Console;
+use crate::tool::error::ToolError;
+use crate::tool::page::{self, Align, Block, Table};
+use crate::tool::service::{self, Environment};
+use crate::tool::units::significant;
+
+/// Checks the configuration file at `path`, under the environment that would go over it.
+///
+/// # Errors
+/// All problems together.
+pub fn run(console: &mut Console, environment: &Environment, path: &Path) -> Result<(), ToolError> {
+    let config = service::load(path, environment)?;
+    console.print(&format!("{} is valid", path.display()))?;
+    page::print(console, &demand(&config))?;
+    Ok(())
+}
+
+/// How many requests the configuration asks for, and whether its own limit lets them through.
+fn demand(config: &Config) -> Vec<Block> {
+    let load = config.requests_per_minute();
+    let columns = vec![("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS A MINUTE", Align::Right)];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (project, of_project) in &load.projects {
+        let apps = load.apps.iter().filter(|(of, ..)| of == project);
+        rows.extend(
+            apps.map(|(_, app, rate)| vec![project.to_string(), app.to_string(), significant(*rate)]),
+        );
+        rows.push(vec![project.to_string(), "all of it".to_owned(), significant(*of_project)]);
+    }
+    rows.push(vec!["in all".to_owned(), String::new(), significant(load.total)]);
+    let allowed = match config.api.max_requests_per_second {
+        Some(limit) => format!("api.max_requests_per_second allows {} a minute", limit.get() * 60),
+        None => "no limit is set (api.max_requests_per_second = 0)".to_owned(),
+    };
+    let verdict = load.exceeds(&config.api).map_or(allowed, |overload| format!("warning: {overload}"));
+    vec![
+        Block::Heading("Expected requests to the service".to_owned()),
+        Block::Table(Table { columns, rows, empty: "" }),
+        Block::Text(verdict),
+    ]
+}

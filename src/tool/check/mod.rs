@@ -1,0 +1,45 @@
+//! `pdstool check`: whether what is configured will do, before it has to.
+//!
+//! - [`configuration`]: a configuration file.
+//! - [`token`]: a service account's token.
+
+pub mod configuration;
+pub mod token;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use crate::app::flags::DEFAULT_CONFIG;
+
+use super::console::Console;
+use super::error::ToolError;
+use super::service::Environment;
+
+/// What is checked.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Check {
+    /// A configuration file: all its problems, or what it will cost in requests.
+    #[command(after_help = "Example:\n  pdstool check config /etc/pds-exporter/pds-exporter.toml")]
+    Config {
+        /// The file.
+        #[arg(value_name = "FILE", default_value = DEFAULT_CONFIG)]
+        file: PathBuf,
+    },
+    /// The tokens: for which projects they are, until when, and which of the calls needed they are let make.
+    #[command(
+        after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --app p-abc12345-ranker"
+    )]
+    Token(token::TokenArgs),
+}
+
+/// Checks.
+///
+/// # Errors
+/// Where something is not as it should be.
+pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
+    match check {
+        Check::Config { file } => configuration::run(console, environment, file),
+        Check::Token(args) => token::run(console, environment, args).await,
+    }
+}

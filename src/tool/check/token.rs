@@ -1,0 +1,187 @@
+//! `pdstool check token`: for which projects a token is, until when, and which of the needed calls answer.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::client::{Account, FetchError};
+use crate::config::{Config, Project};
+use crate::interface::endpoint::{Ask, Cadence, Scope};
+use crate::interface::spec::RuleError;
+use crate::interface::{ENDPOINTS, Endpoint, TimeRange};
+use crate::tool::console::Console;
+use crate::tool::error::{ToolError, code_of_fetch, sentence};
+use crate::tool::page::{self, Align, Block, Table};
+use crate::tool::service::{Environment, Service, ServiceArgs};
+use crate::tool::units;
+
+/// Which token is checked.
+#[derive(Clone, Debug, Args)]
+pub struct TokenArgs {
+    #[command(flatten)]
+    service: ServiceArgs,
+
+    /// A project to ask about, beside those configured.
+    #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
+    project: Option<String>,
+
+    /// An app of that project to ask about.
+    #[arg(long, value_name = "ID", requires = "project")]
+    app: Option<String>,
+}
+
+/// Asks each needed call once for each project, and for one app of it.
+///
+/// # Errors
+/// Where a token can't be used or a call does not answer.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    args: &TokenArgs,
+) -> Result<(), ToolError> {
+    let service = args.service.open(environment)?;
+    let wanted = wanted(&service.config, args);
+    let mut outcome = Outcome::default();
+    let mut accounts: Vec<Account> = Vec::new();
+    for (project, _) in &wanted {
+        let account = service.client.account(project);
+        if !accounts.contains(&account) {
+            accounts.push(account);
+        }
+    }
+    if accounts.is_empty() {
+        accounts.push(service.client.account(""));
+    }
+    for account in &accounts {
+        page::print(
+            console,
+            &[Block::Heading(format!("Token {}", account.name())), Block::Facts(facts(account))],
+        )?;
+        let mut rows = Vec::new();
+        let mut of_account: Vec<&(String, Option<String>)> =
+            wanted.iter().filter(|(project, _)| service.client.account(project) == *account).collect();
+        let nothing = (String::new(), None);
+        if of_account.is_empty() {
+            of_account.push(&nothing);
+        }
+        for (index, (project, app)) in of_account.into_iter().enumerate() {
+            for endpoint in ENDPOINTS {
+                let due = match endpoint.scope() {
+                    Scope::Account => index == 0,
+                    Scope::Project => !project.is_empty(),
+                    Scope::App => app.is_some(),
+                };
+                if due {
+                    let app = app.as_deref().unwrap_or_default();
+                    let answer = ask(&service, account, *endpoint, project, app).await;
+                    rows.push(outcome.row(*endpoint, project, app, answer));
+                }
+            }
+        }
+        let columns = vec![("CALL", Align::Left), ("OF", Align::Left), ("ANSWER", Align::Left)];
+        page::print(console, &[Block::Table(Table { columns, rows, empty: "nothing to ask" })])?;
+    }
+    outcome.result()
+}
+
+/// The projects to ask about, each with one app, where there is one.
+fn wanted(config: &Config, args: &TokenArgs) -> Vec<(String, Option<String>)> {
+    let app = |project: &Project| project.apps.first().map(|app| app.id.to_string());
+    let mut wanted: Vec<_> =
+        config.projects.iter().map(|project| (project.id.to_string(), app(project))).collect();
+    if let Some(project) = &args.project {
+        wanted.retain(|(known, _)| known != project);
+        wanted.push((project.clone(), args.app.clone()));
+    }
+    wanted
+}
+
+fn facts(account: &Account) -> Vec<(&'static str, String)> {
+    let expiry = match account.expiry() {
+        Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
+        Some(expiry) => {
+            let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
+            format!("{}, in {}", units::time(expiry), units::seconds(left))
+        }
+        None => "it does not say; as far as the token goes, never".to_owned(),
+    };
+    vec![("expires", expiry)]
+}
+
+/// What became of one call.
+#[derive(Debug, thiserror::Error)]
+enum Unanswered {
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+}
+
+async fn ask(
+    service: &Service,
+    account: &Account,
+    endpoint: &dyn Endpoint,
+    project: &str,
+    app: &str,
+) -> Result<(), Unanswered> {
+    let settle = i64::try_from(service.config.poll.settle.as_secs()).unwrap_or(0);
+    let end = Timestamp::now().as_second() - settle;
+    let range = (endpoint.cadence() == Cadence::Metrics).then_some(TimeRange { start: end - 300, end });
+    let request = endpoint.request(&Ask {
+        project,
+        app,
+        range,
+        container: None,
+        resolution: service.config.poll.resolution,
+        names: &service.config.api.query_names,
+    })?;
+    let read = |body: &[u8]| endpoint.read(body, &[]).map(|_| ());
+    service.client.read(account, endpoint.resource(), &request, read).await?;
+    Ok(())
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+struct Outcome {
+    asked: usize,
+    unanswered: usize,
+    /// The exit code of the gravest failure: a token's first.
+    code: u8,
+}
+
+impl Outcome {
+    fn row(
+        &mut self,
+        endpoint: &dyn Endpoint,
+        project: &str,
+        app: &str,
+        answer: Result<(), Unanswered>,
+    ) -> Vec<String> {
+        self.asked += 1;
+        let of = match endpoint.scope() {
+            Scope::Account => "the token",
+            Scope::Project => project,
+            Scope::App => app,
+        };
+        let answer = match answer {
+            Ok(()) => "answers".to_owned(),
+            Err(error) => {
+                self.unanswered += 1;
+                let code = match &error {
+                    Unanswered::Fetch(error) => code_of_fetch(error),
+                    Unanswered::Rule(_) => 2,
+                };
+                self.code = self.code.max(code);
+                sentence(&error)
+            }
+        };
+        vec![endpoint.spec().purpose.to_owned(), of.to_owned(), answer]
+    }
+
+    fn result(&self) -> Result<(), ToolError> {
+        if self.unanswered == 0 {
+            return Ok(());
+        }
+        let message = format!("{} of {} calls did not answer as needed", self.unanswered, self.asked);
+        Err(ToolError::Failed { message, code: self.code })
+    }
+}

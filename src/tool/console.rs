@@ -1,0 +1,112 @@
+//! The terminal, or what stands in for it: the one place where the tool writes and asks.
+
+use std::fmt;
+use std::io::{self, BufRead, IsTerminal as _, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use super::error::ToolError;
+
+/// What is the point of a line.
+pub const STRONG: Style = Style::new().bold();
+/// What only goes along.
+pub const FAINT: Style = Style::new().dimmed();
+/// As it should be.
+pub const GOOD: Style = AnsiColor::Green.on_default();
+/// Not as it should be.
+pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// A bar.
+pub const BAR: Style = AnsiColor::Cyan.on_default();
+
+/// Where output goes and answers come from. Results go to `out`, everything else to `err`.
+pub struct Console {
+    /// Standard output.
+    pub out: Box<dyn Write>,
+    /// Standard error.
+    pub err: Box<dyn Write>,
+    /// Standard input.
+    pub input: Box<dyn BufRead>,
+    /// Whether a person reads `out`.
+    pub out_is_terminal: bool,
+    /// Whether a person can be asked: reads `err`, and types into `input`.
+    pub can_ask: bool,
+    /// Whether styles are written to `out`.
+    pub color: bool,
+    /// Columns of the terminal.
+    pub width: usize,
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console")
+            .field("out_is_terminal", &self.out_is_terminal)
+            .field("can_ask", &self.can_ask)
+            .field("color", &self.color)
+            .field("width", &self.width)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Columns where the terminal does not say.
+const USUAL_WIDTH: usize = 100;
+
+impl Console {
+    /// The process's own terminal or pipes. `no_color` is whether the environment says `NO_COLOR`.
+    #[must_use]
+    pub fn of_process(no_color: bool) -> Self {
+        let (out, err, input) = (io::stdout(), io::stderr(), io::stdin());
+        let out_is_terminal = out.is_terminal();
+        let width = ratatui::crossterm::terminal::size().map_or(USUAL_WIDTH, |(columns, _)| columns.into());
+        Self {
+            can_ask: err.is_terminal() && input.is_terminal(),
+            out_is_terminal,
+            color: out_is_terminal && !no_color,
+            width: if out_is_terminal { width } else { USUAL_WIDTH },
+            out: Box::new(out.lock()),
+            err: Box::new(err),
+            input: Box::new(input.lock()),
+        }
+    }
+
+    /// Writes `text` and a line end to standard output.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub fn print(&mut self, text: &str) -> io::Result<()> {
+        writeln!(self.out, "{text}")
+    }
+
+    /// Writes `text` and a line end to standard error. What can't be said there can be said nowhere.
+    pub fn say(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{text}");
+    }
+
+    /// `text` in `style`, where styles are written.
+    #[must_use]
+    pub fn styled(&self, style: Style, text: &str) -> String {
+        if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Asks whether to go on with something that can't be undone or costs money; `yes` is `--yes`.
+    ///
+    /// # Errors
+    /// Where the answer is no, and where nobody can be asked.
+    pub fn confirm(&mut self, consequence: &str, yes: bool) -> Result<(), ToolError> {
+        if yes {
+            return Ok(());
+        }
+        if !self.can_ask {
+            return Err(ToolError::Usage(format!(
+                "this {consequence}; without a terminal to ask on, say --yes"
+            )));
+        }
+        let _ = write!(self.err, "This {consequence}. Go on? [y/N] ");
+        let _ = self.err.flush();
+        let mut answer = String::new();
+        self.input.read_line(&mut answer)?;
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err(ToolError::NotConfirmed),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Why a command did not do what was asked, and the exit code that says so.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::client::{BuildError, FetchError};
+use crate::config::LoadError;
+use crate::interface::spec::{DecodeError, RuleError};
+
+/// The exit codes, as the help shows them.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the service refused or failed, or something else went wrong
+  2    usage: arguments that break a rule of the interface; nothing was sent
+  3    the service knows no such project, app or domain (404)
+  4    no token, or one that the service refuses (401, 403)
+  78   the configuration is not valid
+  130  interrupted";
+
+/// Why a command failed. Displays as the beginning of a sentence that the causes go on with.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// Arguments that can't be followed.
+    #[error("{0}")]
+    Usage(String),
+    /// Arguments that break a rule of the interface.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The configuration can't be used.
+    #[error("the configuration is not valid:\n{0}")]
+    Problems(LoadError),
+    /// The configuration can't be read.
+    #[error(transparent)]
+    Config(LoadError),
+    /// The client can't be built from the configuration.
+    #[error(transparent)]
+    Client(#[from] BuildError),
+    /// The request got no reply that can be used.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// A successful reply that can't be shown.
+    #[error("the call succeeded, but its reply can't be read; --output json shows it as it came")]
+    Reply(#[from] DecodeError),
+    /// The question was answered with no.
+    #[error("not confirmed; nothing was sent")]
+    NotConfirmed,
+    /// Something that was checked is not as it should be; what it is has been said.
+    #[error("{message}")]
+    Failed {
+        /// What, in one sentence.
+        message: String,
+        /// Which exit code says so.
+        code: u8,
+    },
+    /// A file can't be read or written.
+    #[error("{doing} {}", path.display())]
+    File {
+        /// What was tried: "can't write".
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system refuses something that it has to give.
+    #[error("{doing}")]
+    System {
+        /// What was tried: "can't watch for signals".
+        doing: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Standard output can't be written.
+    #[error("can't write the output")]
+    Output(#[from] io::Error),
+    /// Ctrl-C.
+    #[error("interrupted{0}")]
+    Interrupted(String),
+}
+
+impl From<LoadError> for ToolError {
+    fn from(error: LoadError) -> Self {
+        if error.problems().is_empty() { Self::Config(error) } else { Self::Problems(error) }
+    }
+}
+
+impl ToolError {
+    /// The exit code.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Rule(_) => 2,
+            Self::Problems(_) | Self::Config(_) | Self::Client(_) => 78,
+            Self::Fetch(error) => code_of_fetch(error),
+            Self::Failed { code, .. } => *code,
+            Self::Interrupted(_) => 130,
+            Self::Reply(_)
+            | Self::NotConfirmed
+            | Self::File { .. }
+            | Self::System { .. }
+            | Self::Output(_) => 1,
+        }
+    }
+
+    /// Whether whoever read the output has heard enough, which is no failure.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The exit code, as `main` returns it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.is_broken_pipe() { 0 } else { self.code() })
+    }
+}
+
+/// The exit code that says why a request failed.
+#[must_use]
+pub fn code_of_fetch(error: &FetchError) -> u8 {
+    match error {
+        FetchError::Credentials { .. } => 4,
+        error if error.is_not_found() => 3,
+        error if error.is_unauthorized() => 4,
+        _ => 1,
+    }
+}
+
+/// An error with its causes in one line, each once.
+#[must_use]
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
+        cause = error.source();
+    }
+    text
+}

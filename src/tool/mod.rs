@@ -1,0 +1,154 @@
+//! `pdstool`, the operator's tool: the whole interface by hand, checks, history, and a live view.
+//!
+//! A command gets the console and the environment as arguments, and answers with what went wrong; here that
+//! becomes one sentence on standard error and an exit code.
+//!
+//! - [`call`]: all calls of the interface.
+//! - [`check`]: configuration and tokens.
+//! - [`backfill`]: history for Prometheus.
+//! - [`metrics`]: the catalogue of families.
+//! - [`manual`]: shell completions and man pages.
+//! - [`service`]: how the service is reached, whichever command does.
+//! - [`console`], [`page`], [`units`], [`moment`]: what people see and write.
+//! - [`error`]: why a command failed, and its exit code.
+
+pub mod backfill;
+pub mod call;
+pub mod check;
+pub mod console;
+pub mod error;
+pub mod manual;
+pub mod metrics;
+pub mod moment;
+pub mod page;
+pub mod service;
+pub mod units;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use console::{BAD, Console};
+use error::{EXIT_CODES, ToolError, sentence};
+use service::Environment;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pdstool",
+    version,
+    about = "The operator's tool of pds-exporter: call the service, check, backfill, watch",
+    after_help = EXIT_CODES,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make any call of the service's interface by hand.
+    Call {
+        /// What goes for every call.
+        #[command(flatten)]
+        options: call::CallOptions,
+        /// Which call, and its arguments.
+        #[command(subcommand)]
+        called: call::Called,
+    },
+    /// Check a configuration or a token.
+    #[command(subcommand)]
+    Check(check::Check),
+    /// Write history as an OpenMetrics file that Prometheus makes blocks of.
+    Backfill(backfill::BackfillArgs),
+    /// Print every metric family that the exporter can show, as Markdown.
+    Metrics,
+    /// Print the completions for a shell.
+    Completions(manual::Completions),
+    /// Write the man pages of all commands into a folder.
+    Man(manual::Man),
+}
+
+/// Runs the tool: `arguments` with the program's name first, `environment` by name.
+#[must_use]
+pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Console) -> ExitCode {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return explain(&mut console, &error),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => {
+            let _log = tracing::subscriber::set_default(log());
+            let result = runtime.block_on(run(&mut console, &environment, cli.command));
+            // Whoever waits for a name to resolve is not waited for.
+            runtime.shutdown_background();
+            result
+        }
+        Err(source) => Err(ToolError::System { doing: "can't start", source }),
+    };
+    match result.and_then(|()| Ok(console.out.flush()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !error.is_broken_pipe() {
+                let label = console.styled(BAD, "error:");
+                console.say(&format!("{label} {}", sentence(&error)));
+            }
+            error.exit_code()
+        }
+    }
+}
+
+async fn run(console: &mut Console, environment: &Environment, command: Command) -> Result<(), ToolError> {
+    match command {
+        Command::Call { options, called } => call::run(console, environment, &options, &called).await,
+        Command::Check(check) => check::run(console, environment, &check).await,
+        Command::Backfill(args) => backfill::run(console, environment, &args).await,
+        Command::Metrics => metrics::run(console),
+        Command::Completions(completions) => completions.run(console),
+        Command::Man(man) => man.run(console),
+    }
+}
+
+/// Prints what clap has to say: help and version where they were asked for, else what is wrong with the arguments.
+fn explain(console: &mut Console, error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    let text = if console.color { text.ansi().to_string() } else { text.to_string() };
+    if error.use_stderr() {
+        console.say(text.trim_end());
+    } else {
+        // Whoever asked for help and does not read it has got what they wanted.
+        let _ = console.print(text.trim_end());
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Warnings on standard error, but for those that an error's own sentence repeats.
+fn log() -> impl tracing::Subscriber + Send + Sync {
+    let filter = "warn,pds_exporter::client::credentials=off,pds_exporter::client::account=off";
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(filter))
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,68 @@
+//! Points in time as they are given on the command line.
+
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+/// A point in time, perhaps relative to now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// So many seconds since the Unix epoch.
+    At(i64),
+    /// So many seconds ago.
+    Ago(i64),
+}
+
+impl Moment {
+    /// In seconds since the Unix epoch, where it is `now`.
+    #[must_use]
+    pub fn resolve(self, now: Timestamp) -> i64 {
+        match self {
+            Self::At(second) => second,
+            Self::Ago(seconds) => now.as_second().saturating_sub(seconds),
+        }
+    }
+}
+
+impl FromStr for Moment {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "now" {
+            return Ok(Self::Ago(0));
+        }
+        if let Ok(time) = text.parse::<Timestamp>() {
+            return Ok(Self::At(time.as_second()));
+        }
+        if let Ok(date) = text.parse::<Date>()
+            && let Ok(midnight) = date.to_zoned(TimeZone::UTC)
+        {
+            return Ok(Self::At(midnight.timestamp().as_second()));
+        }
+        let ago = humantime::parse_duration(text).ok().and_then(|ago| i64::try_from(ago.as_secs()).ok());
+        ago.map(Self::Ago).ok_or_else(|| {
+            "write a time such as 2026-01-31T12:00:00Z, a day (its beginning in UTC) such as 2026-01-31, \
+             or how long ago such as 24h"
+                .to_owned()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_days_and_durations_are_points_in_time() {
+        let now: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
+        let at = |text: &str| text.parse::<Moment>().unwrap().resolve(now) - now.as_second();
+        assert_eq!(at("2026-01-31T13:00:00+01:00"), 0);
+        assert_eq!(at("2026-01-31"), -12 * 3600);
+        assert_eq!((at("24h"), at("now"), at("1h 30m")), (-86_400, 0, -5400));
+        for wrong in ["", "yesterday", "24", "2026-13-01", "-1h"] {
+            assert!(wrong.parse::<Moment>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! How the service is reached, whichever command reaches for it: the daemon's configuration, or two flags.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use url::Url;
+
+use crate::app;
+use crate::app::flags::DEFAULT_CONFIG;
+use crate::client::Client;
+use crate::clock::Clock;
+use crate::config::{self, Config};
+use crate::own::Own;
+
+use super::error::ToolError;
+
+/// The environment, as pairs of name and value.
+pub type Environment = Vec<(String, String)>;
+
+/// Where the service is, and what it is asked with.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Service")]
+pub struct ServiceArgs {
+    /// The daemon's configuration file, with its service, tokens, proxy and limits.
+    #[arg(
+        long = "config.file",
+        value_name = "FILE",
+        default_value = DEFAULT_CONFIG,
+        conflicts_with = "base_url",
+        global = true
+    )]
+    pub config_file: PathBuf,
+
+    /// Do without a configuration file: the service's address. PDS_EXPORTER__API__... variables still count.
+    #[arg(long = "base-url", value_name = "URL", value_parser = base_url, global = true)]
+    pub base_url: Option<Url>,
+
+    /// With --base-url: the file that holds the token [default: the variable PDS_EXPORTER__API__TOKEN].
+    #[arg(long = "token-file", value_name = "FILE", requires = "base_url", global = true)]
+    pub token_file: Option<PathBuf>,
+}
+
+fn base_url(text: &str) -> Result<Url, String> {
+    config::value::url(&::config::Value::new(None, text))
+}
+
+/// The service, ready to be asked.
+#[derive(Clone, Debug)]
+pub struct Service {
+    /// The configuration in force.
+    pub config: Config,
+    /// Asks.
+    pub client: Client,
+}
+
+impl ServiceArgs {
+    /// Loads the configuration that the flags name.
+    ///
+    /// # Errors
+    /// Where it is not valid.
+    pub fn load(&self, environment: &Environment) -> Result<Config, ToolError> {
+        let Some(base_url) = &self.base_url else { return load(&self.config_file, environment) };
+        let mut environment = environment.clone();
+        let mut set = |name: &str, value: String| {
+            environment.retain(|(known, _)| known != name);
+            environment.push((name.to_owned(), value));
+        };
+        set("PDS_EXPORTER__API__BASE_URL", base_url.to_string());
+        if let Some(file) = &self.token_file {
+            set("PDS_EXPORTER__API__TOKEN_FILE", file.display().to_string());
+            environment.retain(|(name, _)| name != "PDS_EXPORTER__API__TOKEN");
+        }
+        Ok(config::load_without_file(environment)?)
+    }
+
+    /// The service that the flags name.
+    ///
+    /// # Errors
+    /// Where the configuration is not valid.
+    pub fn open(&self, environment: &Environment) -> Result<Service, ToolError> {
+        Service::new(self.load(environment)?)
+    }
+}
+
+/// Loads the configuration file at `path`.
+///
+/// # Errors
+/// Where it is not valid.
+pub fn load(path: &Path, environment: &Environment) -> Result<Config, ToolError> {
+    Ok(config::load(path, environment.iter().cloned(), &app::taken_labels())?.config)
+}
+
+impl Service {
+    /// The service of `config`.
+    ///
+    /// # Errors
+    /// Where no client can be built for it.
+    pub fn new(config: Config) -> Result<Self, ToolError> {
+        let own =
+            Own::new(false).map_err(|error| ToolError::Failed { message: error.to_string(), code: 1 })?;
+        let client =
+            Client::new(&config.api, &config.projects, own, Clock::system())?.in_rhythm_of(&config.poll);
+        Ok(Self { config, client })
+    }
+
+    /// The project that is meant: the one given, or the only one configured.
+    ///
+    /// # Errors
+    /// Where none is given and there is not just one.
+    pub fn project(&self, given: Option<&str>) -> Result<String, ToolError> {
+        project(&self.config, given)
+    }
+}
+
+/// The project that is meant: the one given, or the only one of `config`.
+///
+/// # Errors
+/// Where none is given and there is not just one.
+pub fn project(config: &Config, given: Option<&str>) -> Result<String, ToolError> {
+    match (given, &*config.projects) {
+        (Some(project), _) => Ok(project.to_owned()),
+        (None, [only]) => Ok(only.id.to_string()),
+        (None, []) => Err(ToolError::Usage("which project? say --project or set PDSTOOL_PROJECT".to_owned())),
+        (None, several) => {
+            let ids: Vec<&str> = several.iter().map(|project| &*project.id).collect();
+            Err(ToolError::Usage(format!("which project of {}? say --project", ids.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What systemd is told of the daemon's life (`sd_notify(3)`). Without `NOTIFY_SOCKET` nobody is told anything.
+
+use std::io;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+/// The daemon serves.
+pub fn ready() {
+    tell(&[NotifyState::Ready]);
+}
+
+/// The daemon begins to load its configuration again; [`ready`] says that it is done, whatever came of it.
+pub fn reloading() {
+    let now = NotifyState::monotonic_usec_now();
+    // systemd orders reloads by this time; without it, it would wait for one that it takes to be older.
+    if let Ok(now) = now {
+        tell(&[NotifyState::Reloading, now]);
+    }
+}
+
+/// The daemon finishes what is under way.
+pub fn stopping() {
+    tell(&[NotifyState::Stopping]);
+}
+
+/// A line for `systemctl status`.
+pub fn status(line: &str) {
+    tell(&[NotifyState::Status(line)]);
+}
+
+/// Tells the watchdog for ever that the runtime still turns; completes at once where the unit has none
+/// (`WatchdogSec=`).
+pub async fn watchdog() {
+    let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
+    // Half the patience, as sd_watchdog_enabled(3) asks for.
+    let mut ticks = tokio::time::interval((patience / 2).max(Duration::from_millis(1)));
+    loop {
+        ticks.tick().await;
+        tell(&[NotifyState::Watchdog]);
+    }
+}
+
+fn tell(state: &[NotifyState<'_>]) {
+    let told: io::Result<()> = sd_notify::notify(state);
+    if let Err(error) = told {
+        tracing::debug!(%error, "systemd can't be told");
+    }
+}

@@ -1,0 +1,238 @@
+//! The configuration in force: looked at with every handshake and request, read again when its files change.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
+use http::header::{HeaderName, HeaderValue};
+
+use super::error::WebConfigError;
+use super::sources::Sources;
+use super::{Loaded, Rate, load};
+use crate::own::Own;
+use crate::secret::Secret;
+
+/// What is in force for a handshake or request.
+#[derive(Debug, Default)]
+pub(in crate::web) struct Current {
+    /// `None`: connections are plain.
+    pub(in crate::web) tls: Option<Arc<rustls::ServerConfig>>,
+    pub(in crate::web) headers: Vec<(HeaderName, HeaderValue)>,
+    /// None means that no password is asked for.
+    pub(in crate::web) users: BTreeMap<String, Secret>,
+    limiter: Option<Limiter>,
+}
+
+#[derive(Clone, Debug)]
+struct Limiter {
+    rate: Rate,
+    bucket: Arc<DefaultDirectRateLimiter>,
+}
+
+impl Limiter {
+    fn new(rate: Rate) -> Option<Self> {
+        let quota = Quota::with_period(rate.interval)?.allow_burst(rate.burst);
+        Some(Self { rate, bucket: Arc::new(RateLimiter::direct(quota)) })
+    }
+}
+
+impl Current {
+    /// Whether the rate limit allows one more request now.
+    pub(in crate::web) fn allows_one_more(&self) -> bool {
+        self.limiter.as_ref().is_none_or(|limiter| limiter.bucket.check().is_ok())
+    }
+
+    /// A bucket that stays the same is not filled up by a reload.
+    fn new(loaded: Loaded, before: Option<&Self>) -> Self {
+        let kept = before.and_then(|before| before.limiter.clone());
+        let kept = kept.filter(|limiter| Some(limiter.rate) == loaded.rate);
+        Self {
+            tls: loaded.tls,
+            headers: loaded.headers,
+            users: loaded.users,
+            limiter: kept.or_else(|| loaded.rate.and_then(Limiter::new)),
+        }
+    }
+}
+
+/// Follows a file; or, without one, has nothing to say for ever.
+#[derive(Debug)]
+pub(in crate::web) struct Live {
+    file: Option<(PathBuf, Own)>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    current: Arc<Current>,
+    /// The files as they were when last read, whether that went well or not.
+    sources: Sources,
+    /// What was wrong with them, so that it is said once.
+    problem: Option<String>,
+}
+
+impl Live {
+    /// Reads the file for the first time.
+    pub(in crate::web) fn start(path: Option<&Path>, own: &Own) -> Result<Self, WebConfigError> {
+        let mut state = State::default();
+        if let Some(path) = path {
+            let loaded = load(path, &mut state.sources)?;
+            own.web_config_loaded(true);
+            log_ignored(path, &loaded);
+            state.current = Arc::new(Current::new(loaded, None));
+        }
+        Ok(Self { file: path.map(|path| (path.to_owned(), own.clone())), state: Mutex::new(state) })
+    }
+
+    /// What is in force now.
+    pub(in crate::web) fn current(&self) -> Arc<Current> {
+        self.current_at(SystemTime::now())
+    }
+
+    fn current_at(&self, now: SystemTime) -> Arc<Current> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((path, own)) = &self.file
+            && state.sources.changed(now)
+        {
+            state.follow(path, own);
+        }
+        Arc::clone(&state.current)
+    }
+}
+
+impl State {
+    /// Reads the changed files; the last good configuration stays where they are no good.
+    fn follow(&mut self, path: &Path, own: &Own) {
+        self.sources = Sources::default();
+        let loaded = load(path, &mut self.sources).map_err(|error| chain(&error));
+        match loaded.and_then(|loaded| self.keeps_shut(loaded)) {
+            Ok(loaded) => {
+                own.web_config_loaded(true);
+                tracing::info!(file = %path.display(), "the web configuration was read again");
+                log_ignored(path, &loaded);
+                self.current = Arc::new(Current::new(loaded, Some(&self.current)));
+                self.problem = None;
+            }
+            Err(problem) => {
+                own.web_config_loaded(false);
+                if self.problem.as_ref() != Some(&problem) {
+                    tracing::error!(file = %path.display(), problem, "the web configuration is bad; the last good one stays in force");
+                }
+                self.problem = Some(problem);
+            }
+        }
+    }
+
+    /// Refuses what would open a door while running.
+    fn keeps_shut(&self, loaded: Loaded) -> Result<Loaded, String> {
+        if self.current.tls.is_some() && loaded.tls.is_none() {
+            return Err("it has no TLS any more; to switch TLS off, restart".to_owned());
+        }
+        if !self.current.users.is_empty() && loaded.users.is_empty() {
+            return Err("it has no users any more; to ask for no password, restart".to_owned());
+        }
+        Ok(loaded)
+    }
+}
+
+fn log_ignored(path: &Path, loaded: &Loaded) {
+    for ignored in &loaded.ignored {
+        tracing::warn!(file = %path.display(), ignored, "a part of the web configuration has no effect");
+    }
+}
+
+/// An error with its sources, in one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text = format!("{text}: {error}");
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::sources::SETTLED;
+    use super::*;
+    use crate::catalogue::Format;
+
+    const ALICE: &str =
+        "basic_auth_users:\n  alice: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi\n";
+
+    struct Followed {
+        _folder: tempfile::TempDir,
+        path: PathBuf,
+        own: Own,
+        live: Live,
+    }
+
+    impl Followed {
+        fn start(text: &str) -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("web.yml");
+            fs::write(&path, text).unwrap();
+            let own = Own::new(false).unwrap();
+            let live = Live::start(Some(&path), &own).unwrap();
+            Self { _folder: folder, path, own, live }
+        }
+
+        /// The users once the file was written and settled.
+        fn users_after(&self, text: &str) -> Vec<String> {
+            fs::write(&self.path, text).unwrap();
+            let settled = SystemTime::now() + SETTLED;
+            self.live.current_at(settled).users.keys().cloned().collect()
+        }
+
+        fn reload_successful(&self) -> bool {
+            let mut page = Vec::new();
+            self.own.write(&mut page, Format::Text, |_| true);
+            String::from_utf8(page).unwrap().contains("web_config_last_reload_successful 1\n")
+        }
+    }
+
+    #[test]
+    fn users_follow_the_file_and_a_bad_file_changes_nothing() {
+        let followed = Followed::start(ALICE);
+        assert!(followed.reload_successful());
+        assert_eq!(followed.users_after(&ALICE.replace("alice", "bob")), ["bob"]);
+        assert_eq!(followed.users_after("basic_auth_users: { alice: plain }"), ["bob"]);
+        assert!(!followed.reload_successful());
+        assert_eq!(followed.users_after(ALICE), ["alice"]);
+        assert!(followed.reload_successful());
+    }
+
+    #[test]
+    fn a_file_that_became_empty_opens_nothing() {
+        let followed = Followed::start(ALICE);
+        assert_eq!(followed.users_after(""), ["alice"]);
+        assert!(!followed.reload_successful());
+        fs::remove_file(&followed.path).unwrap();
+        assert_eq!(followed.live.current().users.len(), 1);
+    }
+
+    #[test]
+    fn a_file_still_being_written_is_left_alone() {
+        let followed = Followed::start(ALICE);
+        fs::write(&followed.path, ALICE.replace("alice", "bob")).unwrap();
+        assert!(followed.live.current_at(SystemTime::now()).users.contains_key("alice"));
+        assert!(followed.live.current_at(SystemTime::now() + SETTLED).users.contains_key("bob"));
+    }
+
+    #[test]
+    fn a_bucket_is_not_filled_up_by_a_reload() {
+        let rate = "rate_limit: { interval: 1h, burst: 2 }\n";
+        let followed = Followed::start(rate);
+        assert!(followed.live.current().allows_one_more() && followed.live.current().allows_one_more());
+        assert_eq!(followed.users_after(&format!("{rate}{ALICE}")), ["alice"]);
+        assert!(!followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more());
+        followed.users_after(&format!("{ALICE}rate_limit: {{ interval: 1h, burst: 3 }}\n"));
+        assert!(followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more());
+    }
+}
