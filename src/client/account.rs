@@ -61,6 +61,12 @@ impl Account {
         &self.0.name
     }
 
+    /// When its token says that it expires; `None` where it does not say, and where there is no token.
+    #[must_use]
+    pub fn expiry(&self) -> Option<jiff::Timestamp> {
+        self.0.credentials.expiry()
+    }
+
     /// `text`, which may come from the service, without the account's token.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
@@ -68,12 +74,6 @@ impl Account {
             Ok(token) => token.secret.redact(text),
             Err(_) => text.to_owned(),
         }
-    }
-
-    /// When its token says that it expires; `None` where it does not say, and where there is no token.
-    #[must_use]
-    pub fn expiry(&self) -> Option<jiff::Timestamp> {
-        self.0.credentials.expiry()
     }
 
     /// The refusal that stands against sending `token` to `path`, if any.

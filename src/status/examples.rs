@@ -26,8 +26,8 @@ impl Source {
         };
         let status = self.status();
         let projects: Vec<String> =
-            status.projects.first().iter().map(|project| project.id.to_string()).collect();
-        let apps = status.apps.first().iter().map(|app| app.id.to_string()).collect();
+            status.projects.first().map(|project| project.id.to_string()).into_iter().collect();
+        let apps = status.apps.first().map(|app| app.id.to_string()).into_iter().collect();
         read(&mut found, &Filter { names: Vec::new(), projects: projects.clone(), apps });
         let missing = names.iter().filter(|name| !found.contains_key(**name));
         let missing =

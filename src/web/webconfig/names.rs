@@ -118,10 +118,7 @@ mod tests {
         for suite in ring::ALL_CIPHER_SUITES {
             assert!(CIPHERS.iter().any(|cipher| cipher.suite == Some(*suite)), "{suite:?}");
         }
-        assert_eq!(
-            CURVES.iter().filter(|curve| curve.group.is_some()).count(),
-            ring::ALL_KX_GROUPS.len()
-        );
+        assert_eq!(CURVES.iter().filter(|curve| curve.group.is_some()).count(), ring::ALL_KX_GROUPS.len());
     }
 
     #[test]
