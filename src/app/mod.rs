@@ -9,7 +9,6 @@
 //! - [`daemon`]: the parts put together; nothing global, clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
 //! - [`serve`]: the daemon as the web server sees it.
-//! - [`site`]: the status pages as its routes.
 //! - [`run`]: what `main` does: signals, exit codes.
 
 pub mod daemon;
@@ -18,7 +17,6 @@ pub mod flags;
 pub mod logging;
 pub mod run;
 pub mod serve;
-pub mod site;
 
 use crate::accounting;
 use crate::catalogue::Kind;

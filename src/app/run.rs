@@ -26,7 +26,6 @@ use super::demo;
 use super::flags::Flags;
 use super::logging;
 use super::serve::{Served, Source};
-use super::site;
 
 /// The daemon ended because it failed.
 const FAILED: u8 = 1;
@@ -146,7 +145,7 @@ async fn run(flags: &Flags, source: Source) -> Result<(), Error> {
     let daemon = Daemon::build(loaded.config, clock, own).await?;
     let handle = daemon.handle();
     let status = status::Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
-    let pages = site::routes(Site::new(status.clone(), super::catalogue(), &link_prefix), &route_prefix);
+    let pages = Site::new(status.clone(), super::catalogue(), &link_prefix).routes(&route_prefix);
     let served = Served::new(handle, status, source);
 
     let (stop, stopped) = watch::channel(false);

@@ -6,6 +6,7 @@
     reason = "a test that can't go on fails; clippy knows only functions marked #[test]"
 )]
 
+mod accounting;
 mod client;
 mod config;
 mod fuzz;
