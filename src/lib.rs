@@ -16,6 +16,7 @@
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
 //! | [`store`], [`accounting`] | what each target last said, assembled into pages; exact counters |
 //! | [`poll`] | when each target is asked |
+//! | [`status`] | how all of it fares, for people |
 //! | [`web`] | who may read, and in which form |
 //! | [`app`] | builds all of it from a configuration |
 //! | [`tool`] | `pdstool`, beside it |
@@ -36,6 +37,7 @@ pub mod own;
 pub mod poll;
 pub mod secret;
 pub mod simulator;
+pub mod status;
 pub mod store;
 pub mod tool;
 pub mod web;

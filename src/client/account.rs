@@ -67,6 +67,15 @@ impl Account {
         self.0.credentials.expiry()
     }
 
+    /// `text`, which may come from the service, without the account's token.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        match self.0.credentials.current() {
+            Ok(token) => token.secret.redact(text),
+            Err(_) => text.to_owned(),
+        }
+    }
+
     /// The refusal that stands against sending `token` to `path`, if any.
     pub(super) fn refused(&self, path: &str, token: &Token) -> Option<Refusal> {
         let refusals = self.refusals();

@@ -5,6 +5,7 @@
 //! written by that same method, so the two can't drift apart.
 
 mod encode;
+mod recent;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,9 @@ use prometheus::{
 
 use crate::catalogue::{Family, Format};
 use crate::interface::Resource;
+
+use recent::Recent;
+pub use recent::RequestRate;
 
 const API_REQUESTS: Family = Family::counter(
     "pds_api_requests_total",
@@ -149,6 +153,7 @@ struct Inner {
     unexpected: IntCounterVec,
     /// Of which values it was already said in the log that they are unexpected.
     unexpected_logged: Mutex<HashSet<(Resource, &'static str)>>,
+    recent: Mutex<Recent>,
     // Gauges are vectors, even those without labels, so that they are absent until their fact is known.
     clock_skew: GaugeVec,
     token_expiry: GaugeVec,
@@ -184,6 +189,7 @@ impl Own {
             api_throttled: CounterVec::new(opts(&API_THROTTLED), API_THROTTLED.labels)?,
             unexpected: IntCounterVec::new(opts(&UNEXPECTED), UNEXPECTED.labels)?,
             unexpected_logged: Mutex::default(),
+            recent: Mutex::new(Recent::new()),
             clock_skew: GaugeVec::new(opts(&CLOCK_SKEW), CLOCK_SKEW.labels)?,
             token_expiry: GaugeVec::new(opts(&TOKEN_EXPIRY), TOKEN_EXPIRY.labels)?,
             token_read: IntGaugeVec::new(opts(&TOKEN_READ), TOKEN_READ.labels)?,
@@ -225,11 +231,13 @@ impl Own {
     pub fn request_done(&self, resource: Resource, code: &str, took: Duration) {
         self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
         self.0.api_duration.with_label_values(&[resource.as_str()]).observe(took.as_secs_f64());
+        self.recent().note(!code.starts_with('2'));
     }
 
     /// A request was not sent at all; `code` is the class of what stood against it.
     pub fn request_not_sent(&self, resource: Resource, code: &str) {
         self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
+        self.recent().note(true);
     }
 
     /// A request is about to be sent again inside one poll.

@@ -1,10 +1,10 @@
 //! What a configuration wants asked: its targets, and their places in the store.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::time::Duration;
+use tokio::time::{Duration, Instant};
 
 use crate::accounting::{self, Book, Horizon, KEPT_AFTER_REMOVAL};
 use crate::client::{Account, Client};
@@ -93,6 +93,20 @@ pub struct Progress {
     pub aligned_until: AtomicI64,
     /// Whether it was said that time is being given up on.
     pub gave_up: AtomicBool,
+    /// When the next poll is due.
+    due: Mutex<Option<Instant>>,
+}
+
+impl Progress {
+    /// When the next poll is due; `None` while one is under way that was never due before.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_due(&self, due: Instant) {
+        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(due);
+    }
 }
 
 impl Plan {
@@ -218,6 +232,13 @@ impl Plan {
                 })
                 .collect(),
         }
+    }
+
+    /// The variant of the first window without container filter: what stands for the app where there is room for one.
+    #[must_use]
+    pub fn shown(&self) -> Variant {
+        let window = self.windows.first().map_or(0, |window| window.seconds.unsigned_abs());
+        Variant { window, container: None }
     }
 
     /// The project of a subject.

@@ -94,6 +94,7 @@ impl Poller {
             };
             // What is not due is running, and will be when that has ended.
             if let Some(due) = due {
+                target.progress.set_due(due);
                 self.schedule.add(due, index);
             }
             by_key.insert(target.key.clone(), index);
@@ -151,6 +152,8 @@ impl Poller {
         // Not sooner than half an interval after it began: the first poll comes out of turn, and its own tick may
         // follow at once.
         let after = Instant::now().max(started.at + interval / 2);
-        self.schedule.add(phase.tick_after(self.origin, interval, after), index);
+        let due = phase.tick_after(self.origin, interval, after);
+        target.progress.set_due(due);
+        self.schedule.add(due, index);
     }
 }

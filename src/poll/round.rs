@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::time::Instant;
+
 use crate::accounting::book::NotCommitted;
 use crate::accounting::{self, Ledger, Refusal};
 use crate::causes::with_causes;
@@ -10,7 +12,7 @@ use crate::client::{Class, FetchError};
 use crate::interface::endpoint::{self, Ask, Cadence, Reading, Tally};
 use crate::interface::spec::RuleError;
 use crate::interface::{Resource, TimeRange};
-use crate::store::{Transition, Variant};
+use crate::store::{PollFailure, Polled, Transition, Variant};
 
 use super::plan::{Plan, Subject, Surroundings, Target};
 use super::ranges::{self, MOST_HALVINGS, RangeAsk};
@@ -83,11 +85,15 @@ pub enum Outcome {
 
 /// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went.
 pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Outcome {
+    let began = Instant::now();
     let result = match target.endpoint.cadence() {
         Cadence::Settings => settings(surroundings, plan, target).await,
         Cadence::Metrics => metrics(surroundings, plan, target).await,
     };
     let now = surroundings.clock.now();
+    let failure =
+        |error: &PollError| PollFailure { class: error.class(), message: with_causes(error).into() };
+    let polled = Polled { at: now, took: began.elapsed(), failure: result.as_ref().err().map(failure) };
     let gone = matches!(&result, Err(PollError::Fetch(error)) if error.is_not_found());
     for subject in &target.subjects {
         if gone {
@@ -97,6 +103,7 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
             Ok(()) => subject.cell.succeeded(now),
             Err(error) => subject.cell.failed(now, error.class(), &with_causes(error)),
         };
+        subject.cell.note(polled.clone(), &plan.shown());
         say(subject, &transition, result.as_ref().err());
     }
     if gone { Outcome::Slow } else { Outcome::Usual }
@@ -104,7 +111,7 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
 
 async fn settings(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
     let subjects = subjects(plan, target, &[]);
-    let reading = ask(plan, target, None, None, &subjects).await?.reading;
+    let reading = ask(surroundings, plan, target, None, None, &subjects).await?.reading;
     show(surroundings, target, reading, |_| Variant::default());
     Ok(())
 }
@@ -172,7 +179,8 @@ async fn metrics_range(
         })
         .collect();
     let subjects = subjects(plan, target, &windows);
-    let answer = ask(plan, target, Some(wanted.range), wanted.container.as_deref(), &subjects).await;
+    let container = wanted.container.as_deref();
+    let answer = ask(surroundings, plan, target, Some(wanted.range), container, &subjects).await;
     if wanted.counted {
         note_span(target, wanted.range, plan.horizon.step(), answer.as_ref().err());
     }
@@ -263,6 +271,7 @@ struct Answer {
 }
 
 async fn ask(
+    surroundings: &Surroundings,
     plan: &Plan,
     target: &Target,
     range: Option<TimeRange>,
@@ -281,6 +290,12 @@ async fn ask(
     let read = |body: &[u8]| target.endpoint.read(body, subjects);
     let (reading, fetched) = plan.client.read(&target.account, resource, &request, read).await?;
     plan.horizon.observe(fetched.date);
+    // Of a metrics call's replies the one behind what is shown first.
+    if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
+        let text = || target.account.redact(&String::from_utf8_lossy(&fetched.body));
+        let now = surroundings.clock.now();
+        surroundings.store.replies().keep(&target.key, now, fetched.body.len(), text);
+    }
     Ok(Answer { reading, date: fetched.date })
 }
 

@@ -8,7 +8,9 @@ use tokio::time::{Duration, Instant};
 
 use crate::catalogue::Samples;
 use crate::catalogue::encode::label;
+use crate::interface::{ENDPOINTS, Resource};
 
+use super::history::{History, Point, PollFailure, Polled};
 use super::{Key, Section, Shared};
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
@@ -36,6 +38,8 @@ struct State {
     entries: Vec<Entry>,
     stale_after: Option<Duration>,
     health: Health,
+    /// None until the first poll; cells of counters never have one.
+    history: Option<Box<History>>,
 }
 
 #[derive(Debug)]
@@ -129,6 +133,57 @@ impl Cell {
             .iter()
             .find(|entry| entry.variant == *variant)
             .map(|entry| Arc::clone(&entry.samples))
+    }
+
+    /// The samples of `variant` that are exposed at `now`: none where they went stale.
+    #[must_use]
+    pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
+        let state = self.state();
+        let entry = state.entries.iter().find(|entry| entry.variant == *variant)?;
+        let stale_at = state.stale_after.and_then(|after| entry.said.checked_add(after));
+        stale_at.is_none_or(|at| at > now).then(|| Arc::clone(&entry.samples))
+    }
+
+    /// After that long without success its series vanish.
+    #[must_use]
+    pub fn stale_after(&self) -> Option<Duration> {
+        self.state().stale_after
+    }
+
+    /// A poll has ended; `shown` is the variant that an app's trend follows.
+    pub fn note(&self, poll: Polled, shown: &Variant) {
+        let mut state = self.state();
+        let failed = poll.failure.is_some();
+        let point = (self.key.resource == Resource::ResponseTime).then(|| {
+            let entry = state.entries.iter().find(|entry| entry.variant == *shown && !failed);
+            let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.resource() == self.key.resource);
+            let (entry, endpoint) = entry.zip(endpoint)?;
+            Some(Point::of(&endpoint.families(), &entry.samples))
+        });
+        let history = state.history.get_or_insert_default();
+        history.note(poll);
+        if let Some(point) = point {
+            history.trace(point.unwrap_or_default());
+        }
+    }
+
+    /// The last polls, the newest first; failures are kept longer than successes.
+    #[must_use]
+    pub fn polls(&self) -> Vec<Polled> {
+        self.state().history.as_ref().map(|history| history.polls()).unwrap_or_default()
+    }
+
+    /// The last failed poll, however many have succeeded since.
+    #[must_use]
+    pub fn last_failure(&self) -> Option<(Timestamp, PollFailure)> {
+        let poll = self.state().history.as_ref()?.last_failure()?;
+        Some((poll.at, poll.failure?))
+    }
+
+    /// What the first window said at the last polls, the oldest first; for response times only.
+    #[must_use]
+    pub fn trend(&self) -> Vec<Point> {
+        self.state().history.as_ref().map(|history| history.trend()).unwrap_or_default()
     }
 
     /// Replaces what `variant` said, whole.

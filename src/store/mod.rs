@@ -6,12 +6,16 @@
 //! waits for a poll, and no poll waits for it.
 //!
 //! - [`cell`]: one target's samples, health and expiry.
+//! - [`history`]: how it fared of late.
+//! - [`replies`]: last replies in full, as far as there is room.
 //! - [`render`]: a snapshot as text, chunk by chunk.
 //! - [`pages`]: ready pages, made at most once a change.
 
 pub mod cell;
+pub mod history;
 pub mod pages;
 pub mod render;
+pub mod replies;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,8 +28,10 @@ use crate::catalogue::samples::Layouts;
 use crate::interface::{ENDPOINTS, Resource};
 
 pub use cell::{Cell, Failure, Health, Transition, Variant};
+pub use history::{Point, PollFailure, Polled};
 pub use pages::{Body, Coding, Pages};
 pub use render::{Filter, Snapshot};
+pub use replies::{Replies, Reply};
 
 /// Whether the last poll of a target succeeded.
 pub const UP: Family = Family::gauge(
@@ -88,6 +94,7 @@ struct Inner {
     families: Vec<Vec<Family>>,
     cells: RwLock<Arc<Shelf>>,
     layouts: Layouts,
+    replies: Replies,
     shared: Arc<Shared>,
 }
 
@@ -117,6 +124,7 @@ impl Store {
             families,
             cells: RwLock::default(),
             layouts: Layouts::default(),
+            replies: Replies::default(),
             shared: Arc::default(),
         }))
     }
@@ -141,6 +149,7 @@ impl Store {
         for section in &mut shelf.sections {
             section.sort_by(|a, b| a.key().cmp(b.key()));
         }
+        self.0.replies.retain(|key| shelf.by_key.contains_key(&(key.clone(), Section::Endpoint)));
         let unasked = shelf.sections.iter().flatten().filter(|cell| cell.is_unasked()).count();
         *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shelf);
         self.0.shared.unasked.store(unasked, Ordering::Release);
@@ -169,6 +178,12 @@ impl Store {
     #[must_use]
     pub fn layouts(&self) -> &Layouts {
         &self.0.layouts
+    }
+
+    /// The last replies in full, as far as they are kept.
+    #[must_use]
+    pub fn replies(&self) -> &Replies {
+        &self.0.replies
     }
 
     /// Whether every target was asked at least once.

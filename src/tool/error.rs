@@ -127,19 +127,3 @@ pub fn code_of_fetch(error: &FetchError) -> u8 {
         _ => 1,
     }
 }
-
-/// An error with its causes in one line, each once.
-#[must_use]
-pub fn sentence(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    text
-}

@@ -30,8 +30,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+use crate::causes::with_causes;
 use console::{BAD, Console};
-use error::{EXIT_CODES, ToolError, sentence};
+use error::{EXIT_CODES, ToolError};
 use service::Environment;
 
 /// The command line.
@@ -98,7 +99,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
         Err(error) => {
             if !error.is_broken_pipe() {
                 let label = console.styled(BAD, "error:");
-                console.say(&format!("{label} {}", sentence(&error)));
+                console.say(&format!("{label} {}", with_causes(&error)));
             }
             error.exit_code()
         }

@@ -19,6 +19,7 @@ mod filter;
 mod listen;
 pub mod negotiate;
 pub mod notify;
+pub mod pages;
 mod pulse;
 mod response;
 mod route;

@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["client", "simulator"],
     &["store", "accounting"],
     &["poll"],
+    &["status"],
     &["web"],
     &["app", "tool"],
     &["bin"],

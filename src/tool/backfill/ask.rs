@@ -100,7 +100,13 @@ impl Asker {
         Self {
             service: service.clone(),
             endpoint: stream.endpoint,
-            project: Project { id: stream.project.into(), token: None, labels: Vec::new(), apps: Vec::new(), polled: true },
+            project: Project {
+                id: stream.project.into(),
+                token: None,
+                labels: Vec::new(),
+                polled: true,
+                apps: Vec::new(),
+            },
             app: App { id: stream.app.into(), interval: None, containers: Vec::new(), labels: Vec::new() },
             step: plan.step,
             lengths: plan.lengths(),

@@ -3,13 +3,14 @@
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::causes::with_causes;
 use crate::client::{Account, FetchError};
 use crate::config::{Config, Project};
 use crate::interface::endpoint::{Ask, Cadence, Scope};
 use crate::interface::spec::RuleError;
 use crate::interface::{ENDPOINTS, Endpoint, TimeRange};
 use crate::tool::console::Console;
-use crate::tool::error::{ToolError, code_of_fetch, sentence};
+use crate::tool::error::{ToolError, code_of_fetch};
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::service::{Environment, Service, ServiceArgs};
 use crate::tool::units;
@@ -171,7 +172,7 @@ impl Outcome {
                     Unanswered::Rule(_) => 2,
                 };
                 self.code = self.code.max(code);
-                sentence(&error)
+                with_causes(&error)
             }
         };
         vec![endpoint.spec().purpose.to_owned(), of.to_owned(), answer]

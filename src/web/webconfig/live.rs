@@ -1,7 +1,6 @@
 //! The configuration in force: looked at with every handshake and request, read again when its files change.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -12,6 +11,7 @@ use http::header::{HeaderName, HeaderValue};
 use super::error::WebConfigError;
 use super::sources::Sources;
 use super::{Loaded, Rate, load};
+use crate::causes::with_causes;
 use crate::own::Own;
 use crate::secret::Secret;
 
@@ -107,7 +107,7 @@ impl State {
     /// Reads the changed files; the last good configuration stays where they are no good.
     fn follow(&mut self, path: &Path, own: &Own) {
         self.sources = Sources::default();
-        let loaded = load(path, &mut self.sources).map_err(|error| chain(&error));
+        let loaded = load(path, &mut self.sources).map_err(|error| with_causes(&error));
         match loaded.and_then(|loaded| self.keeps_shut(loaded)) {
             Ok(loaded) => {
                 own.web_config_loaded(true);
@@ -142,17 +142,6 @@ fn log_ignored(path: &Path, loaded: &Loaded) {
     for ignored in &loaded.ignored {
         tracing::warn!(file = %path.display(), ignored, "a part of the web configuration has no effect");
     }
-}
-
-/// An error with its sources, in one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

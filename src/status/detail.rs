@@ -1,0 +1,141 @@
+//! One app in full: what its page shows beyond the overview.
+
+use jiff::Timestamp;
+
+use crate::interface::Number;
+use crate::interface::endpoint::{Cadence, Resource};
+use crate::interface::run_execution_time::RunExecutionTimes;
+use crate::interface::spec::Call;
+use crate::store::{Polled, Reply};
+
+use super::exporter::{next_poll, whole};
+use super::model::App;
+use super::overview::{Parts, View};
+use super::settings::{self, Group};
+
+/// So many polls are listed, of all resources of the app together; beyond them only failures.
+const POLLS: usize = 20;
+
+/// One app in full.
+#[derive(Clone, Debug)]
+pub struct Detail {
+    /// What the overview says of it.
+    pub app: App,
+    /// The latency distribution of the window: (threshold in seconds, share 0..=1), by rising threshold.
+    pub distribution: Vec<(f64, f64)>,
+    /// The window's run execution times as the service sent them; `None` where its reply was not kept.
+    pub runs: Option<Vec<RunPoint>>,
+    /// Runs in the window.
+    pub window_runs: Option<f64>,
+    /// Requests counted so far.
+    pub requests_total: Option<f64>,
+    /// Runs counted so far.
+    pub runs_total: Option<f64>,
+    /// Time between the points of the app's trend, in seconds.
+    pub interval: f64,
+    /// When its response times were last polled, whether with success or not: the time of the trend's last point.
+    pub last_poll: Option<Timestamp>,
+    /// The settings in groups.
+    pub settings: Vec<Group>,
+    /// When each resource is polled next.
+    pub next_polls: Vec<(&'static str, Option<Timestamp>)>,
+    /// The last polls of all resources, the newest first; failures are kept longer than successes.
+    pub polls: Vec<(&'static str, Polled)>,
+    /// The last replies; `None` where one was not kept.
+    pub replies: Vec<(&'static str, Option<Reply>)>,
+}
+
+/// One datapoint of run execution times, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the fields are the percentiles that their names say")]
+pub struct RunPoint {
+    /// Unix seconds.
+    pub time: f64,
+    pub p50: Option<f64>,
+    pub p90: Option<f64>,
+    pub p99: Option<f64>,
+}
+
+pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail> {
+    let projects = &view.plan.config.projects;
+    let p = projects.iter().position(|known| *known.id == *project)?;
+    let a = projects.get(p)?.apps.iter().position(|known| *known.id == *app)?;
+    let parts = view.parts_of(p, a);
+    let overview = view.app(p, a, &parts)?;
+    let store = &view.surroundings.store;
+    store.replies().look_at(&overview.project, &overview.id);
+    let replies: Vec<(&'static str, Option<Reply>)> = parts
+        .iter()
+        .map(|(target, _)| (target.endpoint.resource().as_str(), store.replies().of(&target.key)))
+        .collect();
+    let runs = replies.iter().find(|(resource, _)| *resource == Resource::RunExecutionTime.as_str());
+    let total = |resource: Resource| {
+        let target = parts.iter().find(|(target, _)| target.endpoint.resource() == resource)?.0;
+        let ledger = view.surroundings.book.ledger(&target.key)?;
+        #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+        Some(ledger.total as f64)
+    };
+    let times = view.values(&parts, Resource::ResponseTime);
+    let shares = times.by("pds_app_response_time_within_ratio", "threshold").into_iter();
+    let polls = polls(&parts);
+    Some(Detail {
+        distribution: shares
+            .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
+            .collect(),
+        runs: runs.and_then(|(_, reply)| reply.as_ref()).and_then(run_points),
+        window_runs: view.values(&parts, Resource::RunExecutionTime).value("pds_app_window_runs"),
+        requests_total: total(Resource::ResponseTime),
+        runs_total: total(Resource::RunExecutionTime),
+        interval: parts
+            .iter()
+            .find(|(target, _)| target.endpoint.cadence() == Cadence::Metrics)
+            .map_or(0.0, |(target, _)| target.interval.as_secs_f64()),
+        last_poll: polls
+            .iter()
+            .find(|(resource, _)| *resource == Resource::ResponseTime.as_str())
+            .map(|(_, poll)| whole(poll.at)),
+        settings: settings::groups(&view.values(&parts, Resource::App)),
+        next_polls: parts
+            .iter()
+            .map(|(target, _)| {
+                (target.endpoint.resource().as_str(), next_poll(target.progress.due(), view.now))
+            })
+            .collect(),
+        polls,
+        replies,
+        app: overview,
+    })
+}
+
+/// The last polls of all parts, and failures before them.
+fn polls(parts: &Parts<'_>) -> Vec<(&'static str, Polled)> {
+    let of = |resource: &'static str, polls: Vec<Polled>| polls.into_iter().map(move |poll| (resource, poll));
+    let mut polls: Vec<(&'static str, Polled)> = parts
+        .iter()
+        .flat_map(|(target, subject)| of(target.endpoint.resource().as_str(), subject.cell.polls()))
+        .collect();
+    polls.sort_by_key(|(_, poll)| std::cmp::Reverse(poll.at));
+    let mut index = 0;
+    polls.retain(|(_, poll)| {
+        index += 1;
+        index <= POLLS || poll.failure.is_some()
+    });
+    polls
+}
+
+/// The datapoints of a reply, by time.
+fn run_points(reply: &Reply) -> Option<Vec<RunPoint>> {
+    let runs = RunExecutionTimes::reply(reply.text.as_bytes()).ok()?;
+    let mut points: Vec<RunPoint> = runs
+        .time_series
+        .iter()
+        .filter_map(|point| {
+            let value = |number: Number| number.within(0.0, f64::MAX).value();
+            let (time, p50, p90, p99) =
+                (value(point.timestamp)?, value(point.p50), value(point.p90), value(point.p99));
+            Some(RunPoint { time, p50, p90, p99 })
+        })
+        .collect();
+    points.sort_by(|one, other| one.time.total_cmp(&other.time));
+    Some(points)
+}

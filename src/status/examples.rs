@@ -1,0 +1,55 @@
+//! A live example of each metric family: a line of the page as it stands.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+
+use tokio::time::Instant;
+
+use crate::catalogue::Format;
+use crate::store::Filter;
+
+use super::Source;
+
+impl Source {
+    /// A sample line for each of the families `names` that has a series, by the family's name; of the first app and
+    /// project where they have one.
+    #[must_use]
+    pub fn examples(&self, names: &[&str]) -> HashMap<String, String> {
+        let surroundings = self.surroundings();
+        let snapshot = surroundings.store.snapshot(Instant::now());
+        let mut found = HashMap::new();
+        let read = |found: &mut HashMap<String, String>, filter: &Filter| {
+            let Ok(()) = snapshot.write(Format::Text, filter, &mut |chunk: &[u8]| {
+                note(found, chunk);
+                Ok::<(), Infallible>(())
+            });
+        };
+        let status = self.status();
+        let projects: Vec<String> =
+            status.projects.first().map(|project| project.id.to_string()).into_iter().collect();
+        let apps = status.apps.first().map(|app| app.id.to_string()).into_iter().collect();
+        read(&mut found, &Filter { names: Vec::new(), projects: projects.clone(), apps });
+        let missing = names.iter().filter(|name| !found.contains_key(**name));
+        let missing =
+            Filter { names: missing.map(|name| (*name).to_owned()).collect(), projects, apps: Vec::new() };
+        // Without names it would be the whole project.
+        if !missing.names.is_empty() {
+            read(&mut found, &missing);
+        }
+        let mut own = Vec::new();
+        surroundings.own.write(&mut own, Format::Text, |_| true);
+        note(&mut found, &own);
+        found
+    }
+}
+
+/// Notes the first line of each family in `page`.
+fn note(found: &mut HashMap<String, String>, page: &[u8]) {
+    for line in String::from_utf8_lossy(page).lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap_or_default();
+        let name = name.strip_suffix("_bucket").unwrap_or(name);
+        if !found.contains_key(name) {
+            found.insert(name.to_owned(), line.to_owned());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A status to look at, without a service: real plan, store and metrics, filled from replies as the service sends
+//! them.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Duration;
+
+use crate::accounting::{self, Book, Horizon};
+use crate::client::Client;
+use crate::clock::Clock;
+use crate::config::{self, Config, Project};
+use crate::interface::TimeRange;
+use crate::interface::endpoint::{Cadence, Subject, Window};
+use crate::own::Own;
+use crate::poll::{Plan, Surroundings};
+use crate::store::{PollFailure, Polled, Store, Variant};
+
+use super::Source;
+
+/// When the fixture's clock starts.
+pub(crate) const NOW: &str = "2026-03-01T03:00:00Z";
+
+/// A name that would do harm wherever it is not escaped.
+pub(crate) const HOSTILE: &str = "p-<script>alert(1)</script>\"'&/é 🦀";
+
+/// A source and what it reads from.
+pub(crate) struct Fixture {
+    pub(crate) source: Source,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) surroundings: Surroundings,
+}
+
+/// A fixture of `apps` apps in projects of twenty. Nothing was asked yet.
+pub(crate) async fn fixture(apps: usize) -> Fixture {
+    let ids: Vec<String> = (0..apps).map(|n| format!("p-{:08}-app-{n}", n / 20)).collect();
+    with_apps(&ids.iter().map(|id| (&id[..10], id.as_str())).collect::<Vec<_>>()).await
+}
+
+/// A fixture of the apps given as (project, app).
+pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
+    let clock = Clock::starting_at(NOW.parse().unwrap());
+    let own = Own::new(false).unwrap();
+    let (book, _) = Book::open(None, own.clone(), accounting::book::COMMIT_INTERVAL).await.unwrap();
+    let surroundings = Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock };
+    let config = Arc::new(config(apps));
+    let client =
+        Client::new(&config.api, &config.projects, surroundings.own.clone(), surroundings.clock.clone())
+            .unwrap();
+    let horizon = Horizon::new(&config, surroundings.clock.clone());
+    let plan = Arc::new(Plan::new(config, client, horizon, &surroundings, None));
+    surroundings.own.config_loaded(Some(surroundings.clock.now()));
+    let source = Source::new(surroundings.clone(), Arc::clone(&plan), Vec::new());
+    Fixture { source, plan, surroundings }
+}
+
+fn config(apps: &[(&str, &str)]) -> Config {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    let mut toml =
+        "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[poll]\nwindows = [\"5m\"]\n"
+            .to_owned();
+    toml.push_str("[[projects]]\nid = \"p-none\"\n");
+    file.write_all(toml.as_bytes()).unwrap();
+    let mut config = config::load(file.path(), [], &[]).unwrap().config;
+    let mut projects: BTreeMap<&str, Project> = BTreeMap::new();
+    for (project, app) in apps {
+        let app = config::App {
+            id: (*app).into(),
+            interval: None,
+            containers: Vec::new(),
+            labels: vec![("tier".to_owned(), "gold".to_owned())],
+        };
+        let empty = || Project { id: (*project).into(), token: None, labels: Vec::new(), apps: Vec::new() };
+        projects.entry(project).or_insert_with(empty).apps.push(app);
+    }
+    config.projects = projects.into_values().collect();
+    config
+}
+
+impl Fixture {
+    /// Every target answers, slower by `slowness`.
+    pub(crate) fn answer(&self, slowness: f64) {
+        let now = self.surroundings.clock.now();
+        for target in &self.plan.targets {
+            let path = target.endpoint.spec().id;
+            let body = reply(path, slowness, now);
+            for subject in &target.subjects {
+                let project = self.plan.project(subject).unwrap();
+                let end = now.as_second();
+                let range = TimeRange { start: end - 300, end };
+                let window = (target.endpoint.cadence() == Cadence::Metrics).then_some(Window {
+                    label: "5m",
+                    container: None,
+                    first: true,
+                    range,
+                });
+                let subjects = [Subject { project, app: self.plan.app(subject), window }];
+                let reading = target.endpoint.read(body.as_bytes(), &subjects).unwrap();
+                assert_eq!(reading.unexpected, [""; 0], "{path}");
+                let variant = if window.is_some() { self.plan.shown() } else { Variant::default() };
+                for sink in reading.sinks {
+                    subject.cell.replace(&variant, sink.finish(self.surroundings.store.layouts()));
+                }
+                subject.cell.succeeded(now);
+                let polled = Polled { at: now, took: Duration::from_millis(120), failure: None };
+                subject.cell.note(polled, &self.plan.shown());
+                self.surroundings.store.replies().keep(&target.key, now, body.len(), || body.clone());
+                self.surroundings.own.request_done(target.key.resource, "200", Duration::from_millis(120));
+            }
+        }
+    }
+
+    /// Every target that `fails` fails.
+    pub(crate) fn fail(
+        &self,
+        class: &'static str,
+        message: &str,
+        fails: impl Fn(&crate::store::Key) -> bool,
+    ) {
+        let now = self.surroundings.clock.now();
+        let targets = self.plan.targets.iter().flat_map(|target| &target.subjects);
+        for subject in targets.filter(|subject| fails(subject.cell.key())) {
+            subject.cell.failed(now, class, message);
+            let failure = Some(PollFailure { class, message: message.into() });
+            let polled = Polled { at: now, took: Duration::from_secs(10), failure };
+            subject.cell.note(polled, &self.plan.shown());
+            self.surroundings.own.request_done(subject.cell.key().resource, class, Duration::from_secs(10));
+        }
+    }
+}
+
+/// The reply of the call `id`.
+fn reply(id: &str, slowness: f64, now: Timestamp) -> String {
+    let ago = |minutes: i64| now.saturating_sub(SignedDuration::from_mins(minutes)).unwrap();
+    let (p50, p90, p95, p99) = (40.0 * slowness, 120.0 * slowness, 210.0 * slowness, 800.0 * slowness);
+    match id {
+        "get_app" => r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","status":"Ready","errorMessage":"","createdAt":"2026-01-04T10:00:00Z","updatedAt":"2026-02-27T16:20:00Z","runtime":"cortex","baseImage":"debian:bookworm-slim","pythonVersion":"3.12","serviceVersion":"1.5.2","port":8192,"disableAuth":false,"computeTier":"protected","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"4","memory":"16","gpuCount":"1","costPerSecondCents":"0.0306","minReplicaCount":"1","maxReplicaCount":"8","replicaConcurrency":"4","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"1","cooldownPeriodSeconds":"300","evaluationIntervalSeconds":"15","responseGracePeriodSeconds":"900","rollOutDurationSeconds":"60","deploymentInitializationTimeout":"600","loadBalancingAlgorithm":"round-robin","lastBuildStatus":"success","latestBuildId":"b-31","latestCreatedBuildId":"b-31","latestReadyBuildId":"b-31"}"#.to_owned(),
+        "response_time" => format!(
+            r#"{{"status":"success","data":{{"percentiles":{{"p50":{p50},"p90":{p90},"p95":{p95},"p99":{p99}}},"distribution":{{"1ms":0,"10ms":4,"50ms":58,"100ms":84,"250ms":96,"500ms":98.2,"1s":99.3,"2.5s":99.9,"10s":100,"1hr":100}},"total_requests":1520,"start_date":"{}","end_date":"{now}"}}}}"#,
+            ago(5)
+        ),
+        "run_execution_time" => {
+            let points: Vec<String> = (0..5)
+                .map(|n| {
+                    let time = ago(5 - n).as_second();
+                    let wave = 1.0 + f64::from(i32::try_from(n).unwrap()) / 10.0;
+                    format!(r#"{{"timestamp":{time},"p50":{},"p90":{},"p99":{}}}"#, 0.03 * wave, 0.1 * wave, 0.6 * wave)
+                })
+                .collect();
+            format!(
+                r#"{{"status":"success","data":{{"time_series":[{}],"total_runs":1498,"start_date":"{}","end_date":"{now}"}}}}"#,
+                points.join(","),
+                ago(5)
+            )
+        }
+        "volume_alerts" => r#"{"thresholds":[80,95]}"#.to_owned(),
+        "list_domains" => r#"{"domains":[{"status":"validated"},{"status":"pending"}]}"#.to_owned(),
+        "list_projects" => r#"[{"id":"p-1","name":"Search","role":"admin"}]"#.to_owned(),
+        other => panic!("no reply for {other}"),
+    }
+}

@@ -1,0 +1,264 @@
+//! Plan and store into the model.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::interface;
+use crate::interface::endpoint::Cadence;
+use crate::poll::plan::{Subject, Target};
+use crate::poll::{Plan, Surroundings};
+use crate::store::Variant;
+
+use super::exporter::{exporter, whole};
+use super::model::{
+    App, Failing, LastError, Project, Resource, ResponseTime, Service, ServiceState, State, Status, Summary,
+    TrendPoint, Verdict,
+};
+use super::read::{Values, label};
+
+/// A poll that is later than this beyond two intervals is overdue.
+const LATE: f64 = 10.0;
+
+/// What plan and store hold about one project or app: its targets, and its places in them.
+pub(super) type Parts<'a> = Vec<(&'a Target, &'a Subject)>;
+
+/// What the model is read from, at one moment.
+pub(super) struct View<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) surroundings: &'a Surroundings,
+    pub(super) now: Timestamp,
+    pub(super) instant: Instant,
+}
+
+impl View<'_> {
+    /// The whole model.
+    pub(super) fn status(&self, started: Timestamp) -> Status {
+        let parts = self.parts();
+        let none = Parts::new();
+        let (mut projects, mut apps) = (Vec::new(), Vec::new());
+        for (p, project) in self.plan.config.projects.iter().enumerate() {
+            projects.push(self.project(p, parts.get(&(p, None)).unwrap_or(&none)));
+            for a in 0..project.apps.len() {
+                apps.extend(self.app(p, a, parts.get(&(p, Some(a))).unwrap_or(&none)));
+            }
+        }
+        let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
+        let summary = Summary {
+            apps: apps.len(),
+            ok: count(Verdict::Ok),
+            warning: count(Verdict::Warning),
+            problem: count(Verdict::Problem),
+            waiting: count(Verdict::Waiting),
+        };
+        let exporter = exporter(&self.surroundings.own, self.plan, started, self.now);
+        Status { exporter, service: self.service(&projects, &apps), summary, projects, apps }
+    }
+
+    /// The targets by project and app.
+    fn parts(&self) -> HashMap<(usize, Option<usize>), Parts<'_>> {
+        let mut parts: HashMap<_, Parts<'_>> = HashMap::new();
+        for target in &self.plan.targets {
+            for subject in &target.subjects {
+                parts.entry((subject.project, subject.app)).or_default().push((&**target, subject));
+            }
+        }
+        parts
+    }
+
+    /// The targets of one app.
+    pub(super) fn parts_of(&self, project: usize, app: usize) -> Parts<'_> {
+        let targets = self.plan.targets.iter();
+        let pairs =
+            targets.flat_map(|target| target.subjects.iter().map(move |subject| (&**target, subject)));
+        pairs.filter(|(_, subject)| (subject.project, subject.app) == (project, Some(app))).collect()
+    }
+
+    /// What `resource` said of the shown window, where it is not stale.
+    pub(super) fn values(&self, parts: &Parts<'_>, resource: interface::Resource) -> Values<'_> {
+        let part = parts.iter().find(|(target, _)| target.endpoint.resource() == resource);
+        let samples =
+            part.and_then(|(target, subject)| subject.cell.fresh(&self.shown(target), self.instant));
+        Values::new(&self.surroundings.store, resource, samples)
+    }
+
+    fn shown(&self, target: &Target) -> Variant {
+        match target.endpoint.cadence() {
+            Cadence::Settings => Variant::default(),
+            Cadence::Metrics => self.plan.shown(),
+        }
+    }
+
+    fn project(&self, index: usize, parts: &Parts<'_>) -> Project {
+        use interface::Resource::{Domains, Projects, VolumeAlerts};
+        let configured = self.plan.config.projects.get(index);
+        let info = self.values(parts, Projects).labels("pds_project_info");
+        let alerts =
+            self.values(parts, VolumeAlerts).by("pds_project_volume_alert_threshold_enabled", "threshold");
+        let enabled =
+            alerts.iter().filter(|(_, on)| *on > 0.0).map(|(threshold, _)| threshold.clone()).collect();
+        Project {
+            id: configured.map_or_else(|| "".into(), |project| project.id.clone()),
+            name: label(&info, "name"),
+            role: label(&info, "role"),
+            apps: configured.map_or(0, |project| project.apps.len()),
+            custom_domains: self.values(parts, Domains).value("pds_project_custom_domains"),
+            volume_alerts: (!alerts.is_empty()).then_some(enabled),
+            resources: parts.iter().map(|part| self.resource(part)).collect(),
+        }
+    }
+
+    /// One app; `None` where the configuration has none at that place.
+    pub(super) fn app(&self, project: usize, app: usize, parts: &Parts<'_>) -> Option<App> {
+        use interface::Resource::{App as Settings, ResponseTime as Times};
+        let project = self.plan.config.projects.get(project)?;
+        let window = self.plan.windows.first()?;
+        #[expect(clippy::cast_precision_loss, reason = "a window's seconds are far below 2^53")]
+        let minutes = window.seconds as f64 / 60.0;
+        let (settings, times) = (self.values(parts, Settings), self.values(parts, Times));
+        let info = settings.labels("pds_app_info");
+        let status = settings.labels("pds_app_status");
+        let percentiles = times.by("pds_app_response_time_seconds", "percentile");
+        let percentile = |name: &str| percentiles.iter().find(|(p, _)| p == name).map(|(_, value)| *value);
+        let points = parts.iter().flat_map(|(_, subject)| subject.cell.trend());
+        let mut app = App {
+            project: project.id.clone(),
+            id: project.apps.get(app)?.id.clone(),
+            name: label(&info, "name"),
+            status: label(&status, "status"),
+            verdict: Verdict::Ok,
+            problems: Vec::new(),
+            window: window.label.clone(),
+            response_time: ResponseTime {
+                p50: percentile("p50"),
+                p90: percentile("p90"),
+                p95: percentile("p95"),
+                p99: percentile("p99"),
+            },
+            requests_per_minute: times.value("pds_app_window_requests").map(|count| count / minutes),
+            min_replicas: settings.value("pds_app_min_replicas"),
+            max_replicas: settings.value("pds_app_max_replicas"),
+            hardware: label(&info, "hardware"),
+            dollars_per_replica_hour: settings
+                .value("pds_app_replica_cost_dollars_per_second")
+                .map(|d| d * 3600.0),
+            resources: parts.iter().map(|part| self.resource(part)).collect(),
+            last_error: last_error(parts),
+            trend: points
+                .map(|point| TrendPoint {
+                    p95: point.p95,
+                    requests_per_minute: point.requests.map(|count| count / minutes),
+                })
+                .collect(),
+        };
+        judge(&mut app, &settings);
+        Some(app)
+    }
+
+    fn resource(&self, (target, subject): &(&Target, &Subject)) -> Resource {
+        let health = subject.cell.health();
+        let age = health.last_success.map(|time| self.now.duration_since(time).as_secs_f64());
+        let overdue = 2.0 * target.interval.as_secs_f64() + LATE;
+        let state = match (health.up, &health.failing) {
+            (None, _) => State::Waiting,
+            _ if subject.cell.fresh(&self.shown(target), self.instant).is_none() => State::Stale,
+            (_, Some(_)) => State::Failing,
+            _ if age.is_some_and(|age| age > overdue) => State::Late,
+            _ => State::Fresh,
+        };
+        Resource {
+            resource: target.endpoint.resource().as_str(),
+            state,
+            last_success: health.last_success.map(whole),
+            failing: health.failing.map(|failure| Failing {
+                since: whole(failure.since),
+                class: failure.class,
+                message: failure.message.clone(),
+            }),
+        }
+    }
+
+    fn service(&self, projects: &[Project], apps: &[App]) -> Service {
+        let resources = || {
+            let of_projects = projects.iter().flat_map(|project| &project.resources);
+            of_projects.chain(apps.iter().flat_map(|app| &app.resources))
+        };
+        let metrics =
+            |resource: &&Resource| matches!(resource.resource, "response_time" | "run_execution_time");
+        // Settings are asked seldom and would tell late; without apps they are all there is.
+        let telling: Vec<&Resource> = match apps.is_empty() {
+            true => resources().collect(),
+            false => resources().filter(metrics).collect(),
+        };
+        let asked = telling.iter().any(|resource| resource.state != State::Waiting);
+        let down = asked && telling.iter().all(|resource| resource.failing.is_some());
+        let last_success = resources().filter_map(|resource| resource.last_success).max();
+        let failing = || telling.iter().filter_map(|resource| resource.failing.as_ref());
+        let rate = self.surroundings.own.request_rate();
+        Service {
+            base_url: self.plan.config.api.base_url.to_string(),
+            state: match (asked, down) {
+                (false, _) => ServiceState::Waiting,
+                (_, true) => ServiceState::Down,
+                (_, false) => ServiceState::Up,
+            },
+            last_success,
+            // The last one that still succeeded says it best; without any, the first that failed.
+            down_since: failing()
+                .map(|failing| failing.since)
+                .min()
+                .map(|first| telling.iter().filter_map(|r| r.last_success).max().unwrap_or(first))
+                .filter(|_| down),
+            reason: failing()
+                .max_by_key(|failing| failing.since)
+                .filter(|_| down)
+                .map(|f| f.message.to_string()),
+            requests_per_minute: rate.requests_per_minute,
+            failures_per_minute: rate.failures_per_minute,
+        }
+    }
+}
+
+fn last_error(parts: &Parts<'_>) -> Option<LastError> {
+    let failures = parts.iter().filter_map(|(target, subject)| {
+        let (at, failure) = subject.cell.last_failure()?;
+        let resource = target.endpoint.resource().as_str();
+        Some(LastError { at: whole(at), resource, class: failure.class, message: failure.message })
+    });
+    failures.max_by_key(|error| error.at)
+}
+
+/// Finds what is wrong with an app, the gravest first, and says so.
+fn judge(app: &mut App, settings: &Values<'_>) {
+    let mut found: Vec<(Verdict, String)> = Vec::new();
+    for resource in &app.resources {
+        let what = resource.resource.replace('_', " ");
+        match (resource.state, &resource.failing) {
+            (State::Stale, Some(f)) => {
+                found.push((Verdict::Problem, format!("{what}: nothing to show, {}", f.class)))
+            }
+            (State::Stale, None) => found.push((Verdict::Problem, format!("{what}: nothing to show"))),
+            (State::Failing, Some(f)) => {
+                found.push((Verdict::Problem, format!("{what}: failing, {}", f.class)))
+            }
+            (State::Late, _) => found.push((Verdict::Warning, format!("{what}: late"))),
+            (State::Waiting, _) => found.push((Verdict::Waiting, format!("{what}: not asked yet"))),
+            _ => {}
+        }
+    }
+    let bad = |word: &str| word.contains("error") || word.contains("fail");
+    if let Some(status) = app.status.as_deref().filter(|status| bad(status)) {
+        found.push((Verdict::Problem, format!("the app's status is {status}")));
+    }
+    if settings.value("pds_app_error").is_some_and(|error| error > 0.0) {
+        found.push((Verdict::Warning, "the service reports an error message for the app".to_owned()));
+    }
+    let build = label(&settings.labels("pds_app_last_build_status"), "status");
+    if let Some(build) = build.filter(|build| bad(build) || build.contains("timeout")) {
+        found.push((Verdict::Warning, format!("the last build's status is {build}")));
+    }
+    found.sort_by_key(|(verdict, _)| *verdict);
+    app.verdict = found.first().map_or(Verdict::Ok, |(verdict, _)| *verdict);
+    app.problems = found.into_iter().map(|(_, problem)| problem).collect();
+}

@@ -1,0 +1,102 @@
+//! Where the model is read from.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use tokio::time::{Duration, Instant};
+
+use crate::config::Explained;
+use crate::poll::{Plan, Surroundings};
+
+use super::detail::{self, Detail};
+use super::model::Status;
+use super::overview::View;
+
+/// The model is read at most this often, however many look at it.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What the model is read from. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Source(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    surroundings: Surroundings,
+    started: Timestamp,
+    followed: RwLock<Followed>,
+    read: Mutex<Option<(Instant, Arc<Status>)>>,
+}
+
+#[derive(Clone, Debug)]
+struct Followed {
+    plan: Arc<Plan>,
+    explained: Arc<[Explained]>,
+}
+
+impl Source {
+    /// The model of what `plan` polls, started now; `explained` is the configuration behind it
+    /// ([`crate::config::Loaded::explained`]).
+    #[must_use]
+    pub fn new(surroundings: Surroundings, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
+        let started = surroundings.clock.now();
+        let followed = RwLock::new(Followed { plan, explained: explained.into() });
+        Self(Arc::new(Inner { surroundings, started, followed, read: Mutex::default() }))
+    }
+
+    /// Follows another plan, as the poller does.
+    pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
+        let followed = Followed { plan, explained: explained.into() };
+        *self.0.followed.write().unwrap_or_else(PoisonError::into_inner) = followed;
+        *self.0.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The model, at most a second old. Reads some thousand cells: not for an I/O thread.
+    #[must_use]
+    pub fn status(&self) -> Arc<Status> {
+        // Held while the model is read, so that of many who ask one reads it.
+        let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let instant = Instant::now();
+        if let Some((at, status)) = &*read
+            && instant < *at + FRESH
+        {
+            return Arc::clone(status);
+        }
+        let status = self.view(|view| Arc::new(view.status(self.0.started)));
+        *read = Some((instant, Arc::clone(&status)));
+        status
+    }
+
+    /// One app in full; `None` where there is none of that name. Its replies are kept from now on.
+    #[must_use]
+    pub fn detail(&self, project: &str, app: &str) -> Option<Detail> {
+        self.view(|view| detail::detail(&view, project, app))
+    }
+
+    /// The configuration in force.
+    #[must_use]
+    pub fn explained(&self) -> Arc<[Explained]> {
+        self.followed().explained
+    }
+
+    /// What polls work with.
+    #[must_use]
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.0.surroundings
+    }
+
+    /// The time by which ages are told.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.0.surroundings.clock.now()
+    }
+
+    fn view<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
+        let followed = self.followed();
+        let (now, instant) = (self.now(), Instant::now());
+        read(View { plan: &followed.plan, surroundings: &self.0.surroundings, now, instant })
+    }
+
+    fn followed(&self) -> Followed {
+        self.0.followed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

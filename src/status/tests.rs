@@ -1,0 +1,125 @@
+//! The model against real plan, store and metrics.
+
+use tokio::time::{Duration, advance};
+
+use super::fixture::{self, Fixture};
+use super::model::{ServiceState, State, Verdict};
+use super::settings::Value;
+use crate::interface::Resource;
+
+/// One app, answered a minute ago.
+async fn answered() -> Fixture {
+    let fixture = fixture::fixture(1).await;
+    fixture.answer(1.0);
+    advance(Duration::from_secs(61)).await;
+    fixture
+}
+
+fn is_metrics(resource: Resource) -> bool {
+    matches!(resource, Resource::ResponseTime | Resource::RunExecutionTime)
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_asked_is_waiting_and_not_well() {
+    let status = fixture::fixture(3).await.source.status();
+    assert_eq!(status.service.state, ServiceState::Waiting);
+    assert_eq!((status.summary.apps, status.summary.waiting), (3, 3));
+    assert_eq!(status.apps[0].response_time.p95, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answered_app_shows_every_value() {
+    let status = answered().await.source.status();
+    let app = &status.apps[0];
+    assert_eq!((app.verdict, app.problems.len()), (Verdict::Ok, 0), "{:?}", app.problems);
+    assert_eq!((app.name.as_deref(), app.status.as_deref()), (Some("ranker"), Some("ready")));
+    assert_eq!((app.response_time.p50, app.response_time.p99), (Some(0.04), Some(0.8)));
+    assert_eq!((app.requests_per_minute, app.window.as_str()), (Some(304.0), "5m"));
+    assert_eq!((app.min_replicas, app.max_replicas), (Some(1.0), Some(8.0)));
+    assert_eq!(app.hardware.as_deref(), Some("AMPERE_A10"));
+    assert!((app.dollars_per_replica_hour.unwrap() - 1.1016).abs() < 1e-9);
+    assert_eq!(app.trend.len(), 1);
+    assert_eq!(status.service.state, ServiceState::Up);
+    assert_eq!(status.exporter.configuration_good, Some(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_resource_keeps_its_values_until_they_are_stale() {
+    let fixture = answered().await;
+    fixture.fail("timeout", "no reply within 10s", |key| key.resource == Resource::ResponseTime);
+    let status = fixture.source.status();
+    let app = &status.apps[0];
+    assert_eq!((app.verdict, &app.problems[0][..]), (Verdict::Problem, "response time: failing, timeout"));
+    assert_eq!(app.response_time.p50, Some(0.04));
+    assert_eq!(app.last_error.as_ref().unwrap().class, "timeout");
+    assert_eq!(status.service.state, ServiceState::Up, "run execution times still come");
+    advance(Duration::from_secs(3600)).await;
+    let status = fixture.source.status();
+    assert_eq!(status.apps[0].response_time.p50, None);
+    assert!(status.apps[0].resources.iter().all(|resource| resource.state == State::Stale));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_resource_is_a_warning() {
+    let fixture = answered().await;
+    advance(Duration::from_secs(80)).await;
+    let status = fixture.source.status();
+    assert_eq!(status.apps[0].verdict, Verdict::Warning);
+    assert_eq!(status.apps[0].problems, ["response time: late", "run execution time: late"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
+    let fixture = answered().await;
+    fixture.fail("connect", "connection refused", |key| is_metrics(key.resource));
+    let service = fixture.source.status().service.clone();
+    assert_eq!(service.state, ServiceState::Down);
+    assert_eq!(service.down_since.unwrap().to_string(), "2026-03-01T03:00:00Z");
+    assert_eq!(service.reason.as_deref(), Some("connection refused"));
+    fixture.answer(1.0);
+    advance(Duration::from_secs(2)).await;
+    let status = fixture.source.status();
+    assert_eq!((status.service.state, status.service.down_since), (ServiceState::Up, None));
+    assert_eq!(status.apps[0].last_error.as_ref().unwrap().class, "connect", "it stays to be seen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_detail_has_what_the_page_draws() {
+    let fixture = answered().await;
+    let (project, app) = ("p-00000000", "p-00000000-app-0");
+    let detail = fixture.source.detail(project, app).unwrap();
+    assert_eq!(detail.distribution.len(), 10);
+    assert_eq!(detail.distribution[2], (0.05, 0.58));
+    let runs = detail.runs.unwrap();
+    assert_eq!((runs.len(), runs[0].p50), (5, Some(0.03)));
+    assert_eq!(detail.window_runs, Some(1498.0));
+    let settings = |title| &detail.settings.iter().find(|group| group.title == title).unwrap().settings;
+    let memory = settings("Replicas and cost").iter().find(|setting| setting.name == "memory").unwrap();
+    assert_eq!(memory.value, Value::Number(16e9, "bytes"));
+    assert_eq!(settings("Labels from the configuration")[0].name, "tier");
+    assert!(detail.replies.iter().all(|(_, reply)| reply.is_some()));
+    assert!(fixture.source.detail(project, "p-other").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_happened_changes_the_model_and_time_alone_does_not() {
+    let fixture = answered().await;
+    let first = fixture.source.status();
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(*fixture.source.status(), *first);
+    fixture.answer(2.0);
+    advance(Duration::from_secs(5)).await;
+    assert_ne!(*fixture.source.status(), *first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_family_with_a_series_has_an_example() {
+    let fixture = answered().await;
+    let examples = fixture.source.examples(&["pds_app_response_time_seconds", "pds_up"]);
+    assert_eq!(
+        examples["pds_app_response_time_seconds"],
+        "pds_app_response_time_seconds{project=\"p-00000000\",app=\"p-00000000-app-0\",window=\"5m\",percentile=\"p50\"} 0.04"
+    );
+    assert!(examples["pds_up"].ends_with(" 1"), "{}", examples["pds_up"]);
+    assert!(examples["pds_exporter_build_info"].contains("version="));
+}

@@ -1,0 +1,229 @@
+//! How a target fared of late, small enough to be kept of every target: some 120 bytes each, and 130 more for the
+//! trend of an app's response times.
+//!
+//! Successes and failures have places of their own, so that a failure is still to be seen when many successes have
+//! followed it. Values of a trend are kept to 0.03 percent: they are drawn, never exposed.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::Duration;
+
+use crate::catalogue::{Family, Samples};
+
+/// So many successes of each target are kept.
+const SUCCESSES: usize = 6;
+/// So many failures of each target are kept.
+const FAILURES: usize = 8;
+/// So many points of each trend are kept: half an hour at one poll a minute.
+pub const POINTS: usize = 30;
+
+/// One poll of a target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Polled {
+    /// When it ended; to the second.
+    pub at: Timestamp,
+    /// How long it took, with all its requests.
+    pub took: Duration,
+    /// Why it failed, where it did.
+    pub failure: Option<PollFailure>,
+}
+
+/// Why a poll failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PollFailure {
+    /// Its class: a word of the closed set of `pds_api_requests_total`'s label `code`, or of the poll's own.
+    pub class: &'static str,
+    /// In words.
+    pub message: Arc<str>,
+}
+
+/// What the first window said at one poll.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// The 95th percentile of response times, seconds; `None` without requests, and where the poll failed.
+    pub p95: Option<f64>,
+    /// Requests in the window; `None` where the poll failed.
+    pub requests: Option<f64>,
+}
+
+impl Point {
+    /// The point that `samples` of the response time endpoint with these `families` show.
+    pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
+        let family = |name: &str| families.iter().position(|family| family.name == name);
+        let series = |name, labels: &str| {
+            let mut series = samples.of(family(name)?);
+            series.find(|(text, _)| text.ends_with(labels)).map(|(_, value)| value)
+        };
+        Self {
+            p95: series("pds_app_response_time_seconds", "percentile=\"p95\""),
+            requests: series("pds_app_window_requests", ""),
+        }
+    }
+}
+
+/// The last polls of one target.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    successes: Ring<(u32, u16), SUCCESSES>,
+    /// None for most targets: a pointer is all that they pay.
+    #[expect(
+        clippy::box_collection,
+        reason = "8 bytes instead of 24 for each of the many that never failed"
+    )]
+    failures: Option<Box<Vec<Polled>>>,
+    trend: Option<Box<Ring<[u16; 2], POINTS>>>,
+}
+
+impl History {
+    pub(super) fn note(&mut self, poll: Polled) {
+        if poll.failure.is_none() {
+            let at = u32::try_from(poll.at.as_second()).unwrap_or_default();
+            self.successes.push((at, pack(Some(poll.took.as_secs_f64()))));
+            return;
+        }
+        let failures = self.failures.get_or_insert_default();
+        if failures.len() == FAILURES {
+            failures.remove(0);
+        }
+        failures.push(poll);
+    }
+
+    pub(super) fn trace(&mut self, point: Point) {
+        self.trend.get_or_insert_default().push([pack(point.p95), pack(point.requests)]);
+    }
+
+    /// The polls kept, the newest first.
+    pub(super) fn polls(&self) -> Vec<Polled> {
+        let successes = self.successes.iter().map(|(at, took)| Polled {
+            at: Timestamp::from_second(i64::from(at)).unwrap_or_default(),
+            took: Duration::from_secs_f64(unpack(took).unwrap_or_default()),
+            failure: None,
+        });
+        let mut polls: Vec<Polled> =
+            successes.chain(self.failures.iter().flat_map(|f| f.iter().cloned())).collect();
+        polls.sort_by_key(|poll| std::cmp::Reverse(poll.at));
+        polls
+    }
+
+    /// The last failure, however many successes have followed it.
+    pub(super) fn last_failure(&self) -> Option<Polled> {
+        self.failures.as_ref()?.last().cloned()
+    }
+
+    /// The trend, the oldest point first.
+    pub(super) fn trend(&self) -> Vec<Point> {
+        let points = self.trend.iter().flat_map(|trend| trend.iter());
+        points.map(|[p95, requests]| Point { p95: unpack(p95), requests: unpack(requests) }).collect()
+    }
+}
+
+/// The last `N` items.
+#[derive(Debug)]
+struct Ring<T, const N: usize> {
+    items: [T; N],
+    next: u8,
+    full: bool,
+}
+
+impl<T: Copy + Default, const N: usize> Default for Ring<T, N> {
+    fn default() -> Self {
+        Self { items: [T::default(); N], next: 0, full: false }
+    }
+}
+
+impl<T: Copy, const N: usize> Ring<T, N> {
+    fn push(&mut self, item: T) {
+        if let Some(place) = self.items.get_mut(usize::from(self.next)) {
+            *place = item;
+        }
+        self.next += 1;
+        if usize::from(self.next) == N {
+            (self.next, self.full) = (0, true);
+        }
+    }
+
+    /// The oldest first.
+    fn iter(&self) -> impl Iterator<Item = T> {
+        let (newer, older) = self.items.split_at(usize::from(self.next));
+        older.iter().filter(|_| self.full).chain(newer).copied()
+    }
+}
+
+/// The smallest value that is told from 0; a microsecond.
+const SMALLEST: f64 = 1e-6;
+/// The logarithm's steps: so many of them that all values up to a billion fit 16 bits.
+const STEPS_PER_E: f64 = 1890.0;
+
+/// A value on a logarithmic scale: 0 is none, 1 is zero.
+fn pack(value: Option<f64>) -> u16 {
+    match value {
+        None => 0,
+        Some(value) if value < SMALLEST => 1,
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 2..=65535")]
+        Some(value) => ((value / SMALLEST).ln() * STEPS_PER_E + 2.0).round().clamp(2.0, 65_535.0) as u16,
+    }
+}
+
+fn unpack(packed: u16) -> Option<f64> {
+    match packed {
+        0 => None,
+        1 => Some(0.0),
+        packed => Some(((f64::from(packed) - 2.0) / STEPS_PER_E).exp() * SMALLEST),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn poll(second: i64, class: Option<&'static str>) -> Polled {
+        let failure = class.map(|class| PollFailure { class, message: "no reply".into() });
+        Polled { at: Timestamp::from_second(second).unwrap(), took: Duration::from_millis(250), failure }
+    }
+
+    #[test]
+    fn a_failure_is_still_seen_after_many_successes() {
+        let mut history = History::default();
+        history.note(poll(1, Some("timeout")));
+        for second in 2..100 {
+            history.note(poll(second, None));
+        }
+        let polls = history.polls();
+        assert_eq!(polls.len(), SUCCESSES + 1);
+        assert_eq!((polls[0].at.as_second(), polls[SUCCESSES].at.as_second()), (99, 1));
+        assert_eq!(history.last_failure(), Some(poll(1, Some("timeout"))));
+        for second in 100..200 {
+            history.note(poll(second, Some("connect")));
+        }
+        assert_eq!(history.polls().len(), SUCCESSES + FAILURES);
+    }
+
+    #[test]
+    fn values_are_kept_closely_enough_to_be_drawn() {
+        for value in [1e-6, 0.0123, 1.0, 59.0, 123_456.0, 9.9e8] {
+            let kept = unpack(pack(Some(value))).unwrap();
+            assert!((kept / value - 1.0).abs() < 3e-4, "{value} is kept as {kept}");
+        }
+        assert_eq!((unpack(pack(None)), unpack(pack(Some(0.0)))), (None, Some(0.0)));
+    }
+
+    #[test]
+    fn a_trend_holds_the_last_points_in_order() {
+        let mut history = History::default();
+        assert_eq!(history.trend(), []);
+        for n in 0..40 {
+            history.trace(Point { p95: (n != 39).then_some(f64::from(n)), requests: Some(0.0) });
+        }
+        let trend = history.trend();
+        assert_eq!(trend.len(), POINTS);
+        assert!((trend[0].p95.unwrap() - 10.0).abs() < 0.01);
+        assert_eq!(trend[POINTS - 1], Point { p95: None, requests: Some(0.0) });
+    }
+
+    #[test]
+    fn what_is_kept_of_every_target_is_small() {
+        assert!(size_of::<History>() <= 72, "{}", size_of::<History>());
+        assert!(size_of::<Ring<[u16; 2], POINTS>>() <= 128);
+    }
+}

@@ -1,0 +1,134 @@
+//! The last replies in full, for people to read: of as many apps as fit, and of those somebody looks at.
+//!
+//! Numbers are all that a target needs at rest; its reply's text is ten times that. So there is one budget for all
+//! texts. While it lasts, every last reply is kept; beyond it only those of apps that were looked at lately, from
+//! their next poll on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use super::Key;
+
+/// What all texts together may take.
+const BUDGET: usize = 2 * 1024 * 1024;
+/// A longer text is not kept; nobody reads it on a page.
+const LONGEST: usize = 128 * 1024;
+/// So many apps are remembered as looked at.
+const LOOKED_AT: usize = 32;
+
+/// A reply as it came, but for secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// When it came.
+    pub at: Timestamp,
+    /// Its body.
+    pub text: Arc<str>,
+}
+
+/// The last replies.
+#[derive(Debug, Default)]
+pub struct Replies(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    replies: HashMap<Key, Reply>,
+    bytes: usize,
+    /// (project, app), the last looked at first.
+    looked_at: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Replies {
+    /// Keeps what `text` makes of a body of `length` bytes as the last reply of `key`, if there is room for it. `text`
+    /// is called only then.
+    pub fn keep(&self, key: &Key, at: Timestamp, length: usize, text: impl FnOnce() -> String) {
+        let mut kept = self.kept();
+        kept.remove(key);
+        let wanted = kept.looked_at(key);
+        if length > LONGEST || (!wanted && kept.bytes + length > BUDGET) {
+            return;
+        }
+        let text: Arc<str> = text().into();
+        while kept.bytes + text.len() > BUDGET {
+            let unwanted = kept.replies.keys().find(|other| !kept.looked_at(other)).cloned();
+            match unwanted.or_else(|| kept.replies.keys().next().cloned()) {
+                Some(other) => kept.remove(&other),
+                None => return,
+            }
+        }
+        kept.bytes += text.len();
+        kept.replies.insert(key.clone(), Reply { at, text });
+    }
+
+    /// The last reply of `key`, if it was kept.
+    #[must_use]
+    pub fn of(&self, key: &Key) -> Option<Reply> {
+        self.kept().replies.get(key).cloned()
+    }
+
+    /// Somebody looks at an app: its replies are kept from now on.
+    pub fn look_at(&self, project: &Arc<str>, app: &Arc<str>) {
+        let mut kept = self.kept();
+        kept.looked_at.retain(|known| (&known.0, &known.1) != (project, app));
+        kept.looked_at.insert(0, (Arc::clone(project), Arc::clone(app)));
+        kept.looked_at.truncate(LOOKED_AT);
+    }
+
+    /// Forgets the replies of targets that are not `wanted`.
+    pub(super) fn retain(&self, wanted: impl Fn(&Key) -> bool) {
+        let mut kept = self.kept();
+        let gone: Vec<Key> = kept.replies.keys().filter(|key| !wanted(key)).cloned().collect();
+        gone.iter().for_each(|key| kept.remove(key));
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, key: &Key) {
+        self.bytes -= self.replies.remove(key).map_or(0, |reply| reply.text.len());
+    }
+
+    fn looked_at(&self, key: &Key) -> bool {
+        self.looked_at.iter().any(|(project, app)| (project, app) == (&key.project, &key.app))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::Resource;
+
+    fn key(app: usize) -> Key {
+        Key { project: "p".into(), app: format!("a-{app}").into(), resource: Resource::App }
+    }
+
+    #[test]
+    fn replies_are_kept_while_there_is_room_and_those_looked_at_beyond() {
+        let replies = Replies::default();
+        let length = 100_000;
+        let keep = |app: usize| replies.keep(&key(app), Timestamp::UNIX_EPOCH, length, || "x".repeat(length));
+        (0..30).for_each(keep);
+        assert!(replies.of(&key(0)).is_some());
+        assert!(replies.of(&key(29)).is_none(), "beyond the budget");
+        replies.look_at(&key(29).project, &key(29).app);
+        keep(29);
+        assert!(replies.of(&key(29)).is_some(), "looked at");
+        (0..30).for_each(keep);
+        assert!(replies.of(&key(29)).is_some(), "stays");
+        let kept = replies.kept();
+        assert!(kept.bytes <= BUDGET);
+        assert_eq!(kept.bytes, kept.replies.len() * length);
+    }
+
+    #[test]
+    fn a_reply_too_long_to_read_takes_the_place_of_none() {
+        let replies = Replies::default();
+        replies.keep(&key(0), Timestamp::UNIX_EPOCH, 2, || "{}".to_owned());
+        replies.keep(&key(0), Timestamp::UNIX_EPOCH, LONGEST + 1, || unreachable!());
+        assert_eq!(replies.of(&key(0)), None, "an old one would be taken for the last");
+    }
+}

@@ -1,0 +1,55 @@
+//! Style, script and icon, under names that change with their content, so that browsers keep them for ever.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use super::links::Links;
+
+/// A file that pages refer to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asset {
+    name: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) content: &'static str,
+}
+
+pub(super) const STYLE: Asset = Asset {
+    name: "style.css",
+    content_type: "text/css; charset=utf-8",
+    content: include_str!("assets/style.css"),
+};
+pub(super) const SCRIPT: Asset = Asset {
+    name: "script.js",
+    content_type: "text/javascript; charset=utf-8",
+    content: include_str!("assets/script.js"),
+};
+pub(super) const ICON: Asset =
+    Asset { name: "icon.svg", content_type: "image/svg+xml", content: include_str!("assets/icon.svg") };
+
+/// Where assets are, below the prefix.
+const FOLDER: &str = "/static/";
+
+impl Asset {
+    /// Its name for this content: `style-0123456789abcdef.css`.
+    fn file(&self) -> String {
+        let (stem, extension) = self.name.split_once('.').unwrap_or((self.name, ""));
+        format!("{stem}-{}.{extension}", hash(self.content.as_bytes()))
+    }
+
+    /// Its address.
+    pub(super) fn link(&self, links: &Links) -> String {
+        links.to(&format!("{FOLDER}{}", self.file()))
+    }
+
+    /// The asset that `path` names.
+    pub(super) fn at(path: &str) -> Option<Self> {
+        let file = path.strip_prefix(FOLDER)?;
+        [STYLE, SCRIPT, ICON].into_iter().find(|asset| asset.file() == file)
+    }
+}
+
+/// A hash of content, for names and ETags: against mistakes, not against attackers.
+pub(super) fn hash(content: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}

@@ -1,0 +1,115 @@
+//! What all pages share: head, header, navigation, footer, and the marks for verdicts and states.
+
+use jiff::Timestamp;
+use maud::{DOCTYPE, Markup, html};
+
+use crate::status::{State, Status, Verdict};
+
+use super::assets::{ICON, SCRIPT, STYLE};
+use super::format;
+use super::links::Links;
+
+/// What a page is made with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame<'a> {
+    pub(super) links: &'a Links,
+    pub(super) status: &'a Status,
+    /// The time by which ages are told.
+    pub(super) now: Timestamp,
+}
+
+/// The pages of the navigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Overview,
+    App,
+    Configuration,
+    Families,
+}
+
+/// A whole page.
+pub(super) fn page(frame: Frame<'_>, place: Place, title: &str, main: &Markup) -> Markup {
+    let Frame { links, status, now } = frame;
+    let current = |here: Place| (place == here).then_some("page");
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · pds-exporter" }
+                link rel="icon" type="image/svg+xml" href=(ICON.link(links));
+                link rel="stylesheet" href=(STYLE.link(links));
+                script src=(SCRIPT.link(links)) defer {}
+            }
+            body {
+                a .skip href="#main" { "Skip to content" }
+                header .top {
+                    a .brand href=(links.to("/")) { (mark()) "pds-exporter " span .version { (status.exporter.version) } }
+                    nav aria-label="Pages" {
+                        a href=(links.to("/")) aria-current=[current(Place::Overview)] { "Overview" }
+                        a href=(links.to("/config")) aria-current=[current(Place::Configuration)] { "Configuration" }
+                        a href=(links.to("/metrics-catalogue")) aria-current=[current(Place::Families)] { "Metrics" }
+                    }
+                    p .refresh {
+                        span #refreshed { "As of " time datetime=(now) { (format::clock(now)) " UTC" } }
+                        button type="button" #pause hidden aria-pressed="false" { "Pause" }
+                    }
+                }
+                main #main tabindex="-1" { (main) }
+                footer {
+                    p {
+                        "The same as "
+                        a href=(links.to("/api/v1/status")) { "JSON" } " ("
+                        a href=(links.to("/api/v1/status/schema")) { "its schema" } "). "
+                        "All times are UTC. Nothing on these pages asks the service."
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The mark of the exporter: a counter that rises.
+fn mark() -> Markup {
+    html! { span .mark aria-hidden="true" { i {} i {} i {} } }
+}
+
+/// A verdict: a sign, a colour and a word.
+pub(super) fn verdict(verdict: Verdict) -> Markup {
+    html! { span class={ "verdict " (verdict.as_str()) } { span aria-hidden="true" { (sign(verdict)) } " " (verdict.as_str()) } }
+}
+
+/// The sign of a verdict, for those who do not tell colours.
+pub(super) fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Problem => "✕",
+        Verdict::Warning => "▲",
+        Verdict::Waiting => "○",
+        Verdict::Ok => "✓",
+    }
+}
+
+/// The verdict that a resource's state has the colour and the sign of.
+pub(super) fn verdict_of(state: State) -> Verdict {
+    match state {
+        State::Stale | State::Failing => Verdict::Problem,
+        State::Late => Verdict::Warning,
+        State::Waiting => Verdict::Waiting,
+        State::Fresh => Verdict::Ok,
+    }
+}
+
+/// The place of a value that is missing.
+pub(super) fn missing() -> Markup {
+    html! { span .missing title="no value" { "–" } }
+}
+
+/// `value` as `write` has it, or that it is missing.
+pub(super) fn value<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> Markup {
+    match value {
+        Some(value) => html! { (write(value)) },
+        None => missing(),
+    }
+}

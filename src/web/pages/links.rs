@@ -1,0 +1,85 @@
+//! Every address of a page, behind any prefix.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+use super::query::Query;
+
+/// Everything but RFC 3986's unreserved characters is encoded.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Where the pages are, as browsers see it.
+#[derive(Clone, Debug)]
+pub struct Links {
+    prefix: String,
+}
+
+impl Links {
+    /// Links behind `prefix`, the path of the external URL: `""`, `/` or `/metrics/pds/`.
+    #[must_use]
+    pub fn new(prefix: &str) -> Self {
+        let bare = prefix.trim_matches('/');
+        Self { prefix: if bare.is_empty() { String::new() } else { format!("/{bare}") } }
+    }
+
+    /// The address of `path`, which begins with a slash.
+    #[must_use]
+    pub fn to(&self, path: &str) -> String {
+        format!("{}{path}", self.prefix)
+    }
+
+    /// The overview as `query` has it.
+    #[must_use]
+    pub fn overview(&self, query: &Query) -> String {
+        format!("{}/{}", self.prefix, query.to_text())
+    }
+
+    /// The page of an app.
+    #[must_use]
+    pub fn app(&self, project: &str, app: &str) -> String {
+        format!("{}/apps/{}/{}", self.prefix, encode(project), encode(app))
+    }
+
+    /// A family's place in the catalogue.
+    #[must_use]
+    pub fn family(&self, name: &str) -> String {
+        format!("{}/metrics-catalogue#{name}", self.prefix)
+    }
+}
+
+/// `text` as a segment of a path, or as a value of a query.
+#[must_use]
+pub fn encode(text: &str) -> String {
+    utf8_percent_encode(text, RESERVED).to_string()
+}
+
+/// The project and app that a path names, if it is that of an app's page.
+#[must_use]
+pub fn app_of(path: &str) -> Option<(String, String)> {
+    let (project, app) = path.strip_prefix("/apps/")?.split_once('/')?;
+    let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned());
+    Some((decode(project)?, decode(app).filter(|_| !app.contains('/'))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_stay_behind_their_prefix() {
+        for (prefix, link) in
+            [("", "/config"), ("/", "/config"), ("/a/b/", "/a/b/config"), ("x", "/x/config")]
+        {
+            assert_eq!(Links::new(prefix).to("/config"), link);
+        }
+    }
+
+    #[test]
+    fn any_name_survives_its_link() {
+        for (project, app) in [("p-1", "p-1-a"), ("a/b", "../c?d#e"), ("é\"<>", "%2F 🦀"), ("p", "")] {
+            let link = Links::new("").app(project, app);
+            assert_eq!(app_of(&link), Some((project.to_owned(), app.to_owned())), "{link}");
+        }
+        assert_eq!(app_of("/apps/p"), None);
+        assert_eq!(app_of("/apps/p/a/b"), None);
+    }
+}

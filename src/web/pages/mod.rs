@@ -1,0 +1,30 @@
+//! The status pages: what an on-call engineer sees.
+//!
+//! Every page is a pure function of the model ([`crate::status`]) and of what the reader asked for; nothing here asks
+//! the service, and a page works without JavaScript. [`Site`] maps paths to them.
+//!
+//! - [`site`]: paths, caching, headers.
+//! - [`query`]: what the reader asked for: filter, order, page.
+//! - `overview`, `detail`, `configuration`, `families`: one page each.
+//! - `layout`: what all pages share.
+//! - `plots`: curves and sparklines, drawn by plotters.
+//! - [`links`]: every address of a page, behind any prefix.
+//! - [`format`](mod@format): numbers and times as people read them.
+//! - `assets`: style and script, under names that change with their content.
+
+mod assets;
+mod configuration;
+mod detail;
+mod families;
+pub mod format;
+mod layout;
+pub mod links;
+mod overview;
+mod plots;
+pub mod query;
+pub mod site;
+
+#[cfg(test)]
+mod tests;
+
+pub use site::{Reply, Site};

@@ -1,0 +1,350 @@
+//! `/`: can the numbers be trusted, and which app is slow.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use crate::status::model::ServiceState;
+use crate::status::{App, Project, Resource, Status, Verdict};
+
+use super::format::{self, age, ago, dollars, number, seconds, until};
+use super::layout::{Frame, missing, sign, value, verdict, verdict_of};
+use super::plots::sparkline;
+use super::query::{PAGE, Query, Sort};
+
+/// So many projects are listed; the filter reaches the others.
+const PROJECTS: usize = 20;
+/// A token that expires within that many seconds is worth a look: a week.
+const TOKEN_SOON: i64 = 7 * 86_400;
+
+/// The overview as `query` has it.
+pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
+    let selected = query.select(&frame.status.apps);
+    html! {
+        h1 .hidden { "Overview" }
+        (banner(frame))
+        (facts(frame))
+        section aria-labelledby="apps" {
+            div .bar {
+                h2 #apps { "Apps" }
+                (filter(frame, query))
+            }
+            (apps(frame, query, &selected))
+            (pages(frame, query, selected.len()))
+        }
+        (projects(frame, query))
+    }
+}
+
+/// The answer to the first question, in one sentence.
+fn banner(frame: Frame<'_>) -> Markup {
+    let Status { service, summary, .. } = frame.status;
+    let wrong = summary.problem + summary.warning;
+    let (grade, says) = match service.state {
+        ServiceState::Down => (
+            Verdict::Problem,
+            html! {
+                strong { "The service does not answer" }
+                @if let Some(since) = service.down_since {
+                    " since " time datetime=(since) { (format::absolute(since)) } " (" (ago(since, frame.now)) ")"
+                }
+                "."
+                @if let Some(reason) = &service.reason { span .reason { (reason) } }
+            },
+        ),
+        ServiceState::Waiting => (
+            Verdict::Waiting,
+            html! { strong { "Nothing was asked yet" } "; numbers come with the first polls." },
+        ),
+        ServiceState::Up if summary.problem > 0 => (
+            Verdict::Problem,
+            html! {
+                strong { (count(summary.problem, "app has a problem", "apps have problems")) }
+                @if summary.warning > 0 { ", " (count(summary.warning, "deserves", "deserve")) " a look" }
+                "; " (summary.apps - wrong - summary.waiting) " of " (summary.apps) " are well."
+            },
+        ),
+        ServiceState::Up if summary.warning > 0 => (
+            Verdict::Warning,
+            html! {
+                strong { (count(summary.warning, "app deserves a look", "apps deserve a look")) } "; all numbers are there."
+            },
+        ),
+        ServiceState::Up if summary.waiting > 0 => (
+            Verdict::Waiting,
+            html! {
+                strong { (count(summary.waiting, "app was", "apps were")) " not asked in full yet" } "; the others are well."
+            },
+        ),
+        ServiceState::Up => (
+            Verdict::Ok,
+            html! {
+                strong { "All numbers can be trusted" } ": " (count(summary.apps, "app", "apps")) ", every resource fresh."
+            },
+        ),
+    };
+    html! {
+        section class={ "banner " (grade.as_str()) } aria-label="Verdict" {
+            span .sign aria-hidden="true" { (sign(grade)) }
+            p role="status" { (says) }
+        }
+    }
+}
+
+fn count(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// The exporter and its service in a row of facts.
+fn facts(frame: Frame<'_>) -> Markup {
+    let Status { exporter, service, .. } = frame.status;
+    let failures = service.failures_per_minute;
+    let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
+    let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
+    let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
+    html! {
+        dl .facts aria-label="Exporter and service" {
+            (fact("Service", Verdict::Ok, html! { span .address { (service.base_url) } }, match service.last_success {
+                Some(at) => html! { "last answer " (ago(at, frame.now)) },
+                None => html! { "no answer yet" },
+            }))
+            (fact("Requests to it", if failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
+                html! { (number(service.requests_per_minute)) " / min" },
+                html! { @if failures > 0.0 { (number(failures)) " / min fail" } @else { "none fails" } }))
+            (fact("Next poll", if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
+                match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
+                html! { @match lag { Some(lag) => { "the last began " (seconds(lag)) " late" } None => "polls begin on time" } }))
+            (configuration_fact(frame))
+            (fact("Token", token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now),
+                match expiry { Some((at, _)) => html! { "expires " (until(at, frame.now)) }, None => html! { "no expiry stated" } },
+                match (unreadable, expiry) {
+                    (Some(token), _) => html! { "the file of " (token.name) " can't be read" },
+                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) },
+                    _ => html! { (count(exporter.tokens.len(), "service account", "service accounts")) },
+                }))
+            (fact("Up", Verdict::Ok, age(exporter.started, frame.now), html! { "since " (format::absolute(exporter.started)) }))
+        }
+    }
+}
+
+fn configuration_fact(frame: Frame<'_>) -> Markup {
+    let exporter = &frame.status.exporter;
+    let (good, stored) =
+        (exporter.configuration_good != Some(false), exporter.state_file_good != Some(false));
+    let grade = if good && stored { Verdict::Ok } else { Verdict::Problem };
+    fact(
+        "Configuration",
+        grade,
+        html! { a href=(frame.links.to("/config")) { @if good { "in force" } @else { "last reload refused" } } },
+        html! {
+            @if !stored { "the state file can't be written" }
+            @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
+        },
+    )
+}
+
+fn token_grade(expiry: Option<Timestamp>, unreadable: bool, now: Timestamp) -> Verdict {
+    match expiry.map(|at| at.as_second() - now.as_second()) {
+        Some(..=0) => Verdict::Problem,
+        _ if unreadable => Verdict::Problem,
+        Some(..TOKEN_SOON) => Verdict::Warning,
+        _ => Verdict::Ok,
+    }
+}
+
+fn fact(name: &str, grade: Verdict, says: Markup, more: Markup) -> Markup {
+    html! {
+        div class=(grade.as_str()) {
+            dt { (name) }
+            dd { @if grade != Verdict::Ok { span aria-hidden="true" { (sign(grade)) " " } } (says) }
+            dd .more { (more) }
+        }
+    }
+}
+
+fn filter(frame: Frame<'_>, query: &Query) -> Markup {
+    let known = frame.status.projects.iter().map(|project| &*project.id);
+    html! {
+        form .filter method="get" action=(frame.links.to("/")) role="search" aria-label="Apps" {
+            label { span { "Name" } input type="search" name="name" value=(query.name) placeholder="part of a name or id"; }
+            label { span { "Project" }
+                input name="project" value=(query.project) list="projects-known" placeholder="all" autocomplete="off";
+            }
+            // A long list would outweigh the page; typing an id works without it.
+            datalist #projects-known { @for id in known.take(200) { option value=(id) {} } }
+            label .check { input type="checkbox" name="problems" value="1" checked[query.problems]; span { "only what is not well" } }
+            @if query.sort != Sort::default() { input type="hidden" name="sort" value=(query.sort.as_str()); }
+            @if query.reversed { input type="hidden" name="reversed" value="1"; }
+            button type="submit" { "Show" }
+            @if query.filters() { a .clear href=(frame.links.overview(&Query::default().sorted(query.sort))) { "All apps" } }
+        }
+    }
+}
+
+fn apps(frame: Frame<'_>, query: &Query, selected: &[&App]) -> Markup {
+    let page = selected.chunks(PAGE).nth(query.page - 1).unwrap_or_default();
+    let window = frame.status.apps.first().map_or("", |app| app.window.as_str());
+    let head = |sort: Option<Sort>, title: &str, class: &str| {
+        html! {
+            @let sorted = sort.filter(|sort| *sort == query.sort);
+            th scope="col" role="columnheader" class=[Some(class).filter(|class| !class.is_empty())]
+                aria-sort=[sorted.map(|sort| if sort.is_descending() == query.reversed { "ascending" } else { "descending" })] {
+                @match sort {
+                    Some(sort) => a href=(frame.links.overview(&query.sorted(sort))) { (title) }
+                    None => (title)
+                }
+            }
+        }
+    };
+    html! {
+        div .scroll {
+            table .apps role="table" {
+                caption {
+                    (count(selected.len(), "app", "apps")) @if query.filters() { " of " (frame.status.apps.len()) }
+                    @if !window.is_empty() { "; response times and rates over the last " (window) }
+                }
+                thead role="rowgroup" { tr role="row" {
+                    (head(Some(Sort::Verdict), "State", ""))
+                    (head(Some(Sort::App), "App", ""))
+                    (head(None, "Freshness", ""))
+                    (head(Some(Sort::P50), "p50", "number"))
+                    (head(Some(Sort::P95), "p95", "number"))
+                    (head(Some(Sort::P99), "p99", "number"))
+                    (head(Some(Sort::Requests), "Requests", "number"))
+                    (head(Some(Sort::Replicas), "Replicas", "number"))
+                    (head(Some(Sort::Hardware), "Hardware", ""))
+                    (head(Some(Sort::Cost), "Replica hour", "number"))
+                    (head(Some(Sort::LastError), "Last error", ""))
+                } }
+                tbody role="rowgroup" {
+                    @for app in page { (row(frame, app)) }
+                    @if page.is_empty() { tr role="row" { td role="cell" colspan="11" .none { "No app matches. " a href=(frame.links.to("/")) { "All apps" } } } }
+                }
+            }
+        }
+    }
+}
+
+fn row(frame: Frame<'_>, app: &App) -> Markup {
+    let times = &app.response_time;
+    let p95: Vec<Option<f64>> = app.trend.iter().map(|point| point.p95).collect();
+    let requests: Vec<Option<f64>> = app.trend.iter().map(|point| point.requests_per_minute).collect();
+    html! {
+        tr role="row" class=(app.verdict.as_str()) {
+            td role="cell" data-name="State" {
+                (verdict(app.verdict))
+                @if let Some(status) = &app.status { span .sub { (status) } }
+            }
+            th scope="row" role="rowheader" {
+                a .app href=(frame.links.app(&app.project, &app.id)) { (app.name.as_deref().unwrap_or(&app.id)) }
+                span .sub { @if app.name.is_some() { (app.id) } @else { (app.project) } }
+                @if let Some(problem) = app.problems.first() { span .why { (problem) } }
+            }
+            td role="cell" data-name="Freshness" { (freshness(&app.resources, frame.now)) }
+            td role="cell" data-name="p50" .number { (value(times.p50, seconds)) }
+            td role="cell" data-name="p95" .number { span .trend { (sparkline(&p95, "p95 of late")) (value(times.p95, seconds)) } }
+            td role="cell" data-name="p99" .number { (value(times.p99, seconds)) }
+            td role="cell" data-name="Requests" .number {
+                span .trend { (sparkline(&requests, "requests of late")) span { (value(app.requests_per_minute, number)) span .unit { " / min" } } }
+            }
+            td role="cell" data-name="Replicas" .number {
+                @match (app.min_replicas, app.max_replicas) {
+                    (None, None) => (missing()),
+                    (min, max) => { (value(min, number)) "–" (value(max, number)) }
+                }
+            }
+            td role="cell" data-name="Hardware" .hardware { (value(app.hardware.as_deref(), str::to_owned)) }
+            td role="cell" data-name="Replica hour" .number { (value(app.dollars_per_replica_hour, dollars)) }
+            td role="cell" data-name="Last error" {
+                @match &app.last_error {
+                    Some(error) => { span .class { (error.class) } " " (ago(error.at, frame.now)) }
+                    None => span .sub { "none" }
+                }
+            }
+        }
+    }
+}
+
+/// How fresh each resource is: a sign, an age, and its name for those who listen or hover.
+pub(super) fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
+    html! {
+        ul .freshness {
+            @for resource in resources {
+                @let grade = verdict_of(resource.state);
+                li class=(grade.as_str()) title={ (format::resource(resource.resource)) ": " (resource.state.as_str()) } {
+                    span aria-hidden="true" { (sign(grade)) " " }
+                    span .hidden { (format::resource(resource.resource)) " " (resource.state.as_str()) " " }
+                    @match resource.last_success { Some(at) => (age(at, now)), None => span { "never" } }
+                }
+            }
+        }
+    }
+}
+
+fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
+    let pages = selected.div_ceil(PAGE).max(1);
+    let link = |page: usize| frame.links.overview(&query.on_page(page));
+    html! {
+        @if pages > 1 {
+            nav .pages aria-label="Pages of apps" {
+                @if query.page > 1 { a rel="prev" href=(link(query.page - 1)) { "Previous" } }
+                span { "Page " (query.page) " of " (pages) }
+                @if query.page < pages { a rel="next" href=(link(query.page + 1)) { "Next" } }
+            }
+        }
+    }
+}
+
+fn projects(frame: Frame<'_>, query: &Query) -> Markup {
+    let name = query.name.to_lowercase();
+    let holds = |text: &str| text.to_lowercase().contains(&name);
+    let wanted = |project: &&Project| {
+        (query.project.is_empty() || *project.id == *query.project)
+            && (query.filters() || name.is_empty() || holds(&project.id))
+    };
+    let mut wanted: Vec<&Project> = frame.status.projects.iter().filter(wanted).collect();
+    wanted.sort_by_key(|project| project.resources.iter().map(|resource| verdict_of(resource.state)).min());
+    html! {
+        section aria-labelledby="projects" {
+            h2 #projects { "Projects" }
+            div .scroll {
+                table .projects role="table" {
+                    caption {
+                        (count(wanted.len(), "project", "projects"))
+                        @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", those with problems before the others" }
+                    }
+                    thead role="rowgroup" { tr role="row" {
+                        @for title in ["Project", "Role", "Freshness", "Apps", "Custom domains", "Storage alerts"] {
+                            th scope="col" role="columnheader" { (title) }
+                        }
+                    } }
+                    tbody role="rowgroup" {
+                        @for project in wanted.into_iter().take(PROJECTS) { (project_row(frame, project)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
+    let only = Query { project: project.id.to_string(), page: 1, ..Query::default() };
+    html! {
+        tr role="row" {
+            th scope="row" role="rowheader" {
+                a href=(frame.links.overview(&only)) { (project.name.as_deref().unwrap_or(&project.id)) }
+                @if project.name.is_some() { span .sub { (project.id) } }
+            }
+            td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }
+            td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now)) }
+            td role="cell" data-name="Apps" { (project.apps) }
+            td role="cell" data-name="Custom domains" { (value(project.custom_domains, number)) }
+            td role="cell" data-name="Storage alerts" {
+                @match &project.volume_alerts {
+                    None => (missing()),
+                    Some(alerts) if alerts.is_empty() => "off",
+                    Some(alerts) => { "at " (alerts.join(", ")) " %" }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Curves and sparklines, drawn by plotters as SVG inside the page.
+//!
+//! Their colours are those of the light theme; the style sheet exchanges them for the dark one's, and gives lines
+//! their dashes, by the value of the attribute. What a plot shows is also said in words, and in a table beside it.
+
+use std::ops::Range;
+
+use jiff::Timestamp;
+use maud::{Markup, PreEscaped, html};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use super::format;
+
+/// What drawing into a text fails with, though it can't.
+type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+pub(super) const INK: RGBColor = RGBColor(0x16, 0x20, 0x2C);
+pub(super) const GRID: RGBColor = RGBColor(0xD9, 0xDE, 0xE5);
+pub(super) const LINE: RGBColor = RGBColor(0x1D, 0x4E, 0xD8);
+pub(super) const P50: RGBColor = RGBColor(0x0F, 0x76, 0x6E);
+pub(super) const P90: RGBColor = RGBColor(0xB4, 0x53, 0x09);
+pub(super) const P99: RGBColor = RGBColor(0xBE, 0x12, 0x3C);
+
+const PLOT: (u32, u32) = (640, 280);
+/// Twice as large as shown: plotters draws on whole pixels.
+const SPARKLINE: (u32, u32) = (200, 48);
+const MARGIN: u32 = 14;
+const TEXT: u32 = 15;
+
+/// A line with its name, colour and points; a missing value is a gap.
+pub(super) struct Line<'a> {
+    pub(super) name: &'a str,
+    pub(super) colour: RGBColor,
+    pub(super) points: Vec<(f64, Option<f64>)>,
+}
+
+/// The last values as a line, the newest at the right and marked; nothing where there are fewer than two.
+pub(super) fn sparkline(values: &[Option<f64>], label: &str) -> Markup {
+    let present = values.iter().flatten();
+    let (most, count) = present.fold((0.0_f64, 0), |(most, count), value| (most.max(*value), count + 1));
+    if count < 2 {
+        return html! {};
+    }
+    #[expect(clippy::cast_precision_loss, reason = "some thirty values")]
+    let points: Vec<(f64, Option<f64>)> = values.iter().enumerate().map(|(x, y)| (x as f64, *y)).collect();
+    svg("sparkline", SPARKLINE, label, |area| {
+        let end = points.last().map_or(1.0, |(x, _)| *x);
+        let mut chart =
+            ChartBuilder::on(area).margin(5).build_cartesian_2d(0.0..end, 0.0..most.max(1e-9) * 1.05)?;
+        for run in runs(&points) {
+            chart.draw_series(LineSeries::new(run.iter().copied(), LINE.stroke_width(3)))?;
+        }
+        if let Some((x, Some(y))) = points.last() {
+            chart.draw_series([Circle::new((*x, *y), 4, LINE.filled())])?;
+        }
+        Ok(())
+    })
+}
+
+/// The latency distribution: share of requests (0..=1) by threshold on a logarithmic axis, percentiles marked.
+pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], label: &str) -> Markup {
+    let Some(range) = log_range(shares, percentiles) else { return html! {} };
+    svg("plot", PLOT, label, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(MARGIN)
+            .x_label_area_size(44)
+            .y_label_area_size(58)
+            .build_cartesian_2d((range.start..range.end).log_scale(), 0.0..1.0)?;
+        chart
+            .configure_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRID)
+            .label_style(text())
+            .axis_desc_style(text())
+            .x_desc("response time (logarithmic)")
+            .y_desc("requests done within")
+            .x_labels(8)
+            .y_labels(5)
+            .x_label_formatter(&|x| format::seconds(*x))
+            .y_label_formatter(&|y| format!("{:.0} %", y * 100.0))
+            .draw()?;
+        let inside = shares.iter().copied().filter(|(x, _)| range.contains(x) || *x == range.end);
+        let inside: Vec<(f64, f64)> = inside.collect();
+        chart.draw_series(LineSeries::new(inside.iter().copied(), LINE.stroke_width(2)))?;
+        chart.draw_series(inside.iter().map(|point| Circle::new(*point, 3, LINE.filled())))?;
+        for (index, (name, x)) in percentiles.iter().enumerate() {
+            chart.draw_series([PathElement::new([(*x, 0.0), (*x, 1.0)], P99.stroke_width(1))])?;
+            // Side by side they would cover one another.
+            let height = 0.04 + 0.085 * f64::from(u32::try_from(index).unwrap_or(0));
+            let style = text().pos(Pos::new(HPos::Left, VPos::Center));
+            chart.draw_series([Text::new(
+                format!(" {name} {}", format::seconds(*x)),
+                (*x, height),
+                style,
+            )])?;
+        }
+        Ok(())
+    })
+}
+
+/// Lines over time; `unit` writes a value of the other axis.
+pub(super) fn over_time(lines: &[Line<'_>], what: &str, unit: &dyn Fn(f64) -> String, label: &str) -> Markup {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let times = points().fold(f64::MAX..f64::MIN, |span, (x, _)| span.start.min(*x)..span.end.max(*x));
+    let most = points().filter_map(|(_, y)| *y).fold(0.0_f64, f64::max);
+    if times.start >= times.end {
+        return html! {};
+    }
+    svg("plot", PLOT, label, |area| {
+        let mut chart = ChartBuilder::on(area)
+            .margin(MARGIN)
+            .margin_right(44)
+            .x_label_area_size(44)
+            .y_label_area_size(70)
+            .build_cartesian_2d(times.clone(), 0.0..most.max(1e-9) * 1.1)?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .bold_line_style(GRID)
+            .light_line_style(TRANSPARENT)
+            .axis_style(GRID)
+            .label_style(text())
+            .axis_desc_style(text())
+            .x_desc("time (UTC)")
+            .y_desc(what)
+            .x_labels(6)
+            .y_labels(5)
+            .x_label_formatter(&|x| clock(*x))
+            .y_label_formatter(&|y| unit(*y))
+            .draw()?;
+        for line in lines {
+            for run in runs(&line.points) {
+                chart.draw_series(LineSeries::new(run.iter().copied(), line.colour.stroke_width(2)))?;
+                if let [only] = run[..] {
+                    chart.draw_series([Circle::new(only, 3, line.colour.filled())])?;
+                }
+            }
+            let last = line.points.iter().rev().find_map(|(x, y)| Some((*x, (*y)?)));
+            if let Some(last) = last {
+                let style = text().pos(Pos::new(HPos::Left, VPos::Center));
+                chart.draw_series([Text::new(format!(" {}", line.name), last, style)])?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn text() -> TextStyle<'static> {
+    ("sans-serif", TEXT).into_text_style(&(1, 1)).color(&INK)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a time of a plot, to the second")]
+fn clock(x: f64) -> String {
+    Timestamp::from_second(x as i64).map(format::clock).unwrap_or_default()
+}
+
+/// The points without gaps, run by run.
+fn runs(points: &[(f64, Option<f64>)]) -> Vec<Vec<(f64, f64)>> {
+    let runs = points.split(|(_, y)| y.is_none()).filter(|run| !run.is_empty());
+    runs.map(|run| run.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect()).collect()
+}
+
+/// From the last threshold that nothing is within to the first that all is within, with all percentiles inside.
+fn log_range(shares: &[(f64, f64)], percentiles: &[(&str, f64)]) -> Option<Range<f64>> {
+    let (first, last) = (shares.first()?.0, shares.last()?.0);
+    let low = shares.iter().rev().find(|(_, share)| *share < 0.001).map_or(first, |(x, _)| *x);
+    let high = shares.iter().find(|(_, share)| *share > 0.9995).map_or(last, |(x, _)| *x);
+    let marks = percentiles.iter().map(|(_, x)| *x).filter(|x| *x > 0.0);
+    // The labels of the marks stand at their right.
+    let range = marks.fold(low..high, |range, x| range.start.min(x * 0.8)..range.end.max(x * 4.0));
+    (range.start > 0.0 && range.start < range.end).then_some(range)
+}
+
+/// Draws an SVG and puts it into the page as an image with a label.
+fn svg(class: &str, size: (u32, u32), label: &str, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Markup {
+    let mut text = String::new();
+    let drawn = {
+        let area = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        draw(&area).and_then(|()| area.present())
+    };
+    let inside = text
+        .find('>')
+        .and_then(|at| text.get(at + 1..))
+        .and_then(|rest| rest.trim_end().strip_suffix("</svg>"));
+    match (drawn, inside) {
+        (Ok(()), Some(inside)) => html! {
+            svg class=(class) viewBox={ "0 0 " (size.0) " " (size.1) } role="img" aria-label=(label) {
+                (PreEscaped(inside.replace('\n', "").replace(" opacity=\"1\"", "")))
+            }
+        },
+        _ => html! {},
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_a_gap_and_not_zero() {
+        let points = [(0.0, Some(1.0)), (1.0, None), (2.0, Some(3.0)), (3.0, Some(4.0))];
+        assert_eq!(runs(&points), [vec![(0.0, 1.0)], vec![(2.0, 3.0), (3.0, 4.0)]]);
+        let drawn = sparkline(&[Some(1.0), Some(2.0), None, Some(1.0), Some(3.0)], "p95").into_string();
+        assert_eq!(drawn.matches("<polyline").count(), 2);
+        assert!(drawn.len() < 700, "{} bytes", drawn.len());
+    }
+
+    #[test]
+    fn a_plot_without_values_is_none() {
+        assert_eq!(sparkline(&[None, Some(1.0)], "").into_string(), "");
+        assert_eq!(distribution(&[], &[], "").into_string(), "");
+        assert_eq!(over_time(&[], "", &format::number, "").into_string(), "");
+    }
+
+    #[test]
+    fn the_style_sheet_has_every_colour_of_the_plots() {
+        for RGBColor(r, g, b) in [INK, GRID, LINE, P50, P90, P99] {
+            let colour = format!("=\"#{r:02X}{g:02X}{b:02X}\"]");
+            assert!(super::super::assets::STYLE.content.contains(&colour), "{colour}");
+        }
+    }
+}
