@@ -11,5 +11,6 @@ mod config;
 mod fuzz;
 mod golden;
 mod house;
+mod openapi;
 mod simulator;
 mod tools;
