@@ -12,6 +12,7 @@ mod config;
 mod fuzz;
 mod golden;
 mod house;
+mod openapi;
 mod process;
 mod real_kill;
 mod real_prometheus;
