@@ -8,6 +8,7 @@
 
 mod client;
 mod config;
+mod deploy;
 mod fuzz;
 mod golden;
 mod house;
