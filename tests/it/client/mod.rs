@@ -3,7 +3,7 @@
 mod hostile;
 mod load;
 mod secrecy;
-mod server;
+pub(crate) mod server;
 mod tokens;
 mod transport;
 

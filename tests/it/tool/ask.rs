@@ -1,0 +1,69 @@
+//! Questions on a terminal: asked through a pseudo-terminal, answered as a person would.
+
+use std::process::Command;
+
+use rexpect::session::{PtySession, spawn_command};
+
+use super::{Service, call};
+use crate::client::server::{ok, status};
+
+/// How long the tool may take to ask, in milliseconds; reached only where it does not.
+const DEADLINE: u64 = 30_000;
+
+fn on_a_terminal(mut command: Command) -> PtySession {
+    command.stdin(std::process::Stdio::inherit()).env("TERM", "xterm");
+    spawn_command(command, Some(DEADLINE)).unwrap()
+}
+
+/// What else it prints, and its exit code.
+fn exit_code(mut session: PtySession) -> (String, Option<i32>) {
+    let rest = session.exp_eof().unwrap();
+    // `Exited(Pid(1234), 0)`; the type itself is not to be had.
+    let status = format!("{:?}", session.process_mut().wait().unwrap());
+    let code = status.strip_suffix(')').and_then(|text| text.rsplit(' ').next()?.parse().ok());
+    (rest, code.filter(|_| status.starts_with("Exited")))
+}
+
+#[test]
+fn what_can_not_be_undone_is_asked_about_on_a_terminal() {
+    let service = Service::start(|seen| match &*seen.method {
+        "DELETE" => ok("App deleted"),
+        _ => status(404, ""),
+    });
+    for (answer, code, sent) in [("n", 1, 0), ("", 1, 0), ("y", 0, 1), ("Yes", 0, 2)] {
+        let mut session = on_a_terminal(call(&service.url(), &["app", "delete", "p-1-ranker"]));
+        session.exp_string("This deletes the app p-1-ranker for good. Go on? [y/N] ").unwrap();
+        session.send_line(answer).unwrap();
+        let (rest, ended) = exit_code(session);
+        assert_eq!((ended, service.requests().len()), (Some(code), sent), "{answer}: {rest}");
+        assert!(rest.contains(if code == 0 { "App deleted" } else { "nothing was sent" }), "{rest}");
+    }
+}
+
+#[test]
+fn every_call_that_destroys_or_costs_money_asks() {
+    let service = Service::start(|_| status(500, ""));
+    for (arguments, question) in [
+        (&["domains", "delete", "d-1"][..], "This deletes the domain d-1 for good"),
+        (&["domains", "unassign", "d-1"], "This takes the domain d-1 off its app"),
+        (&["plan", "change", "hobby"], "This changes the plan of project p-1 to hobby, which may cost money"),
+        (&["api-key", "create"], "This creates an API key of project p-1"),
+    ] {
+        let mut session = on_a_terminal(call(&service.url(), arguments));
+        session.exp_string(question).unwrap();
+        session.send_line("no").unwrap();
+        assert_eq!(exit_code(session).1, Some(1));
+    }
+    assert_eq!(service.requests(), [""; 0]);
+}
+
+#[test]
+fn a_terminal_gets_a_table_in_colour_unless_it_wants_none() {
+    let service = Service::start(|_| ok(r#"[{"id":"p-1","name":"Search","role":"admin"}]"#));
+    let (colourful, _) = exit_code(on_a_terminal(call(&service.url(), &["projects", "list"])));
+    assert!(colourful.contains("\u{1b}[") && colourful.contains("ROLE"), "{colourful:?}");
+    let mut command = call(&service.url(), &["projects", "list"]);
+    command.env("NO_COLOR", "1");
+    let (plain, _) = exit_code(on_a_terminal(command));
+    assert!(!plain.contains("\u{1b}[") && plain.contains("ROLE"), "{plain:?}");
+}

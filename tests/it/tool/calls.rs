@@ -1,0 +1,198 @@
+//! Every call of the interface by hand: the request seen, what is printed, the exit code.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+
+use super::{Service, call, ended, golden, pdstool, stderr, stdout};
+use crate::client::server::{Reply, Seen, ok, status};
+use crate::golden::assert_golden;
+
+const APP: &str = r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","status":"active","errorMessage":"","createdAt":"2026-01-02T03:04:05Z","runtime":"custom","entrypoint":["serve","--fast"],"port":8000,"disableAuth":false,"computeTier":"interruptible","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"2.5","memory":"12","gpuCount":"1","costPerSecondCents":"0.012","minReplicaCount":"0","maxReplicaCount":"5","replicaConcurrency":"10","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"","cooldownPeriodSeconds":"90","evaluationIntervalSeconds":"0","responseGracePeriodSeconds":3600,"lastBuildStatus":"success","latestBuildId":"b-2","somethingNew":{"a":[1,2]}}"#;
+const RESPONSE_TIME: &str = r#"{"data":{"percentiles":{"p50":12.34,"p90":"250","p95":null,"p99":4200},"distribution":{"1ms":0,"10ms":40.0,"100ms":"75.5","1s":97.25,"1hr":100},"total_requests":1234567,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z","sampled":false},"status":"success"}"#;
+const RUNS: &str = r#"{"data":{"time_series":[{"timestamp":1769817600,"p50":0.5,"p90":1.25,"p99":8},{"timestamp":1769817660,"p50":null,"p90":"","p99":"4"}],"total_runs":42,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z"},"status":"success"}"#;
+const KEY: &str = r#"{"apiKey":"sk-0123456789","id":"k-1","name":"ci","description":"","projectId":"p-1","source":"api","status":"active","createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z","expiresAt":"never"}"#;
+const DOMAINS: &str = r#"{"domains":[{"id":"d-1","domain":"api.example.com","validationStatus":"pending","record":{"type":"CNAME","name":"_v.api.example.com","value":"x\u001b[31my"},"region":"us-east-1","createdAt":"2026-01-01T00:00:00Z"}]}"#;
+const TREE: &str = r#"{"tree":[{"path":"src","type":"tree","children":[{"name":"main.py","type":"blob"}]},{"path":"README.md"},{"odd":1}],"totalCount":4,"truncated":true}"#;
+
+/// A service with one of everything.
+fn one_of_everything(seen: &Seen) -> Reply {
+    let path = seen.target.split('?').next().unwrap_or_default();
+    match (&*seen.method, path.trim_start_matches("/v2/projects").trim_start_matches("/p-1")) {
+        ("GET", "") => ok(
+            r#"[{"id":"p-1","name":"Search","role":"admin","tier":"gold"},{"id":"p-22","name":"Ads","role":"viewer"}]"#,
+        ),
+        ("GET", "/apps/p-1-ranker") => ok(APP),
+        ("DELETE", "/apps/p-1-ranker") => ok("App p-1-ranker deleted"),
+        ("GET", "/apps/p-1-ranker/metrics/response-time") => ok(RESPONSE_TIME),
+        ("GET", "/apps/p-1-ranker/metrics/run-execution-time") => ok(RUNS),
+        ("GET", "/apps/p-1-ranker/builds/b-2/zip-contents") => ok(
+            r#"{"id":"b-2","zipFiles":{"main.py":"import os\nprint(1)","data":{"size.txt":12,"empty":{}}}}"#,
+        ),
+        ("POST", "/api-keys") => status(201, KEY),
+        ("PATCH", "/subscription") => ok(r#"{"redirectUrl":"https://pay.example.com/s/1"}"#),
+        ("GET", "/payment-url") => ok("https://pay.example.com/m/2"),
+        ("GET", "/domains") => ok(DOMAINS),
+        ("POST", "/domains/d-1/validate") => ok(r#"{"message":"no CNAME record found","success":false}"#),
+        ("DELETE", "/domains/d-1/assign" | "/domains/d-1") => status(204, ""),
+        ("GET", "/volumes/alerts") => ok(r#"{"thresholds":[80,"95"]}"#),
+        ("GET", "/v4/projects/p-1/integrations/codehost/repos/acme/ranker/branches") => ok(
+            r#"{"branches":[{"name":"main","protected":true,"default":true,"sha":"0a1b2c"},{"name":"wip","protected":false,"default":false,"sha":"3d4e5f"}]}"#,
+        ),
+        ("GET", "/v4/projects/p-1/integrations/codehost/repos/acme/ranker/tree") => ok(TREE),
+        _ => status(404, r#"{"message":"no such thing"}"#),
+    }
+}
+
+/// The arguments of one call each, all 16 of them.
+const CALLS: [&str; 16] = [
+    "projects list",
+    "app get p-1-ranker",
+    "app delete p-1-ranker --yes",
+    "metrics response-time p-1-ranker --start 2026-01-31 --end 2026-02-01T00:00:00Z --container-id c/1",
+    "metrics run-execution-time p-1-ranker --start 2026-01-31 --end 2026-02-01 --resolution high",
+    "build zip-contents p-1-ranker b-2",
+    "api-key create --name ci --description for_the_build --expires-at 2999-12-31 --yes",
+    "plan change standard --yes",
+    "payment-url",
+    "domains list",
+    "domains validate d-1",
+    "domains unassign d-1 --yes",
+    "domains delete d-1 --yes",
+    "volume-alerts",
+    "repo branches acme ranker",
+    "repo tree acme ranker --ref main --path src/a",
+];
+
+#[test]
+fn every_call_sends_its_request_and_shows_the_reply() {
+    let service = Service::start(one_of_everything);
+    for arguments in CALLS {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let mut text = String::new();
+        for more in [&["--dry-run", "--output", "table"][..], &["--output", "table"], &["--output", "json"]] {
+            let before = service.requests().len();
+            let output = call(&service.url(), &words).args(more).output().unwrap();
+            write!(text, "$ pdstool call {arguments} {}\n", more.join(" ")).unwrap();
+            for request in &service.requests()[before..] {
+                writeln!(text, "request: {request}").unwrap();
+            }
+            text.push_str(&ended(&output).replace(&service.url(), "BASE"));
+            text.push('\n');
+        }
+        let named = words.iter().take_while(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+        let name = named.take(2).copied().collect::<Vec<_>>().join("-");
+        assert_golden(&golden(&format!("call-{name}.txt")), &text);
+    }
+    let requests = service.server.seen();
+    assert!(requests.iter().all(|seen| seen.header("authorization") == Some("Bearer hunter2-the-token")));
+}
+
+#[test]
+fn a_pipe_gets_the_reply_as_it_came() {
+    let service = Service::start(one_of_everything);
+    let output = call(&service.url(), &["app", "get", "p-1-ranker"]).output().unwrap();
+    assert_eq!(stdout(&output).trim_end(), APP);
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_failure() {
+    let service = Service::start(one_of_everything);
+    let mut child = call(&service.url(), &["app", "get", "p-1-ranker", "--output", "table"]);
+    let mut child =
+        child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+}
+
+#[test]
+fn arguments_that_break_a_rule_are_refused_before_anything_is_sent() {
+    let service = Service::start(one_of_everything);
+    let long = |count: usize| "é".repeat(count);
+    let (name, description) = (long(51), long(256));
+    let mut text = String::new();
+    for arguments in [
+        &["api-key", "create", "--yes", "--name", &name][..],
+        &["api-key", "create", "--yes", "--description", &description],
+        &["api-key", "create", "--yes", "--expires-at", "2020-01-01"],
+        &["api-key", "create", "--yes", "--expires-at", "tomorrow"],
+        &["plan", "change", "silver", "--yes"],
+        &["metrics", "response-time", "a", "--start", "2026-02-01", "--end", "2026-01-31"],
+        &["metrics", "response-time", "a", "--end", "2026-01-31"],
+        &["metrics", "run-execution-time", "a", "--resolution", "highest"],
+        &["app", "get", ""],
+        &["app", "delete", "..", "--yes"],
+        &["domains", "validate", ""],
+        &["app", "delete", "p-1-ranker"],
+        &["app", "get", "a", "--secret-file", "x"],
+    ] {
+        let output = call(&service.url(), arguments).output().unwrap();
+        let shown =
+            arguments.iter().map(|a| if a.len() > 100 { "ééé..." } else { a }).collect::<Vec<_>>().join(" ");
+        write!(text, "$ pdstool call {shown}\n{}\n", ended(&output)).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{shown}");
+    }
+    assert_golden(&golden("call-refused.txt"), &text);
+    assert_eq!(service.requests(), [""; 0]);
+}
+
+#[test]
+fn a_failure_is_one_sentence_and_its_exit_code_says_which() {
+    let service = Service::start(|seen| match seen.target.rsplit('/').next() {
+        Some("gone") => status(404, r#"{"message":"app not found"}"#),
+        Some("barred") => status(403, r#"{"message":"not for you"}"#),
+        Some("unpaid") => status(402, "payment\nrequired"),
+        Some("odd") => ok("not json"),
+        _ => status(401, r#"{"message":"bad token hunter2-the-token"}"#),
+    });
+    let mut text = String::new();
+    for (app, code) in [("gone", 3), ("barred", 4), ("unpaid", 1), ("odd", 1), ("other", 4)] {
+        let output = call(&service.url(), &["app", "get", app, "--output", "table"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{app}");
+        write!(text, "{app}: {}", ended(&output).replace(&service.url(), "BASE")).unwrap();
+    }
+    assert_golden(&golden("call-failed.txt"), &text);
+    let refused = call("http://127.0.0.1:1", &["app", "get", "a"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let no_token =
+        call(&service.url(), &["app", "get", "a"]).env_remove("PDS_EXPORTER__API__TOKEN").output().unwrap();
+    assert_eq!(no_token.status.code(), Some(4), "{}", stderr(&no_token));
+    let no_project =
+        call(&service.url(), &["app", "get", "a"]).env_remove("PDSTOOL_PROJECT").output().unwrap();
+    assert_eq!(no_project.status.code(), Some(2), "{}", stderr(&no_project));
+    let no_config = pdstool(&["call", "app", "get", "a", "--config.file", "no-such.toml"]).output().unwrap();
+    assert_eq!(no_config.status.code(), Some(78), "{}", stderr(&no_config));
+}
+
+#[test]
+fn only_reading_is_ever_tried_again() {
+    let service = Service::start(|_| status(503, ""));
+    let output = call(&service.url(), &["app", "delete", "a", "--yes"]).output().unwrap();
+    assert_eq!((output.status.code(), service.requests().len()), (Some(1), 1));
+}
+
+#[test]
+fn a_created_secret_stands_alone_on_standard_output_or_in_a_file_of_its_owners() {
+    let service = Service::start(one_of_everything);
+    let create = ["api-key", "create", "--yes", "--output", "table"];
+    let output = call(&service.url(), &create).output().unwrap();
+    assert_eq!(stdout(&output), "sk-0123456789\n");
+    assert!(!stderr(&output).contains("sk-0123456789"), "{}", stderr(&output));
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ci.key");
+    let path = file.to_str().unwrap();
+    let output = call(&service.url(), &create).args(["--secret-file", path]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "sk-0123456789\n");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!stdout(&output).contains("sk-0123456789") && stdout(&output).contains("k-1"));
+
+    let sent = service.requests().len();
+    let again = call(&service.url(), &create).args(["--secret-file", path]).output().unwrap();
+    assert_eq!((again.status.code(), service.requests().len()), (Some(1), sent), "nothing is overwritten");
+    let failing = Service::start(|_| status(500, ""));
+    let other = folder.path().join("other.key");
+    call(&failing.url(), &create).args(["--secret-file", other.to_str().unwrap()]).output().unwrap();
+    assert!(!other.exists(), "no empty file is left behind");
+}

@@ -1,0 +1,81 @@
+//! Checks before anything has to work.
+
+use std::fmt::Write as _;
+
+use super::{Service, TOKEN, ended, golden, pdstool, stderr, stdout};
+use crate::client::server::{ok, status};
+use crate::golden::assert_golden;
+
+#[test]
+fn a_configuration_is_told_all_its_problems_or_what_it_costs() {
+    let good = pdstool(&["check", "config", "config.example.toml"]).output().unwrap();
+    let bad = pdstool(&["check", "config", "tests/it/config/bad/durations.toml"]).output().unwrap();
+    assert_eq!((good.status.code(), bad.status.code()), (Some(0), Some(78)));
+    assert_golden(&golden("check-config.txt"), &format!("{}\n{}", ended(&good), ended(&bad)));
+}
+
+/// A JWT that says when it expires; nobody here looks at its signature.
+fn token(expires: &str) -> String {
+    let part = |json: &str| base64url(json.as_bytes());
+    format!("{}.{}.c2ln", part(r#"{"alg":"HS256","typ":"JWT"}"#), part(&format!(r#"{{"exp":{expires}}}"#)))
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits =
+            chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..=chunk.len() {
+            text.push(char::from(DIGITS[(bits >> (18 - 6 * place)) as usize % 64]));
+        }
+    }
+    text
+}
+
+#[test]
+fn a_token_is_told_its_projects_its_end_and_which_calls_answer() {
+    let service = Service::start(|seen| match seen.target.split(['?']).next().unwrap().rsplit('/').next() {
+        Some("projects") => ok(r#"[{"id":"p-1","name":"n","role":"r"}]"#),
+        Some("domains") => status(403, r#"{"message":"not for this role"}"#),
+        Some("alerts") => ok(r#"{"thresholds":[]}"#),
+        Some("response-time") => ok(r#"{"data":{"total_requests":1},"status":"error"}"#),
+        Some("run-execution-time") => ok(r#"{"data":{"total_runs":1},"status":"success"}"#),
+        _ => ok("{}"),
+    });
+    let check = |token: &str| {
+        let mut command = pdstool(&["check", "token", "--project", "p-1", "--app", "p-1-a"]);
+        command.args(["--base-url", &service.url()]).env("PDS_EXPORTER__API__TOKEN", token);
+        command.output().unwrap()
+    };
+    let mut text = String::new();
+    for token in [TOKEN, &token("1600000000")] {
+        let output = check(token);
+        assert_eq!(output.status.code(), Some(4));
+        writeln!(text, "{}", ended(&output).replace(&service.url(), "BASE")).unwrap();
+    }
+    assert_golden(&golden("check-token.txt"), &text);
+    let far = check(&token("32503680000"));
+    assert!(stdout(&far).contains("expires  3000-01-01 00:00:00 UTC, in "), "{}", stdout(&far));
+}
+
+#[test]
+fn a_refused_token_is_asked_with_once() {
+    let service = Service::start(|_| status(401, r#"{"message":"expired"}"#));
+    let mut command = pdstool(&["check", "token", "--project", "p-1", "--app", "p-1-a"]);
+    command.args(["--base-url", &service.url()]).env("PDS_EXPORTER__API__TOKEN", TOKEN);
+    let output = command.output().unwrap();
+    assert_eq!((output.status.code(), service.requests().len()), (Some(4), 1), "{}", stderr(&output));
+}
+
+#[test]
+fn the_catalogue_of_metrics_is_markdown() {
+    let output = pdstool(&["metrics"]).output().unwrap();
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0));
+    for family in
+        ["pds_app_info", "pds_app_requests_total", "pds_up", "pds_api_requests_total", "process_open_fds"]
+    {
+        assert!(text.contains(&format!("\n| `{family}` | ")), "{family} is missing:\n{text}");
+    }
+}

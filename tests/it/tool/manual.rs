@@ -1,0 +1,62 @@
+//! Help, completions and man pages, all from one definition.
+
+use std::fmt::Write as _;
+
+use super::{golden, pdstool, stderr, stdout};
+use crate::golden::assert_golden;
+use crate::tools::tool;
+
+#[test]
+fn help_shows_every_command_with_an_example() {
+    let mut text = String::new();
+    for words in [
+        "",
+        "check config",
+        "check token",
+        "backfill",
+        "call",
+        "call app delete",
+        "call metrics response-time",
+        "call api-key create",
+    ] {
+        let words: Vec<&str> = words.split(' ').filter(|word| !word.is_empty()).collect();
+        let output = pdstool(&words).arg("--help").output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        write!(text, "$ pdstool {} --help\n{}\n", words.join(" "), stdout(&output)).unwrap();
+    }
+    assert_golden(&golden("help.txt"), &text);
+}
+
+#[test]
+fn completions_are_scripts_that_the_shell_reads() {
+    for program in ["pdstool", "pds-exporter"] {
+        let output = pdstool(&["completions", "bash", "--of", program]).output().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("completion");
+        std::fs::write(&script, &output.stdout).unwrap();
+        let read = std::process::Command::new(tool("bash")).arg("-n").arg(&script).output().unwrap();
+        assert!(read.status.success(), "{}", stderr(&read));
+        assert!(stdout(&output).contains(&format!("-o default {program}\n")), "{}", stdout(&output));
+    }
+    let all = stdout(&pdstool(&["completions", "zsh"]).output().unwrap());
+    assert!(all.contains("run-execution-time") && all.contains("secret-file"));
+    assert_eq!(pdstool(&["completions", "no-shell"]).output().unwrap().status.code(), Some(2));
+}
+
+#[test]
+fn there_is_a_man_page_for_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = pdstool(&["man", folder.path().to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    for page in ["pdstool.1", "pds-exporter.1", "pdstool-backfill.1", "pdstool-call-app-delete.1"] {
+        let text = std::fs::read_to_string(folder.path().join(page)).unwrap();
+        assert!(text.contains(".SH SYNOPSIS"), "{page}: {text}");
+    }
+}
+
+#[test]
+fn a_mistyped_command_is_a_usage_error_that_names_the_nearest() {
+    let output = pdstool(&["backfil"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("'backfill'"), "{}", stderr(&output));
+}
