@@ -9,6 +9,7 @@
 mod accounting;
 mod client;
 mod config;
+mod deploy;
 mod fuzz;
 mod golden;
 mod house;
