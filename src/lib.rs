@@ -36,6 +36,7 @@ pub mod interface;
 pub mod own;
 pub mod poll;
 pub mod secret;
+pub mod simulator;
 pub mod status;
 pub mod store;
 pub mod tool;

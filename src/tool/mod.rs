@@ -6,6 +6,7 @@
 //! - [`call`]: all calls of the interface.
 //! - [`check`]: configuration and tokens.
 //! - [`backfill`]: history for Prometheus.
+//! - [`top`]: a live view of the apps.
 //! - [`metrics`]: the catalogue of families.
 //! - [`manual`]: shell completions and man pages.
 //! - [`service`]: how the service is reached, whichever command does.
@@ -22,6 +23,7 @@ pub mod metrics;
 pub mod moment;
 pub mod page;
 pub mod service;
+pub mod top;
 pub mod units;
 
 use std::ffi::OsString;
@@ -68,6 +70,8 @@ pub enum Command {
     Check(check::Check),
     /// Write history as an OpenMetrics file that Prometheus makes blocks of.
     Backfill(backfill::BackfillArgs),
+    /// Watch the apps live: status, requests, percentiles, cost.
+    Top(top::TopArgs),
     /// Print every metric family that the exporter can show, as Markdown.
     Metrics,
     /// Print the completions for a shell.
@@ -111,6 +115,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Call { options, called } => call::run(console, environment, &options, &called).await,
         Command::Check(check) => check::run(console, environment, &check).await,
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
+        Command::Top(args) => top::run(console, environment, &args).await,
         Command::Metrics => metrics::run(console),
         Command::Completions(completions) => completions.run(console),
         Command::Man(man) => man.run(console),

@@ -1,0 +1,93 @@
+//! The body of a reply as it is sent: in chunks, with pauses, to its end or not.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::Sleep;
+
+use super::journal::UnderWay;
+
+/// What is sent, and how.
+pub(super) struct Chunks {
+    pub(super) chunks: Box<dyn Iterator<Item = Bytes> + Send>,
+    /// How many bytes the chunks are in all, where that is to be said.
+    pub(super) length: Option<u64>,
+    /// Before each chunk.
+    pub(super) pause: Duration,
+    /// Whether the connection is cut after the last chunk.
+    pub(super) cut: bool,
+}
+
+impl fmt::Debug for Chunks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chunks")
+            .field("length", &self.length)
+            .field("pause", &self.pause)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<Vec<u8>> for Chunks {
+    fn from(body: Vec<u8>) -> Self {
+        let length = Some(body.len() as u64);
+        let chunks = (!body.is_empty()).then(|| Bytes::from(body)).into_iter();
+        Self { chunks: Box::new(chunks), length, pause: Duration::ZERO, cut: false }
+    }
+}
+
+/// A body that is being sent.
+#[derive(Debug)]
+pub(super) struct Sending {
+    chunks: Chunks,
+    sleep: Option<Pin<Box<Sleep>>>,
+    _under_way: UnderWay,
+}
+
+impl Sending {
+    pub(super) fn new(chunks: Chunks, under_way: UnderWay) -> Self {
+        Self { chunks, sleep: None, _under_way: under_way }
+    }
+}
+
+/// The connection is to be cut.
+#[derive(Debug, thiserror::Error)]
+#[error("the body is cut here")]
+pub(super) struct Cut;
+
+impl hyper::body::Body for Sending {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        if !self.chunks.pause.is_zero() {
+            let pause = self.chunks.pause;
+            let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep(pause)));
+            std::task::ready!(sleep.as_mut().poll(context));
+            self.sleep = None;
+        }
+        match self.chunks.chunks.next() {
+            Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
+            None if std::mem::take(&mut self.chunks.cut) => Poll::Ready(Some(Err(Cut))),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.chunks.length == Some(0)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        // A body that is cut must not be announced as what it will turn out to be.
+        match self.chunks.length {
+            Some(length) if !self.chunks.cut => SizeHint::with_exact(length),
+            _ => SizeHint::default(),
+        }
+    }
+}

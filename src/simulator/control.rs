@@ -1,0 +1,75 @@
+//! What is below `/simulator`, beside the service: the truth, the faults, the journal. No token is needed.
+
+use serde_json::json;
+
+use crate::interface::TimeRange;
+
+use super::faults::Fault;
+use super::routes::{Answer, Incoming, Refusal, second};
+use super::world::World;
+
+/// The path below which all of it is.
+pub(super) const PREFIX: &str = "/simulator/";
+
+/// Answers a request below [`PREFIX`].
+pub(super) fn answer(world: &World, incoming: &Incoming<'_>) -> Result<Answer, Refusal> {
+    let subject = incoming.path.strip_prefix(PREFIX).unwrap_or_default();
+    match (incoming.method, subject) {
+        ("GET", "truth") => truth(world, incoming.query),
+        ("GET", "requests") => Answer::json(&world.requests()),
+        ("GET", "faults") => Answer::json(&world.faults().list()),
+        ("PUT", "faults") => {
+            world.faults().set(faults(incoming.body)?);
+            Ok(Answer::empty())
+        }
+        ("DELETE", "faults") => {
+            world.faults().clear();
+            Ok(Answer::empty())
+        }
+        ("GET", "projects") => Answer::json(&projects(world)),
+        (_, "truth" | "requests" | "faults" | "projects") => {
+            Err(Refusal::new(405, format!("{} is not allowed here", incoming.method)))
+        }
+        _ => Err(Refusal::new(404, "there is truth, requests, faults and projects")),
+    }
+}
+
+/// Reads faults as JSON: a list of them, or one.
+///
+/// # Errors
+/// A sentence that says what is wrong with them.
+pub(super) fn read_faults(json: &[u8]) -> Result<Vec<Fault>, String> {
+    let faults: Vec<Fault> = match json.trim_ascii_start().first() {
+        Some(b'{') => serde_json::from_slice(json).map(|fault| vec![fault]),
+        _ => serde_json::from_slice(json),
+    }
+    .map_err(|problem| problem.to_string())?;
+    faults.iter().try_for_each(Fault::check)?;
+    Ok(faults)
+}
+
+fn faults(body: &[u8]) -> Result<Vec<Fault>, Refusal> {
+    read_faults(body).map_err(|problem| Refusal::new(400, problem))
+}
+
+fn projects(world: &World) -> serde_json::Value {
+    world.projects().into_iter().map(|(project, apps)| json!({ "id": project, "apps": apps })).collect()
+}
+
+/// `?project=&app=&start=&end=`, the bounds as Unix seconds or RFC 3339.
+fn truth(world: &World, query: &str) -> Result<Answer, Refusal> {
+    let value = |wanted: &str| {
+        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+        let found = pairs.find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
+        found.ok_or_else(|| Refusal::new(400, format!("{wanted} is missing")))
+    };
+    let bound = |name: &str| {
+        let text = value(name)?;
+        text.parse::<i64>().or_else(|_| second(name, &text))
+    };
+    let range = TimeRange { start: bound("start")?, end: bound("end")? };
+    match world.truth(&value("project")?, &value("app")?, range) {
+        Some(truth) => Answer::json(&truth),
+        None => Err(Refusal::new(404, "there is no such app")),
+    }
+}

@@ -1,0 +1,351 @@
+//! What goes wrong, on demand: which fault, for whom, how often.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::interface::{CALLS, ENDPOINTS, Resource, Spec};
+
+use super::chance::{hash, unit};
+
+/// Something that goes wrong with requests that it is limited to; with all of them where it is not limited.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// What goes wrong.
+    pub kind: Kind,
+    /// Only with this call: its id (`get_app`), or the resource it is polled as (`app`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Only with this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
+    /// Only with this app.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// Only with this share of the requests, 0..=1; which ones is the same each time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+    /// Only so often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+}
+
+/// What goes wrong. As JSON `"reset"` or `{"latency": {"millis": 100}}`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Kind {
+    /// The reply starts late.
+    Latency {
+        /// By so much.
+        millis: u64,
+    },
+    /// An error as section 7 has it, instead of the reply; the call does nothing.
+    Status {
+        /// The status.
+        status: u16,
+        /// The header Retry-After, where there is to be one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after: Option<RetryAfter>,
+    },
+    /// An error whose body is plain text, as proxies send it.
+    RawError {
+        /// The status.
+        status: u16,
+        /// The text.
+        text: String,
+    },
+    /// An error or reply whose body is an HTML page.
+    Html {
+        /// The status.
+        status: u16,
+    },
+    /// A redirection.
+    Redirect {
+        /// Where to.
+        location: String,
+    },
+    /// The connection is reset (RST) instead of a reply.
+    Reset,
+    /// The connection ends in the middle of the body.
+    CutBody,
+    /// The body comes byte by byte.
+    SlowBody {
+        /// Between one byte and the next.
+        millis: u64,
+    },
+    /// The body never ends.
+    EndlessBody,
+    /// The body has so many bytes more: blanks, which JSON allows.
+    HugeBody {
+        /// How many.
+        bytes: u64,
+    },
+    /// The body is compressed, whether asked for or not, and has so many bytes when it is not.
+    GzipBomb {
+        /// How many.
+        bytes: u64,
+    },
+    /// The body stops being JSON half-way.
+    MalformedJson,
+    /// Success, without a body.
+    EmptyBody,
+    /// Every value is of another type: numbers and text become arrays, lists and objects text.
+    WrongTypes,
+    /// Every value is null.
+    Nulls,
+    /// One field, wherever it is, has this value instead.
+    Value {
+        /// The field's name.
+        field: String,
+        /// The value as JSON text, which need not be valid: `"12abc"`, `1e400`, `NaN`.
+        json: String,
+    },
+    /// A field more, nested this deeply.
+    DeepNesting {
+        /// How deeply.
+        depth: usize,
+    },
+    /// Every field of the outermost object comes twice.
+    DuplicateKeys,
+    /// A series of run execution times with this many datapoints.
+    ManyDatapoints {
+        /// How many.
+        count: u64,
+    },
+    /// The envelope of a metrics reply has this status.
+    EnvelopeStatus {
+        /// The status.
+        status: String,
+    },
+    /// The Date header is ahead by so much, or behind where negative.
+    ClockSkew {
+        /// By how much.
+        seconds: i64,
+    },
+}
+
+/// A Retry-After header.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum RetryAfter {
+    /// So many seconds.
+    Seconds(u64),
+    /// The HTTP date that is so many seconds after now.
+    DateIn(i64),
+    /// This text.
+    Text(String),
+}
+
+impl From<Kind> for Fault {
+    /// Goes wrong with every request.
+    fn from(kind: Kind) -> Self {
+        Self { kind, call: None, project: None, app: None, probability: None, count: None }
+    }
+}
+
+impl Fault {
+    /// Every request fails with this status.
+    #[must_use]
+    pub fn status(status: u16) -> Self {
+        Kind::Status { status, retry_after: None }.into()
+    }
+
+    /// Limited to the call that polls `resource`.
+    #[must_use]
+    pub fn on(self, resource: Resource) -> Self {
+        Self { call: Some(resource.as_str().to_owned()), ..self }
+    }
+
+    /// Limited to the call with this id, or polled as this resource.
+    #[must_use]
+    pub fn on_call(self, call: &str) -> Self {
+        Self { call: Some(call.to_owned()), ..self }
+    }
+
+    /// Limited to this project.
+    #[must_use]
+    pub fn of_project(self, project: &str) -> Self {
+        Self { project: Some(project.to_owned()), ..self }
+    }
+
+    /// Limited to this app.
+    #[must_use]
+    pub fn of_app(self, app: &str) -> Self {
+        Self { app: Some(app.to_owned()), ..self }
+    }
+
+    /// Limited to this share of the requests.
+    #[must_use]
+    pub fn with_probability(self, probability: f64) -> Self {
+        Self { probability: Some(probability), ..self }
+    }
+
+    /// Limited to the first `count` requests.
+    #[must_use]
+    pub fn times(self, count: u64) -> Self {
+        Self { count: Some(count), ..self }
+    }
+
+    /// What is wrong with the fault itself, if anything.
+    ///
+    /// # Errors
+    /// A sentence: no such call, or a status or probability that can't be.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(call) = &self.call
+            && !CALLS.iter().any(|spec| is_named(spec, call))
+        {
+            return Err(format!("no call is named '{call}'"));
+        }
+        if self.probability.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
+            return Err("probability must be within 0..=1".to_owned());
+        }
+        if let Kind::Status { status, .. } | Kind::RawError { status, .. } | Kind::Html { status } =
+            &self.kind
+            && !(200..=599).contains(status)
+        {
+            return Err(format!("{status} is no status that a reply can have"));
+        }
+        Ok(())
+    }
+
+    fn concerns(&self, spec: &Spec, project: &str, app: &str) -> bool {
+        let is =
+            |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
+        self.call.as_deref().is_none_or(|call| is_named(spec, call))
+            && is(&self.project, project)
+            && is(&self.app, app)
+    }
+}
+
+/// Whether `name` is the call's id, or the resource it is polled as.
+fn is_named(spec: &Spec, name: &str) -> bool {
+    let polled_as = ENDPOINTS.iter().find(|endpoint| std::ptr::eq(endpoint.spec(), spec));
+    spec.id == name || polled_as.is_some_and(|endpoint| endpoint.resource().as_str() == name)
+}
+
+/// The faults in force.
+#[derive(Debug)]
+pub struct Faults {
+    seed: u64,
+    armed: Mutex<Vec<Armed>>,
+}
+
+#[derive(Debug)]
+struct Armed {
+    fault: Fault,
+    /// How many requests it was limited to so far, and with how many of them it went wrong.
+    met: u64,
+    struck: u64,
+}
+
+impl Faults {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { seed, armed: Mutex::default() }
+    }
+
+    fn armed<T>(&self, read: impl FnOnce(&mut Vec<Armed>) -> T) -> T {
+        read(&mut self.armed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// From now on these faults and no others.
+    pub fn set(&self, faults: impl IntoIterator<Item = Fault>) {
+        let fresh = faults.into_iter().map(|fault| Armed { fault, met: 0, struck: 0 }).collect();
+        self.armed(|armed| *armed = fresh);
+    }
+
+    /// This fault too.
+    pub fn add(&self, fault: Fault) {
+        self.armed(|armed| armed.push(Armed { fault, met: 0, struck: 0 }));
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn clear(&self) {
+        self.set([]);
+    }
+
+    /// The faults in force.
+    #[must_use]
+    pub fn list(&self) -> Vec<Fault> {
+        self.armed(|armed| armed.iter().map(|armed| armed.fault.clone()).collect())
+    }
+
+    /// How often the faults in force struck, in their order.
+    #[must_use]
+    pub fn struck(&self) -> Vec<u64> {
+        self.armed(|armed| armed.iter().map(|armed| armed.struck).collect())
+    }
+
+    /// What goes wrong with one request.
+    pub(super) fn draw(&self, spec: &Spec, project: &str, app: &str) -> Vec<Kind> {
+        self.armed(|armed| {
+            let mut drawn = Vec::new();
+            for (index, armed) in armed.iter_mut().enumerate() {
+                let fault = &armed.fault;
+                if !fault.concerns(spec, project, app)
+                    || fault.count.is_some_and(|count| armed.struck >= count)
+                {
+                    continue;
+                }
+                armed.met += 1;
+                let chance = unit(hash(&[self.seed, 11, index as u64, armed.met]));
+                if fault.probability.is_none_or(|share| chance < share) {
+                    armed.struck += 1;
+                    drawn.push(fault.kind.clone());
+                }
+            }
+            drawn
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::{get_app, list_projects, response_time};
+
+    #[test]
+    fn a_fault_strikes_only_whom_it_is_limited_to() {
+        let faults = Faults::new(1);
+        faults.set([Fault::status(500).on(Resource::App).of_project("p-1").of_app("p-1-a").times(1)]);
+        let struck = |spec, project, app| !faults.draw(spec, project, app).is_empty();
+        assert!(!struck(&response_time::SPEC, "p-1", "p-1-a"));
+        assert!(!struck(&get_app::SPEC, "p-2", "p-1-a"));
+        assert!(!struck(&get_app::SPEC, "p-1", "p-1-b"));
+        assert!(struck(&get_app::SPEC, "p-1", "p-1-a"));
+        assert!(!struck(&get_app::SPEC, "p-1", "p-1-a"));
+        faults.set([Fault::from(Kind::Reset).on_call("list_projects")]);
+        assert!(struck(&list_projects::SPEC, "", ""));
+        faults.clear();
+        assert!(!struck(&list_projects::SPEC, "", ""));
+    }
+
+    #[test]
+    fn a_probability_is_a_share_of_the_requests_and_the_same_each_time() {
+        let strikes = || {
+            let faults = Faults::new(1);
+            faults.add(Fault::status(503).with_probability(0.3));
+            (0..1000).map(|_| faults.draw(&get_app::SPEC, "", "").len()).collect::<Vec<_>>()
+        };
+        let share = strikes().iter().sum::<usize>();
+        assert!((250..350).contains(&share), "{share}");
+        assert_eq!(strikes(), strikes());
+    }
+
+    #[test]
+    fn faults_are_written_as_json() {
+        for json in [
+            r#"{"kind":"reset"}"#,
+            r#"{"kind":{"latency":{"millis":5}},"call":"app","probability":0.5}"#,
+            r#"{"kind":{"status":{"status":429,"retry_after":{"seconds":3}}},"count":2}"#,
+        ] {
+            let fault: Fault = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&fault).unwrap(), json);
+            assert_eq!(fault.check(), Ok(()));
+        }
+        assert!(serde_json::from_str::<Fault>(r#"{"kind":"reset","apps":"x"}"#).is_err());
+        assert!(Fault::status(99).check().is_err());
+        assert!(Fault::from(Kind::Reset).on_call("nothing").check().is_err());
+        assert!(Fault::from(Kind::Reset).with_probability(2.0).check().is_err());
+    }
+}

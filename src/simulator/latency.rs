@@ -1,0 +1,143 @@
+//! How long requests took: how many of them within each threshold, as exact as their number.
+//!
+//! The requests of a stream are numbered. Of each thousand a fixed number ends within each threshold; which ones,
+//! a permutation says. So the count within a threshold among the first n requests needs no list of them, and
+//! counts of adjacent ranges add up exactly, as those of the requests themselves do.
+
+use super::chance::hash;
+
+/// The thresholds of the distribution: label as sent, and milliseconds.
+pub const THRESHOLDS: [(&str, u32); 22] = [
+    ("1ms", 1),
+    ("5ms", 5),
+    ("10ms", 10),
+    ("25ms", 25),
+    ("50ms", 50),
+    ("75ms", 75),
+    ("100ms", 100),
+    ("250ms", 250),
+    ("500ms", 500),
+    ("750ms", 750),
+    ("1s", 1000),
+    ("2.5s", 2500),
+    ("5s", 5000),
+    ("7.5s", 7500),
+    ("10s", 10_000),
+    ("30s", 30_000),
+    ("1min", 60_000),
+    ("2min", 120_000),
+    ("5min", 300_000),
+    ("15min", 900_000),
+    ("30min", 1_800_000),
+    ("1hr", 3_600_000),
+];
+
+/// How many are within each of [`THRESHOLDS`].
+pub type Within = [u64; THRESHOLDS.len()];
+
+/// How long the requests of a stream take: log-logistic, which has the long tail of real ones.
+#[derive(Clone, Copy, Debug)]
+pub struct Latency {
+    /// Half of the requests take at most this long.
+    pub median_millis: u32,
+    /// 2 has a long tail, 4 a short one.
+    pub steepness: i32,
+}
+
+/// So many requests hold each share of the distribution exactly.
+const PERIOD: u64 = 1000;
+
+impl Latency {
+    /// How many of a thousand requests are within each threshold.
+    fn of_thousand(self) -> [u64; THRESHOLDS.len()] {
+        THRESHOLDS.map(|(_, millis)| {
+            let odds = (f64::from(millis) / f64::from(self.median_millis)).powi(self.steepness);
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a share of 0..=1, times 1000"
+            )]
+            let count = (1000.0 * (odds / (1.0 + odds))).round() as u64;
+            count
+        })
+    }
+
+    /// How many of the first `requests` of the stream with this `seed` are within each threshold.
+    #[must_use]
+    pub fn within(self, seed: u64, requests: u64) -> Within {
+        let of_thousand = self.of_thousand();
+        let (periods, rest) = (requests / PERIOD, requests % PERIOD);
+        let mut within = of_thousand.map(|count| periods * count);
+        // Multiplying by a number prime to the period is a permutation of it; each period is turned differently.
+        let turn = hash(&[seed, periods]) % PERIOD;
+        let mut ends_at = [0_u64; THRESHOLDS.len()];
+        for request in 0..rest {
+            let rank = (request * 387 + turn) % PERIOD;
+            let threshold = of_thousand.partition_point(|count| *count <= rank);
+            if let Some(ends) = ends_at.get_mut(threshold) {
+                *ends += 1;
+            }
+        }
+        let mut sum = 0;
+        for (within, ends) in within.iter_mut().zip(ends_at) {
+            sum += ends;
+            *within += sum;
+        }
+        within
+    }
+}
+
+/// The time in milliseconds within which `share` (0..=1) of `total` requests are, evenly spread between the
+/// thresholds around it; `None` where there is no request.
+#[must_use]
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub fn percentile(within: &Within, total: u64, share: f64) -> Option<f64> {
+    if total == 0 {
+        return None;
+    }
+    let wanted = share * total as f64;
+    let (mut low, mut below) = (0.0, 0.0);
+    // Whatever takes longer than the last threshold takes less than twice as long.
+    let last = THRESHOLDS.last().map_or(0.0, |(_, millis)| 2.0 * f64::from(*millis));
+    let thresholds = THRESHOLDS.iter().map(|(_, millis)| f64::from(*millis)).chain([last]);
+    for (high, count) in thresholds.zip(within.iter().copied().chain([total])) {
+        let count = count as f64;
+        if count >= wanted && count > below {
+            return Some(low + (high - low) * ((wanted - below) / (count - below)));
+        }
+        (low, below) = (high, count);
+    }
+    Some(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USUAL: Latency = Latency { median_millis: 80, steepness: 2 };
+
+    #[test]
+    fn counts_within_thresholds_are_cumulative_and_grow_with_each_request() {
+        for latency in [USUAL, Latency { median_millis: 200_000, steepness: 2 }] {
+            let mut last = [0; THRESHOLDS.len()];
+            for requests in 0..2500 {
+                let within = latency.within(9, requests);
+                assert!(within.is_sorted(), "{within:?}");
+                assert!(within.iter().all(|count| *count <= requests));
+                assert!(last.iter().zip(within).all(|(last, now)| *last <= now && now <= *last + 1));
+                last = within;
+            }
+        }
+    }
+
+    #[test]
+    fn percentiles_lie_between_the_thresholds_that_hold_them() {
+        let within = USUAL.within(9, 10_000);
+        for (share, low, high) in [(0.5, 75.0, 100.0), (0.9, 100.0, 250.0), (0.99, 750.0, 1000.0)] {
+            let millis = percentile(&within, 10_000, share).unwrap();
+            assert!((low..=high).contains(&millis), "{share}: {millis}");
+        }
+        assert_eq!(percentile(&within, 0, 0.5), None);
+        assert_eq!(percentile(&[0; THRESHOLDS.len()], 4, 0.5), Some(5_400_000.0));
+    }
+}

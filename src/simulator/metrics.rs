@@ -1,0 +1,124 @@
+//! Calls 4 and 5: what an app did in a range, and how long it took.
+
+use crate::interface::number::NumberMap;
+use crate::interface::range::rfc3339;
+use crate::interface::response_time::{ResponseTime, ResponseTimeReply};
+use crate::interface::run_execution_time::{Datapoint, RunExecutionTime, RunExecutionTimeReply};
+use crate::interface::{Number, TimeRange};
+
+use super::blueprint;
+use super::chance::{hash, unit};
+use super::latency::{THRESHOLDS, percentile};
+use super::routes::{Answer, Asked, Refusal};
+use super::state::App;
+
+/// The status of an envelope when data was retrieved (section 2).
+const SUCCESS: &str = "success";
+
+/// The range where none is given: the last hour.
+const DEFAULT_RANGE: i64 = 3600;
+
+/// The most datapoints of a series; longer ranges have them further apart.
+const MOST_DATAPOINTS: u64 = 1500;
+
+/// The range asked for: missing bounds are an hour ago and now.
+pub(super) fn range(asked: &Asked<'_>) -> Result<TimeRange, Refusal> {
+    let now = asked.now.as_second();
+    let end = asked.second("end")?;
+    let start = asked.second("start")?;
+    let end = end.unwrap_or(now.max(start.unwrap_or(now)));
+    let start = start.unwrap_or(end - DEFAULT_RANGE);
+    if end < start {
+        return Err(Refusal::new(400, "end must not be before start"));
+    }
+    Ok(TimeRange { start, end })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    let (app, range) = (asked.app()?, range(asked)?);
+    let seen = asked.world.visible(app, range, asked.world.settings().lag);
+    let counts = asked.world.count(app.number, seen, asked.query("container_id"));
+    let percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)].map(|(name, share)| {
+        let millis = percentile(&counts.within, counts.requests, share);
+        (name.to_owned(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
+    });
+    // Of no requests no share is within anything; the service says 0.
+    let all = counts.requests.max(1) as f64;
+    let distribution = THRESHOLDS
+        .iter()
+        .zip(counts.within)
+        .map(|((label, _), within)| ((*label).to_owned(), Number::Value(within as f64 * 100.0 / all)));
+    let data = ResponseTime {
+        percentiles: NumberMap(percentiles.to_vec()),
+        distribution: NumberMap(distribution.collect()),
+        total_requests: Number::Value(counts.requests as f64),
+        start_date: rfc3339(range.start),
+        end_date: rfc3339(range.end),
+        extra: std::collections::BTreeMap::new(),
+    };
+    Answer::json(&ResponseTimeReply { data, status: SUCCESS.to_owned() })
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
+pub(super) fn run_execution_time(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+    let (app, range) = (asked.app()?, range(asked)?);
+    let seen = asked.world.visible(app, range, asked.world.settings().lag);
+    let (time_series, total) = datapoints(asked, app, seen);
+    let data = RunExecutionTime {
+        time_series,
+        total_runs: Number::Value(total as f64),
+        start_date: rfc3339(range.start),
+        end_date: rfc3339(range.end),
+        extra: std::collections::BTreeMap::new(),
+    };
+    Answer::json(&RunExecutionTimeReply { data, status: SUCCESS.to_owned() })
+}
+
+/// A datapoint a minute (more of them where a higher resolution is asked for), at the start of its stretch, with
+/// nulls where there was no run; and how many runs there were in all.
+fn datapoints(asked: &Asked<'_>, app: App, range: TimeRange) -> (Vec<Datapoint>, u64) {
+    let seed = asked.world.settings().seed;
+    let mut containers = blueprint::containers(seed, app.number);
+    containers.retain(|part| asked.query("container_id").is_none_or(|id| id == part.id));
+    let runs_before = |second: i64| -> u64 { containers.iter().map(|part| part.runs.before(second)).sum() };
+
+    let finest: u64 = match asked.query("resolution") {
+        Some("high") => 10,
+        Some("medium") => 30,
+        _ => 60,
+    };
+    let step = finest * (range.seconds() / finest).div_ceil(MOST_DATAPOINTS).max(1);
+    let step = i64::try_from(step).unwrap_or(i64::MAX);
+
+    let (mut points, mut total) = (Vec::new(), 0);
+    let (mut start, mut before) = (range.start, runs_before(range.start));
+    while start < range.end {
+        let aligned = start - start.rem_euclid(step);
+        let end = aligned.saturating_add(step).min(range.end);
+        let until = runs_before(end);
+        points.push(datapoint(seed, app.number, aligned, until - before));
+        total += until - before;
+        (start, before) = (end, until);
+    }
+    (points, total)
+}
+
+/// The percentiles of one stretch: steady for an app, with some noise.
+#[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+fn datapoint(seed: u64, app: usize, second: i64, runs: u64) -> Datapoint {
+    let timestamp = Number::Value(second as f64);
+    if runs == 0 {
+        return Datapoint { timestamp, ..Datapoint::default() };
+    }
+    let usual = 0.2 + 8.0 * unit(hash(&[seed, 6, app as u64]));
+    let noise = unit(hash(&[seed, 7, app as u64, second.unsigned_abs()]));
+    let median = usual * (0.9 + 0.2 * noise);
+    let value = |seconds: f64| Number::Value(thousandths(seconds));
+    Datapoint { timestamp, p50: value(median), p90: value(median * 2.1), p99: value(median * (3.5 + noise)) }
+}
+
+/// Rounded to three places, as a service would send it.
+fn thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,39 @@
+//! The service, complete: all 16 calls of the interface, with state, rules, tokens, errors and traffic.
+//!
+//! A [`World`] is the service's side of things: projects, apps, domains, keys, and how much traffic each app has.
+//! Traffic is a pure function of (seed, app, second), so any past range can be asked for and its exact figures are
+//! known: [`World::truth`] in the process, `GET /simulator/truth` beside the calls. [`serve`] puts a world on a
+//! listener.
+//!
+//! - [`world`]: the world and its settings: what a test or `--demo` makes, asks and disturbs.
+//! - [`traffic`]: how many requests and runs in which second; [`latency`]: how long they took.
+//! - [`blueprint`]: what each app is like.
+//! - `state`: what calls change: domains, keys, plans, deleted apps. `tokens`: service accounts.
+//! - `routes`: from a request to its call, by a loop over [`crate::interface::CALLS`]; `calls`, `metrics` and
+//!   `repository` answer them, `control` answers what is below `/simulator`.
+//! - [`faults`]: what goes wrong on demand; `disturb` does it, `body` sends it.
+//! - [`journal`]: who asked what, for tests.
+//! - `server`: connections.
+
+pub mod blueprint;
+pub mod faults;
+pub mod journal;
+pub mod latency;
+pub mod traffic;
+pub mod world;
+
+mod body;
+mod calls;
+mod chance;
+mod control;
+mod disturb;
+mod metrics;
+mod repository;
+mod routes;
+mod server;
+mod state;
+mod tokens;
+
+pub use faults::{Fault, Kind, RetryAfter};
+pub use server::serve;
+pub use world::{Settings, Truth, World};

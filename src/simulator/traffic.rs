@@ -1,0 +1,142 @@
+//! How many events (requests, runs) there were in which second: a pure function of a seed and the second.
+//!
+//! A stream has a fixed number of events in each stretch of 2^22 seconds. That number is split between the two
+//! halves of the stretch, by weight (time of day) and by chance, and so on down to single seconds. A count up to
+//! any second walks down 22 halvings, so a month is as quick to count as a minute, and counts of adjacent ranges
+//! add up exactly.
+
+use super::chance::{hash, unit};
+
+/// A stretch is 2^22 seconds, some 48 days.
+const HALVINGS: u32 = 22;
+
+/// How a stream's events are spread over time.
+#[derive(Clone, Copy, Debug)]
+pub struct Rhythm {
+    /// By how many percent the rate falls from noon to midnight (UTC), 0..=100.
+    pub night: u64,
+    /// How uneven each halving may be, 0..1: 0.1 is calm, 0.7 comes in bursts.
+    pub unrest: f64,
+}
+
+/// A source of events.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream {
+    /// What chance is drawn from.
+    pub seed: u64,
+    /// How many events an average hour has.
+    pub per_hour: u64,
+    /// How they are spread.
+    pub rhythm: Rhythm,
+}
+
+impl Stream {
+    /// How many events there were from the Unix epoch until `second`, which is not included.
+    #[must_use]
+    pub fn before(&self, second: i64) -> u64 {
+        let second = u64::try_from(second).unwrap_or(0);
+        let whole = (self.per_hour << HALVINGS) / 3600;
+        let mut start = second >> HALVINGS << HALVINGS;
+        let mut sum = (second >> HALVINGS) * whole;
+        let mut events = whole;
+        for level in (0..HALVINGS).rev() {
+            if events == 0 || start == second {
+                break;
+            }
+            let middle = start + (1 << level);
+            let first = self.first_half(events, start, middle, level);
+            if second >= middle {
+                sum += first;
+                start = middle;
+                events -= first;
+            } else {
+                events = first;
+            }
+        }
+        sum
+    }
+
+    /// How many of `events` fall into the first half of a stretch, which is 2^`level` seconds long.
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a stretch has far fewer than 2^53 events; the share of them is not negative"
+    )]
+    fn first_half(&self, events: u64, start: u64, middle: u64, level: u32) -> u64 {
+        let end = 2 * middle - start;
+        let (from, half, to) = (self.weight(start), self.weight(middle), self.weight(end));
+        let chance = hash(&[self.seed, start, u64::from(level)]);
+        let tilt = 1.0 + self.rhythm.unrest * (2.0 * unit(chance) - 1.0);
+        let (first, second) = ((half - from) as f64 * tilt, (to - half) as f64 * (2.0 - tilt));
+        if first + second <= 0.0 {
+            return 0;
+        }
+        let share = events as f64 * (first / (first + second));
+        // Rounded up or down by chance, or single events would all end up on the same side.
+        let rounded = (share + unit(hash(&[chance]))) as u64;
+        rounded.min(events)
+    }
+
+    /// The rate, summed from the Unix epoch until `second`: a triangle a day, lowest at midnight.
+    fn weight(&self, second: u64) -> u64 {
+        const DAY: u64 = 86_400;
+        const HALF: u64 = DAY / 2;
+        let (days, rest) = (second / DAY, second % DAY);
+        let today = if rest <= HALF { rest * rest } else { 2 * HALF * HALF - (DAY - rest) * (DAY - rest) };
+        let night = self.rhythm.night.min(100);
+        // Both terms are twice the area under the curve, which keeps them whole.
+        (100 - night) * 2 * HALF * second + night * (days * 2 * HALF * HALF + today)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const CALM: Rhythm = Rhythm { night: 0, unrest: 0.1 };
+    const NOON: i64 = 1_767_268_800;
+
+    #[test]
+    fn an_average_hour_has_the_events_it_should() {
+        for rhythm in [CALM, Rhythm { night: 90, unrest: 0.1 }, Rhythm { night: 50, unrest: 0.7 }] {
+            let stream = Stream { seed: 7, per_hour: 3600, rhythm };
+            let stretch = 1_i64 << HALVINGS;
+            assert_eq!(stream.before(400 * stretch) - stream.before(399 * stretch), 1 << HALVINGS);
+        }
+        assert_eq!(Stream { seed: 7, per_hour: 0, rhythm: CALM }.before(NOON), 0);
+    }
+
+    #[test]
+    fn nights_are_quiet_and_bursts_are_not_even() {
+        let day = Stream { seed: 1, per_hour: 36_000, rhythm: Rhythm { night: 90, unrest: 0.1 } };
+        let hour = |stream: &Stream, start: i64| stream.before(start + 3600) - stream.before(start);
+        assert!(hour(&day, NOON) > 3 * hour(&day, NOON + 43_200 - 1800));
+        let peak = |unrest| {
+            let stream = Stream { seed: 1, per_hour: 36_000, rhythm: Rhythm { night: 0, unrest } };
+            let seconds = (NOON..NOON + 3600).map(|s| stream.before(s + 1) - stream.before(s));
+            3600 * seconds.max().unwrap_or(0) / hour(&stream, NOON)
+        };
+        assert!(peak(0.8) > 3 * peak(0.05), "{} {}", peak(0.8), peak(0.05));
+    }
+
+    proptest! {
+        #[test]
+        fn counts_grow_with_every_second_and_add_up(
+            seed: u64, per_hour in 0..5_000_000_u64, night in 0..=100_u64, unrest in 0.0..0.99_f64,
+            start in 0..4_000_000_000_i64, long in 0..10_000_000_i64,
+        ) {
+            let stream = Stream { seed, per_hour, rhythm: Rhythm { night, unrest } };
+            let (from, to) = (stream.before(start), stream.before(start + long));
+            prop_assert!(from <= to);
+            let mut last = from;
+            for second in start..start + long.min(50) {
+                let next = stream.before(second + 1);
+                prop_assert!(last <= next && next <= to.max(stream.before(start + 50)));
+                last = next;
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The world: the service's side of things, shared by everything that answers for it.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::clock::Clock;
+use crate::interface::TimeRange;
+use crate::secret::Secret;
+
+use super::blueprint;
+use super::faults::Faults;
+use super::journal::{Journal, Recorder};
+use super::latency::{THRESHOLDS, Within};
+use super::state::{self, State};
+
+/// How large a world is, and what it is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What everything is made from: the same seed gives the same world.
+    pub seed: u64,
+    /// How many projects there are.
+    pub projects: usize,
+    /// How many apps there are in all, spread evenly over the projects.
+    pub apps: usize,
+    /// By how many seconds the metrics calls are behind the clock: what happened since, they do not count yet.
+    pub lag: u32,
+    /// So many requests are kept one by one in the journal.
+    pub journal: usize,
+}
+
+impl Default for Settings {
+    /// The demonstration: three projects with eight apps, one of each blueprint.
+    fn default() -> Self {
+        Self { seed: 1, projects: 3, apps: blueprint::BLUEPRINTS.len(), lag: 0, journal: 10_000 }
+    }
+}
+
+impl Settings {
+    /// The numbers of the apps of project number `project`.
+    pub(super) fn apps_of(&self, project: usize) -> Range<usize> {
+        let (each, more) = (self.apps / self.projects.max(1), self.apps % self.projects.max(1));
+        let start = project * each + project.min(more);
+        start..start + each + usize::from(project < more)
+    }
+}
+
+/// The exact figures of an app in a range.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Truth {
+    /// Requests.
+    pub requests: u64,
+    /// Runs.
+    pub runs: u64,
+    /// How many of the requests were done within each of [`THRESHOLDS`].
+    #[serde(serialize_with = "by_label")]
+    pub within: Within,
+}
+
+fn by_label<S: Serializer>(within: &Within, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(THRESHOLDS.iter().map(|(label, _)| label).zip(within))
+}
+
+/// The service's side of things. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct World(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    clock: Clock,
+    state: Mutex<State>,
+    faults: Faults,
+    recorder: Recorder,
+}
+
+impl World {
+    /// A world of this size, whose present is `clock`'s.
+    #[must_use]
+    pub fn new(settings: Settings, clock: Clock) -> Self {
+        let state = Mutex::new(State::new(&settings));
+        let (faults, recorder) = (Faults::new(settings.seed), Recorder::new(settings.journal));
+        Self(Arc::new(Inner { settings, clock, state, faults, recorder }))
+    }
+
+    /// The projects with their apps' ids, in the order in which they were made; deleted apps are not among them.
+    #[must_use]
+    pub fn projects(&self) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
+        let settings = &self.0.settings;
+        self.state(|state| {
+            let project = |number| {
+                let (id, project) =
+                    state.projects.get_key_value(&*state::project_id(settings.seed, number))?;
+                let ids = settings.apps_of(number).map(|app| blueprint::id(id, app));
+                let ids = ids.filter(|app| project.app(app).is_some()).map(Arc::from).collect();
+                Some((Arc::clone(id), ids))
+            };
+            (0..settings.projects).filter_map(project).collect()
+        })
+    }
+
+    /// The token of the project's service account; it does not expire. A project that the world does not have
+    /// gets none.
+    #[must_use]
+    pub fn token(&self, project: &str) -> Option<Secret> {
+        self.issue(project, None)
+    }
+
+    /// A token of the project's service account that expires at `at`.
+    #[must_use]
+    pub fn token_expiring(&self, project: &str, at: Timestamp) -> Option<Secret> {
+        self.issue(project, Some(at))
+    }
+
+    fn issue(&self, project: &str, expires: Option<Timestamp>) -> Option<Secret> {
+        let seed = self.0.settings.seed;
+        self.state(|state| {
+            let (id, _) = state.projects.get_key_value(project)?;
+            Some(state.tokens.issue(seed, id, expires))
+        })
+    }
+
+    /// Takes a token back, as someone does in the dashboard.
+    pub fn revoke(&self, token: &Secret) {
+        self.state(|state| state.tokens.revoke(token));
+    }
+
+    /// The exact figures of an app in a range; seconds yet to come count nothing. `None` where there never was such
+    /// an app.
+    #[must_use]
+    pub fn truth(&self, project: &str, app: &str, range: TimeRange) -> Option<Truth> {
+        let app = self.state(|state| state.projects.get(project)?.apps.get(app).copied())?;
+        Some(self.count(app.number, self.visible(app, range, 0), None))
+    }
+
+    /// What goes wrong at present.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
+    }
+
+    /// What was asked so far.
+    #[must_use]
+    pub fn requests(&self) -> Journal {
+        self.0.recorder.read(|journal| journal.clone())
+    }
+
+    /// How large the world is.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.0.recorder
+    }
+
+    pub(super) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+        read(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The part of `range` that has happened, up to `lag` seconds ago, while there was the app.
+    pub(super) fn visible(&self, app: state::App, range: TimeRange, lag: u32) -> TimeRange {
+        let now = self.0.clock.unix_seconds() - i64::from(lag);
+        let latest = app.deleted.map_or(now, |deleted| deleted.min(now));
+        TimeRange { start: range.start.min(latest), end: range.end.min(latest) }
+    }
+
+    /// What app number `app` did in `range`, in one of its containers or all of them.
+    pub(super) fn count(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
+        let mut truth = Truth { requests: 0, runs: 0, within: [0; THRESHOLDS.len()] };
+        for part in blueprint::containers(self.0.settings.seed, app) {
+            if container.is_some_and(|id| id != part.id) || range.end <= range.start {
+                continue;
+            }
+            let (from, to) = (part.requests.before(range.start), part.requests.before(range.end));
+            truth.requests += to - from;
+            truth.runs += part.runs.before(range.end) - part.runs.before(range.start);
+            let seed = part.requests.seed;
+            let (before, until) = (part.latency.within(seed, from), part.latency.within(seed, to));
+            for ((sum, before), until) in truth.within.iter_mut().zip(before).zip(until) {
+                *sum += until - before;
+            }
+        }
+        truth
+    }
+}
