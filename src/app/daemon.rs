@@ -125,11 +125,11 @@ impl Handle {
         self.surroundings.store.is_complete()
     }
 
-    /// Follows `config` from now on. Targets that stay keep what they said, their schedule and their counters.
+    /// Follows `config` from now on; its plan. Targets that stay keep what they said, their schedule and their counters.
     ///
     /// # Errors
     /// Where it can't be followed; nothing has changed then.
-    pub async fn reconfigure(&self, config: Config) -> Result<(), ReconfigureError> {
+    pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
         let mut current = self.plan.lock().await;
         if config.state_path != current.config.state_path {
             return Err(ReconfigureError::StatePath(current.config.state_path.clone(), config.state_path));
@@ -145,8 +145,8 @@ impl Handle {
         // The poller is gone only when the daemon is shutting down.
         let _ = self.plans.send(Arc::clone(&plan)).await;
         plan.prune(&self.surroundings.book).await;
-        *current = plan;
-        Ok(())
+        *current = Arc::clone(&plan);
+        Ok(plan)
     }
 }
 

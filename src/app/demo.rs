@@ -1,15 +1,67 @@
 //! The daemon against a simulated service: no configuration, token or network needed.
 
+use std::path::Path;
+
+use tokio::net::TcpListener;
+
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{self, LoadError, Loaded};
+use crate::simulator::{self, Settings, World};
 
 /// Where the demo listens unless told otherwise: it is for the person who started it.
 pub const LISTEN_ADDRESS: &str = "127.0.0.1:10090";
 
-/// Starts a simulated service on a free port of the loopback, in this process.
+/// A short rhythm, so that there is something to see at once and the counters move while one looks.
+const RHYTHM: &str = r#"
+[poll]
+interval = "5s"
+settings_interval = "15s"
+windows = ["5m", "1h"]
+settle = "2s"
+stale_after = "1m"
+
+[accounting]
+step = "5s"
+"#;
+
+/// A simulated service, and the configuration that polls it.
+#[derive(Debug)]
+pub struct Demo {
+    /// The service's side of things.
+    pub world: World,
+    /// The configuration.
+    pub loaded: Loaded,
+}
+
+/// Starts a simulated service on `listener`, in this process; it lives as long as the runtime.
 ///
 /// # Errors
-/// Where no port can be listened on.
-pub async fn start(_clock: Clock) -> std::io::Result<Config> {
-    Err(std::io::Error::other("not there yet"))
+/// Where the configuration made for it is refused: a mistake in this file.
+pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
+    let world = World::new(Settings::default(), clock);
+    let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let text = configuration(&world, &address);
+    let loaded = config::load_text(Path::new("the demo's configuration"), &text, &super::taken_labels())?;
+    Ok(Demo { world, loaded })
+}
+
+/// The configuration that polls all projects and apps of `world` at `address`.
+fn configuration(world: &World, address: &str) -> String {
+    let mut text = format!("[api]\nbase_url = \"http://{address}\"\n{RHYTHM}");
+    for (project, apps) in world.projects() {
+        let token = world.token(&project).map(|token| token.expose().to_owned()).unwrap_or_default();
+        let apps: Vec<String> = apps.iter().map(|app| toml_string(app)).collect();
+        text.push_str(&format!(
+            "\n[[projects]]\nid = {}\ntoken = \"{token}\"\nlabels = {{ team = \"demo\" }}\napps = [{}]\n",
+            toml_string(&project),
+            apps.join(", ")
+        ));
+    }
+    text
+}
+
+/// A text as TOML writes it, which is as JSON does: the names of the demo's apps hold whatever names can hold.
+fn toml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }

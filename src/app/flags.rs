@@ -1,8 +1,10 @@
 //! The daemon's command line, in the conventions of Prometheus exporters.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use url::Url;
 
 /// Where the configuration is looked for without `--config.file`.
 pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
@@ -67,7 +69,7 @@ pub struct Flags {
 
     /// The URL under which the exporter is reached from outside, behind a reverse proxy.
     #[arg(long = "web.external-url", value_name = "URL")]
-    pub web_external_url: Option<String>,
+    pub web_external_url: Option<Url>,
 
     /// File in which the counters survive a restart; overrides state.path.
     #[arg(long = "state.path", value_name = "FILE")]
@@ -78,8 +80,8 @@ pub struct Flags {
     pub shard_index: u32,
 
     /// How many shards share the configured apps.
-    #[arg(long = "shard.count", value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub shard_count: u32,
+    #[arg(long = "shard.count", value_name = "COUNT", default_value_t = NonZeroU32::MIN)]
+    pub shard_count: NonZeroU32,
 
     /// The least severe messages that are logged.
     #[arg(long = "log.level", value_name = "LEVEL", default_value = "info")]

@@ -3,18 +3,23 @@
 use std::ffi::OsString;
 use std::future::Future;
 use std::io::Write as _;
+use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser as _;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::causes::with_causes;
 use crate::clock::Clock;
+use crate::config::shard::ShardError;
 use crate::config::{Config, LoadError};
 use crate::own::Own;
+use crate::status;
 use crate::web;
+use crate::web::pages::Site;
 
 use super::daemon::{Daemon, StartError};
 use super::demo;
@@ -24,6 +29,8 @@ use super::serve::{Served, Source};
 
 /// The daemon ended because it failed.
 const FAILED: u8 = 1;
+/// The command line is bad.
+const BAD_USAGE: u8 = 2;
 /// The configuration is bad (EX_CONFIG of sysexits.h).
 const BAD_CONFIGURATION: u8 = 78;
 
@@ -38,6 +45,8 @@ enum Error {
     Web(#[from] web::Error),
     #[error("the exporter's own metrics can't be registered")]
     Metrics(#[from] prometheus::Error),
+    #[error("--shard.index: {0}")]
+    Shard(#[from] ShardError),
     #[error("the demo's simulated service can't be started")]
     Demo(#[source] std::io::Error),
     #[error("{0}")]
@@ -49,6 +58,8 @@ impl Error {
         match self {
             Self::Configuration(_) => BAD_CONFIGURATION,
             Self::Start(StartError::Client(_)) => BAD_CONFIGURATION,
+            Self::Web(web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
+            Self::Shard(_) => BAD_USAGE,
             _ => FAILED,
         }
     }
@@ -71,8 +82,11 @@ pub fn main(
     let environment = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let source = Source::new(&flags, environment.collect());
-    let result = if flags.config_check { check(&source) } else { start(&flags, source) };
+    let result = match Source::new(&flags, environment.collect()) {
+        Err(error) => Err(error.into()),
+        Ok(source) if flags.config_check => check(&source),
+        Ok(source) => start(&flags, source),
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -118,30 +132,39 @@ fn start(flags: &Flags, source: Source) -> Result<(), Error> {
 async fn run(flags: &Flags, source: Source) -> Result<(), Error> {
     let own = Own::new(!flags.web_disable_exporter_metrics)?;
     let clock = Clock::system();
-    let (config, source) = if flags.demo {
-        (demo::start(clock.clone()).await.map_err(Error::Demo)?, None)
+    let (loaded, source) = if flags.demo {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Demo)?;
+        (demo::start(listener, clock.clone())?.loaded, None)
     } else {
-        (source.load()?.config, Some(source))
+        (source.load()?, Some(source))
     };
-    let server = web_config(flags).bind(&own)?;
-    say_start(&config, &server);
-    let daemon = Daemon::build(config, clock, own).await?;
-    let served = Served::new(daemon.handle(), source);
+    let web = web_config(flags);
+    let (route_prefix, link_prefix) = (web.route_prefix.clone(), link_prefix(flags));
+    let server = web.bind(&own)?;
+    say_start(&loaded.config, &server);
+    let daemon = Daemon::build(loaded.config, clock, own).await?;
+    let handle = daemon.handle();
+    let status = status::Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
+    let pages = Site::new(status.clone(), super::catalogue(), &link_prefix).routes(&route_prefix);
+    let served = Served::new(handle, status, source);
 
     let (stop, stopped) = watch::channel(false);
     let signals =
         signals(served.clone()).map_err(|error| Error::System("signals can't be waited for", error))?;
     tokio::spawn(async move {
         signals.await;
+        web::notify::stopping();
         stop.send_replace(true);
     });
     let until_stopped = |mut stopped: watch::Receiver<bool>| async move {
         // The sender is only ever dropped with the runtime.
         let _ = stopped.wait_for(|stop| *stop).await;
     };
+    tokio::spawn(web::notify::watchdog());
+    web::notify::ready();
     tokio::join!(
         daemon.run(until_stopped(stopped.clone())),
-        server.serve(Arc::new(served), Vec::new(), until_stopped(stopped)),
+        server.serve(Arc::new(served), pages, until_stopped(stopped)),
     );
     tracing::info!("stopped");
     Ok(())
@@ -165,12 +188,22 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
     })
 }
 
+/// The path under which browsers reach us: that of the external URL, else the route prefix.
+fn link_prefix(flags: &Flags) -> String {
+    match &flags.web_external_url {
+        Some(url) => url.path().to_owned(),
+        None => flags.web_route_prefix.clone().unwrap_or_default(),
+    }
+}
+
 fn web_config(flags: &Flags) -> web::Config {
     let default = if flags.demo { demo::LISTEN_ADDRESS } else { ":10090" };
     let addresses = &flags.web_listen_address;
     web::Config {
         listen_addresses: if addresses.is_empty() { vec![default.to_owned()] } else { addresses.clone() },
         systemd_socket: flags.web_systemd_socket,
+        // As Prometheus has it: the external URL's path, unless a proxy takes that off and a prefix says so.
+        route_prefix: flags.web_route_prefix.clone().unwrap_or_else(|| link_prefix(flags)),
         telemetry_path: flags.web_telemetry_path.clone(),
         config_file: flags.web_config_file.clone(),
         max_requests: flags.web_max_requests,

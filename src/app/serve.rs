@@ -7,7 +7,9 @@ use tokio::sync::Notify;
 
 use crate::catalogue::Format;
 use crate::causes::with_causes;
-use crate::config::{self, Config, Loaded};
+use crate::config::shard::{Shard, ShardError};
+use crate::config::{self, Loaded};
+use crate::status;
 use crate::store::{self, Coding};
 use crate::web::{self, Encoding, Filter, Page, Promise};
 
@@ -18,6 +20,7 @@ use super::flags::Flags;
 #[derive(Clone, Debug)]
 pub struct Served {
     handle: Handle,
+    status: status::Source,
     /// `None` for the demo, which has no configuration to load.
     source: Option<Arc<Source>>,
     quit: Arc<Notify>,
@@ -29,13 +32,17 @@ pub struct Source {
     path: PathBuf,
     environment: Vec<(String, String)>,
     state_path: Option<PathBuf>,
+    shard: Shard,
 }
 
 impl Source {
     /// What the flags and the environment say.
-    #[must_use]
-    pub fn new(flags: &Flags, environment: Vec<(String, String)>) -> Self {
-        Self { path: flags.config_file.clone(), environment, state_path: flags.state_path.clone() }
+    ///
+    /// # Errors
+    /// Where there is no such shard.
+    pub fn new(flags: &Flags, environment: Vec<(String, String)>) -> Result<Self, ShardError> {
+        let shard = Shard::new(flags.shard_index, flags.shard_count)?;
+        Ok(Self { path: flags.config_file.clone(), environment, state_path: flags.state_path.clone(), shard })
     }
 
     /// Loads the configuration.
@@ -47,23 +54,19 @@ impl Source {
         if let Some(path) = &self.state_path {
             loaded.config.state_path = Some(path.clone());
         }
-        say_overload(&loaded.config);
+        loaded.config = loaded.config.shard(self.shard);
+        if let Some(overload) = loaded.config.requests_per_minute().exceeds(&loaded.config.api) {
+            tracing::warn!("{overload}");
+        }
         Ok(loaded)
     }
 }
 
-/// Says where the configured limits can't carry the configured load.
-fn say_overload(config: &Config) {
-    if let Some(overload) = config.requests_per_minute().exceeds(&config.api) {
-        tracing::warn!("{overload}");
-    }
-}
-
 impl Served {
-    /// `handle`'s daemon, loading its configuration from `source`.
+    /// `handle`'s daemon, whose model for people is `status`, loading its configuration from `source`.
     #[must_use]
-    pub fn new(handle: Handle, source: Option<Source>) -> Self {
-        Self { handle, source: source.map(Arc::new), quit: Arc::default() }
+    pub fn new(handle: Handle, status: status::Source, source: Option<Source>) -> Self {
+        Self { handle, status, source: source.map(Arc::new), quit: Arc::default() }
     }
 
     /// Completes when somebody has asked to quit.
@@ -77,15 +80,9 @@ impl Served {
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
         let own = &self.handle.surroundings().own;
-        let result = match &self.source {
-            None => Err("the demo has no configuration file to load".to_owned()),
-            Some(source) => match source.load() {
-                Ok(loaded) => {
-                    self.handle.reconfigure(loaded.config).await.map_err(|error| with_causes(&error))
-                }
-                Err(error) => Err(with_causes(&error)),
-            },
-        };
+        web::notify::reloading();
+        let result = self.follow().await;
+        web::notify::ready();
         own.config_loaded(result.is_ok().then(|| self.handle.surroundings().clock.now()));
         match &result {
             Ok(()) => tracing::info!("the configuration was loaded again"),
@@ -94,6 +91,18 @@ impl Served {
             }
         }
         result
+    }
+}
+
+impl Served {
+    async fn follow(&self) -> Result<(), String> {
+        let Some(source) = &self.source else {
+            return Err("the demo has no configuration file to load".to_owned());
+        };
+        let loaded = source.load().map_err(|error| with_causes(&error))?;
+        let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_causes(&error))?;
+        self.status.follow(plan, loaded.explained);
+        Ok(())
     }
 }
 

@@ -21,12 +21,11 @@ pub(super) struct Raw {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Reads the file at `path`, where there is to be one, and lays it between the defaults and `environment`.
-pub(super) fn read(
-    path: Option<&Path>,
+/// Lays `file` between the defaults and `environment`.
+pub(super) fn layers(
+    mut file: Map<String, Value>,
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Raw, LoadError> {
-    let mut file = path.map(read_file).transpose()?.unwrap_or_default();
     let mut problems = Vec::new();
     keep_declared(&mut file, "", "", &mut problems);
     let environment = read_environment(environment, &mut problems)?;
@@ -38,13 +37,19 @@ pub(super) fn read(
     Ok(Raw { values: layers.collect()?, problems })
 }
 
-fn read_file(path: &Path) -> Result<Map<String, Value>, LoadError> {
+/// Reads the file at `path`.
+pub(super) fn read(path: &Path) -> Result<Map<String, Value>, LoadError> {
     let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => LoadError::Missing { path: path.to_owned() },
         _ => LoadError::Unreadable { path: path.to_owned(), source },
     })?;
+    parse(path, &text)
+}
+
+/// Parses the text of the file at `path`.
+pub(super) fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, LoadError> {
     let origin = path.display().to_string();
-    FileFormat::Toml.parse(Some(&origin), &text).map_err(|error| syntax_error(path, &text, &*error))
+    FileFormat::Toml.parse(Some(&origin), text).map_err(|error| syntax_error(path, text, &*error))
 }
 
 /// Values that were read already. Only declared keys may be in it: the `config` crate reads a top-level key as

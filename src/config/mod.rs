@@ -61,14 +61,16 @@ pub fn load(
     environment: impl IntoIterator<Item = (String, String)>,
     taken_labels: &[&str],
 ) -> Result<Loaded, LoadError> {
-    let environment: Vec<(String, String)> = environment.into_iter().collect();
-    let no_proxy = no_proxy(&environment);
-    let raw = file::read(Some(path), environment)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut config =
-        check::check(&raw.values, folder, Some(taken_labels), raw.problems).map_err(LoadError::Problems)?;
-    config.api.no_proxy = no_proxy;
-    Ok(Loaded { config, explained: explain::explain(&raw.values) })
+    load_layers(file::read(path)?, folder, environment, Some(taken_labels))
+}
+
+/// Loads the configuration from the text of a file named `path`, which need not exist; the environment has no say.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_text(path: &Path, text: &str, taken_labels: &[&str]) -> Result<Loaded, LoadError> {
+    load_layers(file::parse(path, text)?, path.parent().unwrap_or(Path::new("")), [], Some(taken_labels))
 }
 
 /// Loads what there is without a configuration file: defaults, over them `environment`. It has no projects; for a
@@ -79,13 +81,22 @@ pub fn load(
 pub fn load_without_file(
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Config, LoadError> {
+    load_layers(config::Map::new(), Path::new(""), environment, None).map(|loaded| loaded.config)
+}
+
+fn load_layers(
+    file: config::Map<String, config::Value>,
+    folder: &Path,
+    environment: impl IntoIterator<Item = (String, String)>,
+    taken_labels: Option<&[&str]>,
+) -> Result<Loaded, LoadError> {
     let environment: Vec<(String, String)> = environment.into_iter().collect();
     let no_proxy = no_proxy(&environment);
-    let raw = file::read(None, environment)?;
+    let raw = file::layers(file, environment)?;
     let mut config =
-        check::check(&raw.values, Path::new(""), None, raw.problems).map_err(LoadError::Problems)?;
+        check::check(&raw.values, folder, taken_labels, raw.problems).map_err(LoadError::Problems)?;
     config.api.no_proxy = no_proxy;
-    Ok(config)
+    Ok(Loaded { config, explained: explain::explain(&raw.values) })
 }
 
 /// The one variable that is no key of ours: every program behind a proxy heeds it, in either spelling.

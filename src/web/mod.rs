@@ -1,7 +1,8 @@
 //! Who may read, and in which form: the HTTP server.
 //!
 //! [`Config`] binds the part, [`Server::serve`] runs it. What is shown comes from a [`Daemon`] and from
-//! [`Route`]s that are handed in; this layer knows no page but its own few sentences.
+//! [`Route`]s that are handed in, those of the status [`pages`] among them; the server itself knows no page but its own
+//! few sentences.
 //!
 //! A request passes [`listen`](Listener) (TCP, unix, systemd), a connection with its limits, the rate limit and
 //! the password of the [`webconfig`], the table of routes, its handler, and content coding. What it asks for in

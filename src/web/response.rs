@@ -18,7 +18,7 @@ pub struct Response {
 
 /// Everything a page may load comes from ourselves, nothing is inline, and nobody may frame it.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
-     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// What every HTML page carries.
 const PAGE_HEADERS: [(HeaderName, &str); 5] = [

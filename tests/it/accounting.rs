@@ -13,7 +13,7 @@ use pds_exporter::config::{self, Config};
 use pds_exporter::interface::{Resource, TimeRange};
 use pds_exporter::own::Own;
 use pds_exporter::poll::{Plan, Surroundings, round};
-use pds_exporter::simulator::{self, Fault, FaultKind, Settings, World};
+use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::store::{Key, Store};
 use proptest::prelude::*;
 
@@ -23,9 +23,9 @@ enum Event {
     /// Time passes, and everything is polled once.
     Poll(i64),
     /// The service answers so from now on.
-    Fault(FaultKind),
+    Fault(Kind),
     /// Only of this resource.
-    FaultOf(Resource, FaultKind),
+    FaultOf(Resource, Kind),
     /// The service answers properly again.
     Mended,
     /// The exporter is started anew from its state file.
@@ -38,15 +38,19 @@ enum Event {
     Reload(bool, &'static str),
 }
 
+fn status(status: u16) -> Kind {
+    Kind::Status { status, retry_after: None }
+}
+
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let fault = prop_oneof![
-        Just(FaultKind::Status(500)),
-        Just(FaultKind::Status(404)),
-        Just(FaultKind::Reset),
-        Just(FaultKind::CutBody),
-        Just(FaultKind::MalformedJson),
-        Just(FaultKind::NullValues),
-        Just(FaultKind::NotSuccess),
+        Just(status(500)),
+        Just(status(404)),
+        Just(Kind::Reset),
+        Just(Kind::CutBody),
+        Just(Kind::MalformedJson),
+        Just(Kind::Nulls),
+        Just(Kind::EnvelopeStatus { status: "error".to_owned() }),
     ];
     let resource = prop_oneof![Just(Resource::ResponseTime), Just(Resource::RunExecutionTime)];
     let event = prop_oneof![
@@ -92,12 +96,25 @@ impl Rig {
     async fn start(folder: &std::path::Path) -> Self {
         let start = "2026-03-01T12:00:07Z".parse().unwrap();
         let (service_clock, clock) = (Clock::starting_at(start), Clock::starting_at(start));
-        let world = World::new(Settings { seed: 7, projects: 1, apps_per_project: 2, ..Settings::default() }, service_clock.clone());
+        let world = World::new(
+            Settings { seed: 7, projects: 1, apps: 2, ..Settings::default() },
+            service_clock.clone(),
+        );
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}", listener.local_addr().unwrap());
         tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
         let state = folder.join("state.redb");
-        let mut rig = Self { world, service_clock, clock, base_url, state, both: true, windows: "\"5m\"", running: None, expected: HashMap::new() };
+        let mut rig = Self {
+            world,
+            service_clock,
+            clock,
+            base_url,
+            state,
+            both: true,
+            windows: "\"5m\"",
+            running: None,
+            expected: HashMap::new(),
+        };
         rig.restart().await;
         rig
     }
@@ -105,12 +122,16 @@ impl Rig {
     fn config(&self) -> Config {
         let projects = self.world.projects();
         let (project, apps) = &projects[0];
-        let apps: Vec<String> = apps.iter().take(if self.both { 2 } else { 1 }).map(|app| format!("{app:?}")).collect();
+        let apps: Vec<String> =
+            apps.iter().take(if self.both { 2 } else { 1 }).map(|app| format!("{app:?}")).collect();
         let text = format!(
             "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nmax_retries = 0\nmax_requests_per_second = 0\n\
              [poll]\nwindows = [{}]\nsettle = \"20s\"\n[accounting]\nmax_catch_up = \"2h\"\n\
              [[projects]]\nid = \"{project}\"\napps = [{}]\n",
-            self.base_url, self.world.token(project).expose(), self.windows, apps.join(","),
+            self.base_url,
+            self.world.token(project).unwrap().expose(),
+            self.windows,
+            apps.join(","),
         );
         let path = self.state.with_file_name("pds-exporter.toml");
         std::fs::write(&path, text).unwrap();
@@ -125,14 +146,16 @@ impl Rig {
         }
         let own = Own::new(false).unwrap();
         let (book, committer) = Book::open(Some(&self.state), own.clone(), Duration::ZERO).await.unwrap();
-        let surroundings = Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock: self.clock.clone() };
+        let surroundings =
+            Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock: self.clock.clone() };
         let plan = self.plan(&surroundings, None);
         self.running = Some((surroundings, plan, committer));
     }
 
     fn plan(&self, surroundings: &Surroundings, before: Option<&Plan>) -> Plan {
         let config = self.config();
-        let client = Client::new(&config.api, &config.projects, surroundings.own.clone(), self.clock.clone()).unwrap();
+        let client =
+            Client::new(&config.api, &config.projects, surroundings.own.clone(), self.clock.clone()).unwrap();
         let horizon = match before {
             Some(before) => before.horizon.reconfigured(&config),
             None => Horizon::new(&config, self.clock.clone()),
@@ -153,9 +176,14 @@ impl Rig {
         let (surroundings, plan, _) = self.running.as_ref().unwrap();
         for target in &plan.targets {
             round::poll(surroundings, plan, target).await;
-            let Some(ledger) = surroundings.book.ledger(&target.key).filter(|_| target.counter.is_some()) else { continue };
+            let Some(ledger) = surroundings.book.ledger(&target.key).filter(|_| target.counter.is_some())
+            else {
+                continue;
+            };
             let known = self.expected.entry(target.key.clone()).or_insert_with(|| Expected {
-                first: ledger.until, until: ledger.until, ..Expected::default()
+                first: ledger.until,
+                until: ledger.until,
+                ..Expected::default()
             });
             assert!(ledger.until >= known.until, "{}: the cursor went back", target.key);
             let given_up = i64::try_from(ledger.unaccounted - known.unaccounted).unwrap();
@@ -163,7 +191,8 @@ impl Rig {
             assert!(added.end >= added.start, "{}: given up what was accounted", target.key);
             assert!(ledger.until <= self.service_clock.unix_seconds(), "{}: counted the future", target.key);
             let truth = self.world.truth(&target.key.project, &target.key.app, added).unwrap();
-            known.total += if target.key.resource == Resource::ResponseTime { truth.requests } else { truth.runs };
+            known.total +=
+                if target.key.resource == Resource::ResponseTime { truth.requests } else { truth.runs };
             known.accounted += added.seconds();
             known.until = ledger.until;
             known.unaccounted = ledger.unaccounted;
@@ -174,9 +203,9 @@ impl Rig {
     async fn happen(&mut self, event: &Event) {
         match event {
             Event::Poll(seconds) => self.poll(*seconds).await,
-            Event::Fault(kind) => self.world.faults().set(vec![Fault::always(kind.clone())]),
+            Event::Fault(kind) => self.world.faults().set([Fault::from(kind.clone())]),
             Event::FaultOf(resource, kind) => {
-                self.world.faults().set(vec![Fault::always(kind.clone()).of_resource(*resource)]);
+                self.world.faults().set([Fault::from(kind.clone()).on(*resource)]);
             }
             Event::Mended => self.world.faults().clear(),
             Event::Restart => self.restart().await,
@@ -204,9 +233,16 @@ impl Rig {
             let ledger = surroundings.book.ledger(key).unwrap();
             assert!(ledger.until > plan.horizon.settled_step() - 120, "{key}: has not caught up");
             let passed = u64::try_from(ledger.until - expected.first).unwrap();
-            assert_eq!(passed, expected.accounted + ledger.unaccounted, "{key}: a second is lost or counted twice");
+            assert_eq!(
+                passed,
+                expected.accounted + ledger.unaccounted,
+                "{key}: a second is lost or counted twice"
+            );
             let buckets: Vec<u64> = ledger.buckets.iter().map(|(_, count)| *count).collect();
-            assert!(buckets.is_sorted() && buckets.last().is_none_or(|last| *last <= ledger.total), "{key}: {buckets:?}");
+            assert!(
+                buckets.is_sorted() && buckets.last().is_none_or(|last| *last <= ledger.total),
+                "{key}: {buckets:?}"
+            );
         }
     }
 }
@@ -235,11 +271,19 @@ proptest! {
 
 #[test]
 fn a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that() {
-    let outage = [Event::Poll(120), Event::Fault(FaultKind::Status(500)), Event::Poll(60), Event::Poll(30_000), Event::Mended];
+    let outage =
+        [Event::Poll(120), Event::Fault(status(500)), Event::Poll(60), Event::Poll(30_000), Event::Mended];
     play(&outage);
 }
 
 #[test]
 fn a_clock_far_ahead_loses_nothing_even_over_a_restart() {
-    play(&[Event::Poll(120), Event::ClockSet(500_000), Event::Restart, Event::Poll(60), Event::Poll(60), Event::ClockRight]);
+    play(&[
+        Event::Poll(120),
+        Event::ClockSet(500_000),
+        Event::Restart,
+        Event::Poll(60),
+        Event::Poll(60),
+        Event::ClockRight,
+    ]);
 }

@@ -6,10 +6,14 @@
     reason = "a test that can't go on fails; clippy knows only functions marked #[test]"
 )]
 
+mod accounting;
 mod client;
 mod config;
 mod fuzz;
 mod golden;
 mod house;
+mod process;
+mod simulator;
 mod tool;
 mod tools;
+mod web;

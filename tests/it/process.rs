@@ -28,7 +28,8 @@ impl Exporter {
 
     /// Starts `command`, a daemon that is to listen; its log where it ends before.
     pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let (lines, stderr) = (Arc::clone(&log), BufReader::new(child.stderr.take().unwrap()));
         let reader = std::thread::spawn(move || {
@@ -69,7 +70,8 @@ impl Exporter {
 
     /// Sends a signal by name: `TERM`, `HUP`.
     pub(crate) fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().unwrap();
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 

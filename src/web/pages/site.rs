@@ -1,10 +1,15 @@
 //! Which page a path names, and how it is cached.
 
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::header::{self, HeaderValue};
 use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::catalogue::markdown::Group;
 use crate::status::{Source, Status};
+use crate::web::{Ask, Response, Route};
 
 use super::assets::{Asset, hash};
 use super::layout::{Frame, Place, page};
@@ -12,43 +17,38 @@ use super::links::{Links, app_of};
 use super::query::Query;
 use super::{configuration, detail, families, overview};
 
-/// What every answer carries: nothing from elsewhere, nothing inline, no frames, no guessing of types.
-pub const SECURITY_HEADERS: &[(&str, &str)] = &[
-    (
-        "content-security-policy",
-        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; \
-         base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-    ),
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
-];
+/// Pages are asked for again each time, and answered with 304 where nothing changed; assets change their names
+/// instead of their content.
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// Pages are asked for again each time, and answered with 304 where nothing changed.
-const REVALIDATE: (&str, &str) = ("cache-control", "no-cache");
-/// Assets change their names instead of their content.
-const FOR_EVER: (&str, &str) = ("cache-control", "public, max-age=31536000, immutable");
+/// The paths, below the route prefix.
+const PATHS: &[&str] = &[
+    "/",
+    "/apps/{project}/{app}",
+    "/config",
+    "/metrics-catalogue",
+    "/api/v1/status",
+    "/api/v1/status/schema",
+    "/static/{file}",
+];
 
 /// Ages on pages are told in steps of so many seconds, so that a page of which nothing else changed is not sent anew
 /// within them.
 const AGE_STEP: i64 = 5;
 
-const HTML: &str = "text/html; charset=utf-8";
-const JSON: &str = "application/json";
-
-/// An answer.
+/// What a path shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
-    /// 200, 304 or 404.
-    pub status: u16,
-    /// The value of Content-Type.
-    pub content_type: &'static str,
-    /// The value of ETag, quotes included.
-    pub etag: String,
-    /// Empty for 304.
-    pub body: Vec<u8>,
-    /// Further headers.
-    pub headers: Vec<(&'static str, &'static str)>,
+pub enum Reply {
+    /// A page.
+    Page(String),
+    /// A page that says that there is none.
+    NoPage(String),
+    /// A JSON document.
+    Json(String),
+    /// Style, script or icon: (content type, content).
+    Asset(&'static str, &'static str),
+    /// Nothing.
+    Nothing,
 }
 
 /// The status pages.
@@ -67,62 +67,97 @@ impl Site {
         Self { source, groups, links: Links::new(prefix) }
     }
 
-    /// Answers a GET of `path` (the route prefix taken off, still encoded) and `query` (without `?`); `None` where there
-    /// is no such page. Takes some milliseconds at large size: not for an I/O thread.
+    /// The routes of all pages. The server puts `prefix`, that of `--web.route-prefix`, before them; it is known here
+    /// to be taken off again. A proxy in front may take it off or not: links follow the prefix given to [`Site::new`].
     #[must_use]
-    pub fn respond(&self, path: &str, query: &str, if_none_match: Option<&str>) -> Option<Reply> {
-        let now = told(self.source.now());
-        if let Some(asset) = Asset::at(path) {
-            let content = asset.content.as_bytes().to_vec();
-            return Some(reply(200, asset.content_type, content, if_none_match, FOR_EVER));
-        }
-        let html = |status, page: Markup| {
-            Some(reply(status, HTML, page.into_string().into_bytes(), if_none_match, REVALIDATE))
+    pub fn routes(&self, prefix: &str) -> Vec<Route> {
+        let prefix: Arc<str> = prefix.trim_end_matches('/').into();
+        let route = |path: &str| {
+            let (site, prefix) = (self.clone(), Arc::clone(&prefix));
+            Route::page(path, move |ask| site.clone().answer(Arc::clone(&prefix), ask))
         };
-        let json =
-            |body: serde_json::Result<Vec<u8>>| Some(reply(200, JSON, body.ok()?, if_none_match, REVALIDATE));
-        match path {
-            "/" => {
-                let status = self.source.status();
-                let main = overview::overview(self.frame(&status, now), &Query::read(query));
-                html(200, page(self.frame(&status, now), Place::Overview, "Overview", &main))
-            }
-            "/config" => {
-                let status = self.source.status();
-                let main = configuration::configuration(self.frame(&status, now), &self.source.explained());
-                html(200, page(self.frame(&status, now), Place::Configuration, "Configuration", &main))
-            }
-            "/metrics-catalogue" => {
-                let status = self.source.status();
-                let names: Vec<&str> =
-                    self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
-                let main = families::families(&self.groups, &self.source.examples(&names));
-                html(200, page(self.frame(&status, now), Place::Families, "Metrics", &main))
-            }
-            "/api/v1/status" => {
-                json(serde_json::to_vec(&selected(&self.source.status(), &Query::read(query))))
-            }
-            "/api/v1/status/schema" => json(serde_json::to_vec_pretty(&Status::schema())),
-            _ => {
-                let (project, app) = app_of(path)?;
-                let status = self.source.status();
-                let frame = self.frame(&status, now);
-                match self.source.detail(&project, &app) {
-                    Some(found) => {
-                        html(200, page(frame, Place::App, &found.app.id, &detail::detail(frame, &found)))
-                    }
-                    None => html(
-                        404,
-                        page(frame, Place::App, "No such app", &no_such_app(&self.links, &project, &app)),
-                    ),
-                }
-            }
+        // Below a prefix the overview answers without the slash, too.
+        let bare = (!prefix.is_empty()).then_some("");
+        PATHS.iter().copied().chain(bare).map(route).collect()
+    }
+
+    /// Answers off the I/O threads: a page of a large configuration takes some milliseconds.
+    async fn answer(self, prefix: Arc<str>, ask: Ask) -> Response {
+        let made = tokio::task::spawn_blocking(move || {
+            let path = ask.path().strip_prefix(&*prefix).unwrap_or("");
+            self.respond(if path.is_empty() { "/" } else { path }, ask.raw_query().unwrap_or(""))
+        });
+        match made.await {
+            Ok(reply) => reply.into(),
+            Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made.\n"),
         }
     }
 
-    fn frame<'a>(&'a self, status: &'a Status, now: Timestamp) -> Frame<'a> {
-        Frame { links: &self.links, status, now }
+    /// What `path` (without the route prefix, still encoded) shows for `query` (without `?`).
+    #[must_use]
+    pub fn respond(&self, path: &str, query: &str) -> Reply {
+        if let Some(asset) = Asset::at(path) {
+            return Reply::Asset(asset.content_type, asset.content);
+        }
+        let status = self.source.status();
+        let frame = Frame { links: &self.links, status: &status, now: told(self.source.now()) };
+        let html =
+            |place, title: &str, main: Markup| Reply::Page(page(frame, place, title, &main).into_string());
+        match path {
+            "/" => html(Place::Overview, "Overview", overview::overview(frame, &Query::read(query))),
+            "/config" => {
+                let main = configuration::configuration(frame, &self.source.explained());
+                html(Place::Configuration, "Configuration", main)
+            }
+            "/metrics-catalogue" => {
+                let names: Vec<&str> =
+                    self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
+                html(
+                    Place::Families,
+                    "Metrics",
+                    families::families(&self.groups, &self.source.examples(&names)),
+                )
+            }
+            "/api/v1/status" => json(serde_json::to_string(&selected(&status, &Query::read(query)))),
+            "/api/v1/status/schema" => json(serde_json::to_string_pretty(&Status::schema())),
+            _ => match app_of(path) {
+                Some((project, app)) => match self.source.detail(&project, &app) {
+                    Some(found) => html(Place::App, &found.app.id, detail::detail(frame, &found)),
+                    None => {
+                        let main = no_such_app(&self.links, &project, &app);
+                        Reply::NoPage(page(frame, Place::App, "No such app", &main).into_string())
+                    }
+                },
+                None => Reply::Nothing,
+            },
+        }
     }
+}
+
+impl From<Reply> for Response {
+    fn from(reply: Reply) -> Self {
+        match reply {
+            Reply::Page(page) => {
+                let tag = hash(page.as_bytes());
+                Self::html(StatusCode::OK, page).etag(&tag)
+            }
+            Reply::NoPage(page) => Self::html(StatusCode::NOT_FOUND, page),
+            Reply::Json(document) => {
+                let tag = hash(document.as_bytes());
+                Self::json(StatusCode::OK, document).etag(&tag)
+            }
+            Reply::Asset(content_type, content) => {
+                Self::new(StatusCode::OK, content_type, content.to_owned())
+                    .header(header::CACHE_CONTROL, FOR_EVER)
+            }
+            Reply::Nothing => Self::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
+        }
+    }
+}
+
+/// Plain data always becomes JSON; were it not so, nothing could be shown of it.
+fn json(document: serde_json::Result<String>) -> Reply {
+    document.map_or(Reply::Nothing, Reply::Json)
 }
 
 /// The model with only the apps asked for, in that order; pages are for people.
@@ -135,28 +170,6 @@ fn selected(status: &Status, query: &Query) -> Status {
 fn told(now: Timestamp) -> Timestamp {
     let second = now.as_second();
     Timestamp::from_second(second - second.rem_euclid(AGE_STEP)).unwrap_or(now)
-}
-
-fn reply(
-    status: u16,
-    content_type: &'static str,
-    body: Vec<u8>,
-    if_none_match: Option<&str>,
-    cache: (&'static str, &'static str),
-) -> Reply {
-    let etag = format!("\"{}\"", hash(&body));
-    let mut headers = SECURITY_HEADERS.to_vec();
-    headers.push(cache);
-    let known = if_none_match.is_some_and(|known| matches(known, &etag));
-    if known && status == 200 {
-        return Reply { status: 304, content_type, etag, body: Vec::new(), headers };
-    }
-    Reply { status, content_type, etag, body, headers }
-}
-
-/// Whether one of the tags of an If-None-Match is `etag`. A proxy that compresses may have made it a weak one.
-fn matches(if_none_match: &str, etag: &str) -> bool {
-    if_none_match.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
 }
 
 fn no_such_app(links: &Links, project: &str, app: &str) -> Markup {

@@ -1,0 +1,126 @@
+{{/*
+The exporter's container. Takes `root` and the names of what differs beside another workload: `port`, `volume`
+(a prefix of volume names), `sidecar`.
+*/}}
+{{- define "pds-exporter.container" -}}
+{{- $root := .root -}}
+{{- $web := $root.Values.webConfig -}}
+name: pds-exporter
+image: {{ include "pds-exporter.image" $root }}
+imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+args:
+  - --config.file=/etc/pds-exporter/pds-exporter.toml
+  - --state.path=/var/lib/pds-exporter/state.redb
+  - --web.listen-address=:10090
+  {{- if eq $root.Values.mode "sharded" }}
+  - --shard.index=$(PDS_SHARD_INDEX)
+  - --shard.count=$(PDS_SHARD_COUNT)
+  {{- end }}
+  {{- if $web.existingSecret }}
+  - --web.config.file=/etc/pds-exporter-web/web-config.yml
+  - --web.probes-without-auth
+  {{- end }}
+  {{- with $root.Values.extraArgs }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- if or (eq $root.Values.mode "sharded") $root.Values.extraEnv }}
+env:
+  {{- if eq $root.Values.mode "sharded" }}
+  # The pod's ordinal, from 0. Set by Kubernetes 1.28 and later.
+  - name: PDS_SHARD_INDEX
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
+  - name: PDS_SHARD_COUNT
+    value: {{ $root.Values.shards | quote }}
+  - name: PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND
+    value: {{ $root.Values.maxRequestsPerSecondPerShard | quote }}
+  {{- end }}
+  {{- with $root.Values.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+ports:
+  - name: {{ .port }}
+    containerPort: 10090
+livenessProbe:
+  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" "/-/healthy") | nindent 2 }}
+  periodSeconds: 10
+  timeoutSeconds: 3
+{{- if not .sidecar }}
+readinessProbe:
+  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" "/-/ready") | nindent 2 }}
+  periodSeconds: 5
+  timeoutSeconds: 3
+{{- end }}
+resources:
+  {{- toYaml $root.Values.resources | nindent 2 }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  runAsNonRoot: true
+  runAsUser: 65532
+  {{- if .sidecar }}
+  runAsGroup: 65532
+  {{- end }}
+  capabilities:
+    drop: [ALL]
+  seccompProfile:
+    type: RuntimeDefault
+volumeMounts:
+  - name: {{ .volume }}config
+    mountPath: /etc/pds-exporter
+    readOnly: true
+  - name: {{ .volume }}token
+    mountPath: /run/secrets/pds
+    readOnly: true
+  - name: {{ .volume }}state
+    mountPath: /var/lib/pds-exporter
+  {{- if $web.existingSecret }}
+  - name: {{ .volume }}web
+    mountPath: /etc/pds-exporter-web
+    readOnly: true
+  {{- end }}
+{{- end -}}
+
+{{- define "pds-exporter.probe" -}}
+{{- if .web.clientCertificates -}}
+tcpSocket:
+  port: {{ .port }}
+{{- else -}}
+httpGet:
+  path: {{ .path }}
+  port: {{ .port }}
+  {{- if .web.tls }}
+  scheme: HTTPS
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes `root`, `volume`, `mode` (of the files of Secrets), `disk` (the state is a claim of its own). */}}
+{{- define "pds-exporter.volumes" -}}
+{{- $root := .root -}}
+- name: {{ .volume }}config
+  configMap:
+    name: {{ include "pds-exporter.name" $root }}-config
+- name: {{ .volume }}token
+  secret:
+    secretName: {{ $root.Values.token.existingSecret }}
+    defaultMode: {{ .mode }}
+    {{- if ne $root.Values.token.key "token" }}
+    items:
+      - key: {{ $root.Values.token.key }}
+        path: token
+    {{- end }}
+{{- if not .disk }}
+- name: {{ .volume }}state
+  emptyDir:
+    sizeLimit: 64Mi
+{{- end }}
+{{- with $root.Values.webConfig.existingSecret }}
+- name: {{ $.volume }}web
+  secret:
+    secretName: {{ . }}
+    defaultMode: {{ $.mode }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,158 @@
+//! What the 16 calls answer, and that what they change stays changed.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{Service, json, refused};
+
+#[tokio::test]
+async fn a_service_account_sees_its_own_project() {
+    let service = Service::start().await;
+    let response = service.request(Method::GET, "/v2/projects").send().await.unwrap();
+    let projects = json(response).await;
+    assert_eq!(projects, json!([{ "id": *service.project, "name": "Search", "role": "owner" }]));
+}
+
+#[tokio::test]
+async fn an_app_carries_its_numbers_as_text() {
+    let service = Service::start().await;
+    let app = service.get_of_app("").await;
+    assert_eq!((&app["id"], &app["projectId"]), (&json!(*service.app), &json!(*service.project)));
+    for setting in ["cpu", "memory", "gpuCount", "minReplicaCount", "cooldownPeriodSeconds"] {
+        assert!(app[setting].as_str().unwrap().parse::<f64>().is_ok(), "{setting}: {}", app[setting]);
+    }
+    assert!(app["port"].is_u64() && app["disableAuth"].is_boolean());
+}
+
+#[tokio::test]
+async fn an_api_key_is_created_with_its_defaults_and_each_has_its_own_secret() {
+    let service = Service::start().await;
+    let one = json(service.send(Method::POST, "/api-keys").await).await;
+    assert_eq!(
+        (&one["name"], &one["expiresAt"], &one["projectId"]),
+        (&json!("API Key"), &json!("never"), &json!(*service.project))
+    );
+    let other = service.send(Method::POST, "/api-keys?name=ci&description=d&expiresAt=2026-01-02").await;
+    let other = json(other).await;
+    assert_eq!((&other["name"], &other["expiresAt"]), (&json!("ci"), &json!("2026-01-02T00:00:00Z")));
+    assert_ne!(one["apiKey"], other["apiKey"]);
+    assert_ne!(one["id"], other["id"]);
+}
+
+#[tokio::test]
+async fn a_changed_plan_stays_changed() {
+    let service = Service::start().await;
+    let path = format!("/v2/projects/{}/subscription", service.project);
+    let change = async |plan: &str| {
+        let body = json!({ "planCode": plan }).to_string();
+        let response = service.request(Method::PATCH, &path).body(body).send().await.unwrap();
+        json(response).await["redirectUrl"].as_str().unwrap().to_owned()
+    };
+    assert!(change("enterprise").await.starts_with("https://"));
+    assert_eq!(change("enterprise").await, "", "nothing is left to pay");
+    assert_eq!(change("hobby").await, "");
+    assert!(change("standard").await.starts_with("https://"));
+}
+
+#[tokio::test]
+async fn a_domain_is_unassigned_before_it_is_deleted() {
+    let service = Service::start().await;
+    let domains = service.get("/domains").await;
+    let items = domains["domains"].as_array().unwrap().clone();
+    let (id, count) =
+        (items.iter().find(|item| !item["appId"].is_null()).unwrap()["id"].clone(), items.len());
+    let domain = format!("/domains/{}", id.as_str().unwrap());
+
+    let (status, message) = refused(service.send(Method::DELETE, &domain).await).await;
+    assert_eq!(status, 409);
+    assert!(message.contains("unassign"), "{message}");
+
+    let unassigned = service.send(Method::DELETE, &format!("{domain}/assign")).await;
+    assert!(unassigned.status().is_success());
+    assert_eq!(unassigned.bytes().await.unwrap().len(), 0);
+    assert_eq!(refused(service.send(Method::DELETE, &format!("{domain}/assign")).await).await.0, 409);
+
+    let deleted = service.send(Method::DELETE, &domain).await;
+    assert!(deleted.status().is_success());
+    assert_eq!(deleted.bytes().await.unwrap().len(), 0);
+    assert_eq!(service.get("/domains").await["domains"].as_array().unwrap().len(), count - 1);
+    assert_eq!(refused(service.send(Method::DELETE, &domain).await).await.0, 404);
+}
+
+#[tokio::test]
+async fn validation_changes_the_status_where_dns_is_right() {
+    let mut service = Service::start().await;
+    // The second project has a domain whose DNS is wrong, too.
+    let (project, apps) = service.world.projects().remove(1);
+    service.token = service.world.token(&project).unwrap();
+    (service.project, service.app) = (project, apps[0].clone());
+    let status_of = async |id: &str| {
+        let domains = service.get("/domains").await;
+        let mut items = domains["domains"].as_array().unwrap().clone();
+        items.retain(|item| item["id"] == id);
+        items[0]["validationStatus"].as_str().unwrap().to_owned()
+    };
+    for item in service.get("/domains").await["domains"].as_array().unwrap() {
+        let id = item["id"].as_str().unwrap();
+        let result = json(service.send(Method::POST, &format!("/domains/{id}/validate")).await).await;
+        let right = item["validationStatus"] != "failed";
+        assert_eq!(result["success"], right, "{item}");
+        assert!(result["message"].is_string());
+        assert_eq!(status_of(id).await, if right { "validated" } else { "failed" });
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_app_is_gone_and_its_domains_are_free() {
+    let service = Service::start().await;
+    let app = format!("/apps/{}", service.app);
+    let deleted = service.send(Method::DELETE, &app).await;
+    assert!(deleted.headers()["content-type"].to_str().unwrap().starts_with("text/plain"));
+    assert!(deleted.text().await.unwrap().contains("deleted"));
+    for (method, path) in [(Method::GET, ""), (Method::GET, "/metrics/response-time"), (Method::DELETE, "")] {
+        let response = service.send(method, &format!("{app}{path}")).await;
+        assert_eq!(refused(response).await.0, 404, "{path}");
+    }
+    assert!(!service.world.projects()[0].1.contains(&service.app));
+    let domains = service.get("/domains").await;
+    assert!(domains["domains"].as_array().unwrap().iter().all(|item| item["appId"] != *service.app));
+}
+
+#[tokio::test]
+async fn repositories_have_branches_and_trees() {
+    let service = Service::start().await;
+    let repo = service.app.strip_prefix(&format!("{}-", service.project)).unwrap();
+    let path = format!("/v4/projects/{}/integrations/codehost/repos/acme/{repo}", service.project);
+    let get = async |rest: &str| service.request(Method::GET, &format!("{path}{rest}")).send().await.unwrap();
+    let branches = json(get("/branches").await).await;
+    let main = &branches["branches"][0];
+    assert_eq!(
+        (&main["name"], &main["default"], &main["protected"]),
+        (&json!("main"), &json!(true), &json!(true))
+    );
+
+    let sha = main["sha"].as_str().unwrap();
+    let whole = json(get(&format!("/tree?ref={sha}")).await).await;
+    assert_eq!((&whole["totalCount"], &whole["truncated"]), (&json!(10), &json!(false)));
+    let model = json(get("/tree?path=src/model").await).await;
+    assert_eq!(model["totalCount"], 2);
+    assert_eq!(model["tree"][0]["path"], "src/model/load.py");
+    for unknown in ["/tree?ref=nothing", "/tree?path=sr"] {
+        assert_eq!(refused(get(unknown).await).await.0, 404, "{unknown}");
+    }
+}
+
+#[tokio::test]
+async fn builds_archives_and_payment_are_answered() {
+    let service = Service::start().await;
+    let build = service.get_of_app("").await["latestReadyBuildId"].as_str().unwrap().to_owned();
+    let zip = service.get_of_app(&format!("/builds/{build}/zip-contents")).await;
+    assert_eq!(zip["id"], *build);
+    assert!(zip["zipFiles"].as_object().unwrap().contains_key("src/main.py"));
+    let unknown = service.send(Method::GET, &format!("/apps/{}/builds/b-0/zip-contents", service.app)).await;
+    assert_eq!(refused(unknown).await.0, 404);
+
+    let payment = service.send(Method::GET, "/payment-url").await;
+    assert!(payment.headers()["content-type"].to_str().unwrap().starts_with("text/plain"));
+    assert!(payment.text().await.unwrap().starts_with("https://"));
+}

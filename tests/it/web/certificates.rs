@@ -1,0 +1,79 @@
+//! Certificates made for one test.
+
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+use super::write_settled;
+
+/// A certificate authority with a folder for what it signs.
+pub(super) struct Authority {
+    pub(super) folder: tempfile::TempDir,
+    issuer: Issuer<'static, KeyPair>,
+    pub(super) certificate: rcgen::Certificate,
+}
+
+impl Authority {
+    /// A new one; its certificate is `ca.crt`.
+    pub(super) fn new() -> Self {
+        let mut params = CertificateParams::new([]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        write_settled(&folder.path().join("ca.crt"), &certificate.pem());
+        Self { folder, issuer: Issuer::new(params, key), certificate }
+    }
+
+    /// Signs a certificate for the names: its text and its key's.
+    pub(super) fn sign(&self, names: &[&str], usage: ExtendedKeyUsagePurpose) -> (String, String) {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.extended_key_usages = vec![usage];
+        let key = KeyPair::generate().unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// `server.crt` and `server.key`.
+    pub(super) fn sign_server(&self) {
+        let (certificate, key) = self.sign(&["localhost", "127.0.0.1"], ExtendedKeyUsagePurpose::ServerAuth);
+        write_settled(&self.path("server.crt"), &certificate);
+        write_settled(&self.path("server.key"), &key);
+    }
+
+    /// `<name>.crt` and `<name>.key` for a client of that DNS name.
+    pub(super) fn sign_client(&self, name: &str) -> (String, String) {
+        let (certificate, key) = self.sign(&[name], ExtendedKeyUsagePurpose::ClientAuth);
+        let paths = (self.path(&format!("{name}.crt")), self.path(&format!("{name}.key")));
+        write_settled(&paths.0, &certificate);
+        write_settled(&paths.1, &key);
+        (text(&paths.0), text(&paths.1))
+    }
+
+    /// A web configuration file that serves with `server.crt`; `more` goes on in its TLS section.
+    pub(super) fn web_config(&self, more: &str) -> PathBuf {
+        self.sign_server();
+        let path = self.path("web.yml");
+        // Relative paths begin at the file's folder.
+        write_settled(
+            &path,
+            &format!("tls_server_config:\n  cert_file: server.crt\n  key_file: server.key\n{more}"),
+        );
+        path
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) fn ca(&self) -> String {
+        text(&self.path("ca.crt"))
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}

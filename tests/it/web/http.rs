@@ -1,0 +1,113 @@
+//! Routes, methods, forms of the page.
+
+use std::io::Read as _;
+use std::sync::atomic::Ordering;
+
+use pds_exporter::web::Config;
+
+use super::{Running, curl};
+
+#[tokio::test]
+async fn the_page_comes_in_the_form_that_was_asked_for() {
+    let server = Running::start(Config::default());
+    let metrics = server.url("/metrics");
+    let text = curl(&[&metrics]).await;
+    assert_eq!((text.status, text.header("vary")), (200, Some("Accept, Accept-Encoding")));
+    assert_eq!(text.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert!(text.text().ends_with("pds_up 1\n"));
+    let asked =
+        "Accept: application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.7,text/plain;q=0.4";
+    let open = curl(&["-H", asked, &metrics]).await;
+    let expected = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores";
+    assert_eq!(open.header("content-type"), Some(expected));
+    assert!(open.text().ends_with("pds_up 1\n# EOF\n"));
+    server.stub.lines.store(10_000, Ordering::Relaxed);
+    let plain = curl(&[&metrics]).await;
+    let gzip = curl(&["-H", "Accept-Encoding: gzip", &metrics]).await;
+    assert_eq!(gzip.header("content-encoding"), Some("gzip"));
+    let mut unzipped = Vec::new();
+    flate2::read::GzDecoder::new(&*gzip.body).read_to_end(&mut unzipped).unwrap();
+    assert!(unzipped == plain.body && gzip.body.len() < plain.body.len() / 5);
+    let zstd = curl(&["-H", "Accept-Encoding: gzip;q=0.5, zstd", &metrics]).await;
+    assert_eq!(zstd.header("content-encoding"), Some("zstd"));
+    assert_eq!(zstd::decode_all(&*zstd.body).unwrap(), plain.body);
+    let refused = curl(&["-H", "Accept-Encoding: gzip;q=0", "-H", "Accept: image/png", &metrics]).await;
+    assert_eq!((refused.status, refused.header("content-encoding")), (200, None));
+    let part = curl(&["-g", &server.url("/metrics?name[]=pds_up&app=a")]).await;
+    assert!(part.text().contains("names: [\"pds_up\"], projects: [], apps: [\"a\"]"));
+}
+
+#[tokio::test]
+async fn every_path_has_its_methods_and_head_is_get_without_the_body() {
+    let server = Running::start(Config::default());
+    for path in ["/metrics", "/", "/-/healthy", "/-/ready", "/apps/p-1/a"] {
+        let url = server.url(path);
+        let (get, head) = (curl(&[&url]).await, curl(&["-I", &url]).await);
+        assert_eq!((get.status, head.status, head.body.len()), (200, 200, 0), "{path}");
+        assert_eq!(get.header("content-length"), head.header("content-length"), "{path}");
+        let post = curl(&["-X", "POST", &url]).await;
+        assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")), "{path}");
+        assert!(get.headers.iter().all(|(name, _)| !name.starts_with("access-control")), "{path}");
+    }
+    for path in ["/nothing", "/metrics/", "/-/", "//", "/apps/p-1"] {
+        assert_eq!(curl(&["--path-as-is", &server.url(path)]).await.status, 404, "{path}");
+    }
+    let segments = curl(&[&server.url("/apps/p%201/a%2Fb")]).await;
+    assert_eq!(segments.text(), "(\"p 1\", \"a/b\")");
+}
+
+#[tokio::test]
+async fn pages_carry_what_keeps_them_harmless_and_are_sent_once() {
+    let server = Running::start(Config::default());
+    let page = curl(&[&server.url("/")]).await;
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(page.header("x-frame-options"), Some("DENY"));
+    assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    let tag = format!("If-None-Match: {}", page.header("etag").unwrap());
+    let again = curl(&["-H", &tag, &server.url("/")]).await;
+    assert_eq!((again.status, again.body.len()), (304, 0));
+}
+
+#[tokio::test]
+async fn readiness_says_what_is_waited_for() {
+    let server = Running::start(Config::default());
+    assert_eq!(curl(&[&server.url("/-/ready")]).await.text(), "pds-exporter is ready.\n");
+    server.stub.ready.store(false, Ordering::Relaxed);
+    let reply = curl(&[&server.url("/-/ready")]).await;
+    let sentence = "pds-exporter is not ready yet: 3 of 12 targets were asked\n";
+    assert_eq!((reply.status, reply.text()), (503, sentence));
+    assert_eq!(curl(&[&server.url("/-/healthy")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn reload_and_quit_need_the_flag_and_a_post() {
+    let off = Running::start(Config::default());
+    assert_eq!(curl(&["-X", "POST", &off.url("/-/reload")]).await.status, 403);
+    assert_eq!(curl(&["-X", "PUT", &off.url("/-/quit")]).await.status, 403);
+    let refused = curl(&[&off.url("/-/quit")]).await;
+    assert_eq!((refused.status, refused.header("allow")), (405, Some("POST, PUT")));
+    let on = Running::start(Config { enable_lifecycle: true, ..Config::default() });
+    assert_eq!(curl(&["-X", "POST", &on.url("/-/reload")]).await.status, 200);
+    on.stub.reloads.store(false, Ordering::Relaxed);
+    let bad = curl(&["-X", "PUT", &on.url("/-/reload")]).await;
+    assert!(bad.status == 500 && bad.text().contains("poll.interval: not a duration"), "{bad:?}");
+    let forged = curl(&["-X", "POST", "-H", "Origin: https://evil.example", &on.url("/-/quit")]).await;
+    assert_eq!(forged.status, 403);
+    assert_eq!(curl(&["-X", "POST", &on.url("/-/quit")]).await.status, 200);
+    on.stub.quit.notified().await;
+}
+
+#[tokio::test]
+async fn a_prefix_stands_before_every_path() {
+    let server = Running::start(Config {
+        route_prefix: "/pds/".to_owned(),
+        telemetry_path: "/m".to_owned(),
+        ..Config::default()
+    });
+    for (path, status) in [("/pds/m", 200), ("/pds/-/healthy", 200), ("/pds/", 200), ("/m", 404), ("/", 404)]
+    {
+        assert_eq!(curl(&[&server.url(path)]).await.status, status, "{path}");
+    }
+}

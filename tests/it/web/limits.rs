@@ -1,0 +1,181 @@
+//! Slow clients, too many clients, and the end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use pds_exporter::web::{Config, Limits};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::{Running, curl, try_curl};
+use crate::process::until;
+
+const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+
+async fn connect(server: &Running) -> TcpStream {
+    TcpStream::connect(server.address).await.unwrap()
+}
+
+/// Reads until the server closes; what came.
+async fn read_to_close(stream: &mut TcpStream) -> String {
+    let mut read = Vec::new();
+    // A reset is an end as well.
+    let _ = tokio::time::timeout(crate::process::DEADLINE, stream.read_to_end(&mut read)).await.unwrap();
+    String::from_utf8_lossy(&read).into_owned()
+}
+
+#[tokio::test]
+async fn two_hundred_slow_connections_do_not_delay_a_scrape() {
+    let server = Running::start(Config::default());
+    let mut slow = Vec::new();
+    for _ in 0..200 {
+        let mut stream = connect(&server).await;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.unwrap();
+        slow.push(tokio::spawn(async move {
+            while stream.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }));
+    }
+    let began = Instant::now();
+    assert_eq!(curl(&[&server.url("/metrics")]).await.status, 200);
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(slow.iter().all(|slow| !slow.is_finished()), "they are still there");
+    slow.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn slow_headers_and_idle_connections_are_closed() {
+    let limits = Limits {
+        header_timeout: Duration::from_millis(200),
+        idle_timeout: Duration::from_millis(600),
+        ..Limits::default()
+    };
+    let server = Running::start(Config { limits, ..Config::default() });
+    let mut silent = connect(&server).await;
+    assert_eq!(read_to_close(&mut silent).await, "");
+    let mut kept = connect(&server).await;
+    for _ in 0..3 {
+        // Longer than a header may take: between requests the other limit holds.
+        kept.write_all(REQUEST).await.unwrap();
+        let mut piece = [0; 4096];
+        assert!(kept.read(&mut piece).await.unwrap() > 0);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    let began = Instant::now();
+    read_to_close(&mut kept).await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_header_that_is_too_large_is_refused() {
+    let server = Running::start(Config::default());
+    let large = format!("X-Large: {}", "x".repeat(40 * 1024));
+    assert_eq!(curl(&["-H", &large, &server.url("/metrics")]).await.status, 431);
+    let fine = format!("X-Large: {}", "x".repeat(20 * 1024));
+    assert_eq!(curl(&["-H", &fine, &server.url("/metrics")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn scrapes_above_the_limit_are_told_to_come_back() {
+    let server = Running::start(Config { max_requests: 2, ..Config::default() });
+    server.stub.open.send_replace(false);
+    let url = server.url("/metrics");
+    let held: Vec<_> = (0..2)
+        .map(|_| {
+            tokio::spawn({
+                let url = url.clone();
+                async move { curl(&[&url]).await.status }
+            })
+        })
+        .collect();
+    until("both places are taken", async || server.stub.open.receiver_count() == 2).await;
+    let refused = curl(&[&url]).await;
+    let sentence = "Limit of concurrent requests reached (2), try again later.\n";
+    assert_eq!((refused.status, refused.text()), (503, sentence));
+    // Only scrapes count.
+    assert_eq!(curl(&[&server.url("/-/healthy")]).await.status, 200);
+    server.stub.open.send_replace(true);
+    for scrape in held {
+        assert_eq!(scrape.await.unwrap(), 200);
+    }
+    assert_eq!(curl(&[&url]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_scrape_counts_until_its_body_is_read_and_a_stuck_reader_is_let_go() {
+    let limits = Limits { write_timeout: Duration::from_secs(2), ..Limits::default() };
+    let server = Running::start(Config { max_requests: 1, limits, ..Config::default() });
+    // More than the kernel takes for a client that reads nothing.
+    server.stub.lines.store(1_000_000, Ordering::Relaxed);
+    let mut stuck = connect(&server).await;
+    stuck.write_all(REQUEST).await.unwrap();
+    stuck.readable().await.unwrap();
+    let url = server.url("/metrics");
+    assert_eq!(curl(&[&url]).await.status, 503);
+    server.stub.lines.store(0, Ordering::Relaxed);
+    until("the stuck reader lost its place", async || curl(&[&url]).await.status == 200).await;
+    assert!(!read_to_close(&mut stuck).await.ends_with("app=\"999999\"} 1\n"), "it was cut off");
+}
+
+#[tokio::test]
+async fn unlimited_scrapes_are_possible() {
+    let server = Running::start(Config { max_requests: 0, ..Config::default() });
+    assert_eq!(curl(&[&server.url("/metrics")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn connections_above_the_cap_wait_for_a_place() {
+    let limits =
+        Limits { max_connections: 3, header_timeout: Duration::from_millis(500), ..Limits::default() };
+    let server = Running::start(Config { limits, ..Config::default() });
+    let _held = [connect(&server).await, connect(&server).await, connect(&server).await];
+    assert_eq!(curl(&[&server.url("/metrics")]).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_page_is_waited_for_no_longer_than_the_scraper_does() {
+    let server = Running::start(Config::default());
+    server.stub.open.send_replace(false);
+    let asked = "X-Prometheus-Scrape-Timeout-Seconds: 0.2";
+    let reply = curl(&["-H", asked, &server.url("/metrics")]).await;
+    assert_eq!((reply.status, reply.text()), (503, "The page was not made within 0.2 s.\n"));
+}
+
+#[tokio::test]
+async fn the_end_finishes_what_is_under_way_and_takes_nothing_new() {
+    let server = Running::start(Config::default());
+    server.stub.open.send_replace(false);
+    let (url, stub) = (server.url("/metrics"), Arc::clone(&server.stub));
+    let mut idle = connect(&server).await;
+    idle.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+    assert!(idle.read(&mut [0; 1024]).await.unwrap() > 0);
+    let scrape = tokio::spawn({
+        let url = url.clone();
+        async move { curl(&[&url]).await }
+    });
+    until("the scrape is under way", async || stub.open.receiver_count() == 1).await;
+    let stopping = tokio::spawn(server.stop());
+    read_to_close(&mut idle).await;
+    until("nothing new is taken", async || try_curl(&[&url]).await.is_err_and(|(code, _)| code == 7)).await;
+    assert!(!stopping.is_finished() && !scrape.is_finished());
+    stub.open.send_replace(true);
+    let reply = scrape.await.unwrap();
+    assert!(reply.status == 200 && reply.text().ends_with("pds_up 1\n"));
+    assert_eq!(reply.header("connection"), Some("close"));
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn what_does_not_end_in_time_is_broken_off() {
+    let limits = Limits { drain_timeout: Duration::from_millis(200), ..Limits::default() };
+    let server = Running::start(Config { limits, ..Config::default() });
+    server.stub.open.send_replace(false);
+    let (url, stub) = (server.url("/metrics"), Arc::clone(&server.stub));
+    let scrape = tokio::spawn(async move { try_curl(&[&url]).await });
+    until("the scrape is under way", async || stub.open.receiver_count() == 1).await;
+    server.stop().await;
+    let (code, _) = scrape.await.unwrap().unwrap_err();
+    assert_eq!(code, 52, "curl: empty reply");
+}

@@ -1,0 +1,128 @@
+//! Several addresses, IPv6, unix sockets, systemd's sockets.
+
+use std::process::Stdio;
+
+use pds_exporter::own::Own;
+use pds_exporter::web::{Config, Error};
+use tokio::process::Command;
+
+use super::{Running, curl, try_curl};
+use crate::process::until;
+use crate::tools::tool;
+
+fn on(addresses: &[&str]) -> Config {
+    Config { listen_addresses: addresses.iter().map(ToString::to_string).collect(), ..Config::default() }
+}
+
+#[tokio::test]
+async fn all_addresses_are_served_and_given_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("web.sock");
+    let unix = format!("unix:{}", socket.display());
+    let own = Own::new(false).unwrap();
+    let server = on(&["localhost:0", "[::1]:0", &unix]).bind(&own).unwrap();
+    let addresses = server.addresses();
+    assert!(addresses[0].starts_with("127.0.0.1:") && addresses[1].starts_with("[::1]:"), "{addresses:?}");
+    assert_eq!(addresses[2], unix);
+    let server = Running::run(server, own);
+    for address in &addresses[..2] {
+        assert_eq!(curl(&["-g", &format!("http://{address}/metrics")]).await.status, 200, "{address}");
+    }
+    let through_socket = ["--unix-socket", socket.to_str().unwrap(), "http://localhost/metrics"];
+    assert_eq!(curl(&through_socket).await.status, 200);
+    server.stop().await;
+    assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn an_address_that_can_not_be_had_is_named() {
+    let own = Own::new(false).unwrap();
+    let first = on(&["127.0.0.1:0"]).bind(&own).unwrap();
+    let taken = first.addresses().remove(0);
+    for (address, expected) in [
+        (taken.as_str(), "another process listens there already"),
+        ("localhost", "the port is missing"),
+        ("no-such-host.invalid:80", "the name can't be resolved"),
+        ("192.0.2.1:80", "can't listen there"),
+        ("unix:/no/such/folder/web.sock", "can't listen there"),
+    ] {
+        let error = on(&[address]).bind(&own).err().unwrap().to_string();
+        assert!(error.contains(expected) && error.contains(address), "{error}");
+    }
+    assert!(matches!(on(&[]).bind(&own), Err(Error::NoAddress)));
+    let nothing = Config { systemd_socket: true, ..Config::default() };
+    assert!(matches!(nothing.bind(&own), Err(Error::NoSystemdSocket)));
+}
+
+/// Set where this test binary runs as the program that systemd starts.
+const ACTIVATED: &str = "PDS_EXPORTER_TEST_ACTIVATED";
+
+#[tokio::test]
+async fn sockets_of_systemd_are_served() {
+    if std::env::var_os(ACTIVATED).is_some() {
+        let config = Config { systemd_socket: true, ..Config::default() };
+        return Running::start_with(config).done.await.unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("web.sock");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let tcp = format!("127.0.0.1:{port}");
+    let mut activate = Command::new(tool("systemd-socket-activate"))
+        .args([
+            "-l",
+            &tcp,
+            "-l",
+            socket.to_str().unwrap(),
+            "-E",
+            &format!("{ACTIVATED}=1"),
+            "--fdname=http:http",
+        ])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "web::listen::sockets_of_systemd_are_served"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let url = format!("http://{tcp}/metrics");
+    until("systemd listens", async || try_curl(&[&url]).await.is_ok_and(|reply| reply.status == 200)).await;
+    let through_socket = ["--unix-socket", socket.to_str().unwrap(), "http://localhost/metrics"];
+    assert_eq!(curl(&through_socket).await.status, 200);
+    activate.kill().await.unwrap();
+}
+
+/// Set where this test binary runs as the program that tells systemd.
+const TOLD: &str = "PDS_EXPORTER_TEST_TELLS";
+
+#[tokio::test]
+async fn systemd_is_told_of_every_step() {
+    use pds_exporter::web::notify;
+
+    if std::env::var_os(TOLD).is_some() {
+        notify::ready();
+        notify::status("12 targets");
+        notify::reloading();
+        notify::stopping();
+        return notify::watchdog().await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify.sock");
+    let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
+    let _teller = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "web::listen::systemd_is_told_of_every_step"])
+        .envs([(TOLD, "1"), ("WATCHDOG_USEC", "20000")])
+        .env("NOTIFY_SOCKET", &path)
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut told = Vec::new();
+    while told.len() < 6 {
+        let mut message = [0; 512];
+        let length = tokio::time::timeout(crate::process::DEADLINE, socket.recv(&mut message)).await.unwrap();
+        told.push(String::from_utf8(message[..length.unwrap()].to_vec()).unwrap());
+    }
+    assert_eq!(told[..2], ["READY=1\n", "STATUS=12 targets\n"]);
+    assert!(told[2].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{told:?}");
+    assert_eq!(told[3..], ["STOPPING=1\n", "WATCHDOG=1\n", "WATCHDOG=1\n"]);
+}

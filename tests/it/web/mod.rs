@@ -1,0 +1,210 @@
+//! The web server with real clients: curl, openssl, nmap, Prometheus, systemd.
+
+mod auth;
+mod certificates;
+mod http;
+mod limits;
+mod listen;
+mod scrape;
+mod tls;
+mod webconfig;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Output;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use pds_exporter::catalogue::Format;
+use pds_exporter::own::Own;
+use pds_exporter::web::{Body, Config, Daemon, Encoding, Filter, Page, Promise, Response, Route, Server};
+use tokio::process::Command;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::tools::tool;
+
+/// A daemon that shows what a test wants.
+pub(super) struct Stub {
+    /// Further lines of the page.
+    lines: AtomicUsize,
+    /// Pages are made only while this is open.
+    open: tokio::sync::watch::Sender<bool>,
+    ready: AtomicBool,
+    /// Whether the configuration is good.
+    reloads: AtomicBool,
+    quit: Notify,
+}
+
+impl Default for Stub {
+    fn default() -> Self {
+        Self {
+            lines: AtomicUsize::new(0),
+            open: tokio::sync::watch::Sender::new(true),
+            ready: AtomicBool::new(true),
+            reloads: AtomicBool::new(true),
+            quit: Notify::new(),
+        }
+    }
+}
+
+impl Stub {
+    fn page(&self, format: Format, filter: &Filter) -> Bytes {
+        let mut page = String::from("# HELP pds_up x\n# TYPE pds_up gauge\npds_up 1\n");
+        if !filter.is_empty() {
+            page = format!("# {filter:?}\n");
+        }
+        for line in 0..self.lines.load(Ordering::Relaxed) {
+            page.push_str(&format!("pds_up{{app=\"{line}\"}} 1\n"));
+        }
+        page.push_str(format.trailer());
+        page.into()
+    }
+}
+
+impl Daemon for Stub {
+    fn metrics<'a>(&'a self, format: Format, _: Encoding, filter: &'a Filter) -> Promise<'a, Page> {
+        Box::pin(async move {
+            self.open.subscribe().wait_for(|open| *open).await.unwrap();
+            Page { encoding: Encoding::Identity, body: Body::Whole(self.page(format, filter)) }
+        })
+    }
+
+    fn ready(&self) -> Result<(), String> {
+        if self.ready.load(Ordering::Relaxed) { Ok(()) } else { Err("3 of 12 targets were asked".to_owned()) }
+    }
+
+    fn reload(&self) -> Promise<'_, Result<(), String>> {
+        Box::pin(async {
+            let good = self.reloads.load(Ordering::Relaxed);
+            if good { Ok(()) } else { Err("poll.interval: not a duration".to_owned()) }
+        })
+    }
+
+    fn quit(&self) {
+        self.quit.notify_one();
+    }
+}
+
+/// A running server.
+pub(super) struct Running {
+    address: SocketAddr,
+    stub: Arc<Stub>,
+    own: Own,
+    stop: oneshot::Sender<()>,
+    done: JoinHandle<()>,
+}
+
+impl Running {
+    /// Starts with a free port of the loopback.
+    fn start(config: Config) -> Self {
+        Self::start_with(Config { listen_addresses: vec!["127.0.0.1:0".to_owned()], ..config })
+    }
+
+    fn start_with(config: Config) -> Self {
+        let own = Own::new(false).unwrap();
+        Self::run(config.bind(&own).unwrap(), own)
+    }
+
+    fn run(server: Server, own: Own) -> Self {
+        let address = server.tcp_address().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+        let stub = Arc::new(Stub::default());
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async { drop(stopped.await) };
+        let done = tokio::spawn(server.serve(Arc::clone(&stub) as Arc<dyn Daemon>, pages(), shutdown));
+        Self { address, stub, own, stop, done }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Stops and waits for the drain.
+    async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.done.await.unwrap();
+    }
+
+    /// The exporter's own metrics.
+    fn own_page(&self) -> String {
+        let mut page = Vec::new();
+        self.own.write(&mut page, Format::Text, |_| true);
+        String::from_utf8(page).unwrap()
+    }
+}
+
+/// Pages as the daemon registers them.
+fn pages() -> Vec<Route> {
+    vec![
+        Route::page("/", |_| async {
+            Response::html(http_status(200), "<!doctype html><title>x</title>").etag("v1")
+        }),
+        Route::page("/apps/{project}/{app}", |ask| async move {
+            Response::json(http_status(200), format!("{:?}", (ask.segment("project"), ask.segment("app"))))
+        }),
+    ]
+}
+
+fn http_status(code: u16) -> ::http::StatusCode {
+    ::http::StatusCode::from_u16(code).unwrap()
+}
+
+/// What curl got.
+#[derive(Debug)]
+pub(super) struct Reply {
+    status: u16,
+    /// The header lines, names in lower case.
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+}
+
+/// Runs curl; `Err` holds its exit code and what it said.
+pub(super) async fn try_curl(args: &[&str]) -> Result<Reply, (i32, String)> {
+    let output = run("curl", &[&["-q", "-sS", "-i", "--max-time", "60"], args].concat()).await;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err((output.status.code().unwrap(), said));
+    }
+    let end = output.stdout.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let head = std::str::from_utf8(&output.stdout[..end]).unwrap();
+    let mut lines = head.lines();
+    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':').unwrap();
+        (name.to_ascii_lowercase(), value.trim().to_owned())
+    };
+    Ok(Reply { status, headers: lines.map(header).collect(), body: output.stdout[end + 4..].to_vec() })
+}
+
+/// Runs curl, which is to get an answer.
+pub(super) async fn curl(args: &[&str]) -> Reply {
+    try_curl(args).await.unwrap_or_else(|(code, said)| panic!("curl {args:?} ended with {code}: {said}"))
+}
+
+/// Runs a program to its end.
+pub(super) async fn run(program: &str, args: &[&str]) -> Output {
+    Command::new(tool(program)).args(args).kill_on_drop(true).output().await.unwrap()
+}
+
+/// Writes a file that was left alone for a while, as one is that a running server may take over.
+pub(super) fn write_settled(path: &Path, text: &str) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, text).unwrap();
+    // Each version another time: the same second and length twice would be the same version.
+    static AGE: AtomicUsize = AtomicUsize::new(1_000_000);
+    let age = Duration::from_millis(AGE.fetch_sub(1, Ordering::Relaxed) as u64);
+    std::fs::File::options().write(true).open(&new).unwrap().set_modified(SystemTime::now() - age).unwrap();
+    std::fs::rename(&new, path).unwrap();
+}

@@ -1,0 +1,221 @@
+//! TLS as clients see it: versions, ciphers, client certificates, certificates that change.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pds_exporter::web::Config;
+use rcgen::ExtendedKeyUsagePurpose;
+use rustls::pki_types::{CertificateDer, ServerName};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::certificates::Authority;
+use super::{Running, curl, run, try_curl, write_settled};
+
+fn start(authority: &Authority, more: &str) -> Running {
+    Running::start(Config { config_file: Some(authority.web_config(more)), ..Config::default() })
+}
+
+impl Running {
+    fn tls_url(&self) -> String {
+        format!("https://{}/metrics", self.address)
+    }
+}
+
+#[tokio::test]
+async fn https_speaks_http2_unless_told_otherwise() {
+    let authority = Authority::new();
+    let server = start(&authority, "");
+    let ca = authority.ca();
+    let version = async |server: &Running, ask: &str| {
+        let url = server.tls_url();
+        let said = run(
+            "curl",
+            &["-sS", "--cacert", &ca, ask, "-o", "/dev/null", "-w", "%{http_version} %{http_code}", &url],
+        );
+        String::from_utf8(said.await.stdout).unwrap()
+    };
+    assert_eq!(version(&server, "--http2").await, "2 200");
+    assert_eq!(version(&server, "--http1.1").await, "1.1 200");
+    assert!(try_curl(&[&server.url("/metrics")]).await.is_err(), "plain HTTP is not answered");
+    let server = start(&authority, "http_server_config:\n  http2: false\n");
+    assert_eq!(version(&server, "--http2").await, "1.1 200");
+}
+
+#[tokio::test]
+async fn an_http2_client_is_drained_as_well() {
+    let authority = Authority::new();
+    let server = start(&authority, "");
+    server.stub.open.send_replace(false);
+    let (url, ca, stub) = (server.tls_url(), authority.ca(), Arc::clone(&server.stub));
+    let scrape = tokio::spawn(async move { curl(&["--cacert", &ca, "--http2", &url]).await.status });
+    crate::process::until("the scrape is under way", async || stub.open.receiver_count() == 1).await;
+    let stopping = tokio::spawn(server.stop());
+    tokio::task::yield_now().await;
+    stub.open.send_replace(true);
+    assert_eq!(scrape.await.unwrap(), 200);
+    stopping.await.unwrap();
+}
+
+#[tokio::test]
+async fn old_versions_are_refused_and_configured_ones_kept() {
+    let authority = Authority::new();
+    let (default, newest) = (start(&authority, ""), start(&authority, "  min_version: TLS13\n"));
+    let shakes = async |server: &Running, version: &str| {
+        let address = server.address.to_string();
+        let ciphers = ["-cipher", "DEFAULT@SECLEVEL=0"];
+        let args = [&["s_client", "-connect", &address, version, "-brief"], &ciphers[..]].concat();
+        let output = run("openssl", &args).await;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() || said.contains("alert protocol version"), "{version}: {said}");
+        output.status.success()
+    };
+    assert!(!shakes(&default, "-tls1").await && !shakes(&default, "-tls1_1").await);
+    assert!(shakes(&default, "-tls1_2").await && shakes(&default, "-tls1_3").await);
+    assert!(!shakes(&newest, "-tls1_2").await && shakes(&newest, "-tls1_3").await);
+}
+
+#[tokio::test]
+async fn no_weak_cipher_is_offered_and_a_list_of_ciphers_is_kept() {
+    let authority = Authority::new();
+    let server = start(&authority, "");
+    let port = server.address.port().to_string();
+    let scan = async |port: &str| {
+        let output = run("nmap", &["-Pn", "-p", port, "--script", "ssl-enum-ciphers", "127.0.0.1"]).await;
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let found = scan(&port).await;
+    assert!(found.contains("TLSv1.2:") && found.contains("TLSv1.3:"), "{found}");
+    assert!(found.contains("least strength: A"), "{found}");
+    for weak in ["TLSv1.0", "TLSv1.1", "SSLv3", "CBC", "RC4", "3DES", "TLS_RSA_"] {
+        assert!(!found.contains(weak), "{weak}: {found}");
+    }
+    let only = "  max_version: TLS12\n  cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384]\n  curve_preferences: [CurveP384]\n";
+    let server = start(&authority, only);
+    let found = scan(&server.address.port().to_string()).await;
+    assert!(found.contains("TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 (secp384r1)"), "{found}");
+    assert_eq!(found.matches("TLS_ECDHE").count(), 1, "{found}");
+    assert!(!found.contains("TLSv1.3"), "{found}");
+}
+
+#[tokio::test]
+async fn each_policy_lets_in_whom_it_says() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let ours = authority.sign_client("prometheus.example.com");
+    let theirs = stranger.sign_client("prometheus.example.com");
+    let ca = authority.ca();
+    for (policy, needs_ca, none, theirs_ok) in [
+        ("NoClientCert", false, true, true),
+        ("RequestClientCert", false, true, true),
+        ("RequireAnyClientCert", false, false, true),
+        ("VerifyClientCertIfGiven", true, true, false),
+        ("RequireAndVerifyClientCert", true, false, false),
+    ] {
+        let client_ca = if needs_ca { "  client_ca_file: ca.crt\n" } else { "" };
+        let server = start(&authority, &format!("  client_auth_type: {policy}\n{client_ca}"));
+        for version in ["--tls-max=1.2", "--tls-max=1.3"] {
+            let version = version.split_once('=').map(|(flag, max)| [flag, max]).unwrap();
+            let url = server.tls_url();
+            let gets_in = async |client: Option<&(String, String)>| {
+                let mut args = vec!["--cacert", &ca, version[0], version[1], &url];
+                if let Some((certificate, key)) = client {
+                    args.extend(["--cert", certificate.as_str(), "--key", key.as_str()]);
+                }
+                try_curl(&args).await.is_ok_and(|reply| reply.status == 200)
+            };
+            assert_eq!(gets_in(None).await, none, "{policy} {version:?}: no certificate");
+            assert!(gets_in(Some(&ours)).await, "{policy} {version:?}: ours");
+            assert_eq!(gets_in(Some(&theirs)).await, theirs_ok, "{policy} {version:?}: another CA's");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_allowed_names_get_in() {
+    let authority = Authority::new();
+    let allowed = authority.sign_client("prometheus.example.com");
+    let other = authority.sign_client("other.example.com");
+    let server = start(
+        &authority,
+        "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n  client_allowed_sans: [10.0.0.1, prometheus.example.com]\n",
+    );
+    let (ca, url) = (authority.ca(), server.tls_url());
+    let ask = async |(certificate, key): &(String, String)| {
+        try_curl(&["--cacert", &ca, "--cert", certificate, "--key", key, &url]).await
+    };
+    assert_eq!(ask(&allowed).await.unwrap().status, 200);
+    assert!(ask(&other).await.is_err());
+}
+
+#[tokio::test]
+async fn a_handshake_that_stalls_is_given_up_and_delays_nobody() {
+    let authority = Authority::new();
+    let mut config = Config { config_file: Some(authority.web_config("")), ..Config::default() };
+    config.limits.handshake_timeout = Duration::from_millis(500);
+    let server = Running::start(config);
+    let mut stalled = Vec::new();
+    for _ in 0..50 {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        stream.write_all(&[0x16, 0x03, 0x01]).await.unwrap();
+        stalled.push(stream);
+    }
+    assert_eq!(curl(&["--cacert", &authority.ca(), &server.tls_url()]).await.status, 200);
+    for mut stream in stalled {
+        let read = tokio::time::timeout(crate::process::DEADLINE, stream.read(&mut [0; 64])).await.unwrap();
+        assert_eq!(read.unwrap_or(0), 0);
+    }
+}
+
+/// One scrape over a connection of its own: the certificate the server showed, if all went well.
+async fn scrape(server: &Running, client: &Arc<rustls::ClientConfig>) -> Option<CertificateDer<'static>> {
+    let stream = TcpStream::connect(server.address).await.ok()?;
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut stream = tokio_rustls::TlsConnector::from(Arc::clone(client)).connect(name, stream).await.ok()?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.ok()?;
+    let mut reply = Vec::new();
+    stream.read_to_end(&mut reply).await.ok()?;
+    reply
+        .starts_with(b"HTTP/1.1 200 ")
+        .then(|| stream.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned())
+}
+
+#[tokio::test]
+async fn certificates_change_under_fifty_scrapes_a_second_and_none_fails() {
+    let authority = Authority::new();
+    let server = Arc::new(start(&authority, ""));
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let client = Arc::new(client.with_root_certificates(roots).with_no_client_auth());
+
+    let mut scrapes = tokio::task::JoinSet::new();
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    for tick in 0..200 {
+        ticks.tick().await;
+        match tick {
+            // First the certificate, for a while without its key, then the key: as careless as can be.
+            50 | 120 => {
+                let (certificate, key) = authority.sign(&["localhost"], ExtendedKeyUsagePurpose::ServerAuth);
+                write_settled(&authority.path("server.crt"), &certificate);
+                std::fs::write(authority.path("next.key"), key).unwrap();
+            }
+            60 | 130 => {
+                let key = std::fs::read_to_string(authority.path("next.key")).unwrap();
+                write_settled(&authority.path("server.key"), &key);
+            }
+            _ => {}
+        }
+        let (server, client) = (Arc::clone(&server), Arc::clone(&client));
+        scrapes.spawn(async move { scrape(&server, &client).await });
+    }
+    let shown = scrapes.join_all().await;
+    assert!(
+        shown.iter().all(Option::is_some),
+        "{} of 200 failed",
+        shown.iter().filter(|s| s.is_none()).count()
+    );
+    let different: std::collections::HashSet<_> = shown.into_iter().flatten().map(|c| c.to_vec()).collect();
+    assert_eq!(different.len(), 3, "the first certificate and its two successors");
+}
