@@ -13,6 +13,7 @@ mod fuzz;
 mod golden;
 mod house;
 mod process;
+mod real_backfill;
 mod simulator;
 mod tool;
 mod tools;
