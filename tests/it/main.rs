@@ -14,6 +14,7 @@ mod golden;
 mod house;
 mod process;
 mod real_backfill;
+mod openapi;
 mod simulator;
 mod tool;
 mod tools;

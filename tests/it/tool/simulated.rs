@@ -53,14 +53,16 @@ fn all_calls_do_what_they_say() {
     assert_eq!(times["status"], "success");
     assert_eq!(service.json(&format!("metrics run-execution-time {app} --start 2h"))["status"], "success");
     service.json("volume-alerts");
-    service.json("repo branches acme ranker");
-    service.json("repo tree acme ranker");
+    let repo = app.strip_prefix(&*project).and_then(|name| name.strip_prefix('-')).unwrap();
+    assert!(!service.json(&format!("repo branches acme {repo}"))["branches"].as_array().unwrap().is_empty());
+    service.json(&format!("repo tree acme {repo} --path src"));
     assert!(service.call("payment-url", 0).starts_with("http"));
     assert_eq!(service.json("api-key create --name ci --expires-at 2999-01-31")["name"], "ci");
     service.json("plan change enterprise");
 
     let domains = service.json("domains list");
-    let domain = domains["domains"][0]["id"].as_str().unwrap();
+    let assigned = domains["domains"].as_array().unwrap().iter().find(|domain| domain["status"] != "failed");
+    let domain = assigned.unwrap()["id"].as_str().unwrap();
     service.call(&format!("domains validate {domain}"), 0);
     service.call(&format!("domains unassign {domain}"), 0);
     service.call(&format!("domains delete {domain}"), 0);
