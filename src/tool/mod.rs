@@ -6,6 +6,7 @@
 //! - [`call`]: all calls of the interface.
 //! - [`check`]: configuration and tokens.
 //! - [`backfill`]: history for Prometheus.
+//! - [`top`]: a live view of the apps.
 //! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: shell completions and man pages.
@@ -25,6 +26,7 @@ pub mod openapi;
 pub mod page;
 pub mod service;
 pub mod simulate;
+pub mod top;
 pub mod units;
 
 use std::ffi::OsString;
@@ -73,6 +75,8 @@ pub enum Command {
     Check(check::Check),
     /// Write history as an OpenMetrics file that Prometheus makes blocks of.
     Backfill(backfill::BackfillArgs),
+    /// Watch the apps live: status, requests, percentiles, cost.
+    Top(top::TopArgs),
     /// Print every metric family that the exporter can show, as Markdown.
     Metrics,
     /// Print the service's interface as an OpenAPI document.
@@ -120,6 +124,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Call { options, called } => call::run(console, environment, &options, &called).await,
         Command::Check(check) => check::run(console, environment, &check).await,
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
+        Command::Top(args) => top::run(console, environment, &args).await,
         Command::Metrics => metrics::run(console),
         Command::Openapi => openapi::run(console),
         Command::Simulate(args) => {

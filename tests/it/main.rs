@@ -15,6 +15,7 @@ mod golden;
 mod house;
 mod openapi;
 mod process;
+mod real_backfill;
 mod real_kill;
 mod real_prometheus;
 mod simulator;
