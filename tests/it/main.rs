@@ -11,4 +11,5 @@ mod config;
 mod fuzz;
 mod golden;
 mod house;
+mod real_ui;
 mod tools;
