@@ -18,6 +18,7 @@ mod process;
 mod real_backfill;
 mod real_kill;
 mod real_prometheus;
+mod real_ui;
 mod simulator;
 mod tool;
 mod tools;
