@@ -15,6 +15,13 @@ use super::error::ToolError;
 
 /// Where it listens, and how large it is.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool simulate
+  pdstool simulate --listen 127.0.0.1:0 --projects 100 --apps 10000
+  pdstool simulate --faults faults.json   # [{\"kind\": {\"latency\": {\"millis\": 500}}, \"call\": \"app\"}]
+
+Beside the service: GET /simulator/truth?project=&app=&start=&end=, GET /simulator/requests,
+GET, PUT and DELETE /simulator/faults, GET /simulator/projects")]
 pub struct Simulate {
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10091")]
