@@ -1,7 +1,7 @@
 //! What a configuration wants asked: its targets, and their places in the store.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::{Duration, Instant};
@@ -89,8 +89,6 @@ pub struct Subject {
 pub struct Progress {
     /// How often the range to be counted is to be halved, because longer ones failed.
     pub halvings: AtomicU32,
-    /// End of the step-aligned window that is shown already, Unix seconds; 0 for none.
-    pub aligned_until: AtomicI64,
     /// Whether it was said that time is being given up on.
     pub gave_up: AtomicBool,
     /// When the next poll is due.

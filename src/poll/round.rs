@@ -121,7 +121,6 @@ async fn settings(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
 async fn metrics(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
     let mut ledger = open_ledger(surroundings, plan, target).await?;
     let mut first_error = None;
-    let mut aligned_until = None;
     for wanted in ranges::asks(plan, target, ledger.as_deref()) {
         match metrics_range(surroundings, plan, target, &wanted, &mut ledger).await {
             Ok(()) => {}
@@ -133,31 +132,8 @@ async fn metrics(surroundings: &Surroundings, plan: &Plan, target: &Target) -> R
                 }
             }
         }
-        if wanted.range.seconds().cast_signed() == plan.horizon.step() {
-            aligned_until = Some(wanted.range.end);
-        }
     }
-    match first_error {
-        Some(error) => Err(error),
-        None => {
-            if let Some(end) = aligned_until {
-                target.progress.aligned_until.store(end, Ordering::Relaxed);
-            }
-            renew_aligned(plan, target);
-            Ok(())
-        }
-    }
-}
-
-/// A window on the accounting's steps that was not asked for again is as good as said now.
-fn renew_aligned(plan: &Plan, target: &Target) {
-    for window in plan.windows.iter().filter(|window| window.seconds == plan.horizon.step()) {
-        for subject in &target.subjects {
-            for container in super::plan::containers(plan.app(subject)) {
-                subject.cell.renew(&Variant { window: window.seconds.unsigned_abs(), container });
-            }
-        }
-    }
+    first_error.map_or(Ok(()), Err)
 }
 
 async fn metrics_range(

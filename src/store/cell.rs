@@ -201,13 +201,6 @@ impl Cell {
         self.changed();
     }
 
-    /// What `variant` said was confirmed: it is as good as said now.
-    pub fn renew(&self, variant: &Variant) {
-        if let Some(entry) = self.state().entries.iter_mut().find(|entry| entry.variant == *variant) {
-            entry.said = Instant::now();
-        }
-    }
-
     /// Forgets what was said, at once: the target is no longer there.
     pub fn clear(&self) {
         self.state().entries.clear();
