@@ -211,6 +211,16 @@ pub fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String
     deserializer.deserialize_any(Text)
 }
 
+/// A value that may be `null`, which reads as its default.
+///
+/// # Errors
+/// As the value's own.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

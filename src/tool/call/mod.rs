@@ -139,17 +139,17 @@ pub async fn run(
     if row.secret {
         return secret::deliver(console, &reply, file, form, row);
     }
+    let view = (row.show)(&reply);
     match form {
         Output::Json => print_json(console, &reply)?,
-        Output::Table => {
-            let view = (row.show)(&reply)?;
-            page::print(console, &view.blocks)?;
-            if let Some(message) = view.failure {
-                return Err(ToolError::Failed { message, code: 1 });
-            }
-        }
+        Output::Table => page::print(console, &view.as_ref().map_or(Vec::new(), |view| view.blocks.clone()))?,
     }
-    Ok(())
+    match view {
+        Ok(View { failure: Some(message), .. }) => Err(ToolError::Failed { message, code: 1 }),
+        // What came was printed as it came.
+        Err(_) if form == Output::Json => Ok(()),
+        other => Ok(other.map(|_| ())?),
+    }
 }
 
 /// The form wanted, or the one that suits who reads.
