@@ -21,9 +21,7 @@ const PIECE: usize = 64 * 1024;
 pub enum Body {
     /// Shared bytes, nothing is copied.
     Whole(Bytes),
-    /// Pieces made one after the other while the client reads; each should take well under a millisecond.
-    Chunks(Box<dyn Iterator<Item = Bytes> + Send>),
-    /// Pieces made elsewhere. An error breaks the answer off, so that nobody takes the part for the whole.
+    /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that nobody takes the part for the whole.
     Channel(mpsc::Receiver<io::Result<Bytes>>),
 }
 
@@ -37,7 +35,7 @@ impl Body {
     fn exact_length(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
-            Self::Chunks(_) | Self::Channel(_) => None,
+            Self::Channel(_) => None,
         }
     }
 
@@ -45,7 +43,6 @@ impl Body {
         match self {
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Whole(bytes) => Poll::Ready(Some(Ok(bytes.split_to(bytes.len().min(PIECE))))),
-            Self::Chunks(chunks) => Poll::Ready(chunks.next().map(Ok)),
             Self::Channel(receiver) => receiver.poll_recv(cx),
         }
     }
@@ -55,7 +52,6 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
-            Self::Chunks(_) => f.write_str("Chunks"),
             Self::Channel(_) => f.write_str("Channel"),
         }
     }
@@ -169,15 +165,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn chunks_are_encoded_on_the_way() {
-        let chunks = || Body::Chunks(Box::new((0..3_u8).map(|i| Bytes::from(vec![b'a' + i; 100_000]))));
-        let plain = Outgoing::new(chunks(), None).collect().await.unwrap().to_bytes();
+    async fn pieces_are_encoded_on_the_way() {
+        let pieces = || {
+            let (sender, receiver) = mpsc::channel(3);
+            for letter in *b"abc" {
+                sender.try_send(Ok(Bytes::from(vec![letter; 100_000]))).unwrap();
+            }
+            Body::Channel(receiver)
+        };
+        let plain = Outgoing::new(pieces(), None).collect().await.unwrap().to_bytes();
         let mut read = Vec::new();
-        let gzip = Outgoing::new(chunks(), Compressor::new(Encoding::Gzip).unwrap());
+        let gzip = Outgoing::new(pieces(), Compressor::new(Encoding::Gzip).unwrap());
         let gzip = gzip.collect().await.unwrap().to_bytes();
         io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip), &mut read).unwrap();
         assert!(gzip.len() < plain.len() / 10 && read == plain);
-        let zstd = Outgoing::new(chunks(), Compressor::new(Encoding::Zstd).unwrap());
+        let zstd = Outgoing::new(pieces(), Compressor::new(Encoding::Zstd).unwrap());
         let zstd = zstd.collect().await.unwrap().to_bytes();
         assert_eq!(zstd::decode_all(&*zstd).unwrap(), plain);
     }
