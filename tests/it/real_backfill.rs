@@ -106,7 +106,11 @@ fn thirty_days_of_history_answer_with_the_truth() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
     let mut promtool = Command::new(tool("promtool"));
-    let blocks = promtool.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(&file).arg(&data).output();
+    let blocks = promtool
+        .args(["tsdb", "create-blocks-from", "--max-block-duration=31d", "openmetrics"])
+        .arg(&file)
+        .arg(&data)
+        .output();
     let blocks = blocks.unwrap();
     assert!(blocks.status.success(), "{}", String::from_utf8_lossy(&blocks.stderr));
     let prometheus = Prometheus::start(folder.path(), &data);
