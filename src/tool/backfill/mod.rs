@@ -41,7 +41,7 @@ use plan::{Plan, Work};
   promtool tsdb create-blocks-from openmetrics history.om /var/lib/prometheus
 
 promtool reads the file once for each block it makes: over a long range, say
-  promtool tsdb create-blocks-from --max-block-duration=31d openmetrics history.om FOLDER
+  promtool tsdb create-blocks-from --max-block-duration=744h openmetrics history.om FOLDER
 
 Interrupted, the same command goes on where it stood: what was answered is in FILE.partial.
 Samples are stamped with the end of their range. Counters begin at 0 at the start of the range:
