@@ -69,6 +69,22 @@ impl Drop for Prometheus {
     }
 }
 
+/// Waits until a program has done its work; the most memory it was seen to hold, in KiB.
+fn peak_memory(mut program: Child) -> u64 {
+    let mut peak = 0;
+    let ended = loop {
+        if let Some(ended) = program.try_wait().unwrap() {
+            break ended;
+        }
+        let status = std::fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok()).unwrap_or(peak);
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert!(ended.success());
+    peak
+}
+
 fn curl(args: &[&str]) -> String {
     let output = Command::new(tool("curl")).args(["-sS", "--noproxy", "*"]).args(args).output().unwrap();
     String::from_utf8(output.stdout).unwrap()
@@ -87,26 +103,34 @@ fn thirty_days_of_history_answer_with_the_truth() {
     let start = end - DAYS * 24 * HOUR;
     let time = |second| jiff::Timestamp::from_second(second).unwrap().to_string();
 
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pdstool"));
-    command.env_clear().env("PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND", "0");
-    command.args([
-        "backfill",
-        "--step",
-        "1h",
-        "--window",
-        "1h",
-        "--start",
-        &time(start),
-        "--end",
-        &time(end),
-    ]);
-    command.args(["--base-url", &service.url, "--project", &project, "--app", &app]);
-    command.arg("--token-file").arg(&token).arg(&file);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let backfill = |start: i64, file: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pdstool"));
+        command.env_clear().env("PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND", "0");
+        command.args([
+            "backfill",
+            "--step",
+            "1h",
+            "--window",
+            "1h",
+            "--start",
+            &time(start),
+            "--end",
+            &time(end),
+        ]);
+        command.args(["--base-url", &service.url, "--project", &project, "--app", &app]);
+        command.arg("--token-file").arg(&token).arg(file).stderr(Stdio::null());
+        peak_memory(command.spawn().unwrap())
+    };
+    let two_days = backfill(end - 48 * HOUR, &folder.path().join("short.om"));
+    let thirty_days = backfill(start, &file);
+    assert!(thirty_days < two_days + 8 * 1024, "{two_days} KiB for two days, {thirty_days} KiB for thirty");
 
     let mut promtool = Command::new(tool("promtool"));
-    let blocks = promtool.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(&file).arg(&data).output();
+    let blocks = promtool
+        .args(["tsdb", "create-blocks-from", "--max-block-duration=744h", "openmetrics"])
+        .arg(&file)
+        .arg(&data)
+        .output();
     let blocks = blocks.unwrap();
     assert!(blocks.status.success(), "{}", String::from_utf8_lossy(&blocks.stderr));
     let prometheus = Prometheus::start(folder.path(), &data);

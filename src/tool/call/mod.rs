@@ -81,10 +81,8 @@ pub enum Output {
 
 /// What goes for every call.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every call")]
 pub struct CallOptions {
-    #[command(flatten)]
-    service: ServiceArgs,
-
     /// The project [default: the only one configured].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true, global = true)]
     project: Option<String>,
@@ -104,6 +102,9 @@ pub struct CallOptions {
     /// Write a created secret to this new file, which only its owner can read, instead of printing it.
     #[arg(long, value_name = "FILE", global = true)]
     secret_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 /// Makes the call.

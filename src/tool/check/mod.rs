@@ -37,7 +37,7 @@ pub enum Check {
     },
     /// The tokens: for which projects they are, until when, and which of the calls needed they are let make.
     #[command(
-        after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --app p-abc12345-ranker"
+        after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --project p-abc12345"
     )]
     Token(token::TokenArgs),
 }

@@ -19,9 +19,6 @@ use crate::tool::units;
 /// Which token is checked.
 #[derive(Clone, Debug, Args)]
 pub struct TokenArgs {
-    #[command(flatten)]
-    service: ServiceArgs,
-
     /// A project to ask about, beside those configured.
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
@@ -29,6 +26,9 @@ pub struct TokenArgs {
     /// An app of that project to ask about.
     #[arg(long, value_name = "ID", requires = "project")]
     app: Option<String>,
+
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 /// Asks each needed call once for each project, and for one app of it.

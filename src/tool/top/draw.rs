@@ -22,6 +22,10 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
+    // A table without rows forgets what was selected.
+    if view.table.selected().is_none() {
+        view.table.select_first();
+    }
     frame.render_widget(Paragraph::new(title(view)), head);
     let problem_text = view.selected().map(|row| row.problems.join("; ")).unwrap_or_default();
     let style = paint(view, Color::Yellow);
@@ -84,10 +88,10 @@ fn apps(view: &View) -> Table<'static> {
         Constraint::Fill(3),
         Constraint::Max(14),
         Constraint::Length(9),
-        Constraint::Length(10),
-        Constraint::Length(10),
-        Constraint::Length(10),
-        Constraint::Length(10),
+        Constraint::Length(11),
+        Constraint::Length(11),
+        Constraint::Length(11),
+        Constraint::Length(11),
         Constraint::Length(10),
         Constraint::Length(8),
     ];

@@ -40,9 +40,6 @@ Examples:
   pdstool top --exporter http://pds-exporter.internal:10090
   pdstool top --direct --config.file /etc/pds-exporter/pds-exporter.toml")]
 pub struct TopArgs {
-    #[command(flatten)]
-    service: ServiceArgs,
-
     /// A running exporter, whose status is read.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10090")]
     exporter: Url,
@@ -58,6 +55,9 @@ pub struct TopArgs {
     /// Only apps whose project, id, status or problem holds this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
+
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {

@@ -70,7 +70,7 @@ pub enum Source {
         url: Url,
     },
     /// The service.
-    Service(Service),
+    Service(Box<Service>),
 }
 
 /// How long an exporter may take: it answers from memory.
@@ -107,7 +107,7 @@ impl Source {
     /// The service itself, about the apps of its configuration.
     #[must_use]
     pub fn service(service: Service) -> Self {
-        Self::Service(service)
+        Self::Service(Box::new(service))
     }
 
     /// Where that is, for people.

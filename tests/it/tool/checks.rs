@@ -56,7 +56,7 @@ fn a_token_is_told_its_projects_its_end_and_which_calls_answer() {
     }
     assert_golden(&golden("check-token.txt"), &text);
     let far = check(&token("32503680000"));
-    assert!(stdout(&far).contains("expires  3000-01-01 00:00:00 UTC, in "), "{}", stdout(&far));
+    assert!(stdout(&far).contains("expires   3000-01-01 00:00:00 UTC, in "), "{}", stdout(&far));
 }
 
 #[test]
