@@ -72,7 +72,13 @@ fn config(apps: &[(&str, &str)]) -> Config {
             containers: Vec::new(),
             labels: vec![("tier".to_owned(), "gold".to_owned())],
         };
-        let empty = || Project { id: (*project).into(), token: None, labels: Vec::new(), apps: Vec::new() };
+        let empty = || Project {
+            id: (*project).into(),
+            polled: true,
+            token: None,
+            labels: Vec::new(),
+            apps: Vec::new(),
+        };
         projects.entry(project).or_insert_with(empty).apps.push(app);
     }
     config.projects = projects.into_values().collect();

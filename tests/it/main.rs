@@ -12,4 +12,5 @@ mod fuzz;
 mod golden;
 mod house;
 mod real_ui;
+mod status;
 mod tools;
