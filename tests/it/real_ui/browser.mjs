@@ -60,12 +60,13 @@ async function pages() {
   check((await page.getAttribute(column, "aria-sort")) === "ascending", "not sorted the other way round");
   check(JSON.stringify(slowest) !== JSON.stringify(await names(page)), "both orders are the same");
 
-  // Filtering, and what does not match.
+  // Filtering, by a name that fits one line.
+  const wanted = all.find((name) => /^[\w ]+$/.test(name));
   await page.goto(root);
-  await page.fill("input[name=name]", all.at(-1));
+  await page.fill("input[name=name]", wanted);
   await follow(page, "form button");
   const found = await names(page);
-  check(found.length >= 1 && found.length < all.length && found.includes(all.at(-1)), `the filter shows ${found}`);
+  check(found.length >= 1 && found.length < all.length && found.includes(wanted), `the filter shows ${found}`);
   await page.fill("input[name=name]", process.env.HOSTILE);
   await follow(page, "form button");
   check((await names(page)).join() === process.env.HOSTILE, `the hostile name is not found: ${await names(page)}`);
