@@ -74,9 +74,9 @@ fn config(apps: &[(&str, &str)]) -> Config {
         };
         let empty = || Project {
             id: (*project).into(),
+            polled: true,
             token: None,
             labels: Vec::new(),
-            polled: true,
             apps: Vec::new(),
         };
         projects.entry(project).or_insert_with(empty).apps.push(app);

@@ -20,6 +20,7 @@ mod real_kill;
 mod real_prometheus;
 mod real_ui;
 mod simulator;
+mod status;
 mod tool;
 mod tools;
 mod web;

@@ -38,13 +38,13 @@ struct Stage {
 }
 
 /// Starts a service of some apps and a daemon that polls it every second.
-async fn stage() -> Stage {
+async fn stage(hostile: Option<&str>) -> Stage {
     let clock = Clock::system();
     let world = World::new(Settings::default(), clock.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(configuration(&world, &address.to_string()).as_bytes()).unwrap();
+    file.write_all(configuration(&world, &address.to_string(), hostile).as_bytes()).unwrap();
     let loaded = config::load(file.path(), [], &app::taken_labels()).unwrap();
     let service = tokio::spawn(serve(world, listener, pending()));
 
@@ -66,17 +66,19 @@ async fn stage() -> Stage {
     Stage { service, handle, url }
 }
 
-/// All apps of the world, one that it does not have, and labels with hostile values.
-fn configuration(world: &World, address: &str) -> String {
+/// All apps of the world; with a hostile name also an app of that name, which the world does not have, and labels.
+fn configuration(world: &World, address: &str, hostile: Option<&str>) -> String {
     let mut toml = format!(
         "[api]\nbase_url = \"http://{address}\"\nmax_retries = 0\ntimeout = \"5s\"\n\
          [poll]\ninterval = \"1s\"\nsettings_interval = \"3s\"\nsettle = \"1s\"\n"
     );
     for (index, (project, apps)) in world.projects().iter().enumerate() {
-        let mut apps: Vec<String> =
-            apps.iter().map(|id| format!("{{ id = {id:?}, labels = {{ team = {HOSTILE:?} }} }}")).collect();
+        let mut apps: Vec<String> = apps
+            .iter()
+            .map(|id| format!("{{ id = {id:?}, labels = {{ team = {:?} }} }}", hostile.unwrap_or("search")))
+            .collect();
         if index == 0 {
-            apps.push(format!("{HOSTILE:?}"));
+            apps.extend(hostile.map(|id| format!("{id:?}")));
         }
         let token = world.token(project).unwrap();
         toml.push_str(&format!(
@@ -115,14 +117,14 @@ impl Stage {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_browser_has_nothing_to_complain_of() {
-    let stage = stage().await;
+    let stage = stage(Some(HOSTILE)).await;
     stage.filled(3).await;
     stage.look("pages", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_is_down_is_said_with_since_when() {
-    let stage = stage().await;
+    let stage = stage(None).await;
     stage.filled(2).await;
     stage.service.abort();
     tokio::time::sleep(Duration::from_secs(4)).await;
@@ -133,7 +135,7 @@ async fn a_service_that_is_down_is_said_with_since_when() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "makes the pictures of the README; run by tests/pictures"]
 async fn pictures() {
-    let stage = stage().await;
+    let stage = stage(None).await;
     stage.filled(35).await;
     stage.look("pictures", Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/pictures"))).await;
 }
