@@ -1,6 +1,7 @@
 //! Bodies of answers, and how they go out: in pieces, encoded on the way where asked, keeping their place under
 //! `--web.max-requests` until the last piece is taken.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -21,6 +22,8 @@ const PIECE: usize = 64 * 1024;
 pub enum Body {
     /// Shared bytes, nothing is copied.
     Whole(Bytes),
+    /// The same in parts, which may be shared with other bodies.
+    Parts(VecDeque<Bytes>),
     /// Pieces made one after the other while the client reads; each should take well under a millisecond.
     Chunks(Box<dyn Iterator<Item = Bytes> + Send>),
     /// Pieces made elsewhere. An error breaks the answer off, so that nobody takes the part for the whole.
@@ -37,24 +40,33 @@ impl Body {
     fn exact_length(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
+            Self::Parts(parts) => Some(parts.iter().map(|bytes| bytes.len() as u64).sum()),
             Self::Chunks(_) | Self::Channel(_) => None,
         }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match self {
-            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes) => Poll::Ready(Some(Ok(bytes.split_to(bytes.len().min(PIECE))))),
+            Self::Whole(bytes) => Poll::Ready(next_piece(bytes).map(Ok)),
+            Self::Parts(parts) => {
+                parts.retain(|part| !part.is_empty());
+                Poll::Ready(parts.front_mut().and_then(next_piece).map(Ok))
+            }
             Self::Chunks(chunks) => Poll::Ready(chunks.next().map(Ok)),
             Self::Channel(receiver) => receiver.poll_recv(cx),
         }
     }
 }
 
+fn next_piece(bytes: &mut Bytes) -> Option<Bytes> {
+    (!bytes.is_empty()).then(|| bytes.split_to(bytes.len().min(PIECE)))
+}
+
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
+            Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
             Self::Chunks(_) => f.write_str("Chunks"),
             Self::Channel(_) => f.write_str("Channel"),
         }
