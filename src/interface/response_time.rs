@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalogue::Family;
-use crate::catalogue::encode::label_number;
+use crate::catalogue::encode::LabelNumber;
 use crate::config::{QueryNames, Resolution};
 
 use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope, Tally, Unexpected};
@@ -208,13 +208,14 @@ pub fn threshold_seconds(label: &str) -> Option<f64> {
     let (digits, unit) = label.split_at(unit_at);
     let number: f64 = digits.parse().ok()?;
     // Divided, not multiplied by a fraction: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
-    let seconds = match unit.trim().to_ascii_lowercase().as_str() {
-        "us" => number / 1e6,
-        "ms" => number / 1e3,
-        "s" | "sec" => number,
-        "m" | "min" => number * 60.0,
-        "h" | "hr" => number * 3600.0,
-        _ => return None,
+    let is = |names: &[&str]| names.iter().any(|name| unit.trim().eq_ignore_ascii_case(name));
+    let seconds = match () {
+        () if is(&["us"]) => number / 1e6,
+        () if is(&["ms"]) => number / 1e3,
+        () if is(&["s", "sec"]) => number,
+        () if is(&["m", "min"]) => number * 60.0,
+        () if is(&["h", "hr"]) => number * 3600.0,
+        () => return None,
     };
     (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
 }
@@ -266,7 +267,7 @@ static ROWS: &[Row<ResponseTime>] = &[
             let shares = reply.shares(reader.unexpected);
             if !reply.is_idle() {
                 for (threshold, share) in shares {
-                    reader.put_window(&[("threshold", &label_number(threshold))], share);
+                    reader.put_window(&[("threshold", LabelNumber::default().text(threshold))], share);
                 }
             }
         },

@@ -1,6 +1,7 @@
 //! Bodies of answers, and how they go out: in pieces, encoded on the way where asked, keeping their place under
 //! `--web.max-requests` until the last piece is taken.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -21,7 +22,10 @@ const PIECE: usize = 64 * 1024;
 pub enum Body {
     /// Shared bytes, nothing is copied.
     Whole(Bytes),
-    /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that nobody takes the part for the whole.
+    /// The same in parts, which may be shared with other bodies.
+    Parts(VecDeque<Bytes>),
+    /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that nobody takes the part
+    /// for the whole.
     Channel(mpsc::Receiver<io::Result<Bytes>>),
 }
 
@@ -35,23 +39,32 @@ impl Body {
     fn exact_length(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
+            Self::Parts(parts) => Some(parts.iter().map(|bytes| bytes.len() as u64).sum()),
             Self::Channel(_) => None,
         }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match self {
-            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes) => Poll::Ready(Some(Ok(bytes.split_to(bytes.len().min(PIECE))))),
+            Self::Whole(bytes) => Poll::Ready(next_piece(bytes).map(Ok)),
+            Self::Parts(parts) => {
+                parts.retain(|part| !part.is_empty());
+                Poll::Ready(parts.front_mut().and_then(next_piece).map(Ok))
+            }
             Self::Channel(receiver) => receiver.poll_recv(cx),
         }
     }
+}
+
+fn next_piece(bytes: &mut Bytes) -> Option<Bytes> {
+    (!bytes.is_empty()).then(|| bytes.split_to(bytes.len().min(PIECE)))
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
+            Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
             Self::Channel(_) => f.write_str("Channel"),
         }
     }
