@@ -1,6 +1,5 @@
 //! Faults as a client meets them.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use pds_exporter::interface::Resource;

@@ -1,0 +1,138 @@
+//! The dashboards: typed sources, the JSON made of them, and the expressions in it.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{command, deploy, files, list, string, succeed, unknown_series};
+use crate::tools::tool;
+
+/// Names that Grafana itself fills in.
+const BUILT_IN: &[&str] = &["__rate_interval", "__interval", "__data", "__value"];
+
+/// The dashboards by file.
+pub(crate) fn dashboards() -> Vec<(PathBuf, Value)> {
+    let read = |path: PathBuf| {
+        let dashboard = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        (path, dashboard)
+    };
+    files("grafana/dashboards", "json").into_iter().map(read).collect()
+}
+
+/// The expressions of a dashboard, each with the title of its panel.
+pub(crate) fn expressions(dashboard: &Value) -> Vec<(&str, &str)> {
+    let panels = list(&dashboard["panels"]).iter();
+    panels
+        .flat_map(|panel| {
+            list(&panel["targets"]).iter().map(|target| (string(panel, "/title"), string(target, "/expr")))
+        })
+        .collect()
+}
+
+/// A folder below the one that holds npm's packages, so that they are found, with a copy of the sources.
+fn workshop() -> tempfile::TempDir {
+    let packages = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools");
+    let folder = tempfile::Builder::new().prefix("grafana").tempdir_in(packages).unwrap();
+    succeed(command("cp", ["-r".as_ref(), deploy("grafana/.").as_os_str(), folder.path().as_os_str()]));
+    folder
+}
+
+fn compile(folder: &Path) -> Command {
+    let mut tsc = command("tsc", ["--project"]);
+    tsc.arg(folder);
+    tsc
+}
+
+#[test]
+fn the_dashboards_are_what_their_typed_sources_make() {
+    let folder = workshop();
+    succeed(compile(folder.path()));
+    let (built, kept) = (folder.path().join("built"), deploy("grafana/dashboards"));
+    std::fs::create_dir(&built).unwrap();
+    succeed(command("node", [folder.path().join("build/build.js"), built.clone()]));
+    let mut stale = Vec::new();
+    for file in std::fs::read_dir(&built).unwrap().map(|entry| entry.unwrap().path()) {
+        let (new, kept) = (std::fs::read(&file).unwrap(), kept.join(file.file_name().unwrap()));
+        if std::fs::read(&kept).ok().as_ref() != Some(&new) {
+            std::fs::write(&kept, new).unwrap();
+            stale.push(kept);
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "these did not fit their sources and are written anew, look at them: {stale:?}"
+    );
+    assert_eq!(std::fs::read_dir(&built).unwrap().count(), files("grafana/dashboards", "json").len());
+}
+
+#[test]
+fn a_field_that_grafana_does_not_know_is_refused() {
+    let folder = workshop();
+    let source = folder.path().join("src/frame.ts");
+    let text = std::fs::read_to_string(&source).unwrap();
+    std::fs::write(&source, text.replace("graphTooltip:", "graphToolTip:")).unwrap();
+    let output = compile(folder.path()).output().unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("'graphToolTip' does not exist in type 'Dashboard'"), "{said}");
+}
+
+#[test]
+fn every_expression_parses_and_reads_series_that_exist() {
+    let mut rules = "groups:\n  - name: dashboards\n    rules:\n".to_owned();
+    for (path, dashboard) in dashboards() {
+        for (number, (panel, expression)) in expressions(&dashboard).into_iter().enumerate() {
+            assert_eq!(unknown_series(expression), BTreeSet::new(), "{}: {panel}", path.display());
+            let expression = Value::from(expression.replace("$__rate_interval", "5m"));
+            writeln!(rules, "      - record: series{number}\n        expr: {expression}").unwrap();
+        }
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), rules).unwrap();
+    let mut promtool = Command::new(tool("promtool"));
+    promtool.args(["check", "rules", "--lint=none"]).arg(file.path());
+    succeed(promtool);
+}
+
+#[test]
+fn every_variable_is_defined_and_every_panel_has_its_place() {
+    let mut uids = BTreeSet::new();
+    for (path, dashboard) in dashboards() {
+        let name = path.display();
+        assert!(uids.insert(string(&dashboard, "/uid").to_owned()), "{name}: its uid is taken");
+        let variables: BTreeSet<&str> =
+            list(&dashboard["templating"]["list"]).iter().map(|variable| string(variable, "/name")).collect();
+        assert!(variables.contains("datasource"), "{name}");
+        let text = dashboard.to_string();
+        for used in text.split('$').skip(1) {
+            let used = used.trim_start_matches('{');
+            let end = used.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(used.len());
+            let known = variables.contains(&used[..end]) || BUILT_IN.contains(&&used[..end]);
+            assert!(
+                known || end == 0 || used.starts_with("__all"),
+                "{name}: ${} is not defined",
+                &used[..end]
+            );
+        }
+        let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+        for panel in list(&dashboard["panels"]) {
+            assert!(ids.insert(panel["id"].as_u64()), "{name}: an id twice: {panel}");
+            let at = |side: &str| panel["gridPos"][side].as_u64().unwrap();
+            assert!(at("x") + at("w") <= 24, "{name}: wider than the page: {panel}");
+            for cell in
+                (at("y")..at("y") + at("h")).flat_map(|y| (at("x")..at("x") + at("w")).map(move |x| (x, y)))
+            {
+                assert!(cells.insert(cell), "{name}: two panels in one place: {panel}");
+            }
+            if panel["type"] != "row" {
+                assert!(
+                    !string(panel, "/description").is_empty(),
+                    "{name}: {panel} does not say what is seen"
+                );
+            }
+        }
+    }
+}
