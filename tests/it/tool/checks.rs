@@ -69,6 +69,24 @@ fn a_refused_token_is_asked_with_once() {
 }
 
 #[test]
+fn a_web_configuration_is_told_what_it_means_or_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("web.yml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        pdstool(&["check", "web-config", file.to_str().unwrap()]).output().unwrap()
+    };
+    let good = check("http_server_config:\n  http2: false\n");
+    assert_eq!(good.status.code(), Some(0), "{}", ended(&good));
+    assert!(
+        stdout(&good).contains("is valid\nTLS ") && stdout(&good).contains("none: no password is asked for")
+    );
+    let bad = check("http_server_config:\n  http3: true\n");
+    assert_eq!(bad.status.code(), Some(78), "{}", ended(&bad));
+    assert!(stderr(&bad).contains("http3"), "{}", stderr(&bad));
+}
+
+#[test]
 fn the_catalogue_of_metrics_is_markdown() {
     let output = pdstool(&["metrics"]).output().unwrap();
     let text = stdout(&output);
