@@ -14,6 +14,7 @@ mod fuzz;
 mod golden;
 mod house;
 mod process;
+mod real_deploy;
 mod simulator;
 mod tool;
 mod tools;
