@@ -16,7 +16,12 @@ pub struct Clock(Arc<Source>);
 #[derive(Debug)]
 enum Source {
     System,
-    Manual { start: Timestamp, origin: Instant, offset_millis: AtomicI64 },
+    Manual {
+        start: Timestamp,
+        /// Since when it runs; `None` where it stands still.
+        origin: Option<Instant>,
+        offset_millis: AtomicI64,
+    },
 }
 
 impl Clock {
@@ -30,7 +35,17 @@ impl Clock {
     /// It must be made inside a tokio runtime whose time it is to follow.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
-        Self(Arc::new(Source::Manual { start, origin: Instant::now(), offset_millis: AtomicI64::new(0) }))
+        Self::manual(start, Some(Instant::now()))
+    }
+
+    /// A clock that shows `start` and stands still until it is moved by [`Clock::jump`].
+    #[must_use]
+    pub fn standing_at(start: Timestamp) -> Self {
+        Self::manual(start, None)
+    }
+
+    fn manual(start: Timestamp, origin: Option<Instant>) -> Self {
+        Self(Arc::new(Source::Manual { start, origin, offset_millis: AtomicI64::new(0) }))
     }
 
     /// The time now.
@@ -39,7 +54,8 @@ impl Clock {
         match &*self.0 {
             Source::System => Timestamp::now(),
             Source::Manual { start, origin, offset_millis } => {
-                let elapsed = SignedDuration::try_from(origin.elapsed()).unwrap_or(SignedDuration::MAX);
+                let elapsed = origin.map(|origin| origin.elapsed()).unwrap_or_default();
+                let elapsed = SignedDuration::try_from(elapsed).unwrap_or(SignedDuration::MAX);
                 let offset = SignedDuration::from_millis(offset_millis.load(Ordering::Relaxed));
                 start.checked_add(elapsed.saturating_add(offset)).unwrap_or(*start)
             }

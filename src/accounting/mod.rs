@@ -24,9 +24,8 @@ pub mod state;
 
 use std::time::Duration;
 
-use crate::catalogue::encode::label_number;
-use crate::catalogue::samples::Layouts;
-use crate::catalogue::{Family, Samples, Sink};
+use crate::catalogue::encode::LabelNumber;
+use crate::catalogue::{Family, Sink};
 use crate::interface::Resource;
 
 pub use book::Book;
@@ -73,7 +72,7 @@ pub const FAMILIES: &[Family] = &[
 
 /// The series of a ledger, in the order of [`FAMILIES`].
 #[must_use]
-pub fn samples(resource: Resource, ledger: &Ledger, layouts: &Layouts) -> Samples {
+pub fn series(resource: Resource, ledger: &Ledger) -> Sink {
     #[expect(clippy::cast_precision_loss, reason = "counts and Unix seconds stay below 2^53")]
     let (number, seconds) = (|count: u64| count as f64, |second: i64| second as f64);
     let by_resource = [("resource", resource.as_str())];
@@ -85,9 +84,9 @@ pub fn samples(resource: Resource, ledger: &Ledger, layouts: &Layouts) -> Sample
     sink.next_family();
     if resource == Resource::ResponseTime {
         for &(threshold, count) in &ledger.buckets {
-            sink.put_with(&[("le", &label_number(threshold))], number(count));
+            sink.put_with(&[("le", LabelNumber::default().text(threshold))], number(count));
         }
-        sink.put_with(&[("le", &label_number(f64::INFINITY))], number(ledger.total));
+        sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], number(ledger.total));
     }
     sink.next_family();
     if resource == Resource::RunExecutionTime {
@@ -97,5 +96,5 @@ pub fn samples(resource: Resource, ledger: &Ledger, layouts: &Layouts) -> Sample
     sink.put_with(&by_resource, seconds(ledger.until));
     sink.next_family();
     sink.put_with(&by_resource, number(ledger.unaccounted));
-    sink.finish(layouts)
+    sink
 }

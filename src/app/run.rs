@@ -139,14 +139,12 @@ async fn run(flags: &Flags, source: Source) -> Result<(), Error> {
     } else {
         (source.load()?, Some(source))
     };
-    let web = web_config(flags);
-    let (route_prefix, link_prefix) = (web.route_prefix.clone(), link_prefix(flags));
-    let server = web.bind(&own)?;
+    let server = web_config(flags).bind(&own)?;
     say_start(&loaded.config, &server);
     let daemon = Daemon::build(loaded.config, clock, own).await?;
     let handle = daemon.handle();
     let status = status::Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
-    let pages = Site::new(status.clone(), super::catalogue(), &link_prefix).routes(&route_prefix);
+    let pages = Site::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
     let served = Served::new(handle, status, source);
 
     let (stop, stopped) = watch::channel(false);

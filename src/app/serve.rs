@@ -117,7 +117,7 @@ impl web::Daemon for Served {
             let Filter { names, projects, apps } = filter.clone();
             let filter = store::Filter { names, projects, apps };
             let body = match self.handle.pages().page(format, coding, &filter).await {
-                store::Body::Whole(page) => web::Body::Whole(page),
+                store::Body::Whole(parts) => web::Body::Parts(parts.into()),
                 store::Body::Pieces(pieces) => web::Body::Channel(pieces),
             };
             Page { encoding, body }

@@ -108,17 +108,32 @@ pub fn label(text: &mut String, name: &str, value: &str) {
     if !text.is_empty() {
         text.push(',');
     }
+    bare_label(text, name, value);
+}
+
+/// As [`label`], without a comma.
+pub(super) fn bare_label(text: &mut String, name: &str, value: &str) {
     text.push_str(name);
     text.push_str("=\"");
-    for c in value.chars() {
-        match c {
-            '\\' => text.push_str("\\\\"),
-            '"' => text.push_str("\\\""),
-            '\n' => text.push_str("\\n"),
-            c => text.push(c),
-        }
+    let mut rest = value;
+    while let Some((before, special, after)) = split_at_special(rest) {
+        text.push_str(before);
+        text.push_str(special);
+        rest = after;
     }
+    text.push_str(rest);
     text.push('"');
+}
+
+/// What stands before the first character that has to be escaped, its escape, and what follows.
+fn split_at_special(value: &str) -> Option<(&str, &'static str, &str)> {
+    let at = value.bytes().position(|byte| matches!(byte, b'\\' | b'"' | b'\n'))?;
+    let escape = match value.as_bytes().get(at)? {
+        b'\\' => "\\\\",
+        b'"' => "\\\"",
+        _ => "\\n",
+    };
+    Some((value.get(..at)?, escape, value.get(at + 1..)?))
 }
 
 /// The labels of a label text as [`label`] makes it, unescaped.
@@ -143,9 +158,14 @@ pub fn labels(text: &str) -> impl Iterator<Item = (&str, String)> {
 }
 
 /// A number as the value of a label (`threshold`, `le`), the same in both formats: `0.25`, `1.0`, `+Inf`.
-#[must_use]
-pub fn label_number(value: f64) -> String {
-    if value == f64::INFINITY { "+Inf".to_owned() } else { format!("{value:?}") }
+#[derive(Default)]
+pub struct LabelNumber(zmij::Buffer);
+
+impl LabelNumber {
+    /// The text of `value`.
+    pub fn text(&mut self, value: f64) -> &str {
+        if value == f64::INFINITY { "+Inf" } else { self.0.format(value) }
+    }
 }
 
 fn line(out: &mut Vec<u8>, parts: &[&str]) {
@@ -202,8 +222,9 @@ mod tests {
             );
         }
         assert_eq!(text(|out| number(out, 5.0)), "5");
-        assert_eq!(label_number(1.0), "1.0");
-        assert_eq!(label_number(f64::INFINITY), "+Inf");
+        for (value, label) in [(1.0, "1.0"), (0.001, "0.001"), (3600.0, "3600.0"), (f64::INFINITY, "+Inf")] {
+            assert_eq!(LabelNumber::default().text(value), label);
+        }
     }
 
     #[test]

@@ -33,6 +33,11 @@ impl Layout {
         }
     }
 
+    /// Whether the series that `sink` has collected are those of this layout.
+    fn is_of(&self, sink: &Sink) -> bool {
+        *self.text == *sink.text && *self.ends == *sink.ends && *self.starts == *sink.starts
+    }
+
     /// The label text of series `index`, beyond the target's own labels; empty where it has none.
     #[must_use]
     pub fn labels(&self, index: usize) -> &str {
@@ -125,12 +130,24 @@ impl Layouts {
 }
 
 /// Collects the series of one reply in family order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sink {
     starts: Vec<u16>,
     ends: Vec<u32>,
     text: String,
     values: Vec<f64>,
+}
+
+impl Default for Sink {
+    /// Empty, with room for what an app's replies usually hold.
+    fn default() -> Self {
+        Self {
+            starts: Vec::with_capacity(32),
+            ends: Vec::with_capacity(32),
+            text: String::with_capacity(1024),
+            values: Vec::with_capacity(32),
+        }
+    }
 }
 
 impl Sink {
@@ -141,21 +158,27 @@ impl Sink {
 
     /// Adds a series without labels of its own. A value that is not finite is no fact and is left out.
     pub fn put(&mut self, value: f64) {
-        self.put_with(&[], value);
+        self.put_labelled([], value);
+    }
+
+    /// Adds a series with these labels beyond the target's own. As [`Sink::put_labelled`].
+    pub fn put_with(&mut self, labels: &[(&str, &str)], value: f64) {
+        self.put_labelled(labels.iter().copied(), value);
     }
 
     /// Adds a series with these labels beyond the target's own. A value that is not finite is left out, and so
     /// is whatever exceeds 65,535 series of one reply: no reply within the interface comes near it.
-    pub fn put_with(&mut self, labels: &[(&str, &str)], value: f64) {
+    pub fn put_labelled<'a>(&mut self, labels: impl IntoIterator<Item = (&'a str, &'a str)>, value: f64) {
         if !value.is_finite() || self.values.len() >= usize::from(u16::MAX) {
             return;
         }
         let start = self.text.len();
-        let mut own = String::new();
-        for (name, value) in labels {
-            encode::label(&mut own, name, value);
+        for (index, (name, value)) in labels.into_iter().enumerate() {
+            if index > 0 {
+                self.text.push(',');
+            }
+            encode::bare_label(&mut self.text, name, value);
         }
-        self.text.push_str(&own);
         let Ok(end) = u32::try_from(self.text.len()) else {
             self.text.truncate(start);
             return;
@@ -168,6 +191,24 @@ impl Sink {
     #[must_use]
     pub fn finish(mut self, layouts: &Layouts) -> Samples {
         self.next_family();
+        self.share(layouts)
+    }
+
+    /// Puts what was collected in the place of `samples`. Where the series are the same, only the values are written:
+    /// into their place where nobody else looks at them, and nothing is allocated for each series in any case.
+    pub fn replace(mut self, samples: &mut Arc<Samples>, layouts: &Layouts) {
+        self.next_family();
+        if !samples.layout.is_of(&self) {
+            *samples = Arc::new(self.share(layouts));
+        } else if let Some(unshared) = Arc::get_mut(samples) {
+            unshared.values.copy_from_slice(&self.values);
+        } else {
+            let layout = Arc::clone(&samples.layout);
+            *samples = Arc::new(Samples { layout, values: self.values.into() });
+        }
+    }
+
+    fn share(self, layouts: &Layouts) -> Samples {
         let layout =
             Layout { starts: self.starts.into(), ends: self.ends.into(), text: self.text.into_boxed_str() };
         Samples { layout: layouts.share(layout), values: self.values.into() }

@@ -81,14 +81,15 @@ impl Config {
     }
 
     /// How many ranges one metrics call of `app` is asked for a minute: every window for the app and for each of
-    /// its containers, and the steps of accounting, where no window has just their length and is shared.
+    /// its containers, and the steps of accounting, unless a window of just their length is polled once a step and
+    /// its replies serve both.
     fn ranges_per_minute(&self, app: &App) -> f64 {
         let interval = app.interval.unwrap_or(self.poll.interval);
         let filters = 1 + app.containers.len();
         let windows = u32::try_from(self.poll.windows.len() * filters).unwrap_or(u32::MAX);
-        let shared = self.poll.windows.contains(&self.accounting.step);
-        let steps =
-            if self.accounting.enabled && !shared { rate(self.accounting.step.max(interval)) } else { 0.0 };
+        let step = self.accounting.step;
+        let shared = interval == step && self.poll.windows.contains(&step);
+        let steps = if self.accounting.enabled && !shared { rate(step.max(interval)) } else { 0.0 };
         f64::from(windows) * rate(interval) + steps
     }
 }

@@ -237,18 +237,15 @@ impl Reader<'_> {
             None => &self.subject.project.labels,
         };
         let configured = configured.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        self.sink.put_with(&labels.iter().copied().chain(configured).collect::<Vec<_>>(), 1.0);
+        self.sink.put_labelled(labels.iter().copied().chain(configured), 1.0);
     }
 
     /// The labels `window` and, where one is set, `container_id` of what was asked, followed by `more`.
     pub fn put_window(&mut self, more: &[(&str, &str)], value: f64) {
-        let mut labels: Vec<(&str, &str)> = Vec::with_capacity(2 + more.len());
-        if let Some(window) = self.subject.window {
-            labels.push(("window", window.label));
-            labels.extend(window.container.map(|container| ("container_id", container)));
-        }
-        labels.extend_from_slice(more);
-        self.sink.put_with(&labels, value);
+        let asked = self.subject.window;
+        let window = asked.map(|window| ("window", window.label));
+        let container = asked.and_then(|window| window.container).map(|id| ("container_id", id));
+        self.sink.put_labelled(window.into_iter().chain(container).chain(more.iter().copied()), value);
     }
 }
 

@@ -375,3 +375,76 @@ fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &str) {
         Err(_) => reader.unexpected.0.push(field),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::recorded::{exposed, unreadable};
+
+    /// The lines of the page, each without the labels that all of them have.
+    fn lines(body: &str) -> (Vec<String>, Vec<&'static str>) {
+        let (page, unexpected) = exposed(&ENDPOINT, body);
+        let target = r#"project="p-1",app="p-1-ranker""#;
+        let bare = page.replace(&format!("{{{target}}}"), "").replace(&format!("{target},"), "");
+        (bare.lines().map(str::to_owned).collect(), unexpected)
+    }
+
+    #[test]
+    fn a_whole_app_is_read() {
+        let body = r#"{"id":"p-1-ranker","name":"Ranker \"x\" \\ \n🦀","projectId":"p-1","status":"Ready ","errorMessage":"","createdAt":"2025-01-01T00:00:00Z","updatedAt":"2025-01-01T01:00:00.5+01:00","runtime":"cortex","entrypoint":["a"],"baseImage":"debian","pythonVersion":"3.12","serviceVersion":"2.1.0","port":8000,"disableAuth":true,"internalEndpoint":"","healthcheckEndpoint":"","readycheckEndpoint":"","computeTier":"protected","hardware":"A10","hardwareProvider":"aws","region":"eu","cpu":"2.5","memory":"8","gpuCount":"1","costPerSecondCents":"0.05","minReplicaCount":"0","maxReplicaCount":"5","replicaConcurrency":"10","scalingMetric":"cpu_utilization","scalingTarget":"80","scalingBuffer":"1","cooldownPeriodSeconds":"60","evaluationIntervalSeconds":"30","responseGracePeriodSeconds":"900","rollOutDurationSeconds":"0","deploymentInitializationTimeout":"600","loadBalancingAlgorithm":"round-robin","lastBuildStatus":"SUCCESS","latestBuildId":"b-2","latestCreatedBuildId":"b-2","latestReadyBuildId":"b-1","novel":[{"a":null}]}"#;
+        let expected = r#"pds_app_info{name="Ranker \"x\" \\ \n🦀",runtime="cortex",region="eu",hardware="A10",hardware_provider="aws",compute_tier="protected",base_image="debian",python_version="3.12",service_version="2.1.0",scaling_metric="cpu_utilization",load_balancing_algorithm="round-robin",team="search",tier="gold"} 1
+pds_app_status{status="ready"} 1
+pds_app_last_build_status{status="success"} 1
+pds_app_build_info{latest_build_id="b-2",latest_created_build_id="b-2",latest_ready_build_id="b-1"} 1
+pds_app_error 0
+pds_app_created_timestamp_seconds 1735689600
+pds_app_updated_timestamp_seconds 1735689600.5
+pds_app_cpu_cores 2.5
+pds_app_memory_bytes 8000000000
+pds_app_gpus 1
+pds_app_port 8000
+pds_app_auth_disabled 1
+pds_app_replica_cost_dollars_per_second 0.0005
+pds_app_min_replicas 0
+pds_app_max_replicas 5
+pds_app_replica_concurrency 10
+pds_app_scaling_target 80
+pds_app_scaling_buffer_replicas 1
+pds_app_cooldown_seconds 60
+pds_app_evaluation_interval_seconds 30
+pds_app_response_grace_period_seconds 900
+pds_app_roll_out_duration_seconds 0
+pds_app_deployment_initialization_timeout_seconds 600"#;
+        assert_eq!(lines(body), (expected.lines().map(str::to_owned).collect(), vec![]));
+    }
+
+    #[test]
+    fn numbers_without_a_value_are_missing() {
+        let body =
+            r#"{"status":"","cpu":"","memory":null,"gpuCount":"NaN","disableAuth":null,"createdAt":null}"#;
+        let (lines, unexpected) = lines(body);
+        let names: Vec<_> = lines.iter().map(|line| line.split(['{', ' ']).next().unwrap()).collect();
+        assert_eq!(names, ["pds_app_info", "pds_app_build_info", "pds_app_error"]);
+        assert_eq!(unexpected, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn one_bad_value_is_one_series_less() {
+        let body = r#"{"status":5,"errorMessage":"OOM","createdAt":"yesterday","cpu":"12abc","memory":-1,"gpuCount":1e400,"port":70000,"disableAuth":"no","minReplicaCount":[1],"maxReplicaCount":3}"#;
+        let (lines, unexpected) = lines(body);
+        assert_eq!(
+            unexpected,
+            ["createdAt", "cpu", "memory", "gpuCount", "port", "disableAuth", "minReplicaCount"]
+        );
+        let expected = ["pds_app_status{status=\"5\"} 1", "pds_app_error 1", "pds_app_max_replicas 3"];
+        assert!(expected.iter().all(|line| lines.iter().any(|other| other == line)), "{lines:?}");
+        assert_eq!(lines.len(), 5, "{lines:?}");
+    }
+
+    #[test]
+    fn what_is_no_app_is_unreadable() {
+        for body in ["", "[]", "null", "\"app\"", "<html>", r#"{"id":"a""#] {
+            unreadable(&ENDPOINT, body);
+        }
+    }
+}

@@ -7,9 +7,11 @@
 //! - [`number`]: numeric values as the service sends them, in any of their forms.
 //! - [`range`]: half-open stretches of time.
 //! - [`endpoint`]: a polled call as a row: resource, cadence, families, and how its reply is read.
+//! - [`openapi`]: all calls as an OpenAPI document.
 
 pub mod endpoint;
 pub mod number;
+pub mod openapi;
 pub mod range;
 pub mod spec;
 

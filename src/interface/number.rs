@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use compact_str::CompactString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
@@ -127,9 +128,9 @@ impl JsonSchema for Number {
     }
 }
 
-/// Entries of an object with numeric values, in the order sent.
+/// Entries of an object with numeric values, in the order sent. Their names are short, and held without allocation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct NumberMap(pub Vec<(String, Number)>);
+pub struct NumberMap(pub Vec<(CompactString, Number)>);
 
 impl<'de> Deserialize<'de> for NumberMap {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -144,7 +145,7 @@ impl<'de> Deserialize<'de> for NumberMap {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NumberMap, A::Error> {
                 let mut entries = Vec::new();
-                while let Some(entry) = map.next_entry::<String, Number>()? {
+                while let Some(entry) = map.next_entry::<CompactString, Number>()? {
                     entries.push(entry);
                 }
                 Ok(NumberMap(entries))
@@ -209,6 +210,16 @@ pub fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String
         }
     }
     deserializer.deserialize_any(Text)
+}
+
+/// A value that may be `null`, which reads as its default.
+///
+/// # Errors
+/// As the value's own.
+pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! Call 4, section 4.4: response time metrics of an app.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalogue::Family;
-use crate::catalogue::encode::label_number;
+use crate::catalogue::encode::LabelNumber;
 use crate::config::{QueryNames, Resolution};
 
 use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope, Tally, Unexpected};
-use super::number::{Number, NumberMap, lenient_text};
+use super::number::{Number, NumberMap, lenient_text, or_default};
 use super::range::{TimeRange, rfc3339};
 use super::spec::{Call, DecodeError, Method, Param, ParamKind, ReplyKind, Request, RuleError, Spec};
 
@@ -122,7 +122,8 @@ pub(super) fn check_status(status: &str) -> Result<(), DecodeError> {
 /// The reply with its envelope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResponseTimeReply {
-    /// The payload.
+    /// The payload; empty where there is none, as with a status other than `success`.
+    #[serde(default, deserialize_with = "or_default")]
     pub data: ResponseTime,
     /// `success` when data was retrieved.
     #[serde(default, deserialize_with = "lenient_text")]
@@ -207,13 +208,14 @@ pub fn threshold_seconds(label: &str) -> Option<f64> {
     let (digits, unit) = label.split_at(unit_at);
     let number: f64 = digits.parse().ok()?;
     // Divided, not multiplied by a fraction: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
-    let seconds = match unit.trim().to_ascii_lowercase().as_str() {
-        "us" => number / 1e6,
-        "ms" => number / 1e3,
-        "s" | "sec" => number,
-        "m" | "min" => number * 60.0,
-        "h" | "hr" => number * 3600.0,
-        _ => return None,
+    let is = |names: &[&str]| names.iter().any(|name| unit.trim().eq_ignore_ascii_case(name));
+    let seconds = match () {
+        () if is(&["us"]) => number / 1e6,
+        () if is(&["ms"]) => number / 1e3,
+        () if is(&["s", "sec"]) => number,
+        () if is(&["m", "min"]) => number * 60.0,
+        () if is(&["h", "hr"]) => number * 3600.0,
+        () => return None,
     };
     (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
 }
@@ -242,7 +244,12 @@ static ROWS: &[Row<ResponseTime>] = &[
             "Response time percentile over the trailing window; absent while the window has no request",
         ),
         read: |reply, reader| {
+            // A key that comes twice would be a series that stands twice.
+            let mut seen = HashSet::new();
             for (percentile, millis) in &reply.percentiles.0 {
+                if !seen.insert(percentile) {
+                    continue;
+                }
                 let millis = reader.unexpected.check("percentiles", *millis, 0.0, f64::MAX);
                 if let (Some(millis), false) = (millis, reply.is_idle()) {
                     reader.put_window(&[("percentile", percentile)], millis / 1e3);
@@ -260,7 +267,7 @@ static ROWS: &[Row<ResponseTime>] = &[
             let shares = reply.shares(reader.unexpected);
             if !reply.is_idle() {
                 for (threshold, share) in shares {
-                    reader.put_window(&[("threshold", &label_number(threshold))], share);
+                    reader.put_window(&[("threshold", LabelNumber::default().text(threshold))], share);
                 }
             }
         },
@@ -279,3 +286,159 @@ static ROWS: &[Row<ResponseTime>] = &[
         },
     },
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::recorded::{END, exposed, exposed_for, unreadable};
+
+    /// A reply with this payload.
+    fn reply(data: &str) -> String {
+        format!(r#"{{"data":{data},"status":"success"}}"#)
+    }
+
+    const APP: &str = r#"project="p-1",app="p-1-ranker",window="5m""#;
+
+    #[test]
+    fn a_reply_becomes_percentiles_shares_and_a_count() {
+        let body = reply(
+            r#"{"percentiles":{"p50":120,"p90":"480.5","p99":900},"distribution":{"1s":100,"250ms":"62.5","1hr":100},"total_requests":"1600","start_date":"2025-12-31T23:55:00Z","end_date":"2026-01-01T00:00:00Z","unit":{"x":1}}"#,
+        );
+        let page = format!(
+            "pds_app_response_time_seconds{{{APP},percentile=\"p50\"}} 0.12
+pds_app_response_time_seconds{{{APP},percentile=\"p90\"}} 0.4805
+pds_app_response_time_seconds{{{APP},percentile=\"p99\"}} 0.9
+pds_app_response_time_within_ratio{{{APP},threshold=\"0.25\"}} 0.625
+pds_app_response_time_within_ratio{{{APP},threshold=\"1.0\"}} 1
+pds_app_response_time_within_ratio{{{APP},threshold=\"3600.0\"}} 1
+pds_app_window_requests{{{APP}}} 1600
+"
+        );
+        assert_eq!(exposed(&ENDPOINT, &body), (page, vec![]));
+        let reading = ENDPOINT_OBJECT.read(body.as_bytes(), &[]).unwrap();
+        let tally = reading.tally.unwrap();
+        assert_eq!((tally.total, tally.range), (Some(1600), Some(TimeRange { start: END - 300, end: END })));
+        assert_eq!(tally.shares, [(0.25, 0.625), (1.0, 1.0), (3600.0, 1.0)]);
+    }
+
+    static ENDPOINT_OBJECT: &dyn super::super::Endpoint = &ENDPOINT;
+
+    #[test]
+    fn a_container_has_series_of_its_own() {
+        let (page, _) = exposed_for(&ENDPOINT, &reply(r#"{"total_requests":3}"#), Some("c-\"1\n"), false);
+        assert_eq!(page, format!("pds_app_window_requests{{{APP},container_id=\"c-\\\"1\\n\"}} 3\n"));
+    }
+
+    #[test]
+    fn an_idle_window_has_a_count_and_nothing_else() {
+        let idle = r#"{"percentiles":{"p50":0,"p99":null},"distribution":{"1s":0},"total_requests":0}"#;
+        assert_eq!(
+            exposed(&ENDPOINT, &reply(idle)),
+            (format!("pds_app_window_requests{{{APP}}} 0\n"), vec![])
+        );
+    }
+
+    #[test]
+    fn what_has_no_value_is_missing_and_not_unexpected() {
+        for data in [
+            "null",
+            "{}",
+            r#"{"percentiles":null,"distribution":null,"total_requests":null}"#,
+            r#"{"percentiles":{"p50":"","p90":"NaN","p99":null},"distribution":{"1s":"","2s":null},"total_requests":"NaN"}"#,
+        ] {
+            assert_eq!(exposed(&ENDPOINT, &reply(data)), (String::new(), vec![]), "{data}");
+        }
+    }
+
+    #[test]
+    fn one_bad_value_is_one_series_less() {
+        let data = r#"{"percentiles":{"p50":"12abc","p90":-1,"p95":1e400,"p99":500},"distribution":{"1s":100.0000001,"2s":101,"5s":[],"soon":50,"1day":50,"-1s":1,"<=10s":"100"},"total_requests":7}"#;
+        let page = format!(
+            "pds_app_response_time_seconds{{{APP},percentile=\"p99\"}} 0.5
+pds_app_response_time_within_ratio{{{APP},threshold=\"1.0\"}} 1
+pds_app_response_time_within_ratio{{{APP},threshold=\"10.0\"}} 1
+pds_app_window_requests{{{APP}}} 7
+"
+        );
+        let unexpected = [vec!["percentiles"; 3], vec!["distribution"; 5]].concat();
+        assert_eq!(exposed(&ENDPOINT, &reply(data)), (page, unexpected));
+        for total in ["-3", "2.5", "1e400", "\"many\"", "{}", "1e17"] {
+            let data = format!(r#"{{"total_requests":{total}}}"#);
+            assert_eq!(exposed(&ENDPOINT, &reply(&data)), (String::new(), vec!["total_requests"]), "{total}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_counts_once() {
+        let data = r#"{"percentiles":{"p50":1000,"p50":2000},"distribution":{"60s":50,"1min":70}}"#;
+        let page = format!(
+            "pds_app_response_time_seconds{{{APP},percentile=\"p50\"}} 1
+pds_app_response_time_within_ratio{{{APP},threshold=\"60.0\"}} 0.5
+"
+        );
+        assert_eq!(exposed(&ENDPOINT, &reply(data)), (page, vec![]));
+    }
+
+    #[test]
+    fn a_reply_without_success_is_no_reply() {
+        for body in
+            [r#"{"data":{},"status":"error"}"#, r#"{"data":null,"status":"no_data"}"#, r#"{"data":{}}"#]
+        {
+            let read = ENDPOINT_OBJECT.read(body.as_bytes(), &[]);
+            assert!(matches!(read, Err(DecodeError::Status(_))), "{body}: {read:?}");
+        }
+        for body in [
+            "",
+            "null",
+            "[]",
+            r#"{"data":[1],"status":"success"}"#,
+            r#"{"data":{"percentiles":5},"status":"success"}"#,
+        ] {
+            unreadable(&ENDPOINT, body);
+        }
+    }
+
+    #[test]
+    fn labels_of_the_distribution_are_read_in_any_unit() {
+        for (label, seconds) in [
+            ("1ms", 0.001),
+            ("1hr", 3600.0),
+            ("<= 2.5 S", 2.5),
+            ("<35MS", 0.035),
+            ("500us", 0.0005),
+            ("15min", 900.0),
+            ("2m", 120.0),
+            ("1h", 3600.0),
+            ("30sec", 30.0),
+        ] {
+            assert_eq!(threshold_seconds(label), Some(seconds), "{label}");
+        }
+        for label in ["", "1", "ms", "1.2.3s", "0s", "1d", "+Inf", ">1s", "1 s s", "∞"] {
+            assert_eq!(threshold_seconds(label), None, "{label}");
+        }
+    }
+
+    #[test]
+    fn only_what_differs_from_the_default_is_sent() {
+        let names = QueryNames { container: "pod".into(), ..QueryNames::default() };
+        let query = MetricsQuery {
+            project_id: "p-1",
+            app_id: "p-1-a",
+            range: None,
+            container: None,
+            resolution: Resolution::Standard,
+            names: &names,
+        };
+        let path = "/v2/projects/p-1/apps/p-1-a/metrics/response-time";
+        assert_eq!(ResponseTimes(query).request().unwrap().target(), path);
+        let range = Some(TimeRange { start: END, end: END });
+        let full = MetricsQuery { range, container: Some("c 1"), resolution: Resolution::High, ..query };
+        let time = "2026-01-01T00%3A00%3A00Z";
+        assert_eq!(
+            ResponseTimes(full).request().unwrap().target(),
+            format!("{path}?start={time}&end={time}&pod=c%201&resolution=high")
+        );
+        let backwards = MetricsQuery { range: Some(TimeRange { start: END, end: END - 1 }), ..query };
+        assert!(matches!(ResponseTimes(backwards).request(), Err(RuleError::EndBeforeStart { .. })));
+    }
+}

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::catalogue::Family;
 
 use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope, Tally};
-use super::number::{Number, lenient_text};
+use super::number::{Number, lenient_text, or_default};
 use super::range::TimeRange;
 use super::response_time::{METRICS_QUERY, MetricsQuery, check_status, count};
 use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
@@ -53,7 +53,8 @@ impl Call for RunExecutionTimes<'_> {
 /// The reply with its envelope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunExecutionTimeReply {
-    /// The payload.
+    /// The payload; empty where there is none, as with a status other than `success`.
+    #[serde(default, deserialize_with = "or_default")]
     pub data: RunExecutionTime,
     /// `success` when data was retrieved.
     #[serde(default, deserialize_with = "lenient_text")]
@@ -238,4 +239,89 @@ fn put_with_container(reader: &mut Reader<'_>, labels: &[(&str, &str)], value: f
     let container = reader.subject.window.and_then(|window| window.container).map(|id| ("container_id", id));
     let labels: Vec<_> = container.into_iter().chain(labels.iter().copied()).collect();
     reader.put_with(&labels, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::Endpoint;
+    use crate::interface::recorded::{END, exposed, exposed_for, unreadable};
+
+    /// A reply with this series.
+    fn reply(series: &str) -> String {
+        format!(r#"{{"data":{{"time_series":{series},"total_runs":12}},"status":"success"}}"#)
+    }
+
+    /// The page for the newest datapoint, given as percentiles and time.
+    fn page(percentiles: &[(&str, &str)], time: i64) -> String {
+        let app = r#"project="p-1",app="p-1-ranker""#;
+        let series = percentiles.iter().map(|(percentile, value)| {
+            format!("pds_app_run_execution_time_seconds{{{app},percentile=\"{percentile}\"}} {value}\n")
+        });
+        let rest = format!(
+            "pds_app_run_execution_time_timestamp_seconds{{{app}}} {time}\npds_app_window_runs{{{app},window=\"5m\"}} 12\n"
+        );
+        series.chain([rest]).collect()
+    }
+
+    const ONLY_RUNS: &str = "pds_app_window_runs{project=\"p-1\",app=\"p-1-ranker\",window=\"5m\"} 12\n";
+
+    #[test]
+    fn the_newest_datapoint_with_a_value_is_shown() {
+        let body = reply(
+            r#"[{"timestamp":1767225540,"p50":"1.5","p90":2,"p99":null,"count":3},{"timestamp":1767225480,"p50":9},{"timestamp":1767225600,"p50":null,"p90":"","p99":"NaN"}]"#,
+        );
+        assert_eq!(exposed(&ENDPOINT, &body), (page(&[("p50", "1.5"), ("p90", "2")], END - 60), vec![]));
+    }
+
+    #[test]
+    fn of_datapoints_with_one_time_the_last_counts_and_nulls_between_them_do_not() {
+        let body = reply(r#"[{"timestamp":"1767225540","p50":1},null,{"timestamp":1767225540,"p50":2}]"#);
+        assert_eq!(exposed(&ENDPOINT, &body), (page(&[("p50", "2")], END - 60), vec![]));
+    }
+
+    #[test]
+    fn a_datapoint_of_the_future_or_with_a_bad_value_is_unexpected() {
+        let body = reply(
+            r#"[{"timestamp":1767225300,"p50":1,"p90":-2,"p99":"12abc"},{"timestamp":1767235600,"p50":7},{"timestamp":1e400,"p50":7},{"timestamp":-5,"p50":7},{"p50":7}]"#,
+        );
+        let unexpected = vec!["p90", "p99", "timestamp", "timestamp", "timestamp"];
+        assert_eq!(exposed(&ENDPOINT, &body), (page(&[("p50", "1")], END - 300), unexpected));
+    }
+
+    #[test]
+    fn a_series_without_values_has_only_its_count() {
+        for series in ["null", "[]", "[null]", r#"[{"timestamp":1767225540,"p50":null}]"#, r#"[{}]"#] {
+            assert_eq!(exposed(&ENDPOINT, &reply(series)), (ONLY_RUNS.to_owned(), vec![]), "{series}");
+        }
+    }
+
+    #[test]
+    fn gauges_without_window_come_from_the_first_window_and_containers_are_told_apart() {
+        let body = reply(r#"[{"timestamp":1767225540,"p99":3}]"#);
+        assert_eq!(exposed_for(&ENDPOINT, &body, None, false).0, ONLY_RUNS);
+        let (page, _) = exposed_for(&ENDPOINT, &body, Some("c-1"), true);
+        let labels = r#"project="p-1",app="p-1-ranker",container_id="c-1""#;
+        let first = format!("pds_app_run_execution_time_seconds{{{labels},percentile=\"p99\"}} 3\n");
+        assert!(page.starts_with(&first), "{page}");
+    }
+
+    #[test]
+    fn of_a_very_long_series_the_newest_are_kept() {
+        let points: Vec<_> =
+            (0..30_000).map(|second| format!(r#"{{"timestamp":{second},"p50":1}}"#)).collect();
+        let read = RunExecutionTimes::reply(reply(&format!("[{}]", points.join(","))).as_bytes()).unwrap();
+        assert_eq!(read.time_series.len(), MOST_DATAPOINTS);
+        assert!(read.time_series.iter().any(|point| point.timestamp == Number::Value(29_999.0)));
+    }
+
+    #[test]
+    fn a_reply_without_success_is_no_reply() {
+        let endpoint: &dyn Endpoint = &ENDPOINT;
+        let read = endpoint.read(br#"{"data":null,"status":"error"}"#, &[]);
+        assert!(matches!(read, Err(DecodeError::Status(status)) if status == "error"));
+        for body in ["", "[]", r#"{"data":{"time_series":{}},"status":"success"}"#] {
+            unreadable(&ENDPOINT, body);
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use prometheus::proto::{MetricFamily, MetricType};
 
-use crate::catalogue::encode::{head, label, label_number, named_sample};
+use crate::catalogue::encode::{LabelNumber, head, label, named_sample};
 use crate::catalogue::{Family, Format};
 
 use super::{FAMILIES, PROCESS_FAMILIES};
@@ -38,7 +38,7 @@ pub(super) fn family(
 fn histogram(out: &mut Vec<u8>, family: &Family, labels: &str, histogram: &prometheus::proto::Histogram) {
     let bucket = |out: &mut Vec<u8>, bound: f64, count: u64| {
         let mut le = String::new();
-        label(&mut le, "le", &label_number(bound));
+        label(&mut le, "le", LabelNumber::default().text(bound));
         named_sample(out, family.name, "_bucket", labels, &le, count as f64);
     };
     for entry in histogram.get_bucket() {

@@ -1,7 +1,7 @@
 //! What a configuration wants asked: its targets, and their places in the store.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::{Duration, Instant};
@@ -89,8 +89,6 @@ pub struct Subject {
 pub struct Progress {
     /// How often the range to be counted is to be halved, because longer ones failed.
     pub halvings: AtomicU32,
-    /// End of the step-aligned window that is shown already, Unix seconds; 0 for none.
-    pub aligned_until: AtomicI64,
     /// Whether it was said that time is being given up on.
     pub gave_up: AtomicBool,
     /// When the next poll is due.
@@ -150,9 +148,10 @@ impl Plan {
     fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<(usize, Option<usize>)>)> {
         let projects = || self.config.projects.iter().enumerate();
         let polled = || projects().filter(|(_, project)| project.polled);
-        let key = |project: &Project, app: &str| Key {
+        let none: Arc<str> = "".into();
+        let key = |project: &Project, app: &Arc<str>| Key {
             project: Arc::clone(&project.id),
-            app: app.into(),
+            app: Arc::clone(app),
             resource: endpoint.resource(),
         };
         match endpoint.scope() {
@@ -162,14 +161,14 @@ impl Plan {
                 })
                 .map(|(p, project, a, app)| (key(project, &app.id), vec![(p, Some(a))]))
                 .collect(),
-            Scope::Project => polled().map(|(p, project)| (key(project, ""), vec![(p, None)])).collect(),
+            Scope::Project => polled().map(|(p, project)| (key(project, &none), vec![(p, None)])).collect(),
             Scope::Account => {
                 let mut accounts: Vec<(Account, Key, Vec<(usize, Option<usize>)>)> = Vec::new();
                 for (p, project) in polled() {
                     let account = self.client.account(&project.id);
                     match accounts.iter_mut().find(|(known, ..)| *known == account) {
                         Some((.., places)) => places.push((p, None)),
-                        None => accounts.push((account, key(project, ""), vec![(p, None)])),
+                        None => accounts.push((account, key(project, &none), vec![(p, None)])),
                     }
                 }
                 accounts.into_iter().map(|(_, key, places)| (key, places)).collect()
@@ -203,7 +202,7 @@ impl Plan {
         }
         let counter = store.cell(&key, Section::Counters);
         if let (Some(cell), Some(ledger)) = (&counter, surroundings.book.ledger(&key)) {
-            cell.replace(&Variant::default(), accounting::samples(key.resource, &ledger, store.layouts()));
+            cell.replace(&Variant::default(), accounting::series(key.resource, &ledger));
         }
         let app = subjects.first().and_then(|subject| self.app(subject));
         Some(Target {

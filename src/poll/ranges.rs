@@ -23,20 +23,20 @@ pub struct RangeAsk {
 
 /// What a poll of a metrics target asks, the windows first: they are what somebody looks at now.
 ///
-/// A window as long as the accounting step lies on the steps, so that one reply serves both; it is not asked for
-/// again until the next step has settled.
+/// A window as long as the accounting step, where the target is polled once a step, lies on the steps: one reply then
+/// serves both.
 #[must_use]
 pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeAsk> {
     let (settled, settled_step, step) =
         (plan.horizon.settled(), plan.horizon.settled_step(), plan.horizon.step());
     let app = target.subjects.first().and_then(|subject| plan.app(subject));
+    let polled_every = target.interval.as_secs();
     let mut asks: Vec<RangeAsk> = Vec::new();
     for (index, window) in plan.windows.iter().enumerate() {
-        let aligned = target.counter.is_some() && window.seconds == step;
-        if aligned && target.progress.aligned_until.load(Ordering::Relaxed) == settled_step {
-            continue;
-        }
-        let end = if aligned { settled_step } else { settled };
+        let shared = target.counter.is_some()
+            && window.seconds == step
+            && polled_every == window.seconds.unsigned_abs();
+        let end = if shared { settled_step } else { settled };
         let range = TimeRange { start: end - window.seconds, end };
         for container in containers(app) {
             match asks.iter_mut().find(|ask| ask.range == range && ask.container == container) {

@@ -121,7 +121,6 @@ async fn settings(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
 async fn metrics(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
     let mut ledger = open_ledger(surroundings, plan, target).await?;
     let mut first_error = None;
-    let mut aligned_until = None;
     for wanted in ranges::asks(plan, target, ledger.as_deref()) {
         match metrics_range(surroundings, plan, target, &wanted, &mut ledger).await {
             Ok(()) => {}
@@ -133,31 +132,8 @@ async fn metrics(surroundings: &Surroundings, plan: &Plan, target: &Target) -> R
                 }
             }
         }
-        if wanted.range.seconds().cast_signed() == plan.horizon.step() {
-            aligned_until = Some(wanted.range.end);
-        }
     }
-    match first_error {
-        Some(error) => Err(error),
-        None => {
-            if let Some(end) = aligned_until {
-                target.progress.aligned_until.store(end, Ordering::Relaxed);
-            }
-            renew_aligned(plan, target);
-            Ok(())
-        }
-    }
-}
-
-/// A window on the accounting's steps that was not asked for again is as good as said now.
-fn renew_aligned(plan: &Plan, target: &Target) {
-    for window in plan.windows.iter().filter(|window| window.seconds == plan.horizon.step()) {
-        for subject in &target.subjects {
-            for container in super::plan::containers(plan.app(subject)) {
-                subject.cell.renew(&Variant { window: window.seconds.unsigned_abs(), container });
-            }
-        }
-    }
+    first_error.map_or(Ok(()), Err)
 }
 
 async fn metrics_range(
@@ -203,11 +179,11 @@ async fn metrics_range(
         let next = known.add(wanted.range, &tally, distributed)?;
         let next = surroundings.book.commit(&target.key, next).await?;
         target.progress.gave_up.store(false, Ordering::Relaxed);
-        show_ledger(surroundings, target, &next);
+        show_ledger(target, &next);
         *ledger = Some(next);
     } else if let Some(learnt) = learn(known, &tally) {
         let learnt = surroundings.book.note(&target.key, learnt);
-        show_ledger(surroundings, target, &learnt);
+        show_ledger(target, &learnt);
         *ledger = Some(learnt);
     }
     Ok(())
@@ -225,13 +201,13 @@ async fn open_ledger(
     let Some(ledger) = surroundings.book.ledger(&target.key) else {
         let opened = Ledger::open(plan.horizon.settled_step());
         let opened = surroundings.book.commit(&target.key, opened).await?;
-        show_ledger(surroundings, target, &opened);
+        show_ledger(target, &opened);
         return Ok(Some(opened));
     };
     let given_up = plan.horizon.oldest().and_then(|oldest| ledger.give_up(oldest));
     let Some((next, gone)) = given_up else { return Ok(Some(ledger)) };
     let next = surroundings.book.commit(&target.key, next).await?;
-    show_ledger(surroundings, target, &next);
+    show_ledger(target, &next);
     if !target.progress.gave_up.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             resource = target.key.resource.as_str(),
@@ -309,17 +285,14 @@ fn show(surroundings: &Surroundings, target: &Target, reading: Reading, variant:
         let subject =
             if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
         if let Some(subject) = subject {
-            subject.cell.replace(&variant(index), sink.finish(surroundings.store.layouts()));
+            subject.cell.replace(&variant(index), sink);
         }
     }
 }
 
-fn show_ledger(surroundings: &Surroundings, target: &Target, ledger: &Ledger) {
+fn show_ledger(target: &Target, ledger: &Ledger) {
     if let Some(cell) = &target.counter {
-        cell.replace(
-            &Variant::default(),
-            accounting::samples(target.key.resource, ledger, surroundings.store.layouts()),
-        );
+        cell.replace(&Variant::default(), accounting::series(target.key.resource, ledger));
     }
 }
 

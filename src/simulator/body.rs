@@ -44,12 +44,14 @@ impl From<Vec<u8>> for Chunks {
 pub(super) struct Sending {
     chunks: Chunks,
     sleep: Option<Pin<Box<Sleep>>>,
+    /// Whether the connection had an occasion to write all chunks.
+    written: bool,
     _under_way: UnderWay,
 }
 
 impl Sending {
     pub(super) fn new(chunks: Chunks, under_way: UnderWay) -> Self {
-        Self { chunks, sleep: None, _under_way: under_way }
+        Self { chunks, sleep: None, written: false, _under_way: under_way }
     }
 }
 
@@ -74,6 +76,11 @@ impl hyper::body::Body for Sending {
         }
         match self.chunks.chunks.next() {
             Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
+            // What was sent is to arrive, so it is written out before the connection is cut.
+            None if self.chunks.cut && !std::mem::replace(&mut self.written, true) => {
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
             None if std::mem::take(&mut self.chunks.cut) => Poll::Ready(Some(Err(Cut))),
             None => Poll::Ready(None),
         }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::interface::TimeRange;
 
-use super::faults::Fault;
+use super::faults::{self, Fault};
 use super::routes::{Answer, Incoming, Refusal, second};
 use super::world::World;
 
@@ -34,22 +34,8 @@ pub(super) fn answer(world: &World, incoming: &Incoming<'_>) -> Result<Answer, R
     }
 }
 
-/// Reads faults as JSON: a list of them, or one.
-///
-/// # Errors
-/// A sentence that says what is wrong with them.
-pub(super) fn read_faults(json: &[u8]) -> Result<Vec<Fault>, String> {
-    let faults: Vec<Fault> = match json.trim_ascii_start().first() {
-        Some(b'{') => serde_json::from_slice(json).map(|fault| vec![fault]),
-        _ => serde_json::from_slice(json),
-    }
-    .map_err(|problem| problem.to_string())?;
-    faults.iter().try_for_each(Fault::check)?;
-    Ok(faults)
-}
-
 fn faults(body: &[u8]) -> Result<Vec<Fault>, Refusal> {
-    read_faults(body).map_err(|problem| Refusal::new(400, problem))
+    faults::parse(body).map_err(|problem| Refusal::new(400, problem.to_string()))
 }
 
 fn projects(world: &World) -> serde_json::Value {

@@ -190,21 +190,21 @@ impl Fault {
     /// What is wrong with the fault itself, if anything.
     ///
     /// # Errors
-    /// A sentence: no such call, or a status or probability that can't be.
-    pub fn check(&self) -> Result<(), String> {
+    /// No such call, or a status or probability that can't be.
+    pub fn check(&self) -> Result<(), FaultError> {
         if let Some(call) = &self.call
             && !CALLS.iter().any(|spec| is_named(spec, call))
         {
-            return Err(format!("no call is named '{call}'"));
+            return Err(FaultError::Call(call.clone()));
         }
         if self.probability.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
-            return Err("probability must be within 0..=1".to_owned());
+            return Err(FaultError::Probability);
         }
         if let Kind::Status { status, .. } | Kind::RawError { status, .. } | Kind::Html { status } =
             &self.kind
             && !(200..=599).contains(status)
         {
-            return Err(format!("{status} is no status that a reply can have"));
+            return Err(FaultError::Status(*status));
         }
         Ok(())
     }
@@ -222,6 +222,36 @@ impl Fault {
 fn is_named(spec: &Spec, name: &str) -> bool {
     let polled_as = ENDPOINTS.iter().find(|endpoint| std::ptr::eq(endpoint.spec(), spec));
     spec.id == name || polled_as.is_some_and(|endpoint| endpoint.resource().as_str() == name)
+}
+
+/// What is wrong with faults that were asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum FaultError {
+    /// They are no JSON of the right form.
+    #[error("faults can't be read: {0}")]
+    Json(#[from] serde_json::Error),
+    /// No call has this id, and no resource this name.
+    #[error("no call is named '{0}'")]
+    Call(String),
+    /// It is no share.
+    #[error("probability must be within 0..=1")]
+    Probability,
+    /// No reply can have it.
+    #[error("{0} is no status that a reply can have")]
+    Status(u16),
+}
+
+/// Reads faults as JSON: a list of them, or one.
+///
+/// # Errors
+/// Where they can't be read, or one of them can't be.
+pub fn parse(json: &[u8]) -> Result<Vec<Fault>, FaultError> {
+    let faults: Vec<Fault> = match json.trim_ascii_start().first() {
+        Some(b'{') => vec![serde_json::from_slice(json)?],
+        _ => serde_json::from_slice(json)?,
+    };
+    faults.iter().try_for_each(Fault::check)?;
+    Ok(faults)
 }
 
 /// The faults in force.
@@ -341,7 +371,7 @@ mod tests {
         ] {
             let fault: Fault = serde_json::from_str(json).unwrap();
             assert_eq!(serde_json::to_string(&fault).unwrap(), json);
-            assert_eq!(fault.check(), Ok(()));
+            assert!(fault.check().is_ok());
         }
         assert!(serde_json::from_str::<Fault>(r#"{"kind":"reset","apps":"x"}"#).is_err());
         assert!(Fault::status(99).check().is_err());

@@ -41,14 +41,14 @@ pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, Refusal> {
     let counts = asked.world.count(app.number, seen, asked.query("container_id"));
     let percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)].map(|(name, share)| {
         let millis = percentile(&counts.within, counts.requests, share);
-        (name.to_owned(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
+        (name.into(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
     });
     // Of no requests no share is within anything; the service says 0.
     let all = counts.requests.max(1) as f64;
     let distribution = THRESHOLDS
         .iter()
         .zip(counts.within)
-        .map(|((label, _), within)| ((*label).to_owned(), Number::Value(within as f64 * 100.0 / all)));
+        .map(|((label, _), within)| ((*label).into(), Number::Value(within as f64 * 100.0 / all)));
     let data = ResponseTime {
         percentiles: NumberMap(percentiles.to_vec()),
         distribution: NumberMap(distribution.collect()),

@@ -74,9 +74,9 @@ fn config(apps: &[(&str, &str)]) -> Config {
         };
         let empty = || Project {
             id: (*project).into(),
+            polled: true,
             token: None,
             labels: Vec::new(),
-            polled: true,
             apps: Vec::new(),
         };
         projects.entry(project).or_insert_with(empty).apps.push(app);
@@ -107,7 +107,7 @@ impl Fixture {
                 assert_eq!(reading.unexpected, [""; 0], "{path}");
                 let variant = if window.is_some() { self.plan.shown() } else { Variant::default() };
                 for sink in reading.sinks {
-                    subject.cell.replace(&variant, sink.finish(self.surroundings.store.layouts()));
+                    subject.cell.replace(&variant, sink);
                 }
                 subject.cell.succeeded(now);
                 let polled = Polled { at: now, took: Duration::from_millis(120), failure: None };

@@ -233,7 +233,10 @@ fn last_error(parts: &Parts<'_>) -> Option<LastError> {
 fn judge(app: &mut App, settings: &Values<'_>) {
     let mut found: Vec<(Verdict, String)> = Vec::new();
     for resource in &app.resources {
-        let what = resource.resource.replace('_', " ");
+        let what = match resource.resource {
+            "app" => "settings".to_owned(),
+            other => other.replace('_', " "),
+        };
         match (resource.state, &resource.failing) {
             (State::Stale, Some(f)) => {
                 found.push((Verdict::Problem, format!("{what}: nothing to show, {}", f.class)))

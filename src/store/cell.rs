@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
-use crate::catalogue::Samples;
 use crate::catalogue::encode::label;
+use crate::catalogue::{Samples, Sink};
 use crate::interface::{ENDPOINTS, Resource};
 
 use super::history::{History, Point, PollFailure, Polled};
@@ -87,24 +87,15 @@ pub enum Transition {
     },
 }
 
-/// What a cell has to show at one moment.
-#[derive(Debug)]
-pub(super) struct Shown {
-    pub(super) labels: Arc<str>,
-    pub(super) samples: Vec<Arc<Samples>>,
-    pub(super) health: Health,
-    /// When the next of its entries goes stale.
-    pub(super) stale_at: Option<Instant>,
-}
-
 impl Cell {
-    pub(super) fn new(key: Key, section: Section, shared: Arc<Shared>) -> Self {
-        let mut labels = String::new();
-        label(&mut labels, "project", &key.project);
-        if !key.app.is_empty() {
-            label(&mut labels, "app", &key.app);
-        }
-        Self { key, section, labels: labels.into(), shared, state: Mutex::default() }
+    /// `labels` is the [`label_text`] of `key`, shared by all cells of an app.
+    pub(super) fn new(key: Key, section: Section, labels: Arc<str>, shared: Arc<Shared>) -> Self {
+        Self { key, section, labels, shared, state: Mutex::default() }
+    }
+
+    /// The target's own labels, escaped.
+    pub(super) fn labels(&self) -> &Arc<str> {
+        &self.labels
     }
 
     /// Its name.
@@ -187,25 +178,24 @@ impl Cell {
     }
 
     /// Replaces what `variant` said, whole.
-    pub fn replace(&self, variant: &Variant, samples: Samples) {
-        let entry = Entry { variant: variant.clone(), samples: Arc::new(samples), said: Instant::now() };
+    pub fn replace(&self, variant: &Variant, said: Sink) {
+        let now = Instant::now();
         let mut state = self.state();
         match state.entries.iter_mut().find(|entry| entry.variant == *variant) {
-            Some(place) => *place = entry,
+            Some(entry) => {
+                said.replace(&mut entry.samples, &self.shared.layouts);
+                entry.said = now;
+            }
             None => {
-                state.entries.push(entry);
+                let samples = Arc::new(said.finish(&self.shared.layouts));
+                // Most have one variant for ever; room for four would take longer than all their other numbers.
+                state.entries.reserve_exact(1);
+                state.entries.push(Entry { variant: variant.clone(), samples, said: now });
                 state.entries.sort_by(|a, b| a.variant.cmp(&b.variant));
             }
         }
         drop(state);
         self.changed();
-    }
-
-    /// What `variant` said was confirmed: it is as good as said now.
-    pub fn renew(&self, variant: &Variant) {
-        if let Some(entry) = self.state().entries.iter_mut().find(|entry| entry.variant == *variant) {
-            entry.said = Instant::now();
-        }
     }
 
     /// Forgets what was said, at once: the target is no longer there.
@@ -260,23 +250,24 @@ impl Cell {
         self.section == Section::Endpoint && self.state().health.up.is_none()
     }
 
-    pub(super) fn shown(&self, now: Instant) -> Shown {
+    /// Hands the samples that are exposed at `now` to `show`. Gives how it fares (whether it is up, and when it last
+    /// was; nothing before the first poll) and when the first of them goes stale.
+    pub(super) fn shown(
+        &self,
+        now: Instant,
+        mut show: impl FnMut(&Arc<Samples>),
+    ) -> (Option<(bool, Option<Timestamp>)>, Option<Instant>) {
         let state = self.state();
-        let mut shown = Shown {
-            labels: Arc::clone(&self.labels),
-            samples: Vec::with_capacity(state.entries.len()),
-            health: state.health.clone(),
-            stale_at: None,
-        };
+        let mut first_stale = None;
         for entry in &state.entries {
             // An expiry beyond what an Instant can hold is none.
             let stale_at = state.stale_after.and_then(|after| entry.said.checked_add(after));
             if stale_at.is_none_or(|at| at > now) {
-                shown.samples.push(Arc::clone(&entry.samples));
-                shown.stale_at = [shown.stale_at, stale_at].into_iter().flatten().min();
+                show(&entry.samples);
+                first_stale = [first_stale, stale_at].into_iter().flatten().min();
             }
         }
-        shown
+        (state.health.up.map(|up| (up, state.health.last_success)), first_stale)
     }
 
     fn asked(&self, state: &mut State, up: bool) {
@@ -294,4 +285,14 @@ impl Cell {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The labels of a target's own: `project="..."` and, for an app, `app="..."`.
+pub(super) fn label_text(key: &Key) -> Arc<str> {
+    let mut labels = String::new();
+    label(&mut labels, "project", &key.project);
+    if !key.app.is_empty() {
+        label(&mut labels, "app", &key.app);
+    }
+    labels.into()
 }

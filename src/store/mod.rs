@@ -9,10 +9,11 @@
 //! - [`history`]: how it fared of late.
 //! - [`replies`]: last replies in full, as far as there is room.
 //! - [`render`]: a snapshot as text, chunk by chunk.
-//! - [`pages`]: ready pages, made at most once a change.
+//! - [`pages`]: ready pages, made at most once a change; `member`: their bytes, plain or compressed.
 
 pub mod cell;
 pub mod history;
+mod member;
 pub mod pages;
 pub mod render;
 pub mod replies;
@@ -93,14 +94,14 @@ struct Inner {
     /// Families by section: one for each endpoint, then the counters'.
     families: Vec<Vec<Family>>,
     cells: RwLock<Arc<Shelf>>,
-    layouts: Layouts,
     replies: Replies,
     shared: Arc<Shared>,
 }
 
-/// What cells tell the store.
+/// What cells share with the store.
 #[derive(Debug, Default)]
 struct Shared {
+    layouts: Layouts,
     /// Rises with every change of any cell.
     version: AtomicU64,
     /// How many cells of endpoints were never asked.
@@ -109,9 +110,13 @@ struct Shared {
 
 /// The cells of one moment, by section, each section in the order of keys.
 #[derive(Debug, Default)]
-struct Shelf {
-    sections: Vec<Vec<Arc<Cell>>>,
-    by_key: HashMap<(Key, Section), Arc<Cell>>,
+struct Shelf(Vec<Vec<Arc<Cell>>>);
+
+impl Shelf {
+    fn cell(&self, key: &Key, section: Section) -> Option<&Arc<Cell>> {
+        let cells = self.0.get(section_index(section, key.resource))?;
+        cells.get(cells.binary_search_by(|cell| cell.key().cmp(key)).ok()?)
+    }
 }
 
 impl Store {
@@ -123,7 +128,6 @@ impl Store {
         Self(Arc::new(Inner {
             families,
             cells: RwLock::default(),
-            layouts: Layouts::default(),
             replies: Replies::default(),
             shared: Arc::default(),
         }))
@@ -133,24 +137,25 @@ impl Store {
     /// longer wanted is gone from the next page on.
     pub fn arrange(&self, wanted: Vec<Wanted>) {
         let before = self.shelf();
-        let mut shelf = Shelf { sections: vec![Vec::new(); self.0.families.len()], by_key: HashMap::new() };
+        let mut shelf = Shelf(vec![Vec::new(); self.0.families.len()]);
+        let mut labels: HashMap<(Arc<str>, Arc<str>), Arc<str>> = HashMap::new();
         for Wanted { key, section, stale_after } in wanted {
-            let name = (key, section);
-            let cell = match before.by_key.get(&name) {
-                Some(cell) => Arc::clone(cell),
-                None => Arc::new(Cell::new(name.0.clone(), section, Arc::clone(&self.0.shared))),
-            };
+            let place = section_index(section, key.resource);
+            let cell = before.cell(&key, section).cloned().unwrap_or_else(|| {
+                let labels = labels.entry((Arc::clone(&key.project), Arc::clone(&key.app)));
+                let labels = Arc::clone(labels.or_insert_with(|| cell::label_text(&key)));
+                Arc::new(Cell::new(key, section, labels, Arc::clone(&self.0.shared)))
+            });
             cell.set_stale_after(stale_after);
-            if let Some(section) = shelf.sections.get_mut(section_index(section, name.0.resource)) {
-                section.push(Arc::clone(&cell));
+            if let Some(cells) = shelf.0.get_mut(place) {
+                cells.push(cell);
             }
-            shelf.by_key.insert(name, cell);
         }
-        for section in &mut shelf.sections {
-            section.sort_by(|a, b| a.key().cmp(b.key()));
+        for cells in &mut shelf.0 {
+            cells.sort_by(|a, b| a.key().cmp(b.key()));
         }
-        self.0.replies.retain(|key| shelf.by_key.contains_key(&(key.clone(), Section::Endpoint)));
-        let unasked = shelf.sections.iter().flatten().filter(|cell| cell.is_unasked()).count();
+        self.0.replies.retain(|key| shelf.cell(key, Section::Endpoint).is_some());
+        let unasked = shelf.0.iter().flatten().filter(|cell| cell.is_unasked()).count();
         *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shelf);
         self.0.shared.unasked.store(unasked, Ordering::Release);
         self.0.shared.version.fetch_add(1, Ordering::Release);
@@ -159,25 +164,13 @@ impl Store {
     /// The cell of that name, if it is wanted.
     #[must_use]
     pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<Cell>> {
-        self.shelf().by_key.get(&(key.clone(), section)).cloned()
+        self.shelf().cell(key, section).cloned()
     }
 
     /// The cells of all endpoints, in the order of the page.
     #[must_use]
     pub fn endpoint_cells(&self) -> Vec<Arc<Cell>> {
-        self.shelf()
-            .sections
-            .iter()
-            .flatten()
-            .filter(|cell| cell.section() == Section::Endpoint)
-            .cloned()
-            .collect()
-    }
-
-    /// The layouts that samples of this store share.
-    #[must_use]
-    pub fn layouts(&self) -> &Layouts {
-        &self.0.layouts
+        self.shelf().0.iter().flatten().filter(|cell| cell.section() == Section::Endpoint).cloned().collect()
     }
 
     /// The last replies in full, as far as they are kept.
@@ -204,7 +197,7 @@ impl Store {
         let version = self.version();
         let shelf = self.shelf();
         let mut snapshot = Snapshot::new(version);
-        for (families, cells) in self.0.families.iter().zip(&shelf.sections) {
+        for (families, cells) in self.0.families.iter().zip(&shelf.0) {
             snapshot.add_section(families.clone(), cells, now);
         }
         snapshot

@@ -1,13 +1,14 @@
 //! Ready pages: made when first asked for after a change, off the I/O threads, by one of those who ask, and
 //! handed to all of them as shared bytes.
+//!
+//! A page has two parts. What the service said changes with a poll; it is kept while nothing does. The exporter's own
+//! metrics change all the time; they are made anew every second at most, and take the place of the page's end alone.
 
 use std::convert::Infallible;
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::catalogue::Format;
 use crate::own::Own;
 
 use super::Store;
+use super::member::{Stretch, Writer};
 use super::render::{Filter, Snapshot};
 
 /// How a page is compressed.
@@ -30,18 +32,17 @@ pub enum Coding {
 /// A page, whole or in pieces.
 #[derive(Debug)]
 pub enum Body {
-    /// The whole page, shared with whoever asks for it meanwhile.
-    Whole(Bytes),
-    /// Its pieces as they are rendered, none of them an error. The sender stops when the receiver is dropped.
+    /// The whole page in its parts, each shared with whoever asks for it meanwhile.
+    Whole(Vec<Bytes>),
+    /// Its pieces as they are rendered. The sender stops when the receiver is dropped.
     Pieces(mpsc::Receiver<io::Result<Bytes>>),
 }
 
-/// The longest a page is handed out while nothing changes. The exporter's own metrics (CPU, memory) move
-/// without a change of the store; nobody scrapes more often than this and looks at those.
+/// How long the exporter's own metrics (requests, CPU, memory) are handed out unchanged.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Plain pages of more series than this are streamed and not kept: at a hundred bytes a series the page would
-/// take more memory than the values it shows.
+/// A plain page of more series than this is streamed, and not kept before it is asked for again while nothing has
+/// changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
 const KEPT_SERIES: usize = 20_000;
 
 /// How much a piece of a streamed page may gather before it is handed on.
@@ -57,14 +58,31 @@ struct Inner {
     own: Own,
     /// One place for each format and coding. Its lock is held while the page is made, so that of many who ask
     /// one makes it and the others wait for that.
-    ready: [Mutex<Option<Ready>>; 4],
+    ready: [Mutex<Place>; 4],
+}
+
+/// What is kept of one page.
+#[derive(Debug, Default)]
+struct Place {
+    ready: Option<Ready>,
+    /// The version that was streamed last.
+    streamed: Option<u64>,
 }
 
 #[derive(Debug)]
 struct Ready {
     version: u64,
-    until: Instant,
-    page: Bytes,
+    said: Stretch,
+    /// When the first of what was said goes stale.
+    said_until: Option<Instant>,
+    end: Bytes,
+    end_until: Instant,
+}
+
+impl Ready {
+    fn body(&self) -> Body {
+        Body::Whole(vec![self.said.bytes.clone(), self.end.clone()])
+    }
 }
 
 impl Pages {
@@ -76,99 +94,111 @@ impl Pages {
 
     /// The page, or the part of it that `filter` names.
     pub async fn page(&self, format: Format, coding: Coding, filter: &Filter) -> Body {
+        let now = Instant::now();
         if !filter.is_empty() {
-            let snapshot = self.0.store.snapshot(Instant::now());
-            return self.stream(snapshot, format, coding, filter.clone());
+            return self.stream(None, format, coding, filter.clone());
         }
         let place = usize::from(format == Format::OpenMetrics) * 2 + usize::from(coding == Coding::Gzip);
-        let Some(place) = self.0.ready.get(place) else { return Body::Whole(Bytes::new()) };
-        let mut ready = place.lock().await;
-        let now = Instant::now();
-        if let Some(ready) = &*ready
-            && ready.version == self.0.store.version()
-            && ready.until > now
-        {
-            return Body::Whole(ready.page.clone());
+        let Some(place) = self.0.ready.get(place) else { return Body::Whole(Vec::new()) };
+        let mut place = place.lock().await;
+        let version = self.0.store.version();
+        // A page that something has changed is of no use to anyone who asks now; it need not stand in memory
+        // beside the new one.
+        let before = place.ready.take();
+        let before = before
+            .filter(|ready| ready.version == version && ready.said_until.is_none_or(|until| until > now));
+        if let Some(ready) = before.as_ref().filter(|ready| ready.end_until > now) {
+            let body = ready.body();
+            place.ready = before;
+            return body;
         }
+        let pages = self.clone();
+        let any_size = coding == Coding::Gzip || place.streamed == Some(version);
+        let made = tokio::task::spawn_blocking(move || match before {
+            Some(before) => Ok(pages.with_new_end(before, format, coding, now)),
+            None => pages.ready(format, coding, now, any_size),
+        });
+        match made.await {
+            Ok(Ok(ready)) => {
+                let body = ready.body();
+                place.ready = Some(ready);
+                body
+            }
+            Ok(Err(large)) => {
+                place.streamed = Some(large.version());
+                self.stream(Some(large), format, coding, Filter::default())
+            }
+            // It panicked, which its thread has said.
+            Err(_) => Body::Whole(Vec::new()),
+        }
+    }
+
+    /// Makes the page; gives the snapshot back where it is too large to be kept, unless `any_size` is welcome.
+    fn ready(&self, format: Format, coding: Coding, now: Instant, any_size: bool) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now);
-        if coding == Coding::Identity && snapshot.series() > KEPT_SERIES {
-            *ready = None;
-            return self.stream(snapshot, format, coding, Filter::default());
+        if !any_size && snapshot.series() > KEPT_SERIES {
+            return Err(snapshot);
         }
-        let version = snapshot.version();
-        let until = snapshot.stale_at().map_or(now + FRESH, |stale| stale.min(now + FRESH));
-        // The page before is of no use to anyone who asks now; it need not stand in memory beside the new one.
-        *ready = None;
-        let own = self.0.own.clone();
-        let made = tokio::task::spawn_blocking(move || whole(&snapshot, &own, format, coding)).await;
-        let page = Bytes::from(made.unwrap_or_default());
-        *ready = Some(Ready { version, until, page: page.clone() });
-        Body::Whole(page)
+        let mut said = Writer::first(coding);
+        write(&snapshot, format, &mut said);
+        let ready = Ready {
+            version: snapshot.version(),
+            said: said.pause(),
+            said_until: snapshot.stale_at(),
+            end: Bytes::new(),
+            end_until: now,
+        };
+        Ok(self.with_new_end(ready, format, coding, now))
+    }
+
+    fn with_new_end(&self, ready: Ready, format: Format, coding: Coding, now: Instant) -> Ready {
+        let mut end = Writer::further(coding);
+        end.write(&self.end(format, &Filter::default()));
+        Ready { end: end.close(Some(&ready.said)), end_until: now + FRESH, ..ready }
+    }
+
+    /// The end of a page: the exporter's own families, and the format's trailer.
+    fn end(&self, format: Format, filter: &Filter) -> Vec<u8> {
+        let mut end = Vec::with_capacity(16 * 1024);
+        if filter.spans_targets() {
+            self.0.own.write(&mut end, format, |family| filter.wants(family));
+        }
+        end.extend_from_slice(format.trailer().as_bytes());
+        end
     }
 
     /// Renders on a thread of its own, handing on piece after piece.
-    fn stream(&self, snapshot: Snapshot, format: Format, coding: Coding, filter: Filter) -> Body {
+    fn stream(&self, snapshot: Option<Snapshot>, format: Format, coding: Coding, filter: Filter) -> Body {
         let (sender, receiver) = mpsc::channel(PIECES);
-        let own = self.0.own.clone();
+        let pages = self.clone();
         tokio::task::spawn_blocking(move || {
-            let mut send = |piece: &[u8]| match piece.is_empty() {
+            let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now()));
+            let send = |piece: Bytes| match piece.is_empty() {
                 true => Ok(()),
                 // Fails when the scraper has gone; nothing more is rendered then.
-                false => sender.blocking_send(Ok(Bytes::copy_from_slice(piece))),
+                false => sender.blocking_send(Ok(piece)),
             };
-            match coding {
-                Coding::Identity => {
-                    let _ = write(&snapshot, &own, format, &filter, &mut send);
-                }
-                Coding::Gzip => {
-                    let page = gzip(|out| write(&snapshot, &own, format, &filter, out));
-                    let _ = send(&page);
-                }
+            let mut writer = Writer::first(coding);
+            let mut render = || {
+                snapshot.write(format, &filter, &mut |chunk: &[u8]| {
+                    writer.write(chunk);
+                    send(writer.take())
+                })?;
+                writer.write(&pages.end(format, &filter));
+                send(writer.take())
+            };
+            if render().is_ok() {
+                let _ = send(writer.close(None));
             }
         });
         Body::Pieces(receiver)
     }
 }
 
-/// The whole page in memory.
-fn whole(snapshot: &Snapshot, own: &Own, format: Format, coding: Coding) -> Vec<u8> {
-    let all = Filter::default();
-    match coding {
-        Coding::Identity => {
-            let mut page = Vec::new();
-            let Ok(()) = write(snapshot, own, format, &all, &mut |chunk: &[u8]| {
-                page.extend_from_slice(chunk);
-                Ok::<(), Infallible>(())
-            });
-            page.shrink_to_fit();
-            page
-        }
-        Coding::Gzip => gzip(|out| write(snapshot, own, format, &all, out)),
-    }
-}
-
-/// What `write` hands on, compressed. Writing into memory can't fail.
-fn gzip(write: impl FnOnce(&mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()>) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    let _ = write(&mut |chunk| encoder.write_all(chunk));
-    let mut page = encoder.finish().unwrap_or_default();
-    page.shrink_to_fit();
-    page
-}
-
-/// The wanted part of the page: the store's, the exporter's own, and the format's trailer.
-fn write<E>(
-    snapshot: &Snapshot,
-    own: &Own,
-    format: Format,
-    filter: &Filter,
-    mut out: &mut (impl FnMut(&[u8]) -> Result<(), E> + ?Sized),
-) -> Result<(), E> {
-    snapshot.write(format, filter, &mut |chunk: &[u8]| out(chunk))?;
-    let mut end = Vec::with_capacity(16 * 1024);
-    if filter.spans_targets() {
-        own.write(&mut end, format, |family| filter.wants(family));
-    }
-    end.extend_from_slice(format.trailer().as_bytes());
-    (&mut out)(&end)
+/// What was said, into memory.
+fn write(snapshot: &Snapshot, format: Format, out: &mut Writer) {
+    let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
+        out.write(chunk);
+        Ok::<(), Infallible>(())
+    });
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::catalogue::encode::{Format, head, label, sample};
@@ -22,15 +23,14 @@ pub struct Snapshot {
 #[derive(Debug)]
 struct Part {
     families: Vec<Family>,
-    targets: Vec<(Arc<str>, Arc<Samples>)>,
+    targets: Vec<(Arc<Cell>, Arc<Samples>)>,
 }
 
 #[derive(Debug)]
 struct TargetHealth {
-    labels: Arc<str>,
-    resource: Resource,
+    cell: Arc<Cell>,
     up: bool,
-    last_success: Option<f64>,
+    last_success: Option<Timestamp>,
 }
 
 /// Which part of the page is wanted. Of several values in one list any will do; of several lists all count.
@@ -108,17 +108,12 @@ impl Snapshot {
     pub(super) fn add_section(&mut self, families: Vec<Family>, cells: &[Arc<Cell>], now: Instant) {
         let mut targets = Vec::with_capacity(cells.len());
         for cell in cells {
-            let shown = cell.shown(now);
-            self.stale_at = [self.stale_at, shown.stale_at].into_iter().flatten().min();
-            if let (Section::Endpoint, Some(up)) = (cell.section(), shown.health.up) {
-                self.health.push(TargetHealth {
-                    labels: Arc::clone(&shown.labels),
-                    resource: cell.key().resource,
-                    up,
-                    last_success: shown.health.last_success.map(|time| time.as_duration().as_secs_f64()),
-                });
+            let show = |samples: &Arc<Samples>| targets.push((Arc::clone(cell), Arc::clone(samples)));
+            let (health, stale_at) = cell.shown(now, show);
+            self.stale_at = [self.stale_at, stale_at].into_iter().flatten().min();
+            if let (Section::Endpoint, Some((up, last_success))) = (cell.section(), health) {
+                self.health.push(TargetHealth { cell: Arc::clone(cell), up, last_success });
             }
-            targets.extend(shown.samples.into_iter().map(|samples| (Arc::clone(&shown.labels), samples)));
         }
         self.sections.push(Part { families, targets });
     }
@@ -165,13 +160,13 @@ impl Snapshot {
             for (index, family) in part.families.iter().enumerate().filter(|(_, family)| filter.wants(family))
             {
                 let mut headed = false;
-                for (labels, samples) in part.targets.iter().filter(|(labels, _)| targets.wants(labels)) {
+                for (cell, samples) in part.targets.iter().filter(|(cell, _)| targets.wants(cell.labels())) {
                     for (extra, value) in samples.of(index) {
                         if !headed {
                             head(&mut chunk, format, family);
                             headed = true;
                         }
-                        sample(&mut chunk, family, labels, extra, value);
+                        sample(&mut chunk, family, cell.labels(), extra, value);
                     }
                     if chunk.len() >= CHUNK {
                         out(&chunk)?;
@@ -194,7 +189,7 @@ impl Snapshot {
     ) -> Result<(), E> {
         let value: [(&Family, fn(&TargetHealth) -> Option<f64>); 2] = [
             (&UP, |health| Some(f64::from(u8::from(health.up)))),
-            (&LAST_SUCCESS, |health| health.last_success),
+            (&LAST_SUCCESS, |health| Some(health.last_success?.as_duration().as_secs_f64())),
         ];
         let resource: Vec<String> = Resource::ALL
             .iter()
@@ -206,14 +201,14 @@ impl Snapshot {
             .collect();
         for (family, value) in value.into_iter().filter(|(family, _)| filter.wants(family)) {
             let mut headed = false;
-            for health in self.health.iter().filter(|health| targets.wants(&health.labels)) {
+            for health in self.health.iter().filter(|health| targets.wants(health.cell.labels())) {
                 let Some(value) = value(health) else { continue };
                 if !headed {
                     head(chunk, format, family);
                     headed = true;
                 }
-                let resource = resource.get(health.resource as usize).map_or("", String::as_str);
-                sample(chunk, family, &health.labels, resource, value);
+                let resource = resource.get(health.cell.key().resource as usize).map_or("", String::as_str);
+                sample(chunk, family, health.cell.labels(), resource, value);
                 if chunk.len() >= CHUNK {
                     out(chunk)?;
                     chunk.clear();

@@ -40,7 +40,7 @@ fn put(store: &Store, cell: &Cell, value: f64) {
     let mut sink = Sink::default();
     sink.next_family();
     sink.put(value);
-    cell.replace(&Variant::default(), sink.finish(store.layouts()));
+    cell.replace(&Variant::default(), sink);
 }
 
 fn text(store: &Store, format: Format, filter: &Filter) -> String {
@@ -131,21 +131,27 @@ async fn a_page_is_made_once_a_change_and_shared() {
     let (store, domains, _) = small_store();
     let pages = Pages::new(store.clone(), Own::new(false).unwrap());
     let whole = async |coding| match pages.page(Format::OpenMetrics, coding, &Filter::default()).await {
-        Body::Whole(page) => page,
+        Body::Whole(parts) => parts,
         Body::Pieces(_) => panic!("a small page is not streamed"),
     };
     put(&store, &domains, 3.0);
     let first = whole(Coding::Identity).await;
-    assert!(first.ends_with(b"# EOF\n"));
-    assert_eq!(first.as_ptr(), whole(Coding::Identity).await.as_ptr(), "the very same bytes");
+    assert!(first.concat().ends_with(b"# EOF\n"));
+    let again = whole(Coding::Identity).await;
+    assert_eq!(first[0].as_ptr(), again[0].as_ptr(), "the very same bytes");
+    assert_eq!(first[1].as_ptr(), again[1].as_ptr(), "the very same bytes");
+    advance(Duration::from_secs(1)).await;
+    let later = whole(Coding::Identity).await;
+    assert_eq!(first[0].as_ptr(), later[0].as_ptr(), "what was said is not rendered again");
+    assert_ne!(first[1].as_ptr(), later[1].as_ptr(), "the exporter's own metrics are");
     put(&store, &domains, 4.0);
-    let second = whole(Coding::Identity).await;
+    let second = whole(Coding::Identity).await.concat();
     assert!(String::from_utf8_lossy(&second).contains("pds_project_custom_domains{project=\"p\"} 4\n"));
-    let zipped = whole(Coding::Gzip).await;
+    let zipped = whole(Coding::Gzip).await.concat();
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), &second[..], "both codings show the same");
     advance(Duration::from_secs(301)).await;
-    let third = whole(Coding::Identity).await;
+    let third = whole(Coding::Identity).await.concat();
     assert!(
         !String::from_utf8_lossy(&third).contains("pds_project_custom_domains"),
         "a page expires with its samples"
@@ -173,8 +179,12 @@ async fn a_large_plain_page_comes_in_pieces_that_make_the_whole() {
     let Body::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
         panic!("a compressed page is kept");
     };
-    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
+    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped.concat()[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), page);
+    let Body::Whole(kept) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await else {
+        panic!("a large page that is asked for again while nothing changes is kept");
+    };
+    assert_eq!(kept.concat(), page);
     assert_eq!(
         series(&unzipped).iter().filter(|line| line.starts_with("pds_app_requests_total")).count(),
         30_000

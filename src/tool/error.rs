@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use crate::client::{BuildError, FetchError};
 use crate::config::LoadError;
 use crate::interface::spec::{DecodeError, RuleError};
+use crate::web::webconfig::WebConfigError;
 
 /// The exit codes, as the help shows them.
 pub const EXIT_CODES: &str = "\
@@ -34,6 +35,9 @@ pub enum ToolError {
     /// The configuration can't be read.
     #[error(transparent)]
     Config(LoadError),
+    /// The web configuration can't be used.
+    #[error("the web configuration is not valid")]
+    Web(#[from] WebConfigError),
     /// The client can't be built from the configuration.
     #[error(transparent)]
     Client(#[from] BuildError),
@@ -92,7 +96,7 @@ impl ToolError {
     pub fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Rule(_) => 2,
-            Self::Problems(_) | Self::Config(_) | Self::Client(_) => 78,
+            Self::Problems(_) | Self::Config(_) | Self::Web(_) | Self::Client(_) => 78,
             Self::Fetch(error) => code_of_fetch(error),
             Self::Failed { code, .. } => *code,
             Self::Interrupted(_) => 130,

@@ -6,7 +6,9 @@
 //! - [`call`]: all calls of the interface.
 //! - [`check`]: configuration and tokens.
 //! - [`backfill`]: history for Prometheus.
-//! - [`metrics`]: the catalogue of families.
+//! - [`top`]: a live view of the apps.
+//! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
+//! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: shell completions and man pages.
 //! - [`service`]: how the service is reached, whichever command does.
 //! - [`console`], [`page`], [`units`], [`moment`]: what people see and write.
@@ -20,8 +22,11 @@ pub mod error;
 pub mod manual;
 pub mod metrics;
 pub mod moment;
+pub mod openapi;
 pub mod page;
 pub mod service;
+pub mod simulate;
+pub mod top;
 pub mod units;
 
 use std::ffi::OsString;
@@ -31,6 +36,8 @@ use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 use crate::causes::with_causes;
+use crate::clock::Clock;
+
 use console::{BAD, Console};
 use error::{EXIT_CODES, ToolError};
 use service::Environment;
@@ -68,8 +75,14 @@ pub enum Command {
     Check(check::Check),
     /// Write history as an OpenMetrics file that Prometheus makes blocks of.
     Backfill(backfill::BackfillArgs),
+    /// Watch the apps live: status, requests, percentiles, cost.
+    Top(top::TopArgs),
     /// Print every metric family that the exporter can show, as Markdown.
     Metrics,
+    /// Print the service's interface as an OpenAPI document.
+    Openapi,
+    /// Serve a simulator of the service.
+    Simulate(simulate::Simulate),
     /// Print the completions for a shell.
     Completions(manual::Completions),
     /// Write the man pages of all commands into a folder.
@@ -111,7 +124,16 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Call { options, called } => call::run(console, environment, &options, &called).await,
         Command::Check(check) => check::run(console, environment, &check).await,
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
+        Command::Top(args) => top::run(console, environment, &args).await,
         Command::Metrics => metrics::run(console),
+        Command::Openapi => openapi::run(console),
+        Command::Simulate(args) => {
+            let interrupted = async {
+                // A system that can't say when to stop is stopped otherwise.
+                let _ = tokio::signal::ctrl_c().await;
+            };
+            simulate::run(console, &args, Clock::system(), interrupted).await
+        }
         Command::Completions(completions) => completions.run(console),
         Command::Man(man) => man.run(console),
     }

@@ -1,6 +1,7 @@
 //! Bodies of answers, and how they go out: in pieces, encoded on the way where asked, keeping their place under
 //! `--web.max-requests` until the last piece is taken.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -21,9 +22,10 @@ const PIECE: usize = 64 * 1024;
 pub enum Body {
     /// Shared bytes, nothing is copied.
     Whole(Bytes),
-    /// Pieces made one after the other while the client reads; each should take well under a millisecond.
-    Chunks(Box<dyn Iterator<Item = Bytes> + Send>),
-    /// Pieces made elsewhere. An error breaks the answer off, so that nobody takes the part for the whole.
+    /// The same in parts, which may be shared with other bodies.
+    Parts(VecDeque<Bytes>),
+    /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that nobody takes the part
+    /// for the whole.
     Channel(mpsc::Receiver<io::Result<Bytes>>),
 }
 
@@ -37,25 +39,32 @@ impl Body {
     fn exact_length(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
-            Self::Chunks(_) | Self::Channel(_) => None,
+            Self::Parts(parts) => Some(parts.iter().map(|bytes| bytes.len() as u64).sum()),
+            Self::Channel(_) => None,
         }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match self {
-            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes) => Poll::Ready(Some(Ok(bytes.split_to(bytes.len().min(PIECE))))),
-            Self::Chunks(chunks) => Poll::Ready(chunks.next().map(Ok)),
+            Self::Whole(bytes) => Poll::Ready(next_piece(bytes).map(Ok)),
+            Self::Parts(parts) => {
+                parts.retain(|part| !part.is_empty());
+                Poll::Ready(parts.front_mut().and_then(next_piece).map(Ok))
+            }
             Self::Channel(receiver) => receiver.poll_recv(cx),
         }
     }
+}
+
+fn next_piece(bytes: &mut Bytes) -> Option<Bytes> {
+    (!bytes.is_empty()).then(|| bytes.split_to(bytes.len().min(PIECE)))
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
-            Self::Chunks(_) => f.write_str("Chunks"),
+            Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
             Self::Channel(_) => f.write_str("Channel"),
         }
     }
@@ -169,15 +178,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn chunks_are_encoded_on_the_way() {
-        let chunks = || Body::Chunks(Box::new((0..3_u8).map(|i| Bytes::from(vec![b'a' + i; 100_000]))));
-        let plain = Outgoing::new(chunks(), None).collect().await.unwrap().to_bytes();
+    async fn pieces_are_encoded_on_the_way() {
+        let pieces = || {
+            let (sender, receiver) = mpsc::channel(3);
+            for letter in *b"abc" {
+                sender.try_send(Ok(Bytes::from(vec![letter; 100_000]))).unwrap();
+            }
+            Body::Channel(receiver)
+        };
+        let plain = Outgoing::new(pieces(), None).collect().await.unwrap().to_bytes();
         let mut read = Vec::new();
-        let gzip = Outgoing::new(chunks(), Compressor::new(Encoding::Gzip).unwrap());
+        let gzip = Outgoing::new(pieces(), Compressor::new(Encoding::Gzip).unwrap());
         let gzip = gzip.collect().await.unwrap().to_bytes();
         io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip), &mut read).unwrap();
         assert!(gzip.len() < plain.len() / 10 && read == plain);
-        let zstd = Outgoing::new(chunks(), Compressor::new(Encoding::Zstd).unwrap());
+        let zstd = Outgoing::new(pieces(), Compressor::new(Encoding::Zstd).unwrap());
         let zstd = zstd.collect().await.unwrap().to_bytes();
         assert_eq!(zstd::decode_all(&*zstd).unwrap(), plain);
     }

@@ -87,15 +87,12 @@ pub fn format(accept: Option<&str>) -> Negotiated {
 pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     let header = accept_encoding.unwrap_or_default();
     let quality_of = |name: &str| {
-        elements(header)
-            .filter_map(|text| {
-                let mut parts = text.split(';').map(str::trim);
-                let token = parts.next().filter(|token| token.eq_ignore_ascii_case(name))?;
-                let quality = parts.filter_map(parameter).find(|(key, _)| key.eq_ignore_ascii_case("q"));
-                Some((token, quality.map_or(FULL, |(_, value)| quality_value(value))))
-            })
-            .map(|(_, quality)| quality)
-            .next()
+        elements(header).find_map(|text| {
+            let mut parts = text.split(';').map(str::trim);
+            parts.next().filter(|token| token.eq_ignore_ascii_case(name))?;
+            let quality = parts.filter_map(parameter).find(|(key, _)| key.eq_ignore_ascii_case("q"));
+            Some(quality.map_or(FULL, |(_, value)| quality_value(value)))
+        })
     };
     let any = quality_of("*");
     // gzip's old name, RFC 9110 section 8.4.1.3.

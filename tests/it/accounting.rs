@@ -95,7 +95,7 @@ struct Rig {
 impl Rig {
     async fn start(folder: &std::path::Path) -> Self {
         let start = "2026-03-01T12:00:07Z".parse().unwrap();
-        let (service_clock, clock) = (Clock::starting_at(start), Clock::starting_at(start));
+        let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
         let world = World::new(
             Settings { seed: 7, projects: 1, apps: 2, ..Settings::default() },
             service_clock.clone(),

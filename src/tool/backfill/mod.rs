@@ -37,16 +37,16 @@ use plan::{Plan, Work};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   pdstool backfill --start 30d history.om
-  pdstool backfill --start 2026-01-01 --end 2026-02-01 --step 1h --label job=pds --label instance=host:10090 history.om
+  pdstool backfill --start 2026-01-01 --end 2026-02-01 --step 1h --label job=pds history.om
   promtool tsdb create-blocks-from openmetrics history.om /var/lib/prometheus
 
-Interrupted, the same command goes on where it stood: what was answered is in FILE.partial.
-Samples are stamped with the end of their range. Counters begin at 0 at the range's start, so import history from
-before the exporter's first start, not over what Prometheus has scraped.")]
-pub struct BackfillArgs {
-    #[command(flatten)]
-    service: ServiceArgs,
+promtool reads the file once for each block it makes: over a long range, say
+  promtool tsdb create-blocks-from --max-block-duration=744h openmetrics history.om FOLDER
 
+Interrupted, the same command goes on where it stood: what was answered is in FILE.partial.
+Samples are stamped with the end of their range. Counters begin at 0 at the start of the range:
+import history from before the exporter's first start, not over what was scraped from it.")]
+pub struct BackfillArgs {
     /// The project of the apps [default: the one in which they are configured].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
@@ -82,6 +82,9 @@ pub struct BackfillArgs {
     /// The file to write; must not be there yet.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 fn checked_moment(text: &str) -> Result<String, String> {

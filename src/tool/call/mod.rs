@@ -81,10 +81,8 @@ pub enum Output {
 
 /// What goes for every call.
 #[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every call")]
 pub struct CallOptions {
-    #[command(flatten)]
-    service: ServiceArgs,
-
     /// The project [default: the only one configured].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true, global = true)]
     project: Option<String>,
@@ -104,6 +102,9 @@ pub struct CallOptions {
     /// Write a created secret to this new file, which only its owner can read, instead of printing it.
     #[arg(long, value_name = "FILE", global = true)]
     secret_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 /// Makes the call.
@@ -139,17 +140,17 @@ pub async fn run(
     if row.secret {
         return secret::deliver(console, &reply, file, form, row);
     }
+    let view = (row.show)(&reply);
     match form {
         Output::Json => print_json(console, &reply)?,
-        Output::Table => {
-            let view = (row.show)(&reply)?;
-            page::print(console, &view.blocks)?;
-            if let Some(message) = view.failure {
-                return Err(ToolError::Failed { message, code: 1 });
-            }
-        }
+        Output::Table => page::print(console, &view.as_ref().map_or(Vec::new(), |view| view.blocks.clone()))?,
     }
-    Ok(())
+    match view {
+        Ok(View { failure: Some(message), .. }) => Err(ToolError::Failed { message, code: 1 }),
+        // What came was printed as it came.
+        Err(_) if form == Output::Json => Ok(()),
+        other => Ok(other.map(|_| ())?),
+    }
 }
 
 /// The form wanted, or the one that suits who reads.

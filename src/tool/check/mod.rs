@@ -2,9 +2,11 @@
 //!
 //! - [`configuration`]: a configuration file.
 //! - [`token`]: a service account's token.
+//! - [`web`]: a web configuration file.
 
 pub mod configuration;
 pub mod token;
+pub mod web;
 
 use std::path::PathBuf;
 
@@ -26,9 +28,16 @@ pub enum Check {
         #[arg(value_name = "FILE", default_value = DEFAULT_CONFIG)]
         file: PathBuf,
     },
+    /// A web configuration file, as --web.config.file takes it: TLS, users, client certificates, rate limit.
+    #[command(after_help = "Example:\n  pdstool check web-config /etc/pds-exporter/web.yml")]
+    WebConfig {
+        /// The file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
     /// The tokens: for which projects they are, until when, and which of the calls needed they are let make.
     #[command(
-        after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --app p-abc12345-ranker"
+        after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --project p-abc12345"
     )]
     Token(token::TokenArgs),
 }
@@ -40,6 +49,7 @@ pub enum Check {
 pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
     match check {
         Check::Config { file } => configuration::run(console, environment, file),
+        Check::WebConfig { file } => web::run(console, file),
         Check::Token(args) => token::run(console, environment, args).await,
     }
 }

@@ -7,7 +7,8 @@ use crate::causes::with_causes;
 use crate::client::{Account, FetchError};
 use crate::config::{Config, Project};
 use crate::interface::endpoint::{Ask, Cadence, Scope};
-use crate::interface::spec::RuleError;
+use crate::interface::list_projects::ListProjects;
+use crate::interface::spec::{Call as _, RuleError};
 use crate::interface::{ENDPOINTS, Endpoint, TimeRange};
 use crate::tool::console::Console;
 use crate::tool::error::{ToolError, code_of_fetch};
@@ -18,9 +19,6 @@ use crate::tool::units;
 /// Which token is checked.
 #[derive(Clone, Debug, Args)]
 pub struct TokenArgs {
-    #[command(flatten)]
-    service: ServiceArgs,
-
     /// A project to ask about, beside those configured.
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
@@ -28,6 +26,9 @@ pub struct TokenArgs {
     /// An app of that project to ask about.
     #[arg(long, value_name = "ID", requires = "project")]
     app: Option<String>,
+
+    #[command(flatten)]
+    service: ServiceArgs,
 }
 
 /// Asks each needed call once for each project, and for one app of it.
@@ -53,10 +54,9 @@ pub async fn run(
         accounts.push(service.client.account(""));
     }
     for account in &accounts {
-        page::print(
-            console,
-            &[Block::Heading(format!("Token {}", account.name())), Block::Facts(facts(account))],
-        )?;
+        let listed = list(&service, account).await;
+        let facts = facts(account, listed.as_deref().unwrap_or_default());
+        page::print(console, &[Block::Heading(format!("Token {}", account.name())), Block::Facts(facts)])?;
         let mut rows = Vec::new();
         let mut of_account: Vec<&(String, Option<String>)> =
             wanted.iter().filter(|(project, _)| service.client.account(project) == *account).collect();
@@ -96,7 +96,16 @@ fn wanted(config: &Config, args: &TokenArgs) -> Vec<(String, Option<String>)> {
     wanted
 }
 
-fn facts(account: &Account) -> Vec<(&'static str, String)> {
+/// The projects that the token is for, as the service lists them.
+async fn list(service: &Service, account: &Account) -> Option<String> {
+    let reply = service.client.call(account, &ListProjects.request().ok()?).await.ok()?;
+    let projects = ListProjects::reply(&reply.body).ok()?;
+    let shown = projects.iter().map(|project| format!("{} ({}, {})", project.id, project.name, project.role));
+    Some(shown.collect::<Vec<_>>().join(", "))
+}
+
+/// What is known of a token.
+fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
     let expiry = match account.expiry() {
         Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
         Some(expiry) => {
@@ -105,7 +114,7 @@ fn facts(account: &Account) -> Vec<(&'static str, String)> {
         }
         None => "it does not say; as far as the token goes, never".to_owned(),
     };
-    vec![("expires", expiry)]
+    vec![("projects", projects.to_owned()), ("expires", expiry)]
 }
 
 /// What became of one call.

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 #[must_use]
 pub fn seconds(value: f64) -> String {
     let (scaled, unit) = match value {
-        v if v == 0.0 => return "0 s".to_owned(),
+        0.0 => return "0 s".to_owned(),
         v if v < 1e-3 => (v * 1e6, "µs"),
         v if v < 1.0 => (v * 1e3, "ms"),
         v if v < 100.0 => (v, "s"),
@@ -22,7 +22,7 @@ pub fn seconds(value: f64) -> String {
 #[must_use]
 pub fn number(value: f64) -> String {
     let text = match value.abs() {
-        v if v == 0.0 => return "0".to_owned(),
+        0.0 => return "0".to_owned(),
         v if v < 0.001 => return format!("{value:.1e}"),
         v if v < 1.0 => format!("{value:.3}"),
         v if v < 10.0 => format!("{value:.2}"),

@@ -244,7 +244,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
             td role="cell" data-name="p95" .number { span .trend { (sparkline(&p95, "p95 of late")) (value(times.p95, seconds)) } }
             td role="cell" data-name="p99" .number { (value(times.p99, seconds)) }
             td role="cell" data-name="Requests" .number {
-                span .trend { (sparkline(&requests, "requests of late")) span { (value(app.requests_per_minute, number)) span .unit { " / min" } } }
+                span .trend { (sparkline(&requests, "requests of late")) span { (value(app.requests_per_minute, number)) @if app.requests_per_minute.is_some() { span .unit { " / min" } } } }
             }
             td role="cell" data-name="Replicas" .number {
                 @match (app.min_replicas, app.max_replicas) {

@@ -1,7 +1,5 @@
 //! Which page a path names, and how it is cached.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 use http::header::{self, HeaderValue};
 use jiff::Timestamp;
@@ -13,7 +11,7 @@ use crate::web::{Ask, Response, Route};
 
 use super::assets::{Asset, hash};
 use super::layout::{Frame, Place, page};
-use super::links::{Links, app_of};
+use super::links::{Links, app_of, encode};
 use super::query::Query;
 use super::{configuration, detail, families, overview};
 
@@ -21,7 +19,7 @@ use super::{configuration, detail, families, overview};
 /// instead of their content.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// The paths, below the route prefix.
+/// The paths; the server puts the route prefix before them.
 const PATHS: &[&str] = &[
     "/",
     "/apps/{project}/{app}",
@@ -67,25 +65,27 @@ impl Site {
         Self { source, groups, links: Links::new(prefix) }
     }
 
-    /// The routes of all pages. The server puts `prefix`, that of `--web.route-prefix`, before them; it is known here
-    /// to be taken off again. A proxy in front may take it off or not: links follow the prefix given to [`Site::new`].
+    /// The routes of all pages.
     #[must_use]
-    pub fn routes(&self, prefix: &str) -> Vec<Route> {
-        let prefix: Arc<str> = prefix.trim_end_matches('/').into();
-        let route = |path: &str| {
-            let (site, prefix) = (self.clone(), Arc::clone(&prefix));
-            Route::page(path, move |ask| site.clone().answer(Arc::clone(&prefix), ask))
+    pub fn routes(&self) -> Vec<Route> {
+        let route = |path: &&'static str| {
+            let (site, path) = (self.clone(), *path);
+            Route::page(path, move |ask| site.clone().answer(path, ask))
         };
-        // Below a prefix the overview answers without the slash, too.
-        let bare = (!prefix.is_empty()).then_some("");
-        PATHS.iter().copied().chain(bare).map(route).collect()
+        PATHS.iter().map(route).collect()
     }
 
     /// Answers off the I/O threads: a page of a large configuration takes some milliseconds.
-    async fn answer(self, prefix: Arc<str>, ask: Ask) -> Response {
+    async fn answer(self, route: &'static str, ask: Ask) -> Response {
         let made = tokio::task::spawn_blocking(move || {
-            let path = ask.path().strip_prefix(&*prefix).unwrap_or("");
-            self.respond(if path.is_empty() { "/" } else { path }, ask.raw_query().unwrap_or(""))
+            // Whatever prefix the request came with is no concern of the pages.
+            let named =
+                |segment: &str| match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+                    Some(name) => encode(ask.segment(name)),
+                    None => segment.to_owned(),
+                };
+            let path = route.split('/').map(named).collect::<Vec<_>>().join("/");
+            self.respond(&path, ask.raw_query().unwrap_or(""))
         });
         match made.await {
             Ok(reply) => reply.into(),

@@ -1,12 +1,13 @@
 //! The pages of a filled store.
 
-use tokio::time::{Duration, Instant, advance};
+use tokio::time::{Duration, advance};
 
 use crate::catalogue::markdown::Group;
 use crate::interface::{ENDPOINTS, Resource};
 use crate::status::Source;
 use crate::status::fixture::{self, Fixture, HOSTILE};
 
+use super::links::{Links, encode};
 use super::{Reply, Site};
 
 fn site(source: &Source, prefix: &str) -> Site {
@@ -36,26 +37,142 @@ async fn answered(apps: usize) -> Fixture {
 }
 
 #[tokio::test(start_paused = true)]
-async fn write_for_a_look() {
-    let folder = std::path::Path::new("/tmp/site");
-    let fixture = answered(45).await;
-    fixture.fail("timeout", "GET https://api.example.com/v2/projects/p-00000000/apps/p-00000000-app-3 got no complete reply within 10s", |key| key.app.ends_with("app-3") && key.resource != Resource::App);
-    advance(Duration::from_secs(12)).await;
-    let site = site(&fixture.source, "");
-    for (name, path, query) in [
-        ("index.html", "/", ""),
-        ("app.html", "/apps/p-00000000/p-00000000-app-3", ""),
-        ("config.html", "/config", ""),
-        ("metrics.html", "/metrics-catalogue", ""),
-    ] {
-        std::fs::create_dir_all(folder.join("static")).unwrap();
-        let page = get(&site, path, query);
-        for link in page.split('"').filter(|link| link.starts_with("/static/")) {
-            std::fs::write(folder.join(&link[1..]), get(&site, link, "")).unwrap();
-        }
-        std::fs::write(folder.join(name), page).unwrap();
-    }
+async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
+    let fixture = fixture::fixture(3).await;
+    let says = |fixture: &Fixture| {
+        let page = get(&site(&fixture.source, ""), "/", "");
+        let (_, rest) = page.split_once("role=\"status\">").unwrap();
+        rest.split_once("</p>").unwrap().0.to_owned()
+    };
+    assert!(says(&fixture).contains("Nothing was asked yet"));
+    fixture.answer(1.0);
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(says(&fixture), "<strong>All numbers can be trusted</strong>: 3 apps, every resource fresh.");
+    fixture.fail("timeout", "no reply", |key| key.app.ends_with("app-1"));
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(says(&fixture), "<strong>1 app has a problem</strong>; 2 of 3 are well.");
     fixture.fail("connect", "connection refused", |_| true);
-    advance(Duration::from_secs(600)).await;
-    std::fs::write(folder.join("down.html"), get(&site, "/", "")).unwrap();
+    advance(Duration::from_secs(5)).await;
+    let down = says(&fixture);
+    assert!(down.contains("does not answer</strong> since"), "{down}");
+    assert!(down.contains("2026-03-01 03:00:00 UTC") && down.contains("connection refused"), "{down}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_thousand_apps_are_a_small_page_made_quickly() {
+    let fixture = fixture::fixture(2000).await;
+    for _ in 0..30 {
+        fixture.answer(1.0);
+        advance(Duration::from_secs(60)).await;
+    }
+    let site = site(&fixture.source, "");
+    let began = std::time::Instant::now();
+    let page = get(&site, "/", "sort=p95");
+    let took = began.elapsed();
+    assert!(page.len() < 300_000, "{} bytes", page.len());
+    assert!(page.contains("Page 1 of 40") && page.contains("rel=\"next\" href=\"/?sort=p95&amp;page=2\""));
+    assert_eq!(page.matches("<tr role=\"row\" class=").count(), 50);
+    // Ten times what it takes; a page whose cost grows with the square of the apps would still be found.
+    assert!(took < std::time::Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_names_do_nothing() {
+    let fixture = fixture::with_apps(&[(HOSTILE, HOSTILE)]).await;
+    fixture.answer(1.0);
+    fixture.fail("timeout", HOSTILE, |_| true);
+    let site = site(&fixture.source, "");
+    let app = Links::new("").app(HOSTILE, HOSTILE);
+    let filter = format!("name={}&project={}", encode(HOSTILE), encode(HOSTILE));
+    for (path, query) in [("/", &filter[..]), (&app[..], ""), ("/metrics-catalogue", "")] {
+        let page = get(&site, path, query);
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{path}");
+        assert!(!page.contains("<script>"), "{path}");
+        assert_eq!(page.matches("<script").count(), 1, "{path}: none but ours");
+        assert!(!page.contains(" style=") && !page.contains(" onload="), "{path}: nothing inline");
+    }
+    let Reply::NoPage(page) = site.respond("/apps/%3Cscript%3E/%22", "") else {
+        panic!("there is no such app")
+    };
+    assert!(!page.contains("<script>"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_links_stay_behind_the_prefix_and_lead_somewhere() {
+    let fixture = answered(60).await;
+    let site = site(&fixture.source, "/behind/a/proxy/");
+    for path in ["/", "/apps/p-00000000/p-00000000-app-0", "/config", "/metrics-catalogue"] {
+        let page = get(&site, path, "");
+        let parts = page.split(['"', '>']);
+        let mut attribute = "";
+        for part in parts {
+            if attribute.ends_with("href=") || attribute.ends_with("src=") || attribute.ends_with("action=") {
+                let link = part.replace("&amp;", "&");
+                if !link.starts_with('#') {
+                    let inside =
+                        link.strip_prefix("/behind/a/proxy").unwrap_or_else(|| panic!("{path}: {link}"));
+                    let inside = inside.split('#').next().unwrap();
+                    let (to, query) = inside.split_once('?').unwrap_or((inside, ""));
+                    get(&site, to, query);
+                }
+            }
+            attribute = part;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_which_nothing_changed_is_the_same_and_so_is_its_tag() {
+    let fixture = answered(2).await;
+    let site = site(&fixture.source, "");
+    let (page, json) = (get(&site, "/", ""), get(&site, "/api/v1/status", ""));
+    advance(Duration::from_secs(2)).await;
+    assert_eq!(get(&site, "/", ""), page, "ages are told in steps");
+    advance(Duration::from_secs(20)).await;
+    assert_ne!(get(&site, "/", ""), page);
+    assert_eq!(get(&site, "/api/v1/status", ""), json, "the model never ages");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_of_an_app_has_its_plots_settings_polls_and_replies() {
+    let fixture = answered(1).await;
+    fixture.fail("timeout", "GET https://api.example.com got no complete reply within 10s", |key| {
+        key.resource == Resource::ResponseTime
+    });
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/apps/p-00000000/p-00000000-app-0", "");
+    assert_eq!(page.matches("<svg class=\"plot\"").count(), 3);
+    for said in [
+        "p95 210 ms",
+        "requests done within",
+        "requests / min",
+        "run execution time",
+        "AMPERE_A10",
+        "$1.10 / h",
+        "16 GB",
+        "Grace for requests in flight",
+        "tier",
+        "got no complete reply within 10s",
+        "&quot;latestReadyBuildId&quot;: &quot;b-31&quot;",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_says_all_there_is_of_an_app() {
+    let fixture = fixture::fixture(1).await;
+    fixture.answer(1.0);
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let (_, row) = page.split_once("<tbody role=\"rowgroup\">").unwrap();
+    let row = row.split_once("</tr>").unwrap().0;
+    let cells: Vec<&str> =
+        row.split('<').filter_map(|tag| tag.split_once('>')).map(|(_, text)| text.trim()).collect();
+    let said: Vec<&str> = cells.into_iter().filter(|text| !text.is_empty()).collect();
+    assert_eq!(
+        said.join(" "),
+        "✓ ok ready ranker p-00000000-app-0 ✓ settings fresh 5 s ✓ response time fresh 5 s ✓ run execution time fresh 5 s \
+         40 ms 210 ms 800 ms 304 / min 1–8 AMPERE_A10 $1.10 none"
+    );
 }

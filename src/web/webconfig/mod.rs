@@ -1,14 +1,15 @@
 //! The web configuration file (`--web.config.file`), in the exporter toolkit's format: TLS, client
 //! certificates, passwords, headers and a rate limit.
 //!
-//! [`check`] reads a file once and says what is wrong or what it means. A running server follows its file
-//! through [`live`]: whatever changes on disk is in force for the next handshake or request, without a restart
-//! and without ever opening a door that was shut.
+//! [`check`] reads a file once and says what is wrong or what it means. A running server follows its file:
+//! whatever changes on disk and is then left alone for a second is in force for the next handshake or request,
+//! without a restart and without ever opening a door that was shut.
 //!
-//! - [`file`]: the YAML, strictly.
-//! - [`names`]: Go's names of TLS versions, cipher suites and curves, and which of them we have.
-//! - [`tls`], [`client_cert`]: what rustls makes of them.
-//! - [`sources`]: the files a configuration was read from, and whether they have changed.
+//! - `file`: the YAML, strictly.
+//! - `names`: Go's names of TLS versions, cipher suites and curves, and which of them we have.
+//! - `tls`, `client_cert`: what rustls makes of them.
+//! - `sources`: the files a configuration was read from, and whether they have changed.
+//! - `live`: the configuration in force.
 //!
 //! # Where it differs from the toolkit
 //!

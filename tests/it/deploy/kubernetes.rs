@@ -103,7 +103,7 @@ fn the_shards_know_their_number_from_one_place() {
     validate(&manifests);
     examine(&manifests, &[ACCEPTED]);
     let set = object(&yaml(&manifests), "StatefulSet");
-    assert_eq!(Value::from(flags(container(&set)).shard_count), set["spec"]["replicas"]);
+    assert_eq!(Value::from(flags(container(&set)).shard_count.get()), set["spec"]["replicas"]);
 
     // Another number in that one place changes both.
     let folder = tempfile::tempdir_in(deploy("kubernetes/overlays")).unwrap();

@@ -67,3 +67,18 @@ fn a_terminal_gets_a_table_in_colour_unless_it_wants_none() {
     let (plain, _) = exit_code(on_a_terminal(command));
     assert!(!plain.contains("\u{1b}[") && plain.contains("ROLE"), "{plain:?}");
 }
+
+#[test]
+fn a_long_run_shows_its_progress_and_what_is_left_on_a_terminal_only() {
+    let (service, folder) = (super::history::service(), tempfile::tempdir().unwrap());
+    let run = |name: &str| super::backfill::backfill(&service.url(), 24, &folder.path().join(name), &[]);
+    let (shown, code) = exit_code(on_a_terminal(run("seen.om")));
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(
+        shown.contains("/576 requests") && shown.contains("/s  ") && shown.contains(" left"),
+        "{shown:?}"
+    );
+    let piped = run("piped.om").output().unwrap();
+    assert!(!super::stderr(&piped).contains(" left"), "{}", super::stderr(&piped));
+    assert_eq!(super::stdout(&piped), "");
+}

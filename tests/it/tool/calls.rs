@@ -72,7 +72,7 @@ fn every_call_sends_its_request_and_shows_the_reply() {
         for more in [&["--dry-run", "--output", "table"][..], &["--output", "table"], &["--output", "json"]] {
             let before = service.requests().len();
             let output = call(&service.url(), &words).args(more).output().unwrap();
-            write!(text, "$ pdstool call {arguments} {}\n", more.join(" ")).unwrap();
+            writeln!(text, "$ pdstool call {arguments} {}", more.join(" ")).unwrap();
             for request in &service.requests()[before..] {
                 writeln!(text, "request: {request}").unwrap();
             }

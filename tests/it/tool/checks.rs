@@ -56,7 +56,7 @@ fn a_token_is_told_its_projects_its_end_and_which_calls_answer() {
     }
     assert_golden(&golden("check-token.txt"), &text);
     let far = check(&token("32503680000"));
-    assert!(stdout(&far).contains("expires  3000-01-01 00:00:00 UTC, in "), "{}", stdout(&far));
+    assert!(stdout(&far).contains("expires   3000-01-01 00:00:00 UTC, in "), "{}", stdout(&far));
 }
 
 #[test]
@@ -66,6 +66,24 @@ fn a_refused_token_is_asked_with_once() {
     command.args(["--base-url", &service.url()]).env("PDS_EXPORTER__API__TOKEN", TOKEN);
     let output = command.output().unwrap();
     assert_eq!((output.status.code(), service.requests().len()), (Some(4), 1), "{}", stderr(&output));
+}
+
+#[test]
+fn a_web_configuration_is_told_what_it_means_or_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("web.yml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        pdstool(&["check", "web-config", file.to_str().unwrap()]).output().unwrap()
+    };
+    let good = check("http_server_config:\n  http2: false\n");
+    assert_eq!(good.status.code(), Some(0), "{}", ended(&good));
+    assert!(
+        stdout(&good).contains("is valid\nTLS ") && stdout(&good).contains("none: no password is asked for")
+    );
+    let bad = check("http_server_config:\n  http3: true\n");
+    assert_eq!(bad.status.code(), Some(78), "{}", ended(&bad));
+    assert!(stderr(&bad).contains("http3"), "{}", stderr(&bad));
 }
 
 #[test]

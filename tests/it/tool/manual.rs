@@ -14,6 +14,7 @@ fn help_shows_every_command_with_an_example() {
         "check config",
         "check token",
         "backfill",
+        "simulate",
         "call",
         "call app delete",
         "call metrics response-time",

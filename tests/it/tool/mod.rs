@@ -6,6 +6,8 @@ mod calls;
 mod checks;
 pub(crate) mod history;
 mod manual;
+pub(crate) mod simulated;
+mod top;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 use super::write_settled;
@@ -19,6 +20,7 @@ impl Authority {
     /// A new one; its certificate is `ca.crt`.
     pub(super) fn new() -> Self {
         let mut params = CertificateParams::new([]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, "the tests' authority");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
         let key = KeyPair::generate().unwrap();
@@ -30,8 +32,11 @@ impl Authority {
 
     /// Signs a certificate for the names: its text and its key's.
     pub(super) fn sign(&self, names: &[&str], usage: ExtendedKeyUsagePurpose) -> (String, String) {
+        let common_name = names[0];
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
+        // Another name than the authority's, else it would look signed by itself.
+        params.distinguished_name.push(DnType::CommonName, common_name);
         params.extended_key_usages = vec![usage];
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())

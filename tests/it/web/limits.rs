@@ -40,32 +40,34 @@ async fn two_hundred_slow_connections_do_not_delay_a_scrape() {
     }
     let began = Instant::now();
     assert_eq!(curl(&[&server.url("/metrics")]).await.status, 200);
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(slow.iter().all(|slow| !slow.is_finished()), "they are still there");
     slow.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]
-async fn slow_headers_and_idle_connections_are_closed() {
-    let limits = Limits {
-        header_timeout: Duration::from_millis(200),
-        idle_timeout: Duration::from_millis(600),
-        ..Limits::default()
-    };
+async fn a_connection_is_kept_longer_than_a_header_may_take() {
+    let limits = Limits { header_timeout: Duration::from_millis(200), ..Limits::default() };
     let server = Running::start(Config { limits, ..Config::default() });
     let mut silent = connect(&server).await;
-    assert_eq!(read_to_close(&mut silent).await, "");
     let mut kept = connect(&server).await;
-    for _ in 0..3 {
-        // Longer than a header may take: between requests the other limit holds.
+    let mut scrape = async || {
         kept.write_all(REQUEST).await.unwrap();
-        let mut piece = [0; 4096];
-        assert!(kept.read(&mut piece).await.unwrap() > 0);
-        tokio::time::sleep(Duration::from_millis(300)).await;
-    }
-    let began = Instant::now();
-    read_to_close(&mut kept).await;
-    assert!(began.elapsed() < Duration::from_secs(5));
+        assert!(kept.read(&mut [0; 4096]).await.unwrap() > 0);
+    };
+    scrape().await;
+    // This takes as long as a header may.
+    assert_eq!(read_to_close(&mut silent).await, "");
+    scrape().await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_in_the_end() {
+    let limits = Limits { idle_timeout: Duration::from_millis(200), ..Limits::default() };
+    let server = Running::start(Config { limits, ..Config::default() });
+    let mut idle = connect(&server).await;
+    idle.write_all(REQUEST).await.unwrap();
+    assert!(read_to_close(&mut idle).await.ends_with("pds_up 1\n"));
 }
 
 #[tokio::test]
@@ -105,7 +107,7 @@ async fn scrapes_above_the_limit_are_told_to_come_back() {
 
 #[tokio::test]
 async fn a_scrape_counts_until_its_body_is_read_and_a_stuck_reader_is_let_go() {
-    let limits = Limits { write_timeout: Duration::from_secs(2), ..Limits::default() };
+    let limits = Limits { write_timeout: Duration::from_secs(4), ..Limits::default() };
     let server = Running::start(Config { max_requests: 1, limits, ..Config::default() });
     // More than the kernel takes for a client that reads nothing.
     server.stub.lines.store(1_000_000, Ordering::Relaxed);

@@ -29,11 +29,10 @@ async fn https_speaks_http2_unless_told_otherwise() {
     let ca = authority.ca();
     let version = async |server: &Running, ask: &str| {
         let url = server.tls_url();
-        let said = run(
-            "curl",
-            &["-sS", "--cacert", &ca, ask, "-o", "/dev/null", "-w", "%{http_version} %{http_code}", &url],
-        );
-        String::from_utf8(said.await.stdout).unwrap()
+        let write_out = "%{http_version} %{http_code}";
+        let args = ["-sS", "--cacert", &ca, ask, "-o", "/dev/null", "-w", write_out, &url];
+        let said = run("curl", &args).await;
+        String::from_utf8(said.stdout).unwrap()
     };
     assert_eq!(version(&server, "--http2").await, "2 200");
     assert_eq!(version(&server, "--http1.1").await, "1.1 200");
@@ -59,19 +58,20 @@ async fn an_http2_client_is_drained_as_well() {
 
 #[tokio::test]
 async fn old_versions_are_refused_and_configured_ones_kept() {
-    let authority = Authority::new();
-    let (default, newest) = (start(&authority, ""), start(&authority, "  min_version: TLS13\n"));
+    let (authority, another) = (Authority::new(), Authority::new());
+    let (default, newest) = (start(&authority, ""), start(&another, "  min_version: TLS13\n"));
     let shakes = async |server: &Running, version: &str| {
         let address = server.address.to_string();
         let ciphers = ["-cipher", "DEFAULT@SECLEVEL=0"];
         let args = [&["s_client", "-connect", &address, version, "-brief"], &ciphers[..]].concat();
         let output = run("openssl", &args).await;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success() || said.contains("alert protocol version"), "{version}: {said}");
+        assert!(output.status.success() || said.contains("SSL alert number"), "{version}: {said}");
         output.status.success()
     };
     assert!(!shakes(&default, "-tls1").await && !shakes(&default, "-tls1_1").await);
-    assert!(shakes(&default, "-tls1_2").await && shakes(&default, "-tls1_3").await);
+    assert!(shakes(&default, "-tls1_2").await);
+    assert!(shakes(&default, "-tls1_3").await);
     assert!(!shakes(&newest, "-tls1_2").await && shakes(&newest, "-tls1_3").await);
 }
 

@@ -1,0 +1,102 @@
+//! The exporter under measurement, and the upstream it polls.
+
+use std::time::{Duration, Instant};
+
+use crate::fixture::configuration;
+use crate::process::{Core, Process, command, role};
+use crate::scrape::Scraper;
+
+/// What a run asks of the exporter.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    pub apps: usize,
+    /// Milliseconds the upstream waits before it answers.
+    pub delay: u64,
+    pub concurrency: usize,
+    /// Tables of the configuration before the projects.
+    pub tables: &'a str,
+    pub core: Core,
+    pub upstream_core: Core,
+}
+
+/// Polls again as soon as it can.
+pub const WITHOUT_PAUSE: &str =
+    "[poll]\ninterval = \"1ms\"\nsettings_interval = \"5ms\"\n[accounting]\nstep = \"1s\"\n";
+
+/// An exporter with its upstream.
+pub struct Exporter {
+    pub process: Process,
+    pub upstream: Process,
+    folder: tempfile::TempDir,
+    started: Instant,
+}
+
+impl Exporter {
+    pub fn start(daemon: &str, setting: Setting<'_>) -> Self {
+        let mut upstream = role("upstream", setting.upstream_core);
+        upstream.args([&setting.apps.to_string(), &setting.delay.to_string()]);
+        let upstream = Process::start(upstream);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("exporter.toml");
+        let keys =
+            format!("max_concurrent_requests = {}\nmax_requests_per_second = 0\n", setting.concurrency);
+        let tables = setting.tables.replace("FOLDER", &folder.path().display().to_string());
+        std::fs::write(&file, configuration(&upstream.url, setting.apps, &keys, &tables)).unwrap();
+        let mut exporter = command(daemon, setting.core);
+        exporter.args(["--web.listen-address=127.0.0.1:0", "--log.level=info"]);
+        exporter.arg(format!("--config.file={}", file.display()));
+        let started = Instant::now();
+        Self { process: Process::start(exporter), upstream, folder, started }
+    }
+
+    /// Waits until every target was asked once.
+    pub fn ready(self) -> Self {
+        let address = self.process.url.trim_start_matches("http://").to_owned();
+        while !get_status(&address, "/-/ready").contains("200 OK") {
+            assert!(self.started.elapsed() < Duration::from_secs(300), "the exporter gets ready");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self
+    }
+
+    /// From start to the first answered scrape.
+    pub fn first_scrape(&self) -> Duration {
+        self.scraper(false).get(|_| ());
+        self.started.elapsed()
+    }
+
+    pub fn metrics(&self) -> String {
+        format!("{}/metrics", self.process.url)
+    }
+
+    pub fn scraper(&self, gzip: bool) -> Scraper {
+        Scraper::new(&self.metrics(), gzip)
+    }
+
+    /// The page as text.
+    pub fn page(&self) -> String {
+        String::from_utf8_lossy(&self.scraper(false).body()).into_owned()
+    }
+
+    /// Requests the upstream has answered.
+    pub fn served(&self) -> f64 {
+        let body = Scraper::new(&format!("{}/served", self.upstream.url), false).body();
+        String::from_utf8_lossy(&body).parse().unwrap()
+    }
+
+    /// Bytes of its state file.
+    pub fn state_size(&self) -> u64 {
+        std::fs::metadata(self.folder.path().join("state.redb")).map_or(0, |file| file.len())
+    }
+}
+
+fn get_status(address: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
+        .unwrap();
+    let mut reply = String::new();
+    let _ = stream.read_to_string(&mut reply);
+    reply
+}

@@ -1,0 +1,72 @@
+//! Whole processes side by side: the exporter, and the limit of each thing it does. Prints one table.
+//!
+//! `benches/run` calls it. Every figure is a ratio against a limit measured in the same run, the two in turns, and
+//! shown as the median with the lowest and highest of its rounds.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a bench that can't go on ends"
+)]
+
+mod bare;
+mod constant;
+mod daemon;
+#[path = "../fixture/mod.rs"]
+mod fixture;
+mod load;
+mod pages;
+mod polls;
+mod process;
+mod render;
+mod scrape;
+mod table;
+mod upstream;
+
+use std::time::Duration;
+
+use table::Table;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let number = |at: usize| arguments[at].parse::<usize>().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match arguments.first().map(String::as_str) {
+        Some("upstream") => {
+            runtime.block_on(upstream::serve(number(1), Duration::from_millis(number(2) as u64)));
+        }
+        Some("constant") => runtime.block_on(constant::serve(&arguments[1])),
+        Some("bare") => {
+            let load = bare::Load {
+                apps: number(2),
+                requests: number(3),
+                concurrency: number(4),
+                http2: arguments.get(5).is_some_and(|word| word == "h2"),
+            };
+            runtime.block_on(bare::ask(&arguments[1], load));
+        }
+        _ => measure(&arguments),
+    }
+}
+
+/// `whole DAEMON [GROUP...]`: measures the daemon at that path.
+fn measure(arguments: &[String]) {
+    let daemon = arguments.first().expect("the path of pds-exporter");
+    let groups: [(&str, fn(&str, &mut Table)); 7] = [
+        ("polls", polls::cost),
+        ("latency", polls::latency),
+        ("render", render::cost),
+        ("pages", pages::throughput),
+        ("contention", pages::contention),
+        ("memory", load::memory),
+        ("steady", load::steady),
+    ];
+    let wanted = &arguments[1..];
+    let mut table = Table::default();
+    for (name, run) in groups {
+        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
+            run(daemon, &mut table);
+        }
+    }
+    table.print();
+}

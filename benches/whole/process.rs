@@ -1,0 +1,116 @@
+//! The processes of a run: started on a core, looked at through /proc, ended when dropped.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+
+/// A running process that listens.
+pub struct Process {
+    child: Child,
+    /// `http://127.0.0.1:port`
+    pub url: String,
+}
+
+/// Where a process runs: on one core of the machine, or where the system likes.
+#[derive(Clone, Copy)]
+pub enum Core {
+    Any,
+    First,
+    Last,
+}
+
+/// A command on a core.
+pub fn command(program: &str, core: Core) -> Command {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at = match core {
+        Core::Any => return Command::new(program),
+        Core::First => 0,
+        Core::Last => cores - 1,
+    };
+    let mut command = Command::new("taskset");
+    command.args(["-c", &at.to_string(), program]);
+    command
+}
+
+/// This program in another role.
+pub fn role(role: &str, core: Core) -> Command {
+    let mut command = command(&std::env::current_exe().unwrap().display().to_string(), core);
+    command.arg(role);
+    command
+}
+
+impl Process {
+    /// Starts a command that says `listening ADDRESS` on one of its outputs.
+    pub fn start(mut command: Command) -> Self {
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let stderr = child.stderr.take().unwrap();
+        let (found, address) = std::sync::mpsc::channel();
+        for stream in [Box::new(stdout) as Box<dyn std::io::Read + Send>, Box::new(stderr)] {
+            let found = found.clone();
+            std::thread::spawn(move || {
+                let mut said = String::new();
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    said.push_str(&line);
+                    if let Some(at) = line.contains("listening").then(|| line.find("127.0.0.1:")).flatten() {
+                        let address = line[at..].split([' ', '"', ',']).next().unwrap_or_default();
+                        let _ = found.send(format!("http://{address}"));
+                    }
+                }
+            });
+        }
+        let url = address.recv_timeout(std::time::Duration::from_secs(60)).expect("the process listens");
+        Self { child, url }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Processor time used so far, in seconds.
+    pub fn cpu(&self) -> f64 {
+        cpu_of(self.pid())
+    }
+
+    /// Resident memory now and at most, in bytes.
+    pub fn memory(&self) -> (u64, u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let field = |name: &str| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+            line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
+        };
+        (field("VmRSS:"), field("VmHWM:"))
+    }
+
+    /// Bytes it has had written to disk.
+    pub fn written(&self) -> u64 {
+        let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid())).unwrap();
+        io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Processor time of a process in seconds: the sum of its threads', to the nanosecond.
+pub fn cpu_of(pid: u32) -> f64 {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let nanos = |path: std::path::PathBuf| -> f64 {
+        let text = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+        text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0.0)
+    };
+    threads.filter_map(Result::ok).map(|thread| nanos(thread.path())).sum::<f64>() / 1e9
+}
+
+/// What a command prints after `name`, a number.
+pub fn number_of(mut command: Command, name: &str) -> f64 {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    said.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
+}

@@ -1,0 +1,71 @@
+//! The figures of a run, and the table they are printed as.
+
+/// Rounds of one figure.
+#[derive(Clone, Debug)]
+pub struct Figure(Vec<f64>);
+
+impl Figure {
+    pub fn of(mut rounds: Vec<f64>) -> Self {
+        rounds.sort_by(f64::total_cmp);
+        Self(rounds)
+    }
+
+    pub fn median(&self) -> f64 {
+        self.0[self.0.len() / 2]
+    }
+
+    /// `median (lowest-highest)`.
+    fn text(&self, digits: usize) -> String {
+        let (low, high) = (self.0[0], self.0[self.0.len() - 1]);
+        let median = self.median();
+        if self.0.len() == 1 {
+            return format!("{median:.digits$}");
+        }
+        format!("{median:.digits$} ({low:.digits$}-{high:.digits$})")
+    }
+}
+
+impl From<f64> for Figure {
+    fn from(value: f64) -> Self {
+        Self(vec![value])
+    }
+}
+
+/// Where the target lies.
+#[derive(Clone, Copy)]
+pub enum Target {
+    AtMost(f64),
+    AtLeast(f64),
+    /// For orientation.
+    None,
+}
+
+/// All rows.
+#[derive(Default)]
+pub struct Table(Vec<[String; 4]>);
+
+impl Table {
+    /// Adds a row: what, its figure with so many digits, its target, and a note (what it is made of).
+    pub fn row(&mut self, what: &str, figure: impl Into<Figure>, digits: usize, target: Target, note: &str) {
+        let figure = figure.into();
+        let median = figure.median();
+        let verdict = match target {
+            Target::AtMost(most) if median <= most => format!("<= {most}"),
+            Target::AtMost(most) => format!("<= {most} MISSED"),
+            Target::AtLeast(least) if median >= least => format!(">= {least}"),
+            Target::AtLeast(least) => format!(">= {least} MISSED"),
+            Target::None => String::new(),
+        };
+        let row = [what.to_owned(), figure.text(digits), verdict, note.to_owned()];
+        eprintln!("{}", row.join(" | "));
+        self.0.push(row);
+    }
+
+    /// Prints it as Markdown.
+    pub fn print(&self) {
+        println!("| what | measured | target | of |\n| --- | --- | --- | --- |");
+        for row in &self.0 {
+            println!("| {} |", row.join(" | "));
+        }
+    }
+}

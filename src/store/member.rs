@@ -1,0 +1,140 @@
+//! A page's bytes in one coding, made in stretches that were rendered at different times.
+//!
+//! gzip is deflate between a header and a checksum. Deflate can pause at a whole byte and be continued by another
+//! encoder, and checksums of stretches can be combined; so a stretch that has not changed is never compressed again,
+//! and what goes out is still one gzip member, which every client reads.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::write::DeflateEncoder;
+use flate2::{Compression, Crc};
+
+use super::pages::Coding;
+
+/// RFC 1952: deflate, no name, no time, made for speed, on any system.
+const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
+
+/// Writes one stretch.
+pub(super) enum Writer {
+    Identity(Vec<u8>),
+    Gzip(Box<DeflateEncoder<Vec<u8>>>, Crc),
+}
+
+/// A stretch as it was written.
+#[derive(Debug)]
+pub(super) struct Stretch {
+    pub(super) bytes: Bytes,
+    /// Checksum and length of the plain text; of no use where that is what the bytes are.
+    crc: Crc,
+}
+
+impl Writer {
+    /// The first stretch of a page.
+    pub(super) fn first(coding: Coding) -> Self {
+        match coding {
+            Coding::Identity => Self::Identity(Vec::new()),
+            Coding::Gzip => Self::deflate(HEADER.to_vec()),
+        }
+    }
+
+    /// A further one.
+    pub(super) fn further(coding: Coding) -> Self {
+        match coding {
+            Coding::Identity => Self::Identity(Vec::new()),
+            Coding::Gzip => Self::deflate(Vec::new()),
+        }
+    }
+
+    fn deflate(begin: Vec<u8>) -> Self {
+        Self::Gzip(Box::new(DeflateEncoder::new(begin, Compression::fast())), Crc::new())
+    }
+
+    // Writing into memory can't fail, here and below.
+
+    pub(super) fn write(&mut self, text: &[u8]) {
+        match self {
+            Self::Identity(bytes) => bytes.extend_from_slice(text),
+            Self::Gzip(encoder, crc) => {
+                crc.update(text);
+                let _ = encoder.write_all(text);
+            }
+        }
+    }
+
+    /// Takes what is ready to go out.
+    pub(super) fn take(&mut self) -> Bytes {
+        match self {
+            Self::Identity(bytes) => std::mem::take(bytes).into(),
+            Self::Gzip(encoder, _) => std::mem::take(encoder.get_mut()).into(),
+        }
+    }
+
+    /// Ends the stretch, so that another can follow it.
+    pub(super) fn pause(mut self) -> Stretch {
+        let crc = match &mut self {
+            Self::Identity(bytes) => {
+                bytes.shrink_to_fit();
+                Crc::new()
+            }
+            Self::Gzip(encoder, crc) => {
+                let _ = encoder.flush();
+                encoder.get_mut().shrink_to_fit();
+                std::mem::take(crc)
+            }
+        };
+        Stretch { bytes: self.take(), crc }
+    }
+
+    /// Ends the stretch and the page; `before` is the stretch before it, where there is one.
+    pub(super) fn close(self, before: Option<&Stretch>) -> Bytes {
+        match self {
+            Self::Identity(bytes) => bytes.into(),
+            Self::Gzip(encoder, own) => {
+                let mut crc = Crc::new();
+                before.into_iter().for_each(|before| crc.combine(&before.crc));
+                crc.combine(&own);
+                let mut bytes = encoder.finish().unwrap_or_default();
+                bytes.extend_from_slice(&crc.sum().to_le_bytes());
+                bytes.extend_from_slice(&crc.amount().to_le_bytes());
+                bytes.into()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    #[test]
+    fn stretches_of_different_times_are_one_gzip_member() {
+        let text = "pds_up{project=\"p\"} 1\n".repeat(20_000);
+        let mut first = Writer::first(Coding::Gzip);
+        first.write(text.as_bytes());
+        let first = first.pause();
+        for end in ["# EOF\n", "", "process_open_fds 7\n"] {
+            let mut further = Writer::further(Coding::Gzip);
+            further.write(end.as_bytes());
+            let page = [&first.bytes[..], &further.close(Some(&first))].concat();
+            let mut decoder = GzDecoder::new(&page[..]);
+            assert_eq!(std::io::read_to_string(&mut decoder).unwrap(), text.clone() + end);
+            assert!(decoder.into_inner().is_empty(), "nothing follows the member");
+        }
+    }
+
+    #[test]
+    fn a_page_that_goes_out_as_it_is_written_is_whole_too() {
+        let mut writer = Writer::first(Coding::Gzip);
+        let mut page = Vec::new();
+        for n in 0..50_000 {
+            writer.write(format!("line {n}\n").as_bytes());
+            page.extend_from_slice(&writer.take());
+        }
+        page.extend_from_slice(&writer.close(None));
+        let read = std::io::read_to_string(GzDecoder::new(&page[..])).unwrap();
+        assert!(read.starts_with("line 0\n") && read.ends_with("line 49999\n"));
+    }
+}

@@ -1,0 +1,14 @@
+//! `pdstool openapi`: the service's interface as an OpenAPI 3.1 document.
+
+use crate::interface::openapi;
+
+use super::console::Console;
+use super::error::ToolError;
+
+/// Prints the document.
+///
+/// # Errors
+/// Where it can't be written.
+pub fn run(console: &mut Console) -> Result<(), ToolError> {
+    Ok(console.print(&format!("{:#}", openapi::document()))?)
+}

@@ -1,0 +1,87 @@
+//! `pdstool simulate`: the service's simulator as a server of its own.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+use tokio::net::TcpListener;
+
+use crate::clock::Clock;
+use crate::simulator::{self, Fault, Settings, World, faults};
+
+use super::console::Console;
+use super::error::ToolError;
+
+/// Where it listens, and how large it is.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool simulate
+  pdstool simulate --listen 127.0.0.1:0 --projects 100 --apps 10000
+  pdstool simulate --faults faults.json   # [{\"kind\": {\"latency\": {\"millis\": 500}}, \"call\": \"app\"}]
+
+Beside the service: GET /simulator/truth?project=&app=&start=&end=, GET /simulator/requests,
+GET, PUT and DELETE /simulator/faults, GET /simulator/projects")]
+pub struct Simulate {
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10091")]
+    pub listen: SocketAddr,
+    /// What projects, apps and their traffic are made from; the same seed gives the same ones.
+    #[arg(long, default_value_t = Settings::default().seed)]
+    pub seed: u64,
+    /// How many projects there are.
+    #[arg(long, default_value_t = Settings::default().projects, value_name = "COUNT")]
+    pub projects: usize,
+    /// How many apps there are in all, spread evenly over the projects.
+    #[arg(long, default_value_t = Settings::default().apps, value_name = "COUNT")]
+    pub apps: usize,
+    /// A file of faults as JSON: a list as PUT /simulator/faults takes it.
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+}
+
+/// Listens, says where and with which tokens, and serves until `shutdown` is done.
+///
+/// # Errors
+/// Where the faults can't be used, the address can't be listened on, or nothing can be written.
+pub async fn run(
+    console: &mut Console,
+    args: &Simulate,
+    clock: Clock,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ToolError> {
+    let settings =
+        Settings { seed: args.seed, projects: args.projects, apps: args.apps, ..Settings::default() };
+    let world = World::new(settings, clock);
+    world.faults().set(read_faults(args)?);
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .map_err(|source| ToolError::System { doing: "can't listen", source })?;
+    let address =
+        listener.local_addr().map_err(|source| ToolError::System { doing: "can't listen", source })?;
+    console.print(&format!("base_url  http://{address}"))?;
+    for (project, apps) in world.projects() {
+        console.print(&format!("\nproject   {project}"))?;
+        if let Some(token) = world.token(&project) {
+            // A simulated token opens nothing but this simulator; whoever started it is to use it.
+            console.print(&format!("token     {}", token.expose()))?;
+        }
+        for app in apps {
+            console.print(&format!("app       {app}"))?;
+        }
+    }
+    console.out.flush()?;
+    simulator::serve(world, listener, shutdown).await;
+    Ok(())
+}
+
+fn read_faults(args: &Simulate) -> Result<Vec<Fault>, ToolError> {
+    let Some(path) = &args.faults else { return Ok(Vec::new()) };
+    let json = std::fs::read(path).map_err(|source| ToolError::File {
+        doing: "can't read",
+        path: path.clone(),
+        source,
+    })?;
+    faults::parse(&json)
+        .map_err(|problem| ToolError::Usage(format!("{} is no list of faults: {problem}", path.display())))
+}

@@ -1,0 +1,135 @@
+//! Killed at any moment, again and again: nothing that was scraped is ever taken back, and nothing is lost.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Duration;
+
+use pds_exporter::clock::Clock;
+use pds_exporter::interface::TimeRange;
+use pds_exporter::simulator::{self, Fault, Settings, World};
+use tokio::net::TcpListener;
+
+use crate::process::{Exporter, series, until};
+
+const KILLS: u64 = 32;
+
+/// A configuration that counts every second.
+fn configuration(world: &World, address: &str, folder: &Path) -> String {
+    let mut text = format!(
+        "[api]\nbase_url = \"http://{address}\"\nmax_requests_per_second = 0\nmax_retries = 1\n\
+         [poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n"
+    );
+    for (project, apps) in world.projects() {
+        let token = world.token(&project).unwrap();
+        let apps: Vec<String> = apps.iter().map(|app| serde_json::Value::from(&**app).to_string()).collect();
+        text += &format!(
+            "[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = [{}]\n",
+            token.expose(),
+            apps.join(",")
+        );
+    }
+    let path = folder.join("pds-exporter.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// The counters on the page, and the times up to which they count.
+fn counters(page: &str) -> HashMap<String, f64> {
+    let counted = [
+        "pds_app_requests_total",
+        "pds_app_runs_total",
+        "pds_app_request_duration_seconds_bucket",
+        "pds_app_unaccounted_seconds_total",
+        "pds_app_accounted_until",
+    ];
+    series(page)
+        .filter(|(name, _)| counted.iter().any(|counter| name.starts_with(counter)))
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+/// Fails where anything on the page is less than it was.
+fn assert_not_taken_back(page: &str, most: &mut HashMap<String, f64>, log: &str) {
+    for (name, value) in counters(page) {
+        let before = most.entry(name.clone()).or_insert(value);
+        assert!(value >= *before, "{name} went back from {before} to {value}\n{log}");
+        *before = value;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_kill_takes_a_count_back_or_loses_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    world.faults().set([
+        Fault::status(500).with_probability(0.1),
+        Fault::from(simulator::Kind::Reset).with_probability(0.05),
+        Fault::from(simulator::Kind::CutBody).with_probability(0.05),
+    ]);
+    let config = configuration(&world, &address, folder.path());
+    let state = folder.path().join("state.redb").display().to_string();
+    let args = ["--config.file", &config, "--state.path", &state];
+
+    let mut most: HashMap<String, f64> = HashMap::new();
+    let mut first: HashMap<String, f64> = HashMap::new();
+    for life in 0..KILLS {
+        let exporter = Exporter::start(&args);
+        // Between a moment and two commits after the start; which ones is the same in every run.
+        let lives = Duration::from_millis(50 + life * 7919 % 900);
+        let end = tokio::time::Instant::now() + lives;
+        while tokio::time::Instant::now() < end {
+            let page = exporter.get("/metrics").await;
+            for (name, value) in
+                counters(&page).into_iter().filter(|(name, _)| name.starts_with("pds_app_accounted_until"))
+            {
+                first.entry(name).or_insert(value);
+            }
+            assert_not_taken_back(&page, &mut most, &exporter.log());
+        }
+        exporter.kill();
+    }
+
+    world.faults().clear();
+    let exporter = Exporter::start(&args);
+    let caught_up_to = Clock::system().unix_seconds() as f64;
+    until("everything is counted up to now", async || {
+        let page = exporter.get("/metrics").await;
+        assert_not_taken_back(&page, &mut most, &exporter.log());
+        let mut untils = series(&page).filter(|(name, _)| name.starts_with("pds_app_accounted_until"));
+        untils.all(|(_, until)| until >= caught_up_to)
+    })
+    .await;
+    let page = counters(&exporter.get("/metrics").await);
+    let mut counted = 0.0;
+    for (project, apps) in world.projects() {
+        for app in apps {
+            let mut labels = String::new();
+            pds_exporter::catalogue::encode::label(&mut labels, "project", &project);
+            pds_exporter::catalogue::encode::label(&mut labels, "app", &app);
+            for (counter, resource) in
+                [("pds_app_requests_total", "response_time"), ("pds_app_runs_total", "run_execution_time")]
+            {
+                let until =
+                    format!("pds_app_accounted_until_timestamp_seconds{{{labels},resource=\"{resource}\"}}");
+                assert!(
+                    page[&format!("pds_app_unaccounted_seconds_total{{{labels},resource=\"{resource}\"}}")]
+                        == 0.0
+                );
+                #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+                let range = TimeRange { start: first[&until] as i64, end: page[&until] as i64 };
+                let truth = world.truth(&project, &app, range).unwrap();
+                let truth = if resource == "response_time" { truth.requests } else { truth.runs };
+                let total = page[&format!("{counter}{{{labels}}}")];
+                assert!(
+                    total == truth as f64,
+                    "{counter} of {app}: {total}, and there were {truth} in {range:?}"
+                );
+                counted += total;
+            }
+        }
+    }
+    assert!(counted > 0.0, "nothing happened at all");
+}

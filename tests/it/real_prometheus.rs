@@ -1,0 +1,220 @@
+//! A real Prometheus scrapes the demo, and its answers are the simulator's truth.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+use crate::process::{Exporter, series, until, value};
+use crate::tools::tool;
+
+/// A running Prometheus that scrapes one target every second.
+struct Prometheus {
+    child: Child,
+    url: String,
+}
+
+impl Prometheus {
+    async fn start(folder: &Path, target: &str) -> Self {
+        let config = folder.join("prometheus.yml");
+        let target = target.trim_start_matches("http://");
+        let text = format!(
+            "global: {{scrape_interval: 1s}}\nscrape_configs:\n- {{job_name: pds, static_configs: [{{targets: ['{target}']}}]}}\n"
+        );
+        std::fs::write(&config, text).unwrap();
+        // Asked of the system, and free again for Prometheus, which can't say which port it was given.
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let url = format!("http://127.0.0.1:{port}");
+        let child = Command::new(tool("prometheus"))
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--log.level=error")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let prometheus = Self { child, url };
+        until("Prometheus is ready", async || {
+            reqwest::get(format!("{}/-/ready", prometheus.url)).await.is_ok_and(|reply| reply.status() == 200)
+        })
+        .await;
+        prometheus
+    }
+
+    /// The values of an instant query, by the labels `project` and `app`.
+    async fn query(&self, expression: &str) -> Vec<(String, String, f64)> {
+        let url = url::Url::parse_with_params(&format!("{}/api/v1/query", self.url), [("query", expression)])
+            .unwrap();
+        let reply: Value =
+            serde_json::from_str(&reqwest::get(url).await.unwrap().text().await.unwrap()).unwrap();
+        assert_eq!(reply["status"], "success", "{expression}: {reply}");
+        let rows = reply["data"]["result"].as_array().unwrap();
+        let text = |row: &Value, name: &str| row["metric"][name].as_str().unwrap_or_default().to_owned();
+        let number = |row: &Value| row["value"][1].as_str().unwrap().parse().unwrap();
+        rows.iter().map(|row| (text(row, "project"), text(row, "app"), number(row))).collect()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The address of the demo's simulated service, from its log.
+fn service(exporter: &Exporter) -> String {
+    let log = exporter.log();
+    let rest = log.split_once("service=").unwrap_or_else(|| panic!("no service in:\n{log}")).1;
+    rest.split([' ', '\n']).next().unwrap().trim_end_matches('/').to_owned()
+}
+
+/// The truth about an app between two Unix seconds.
+async fn truth(service: &str, project: &str, app: &str, start: f64, end: f64) -> Value {
+    let query = [
+        ("project", project),
+        ("app", app),
+        ("start", &format!("{start:.0}")),
+        ("end", &format!("{end:.0}")),
+    ];
+    let url = url::Url::parse_with_params(&format!("{service}/simulator/truth"), query).unwrap();
+    serde_json::from_str(&reqwest::get(url).await.unwrap().text().await.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn prometheus_sees_exactly_what_there_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let exporter = Exporter::start(&["--demo"]);
+    exporter.wait_for("/-/ready").await;
+    let prometheus = Prometheus::start(folder.path(), &exporter.url).await;
+    let service = service(&exporter);
+
+    let until_of =
+        |resource: &str| format!("pds_app_accounted_until_timestamp_seconds{{resource=\"{resource}\"}}");
+    // One query for both values of one scrape: the end of what was counted, and the count, as a pair of sums that no
+    // other pair gives (counts stay far below 10^9, times are whole seconds).
+    let pair =
+        |counter: &str, resource: &str| format!("{} * 1e9 + on(project, app) {counter}", until_of(resource));
+    let split = |sum: f64| ((sum / 1e9).floor(), sum - (sum / 1e9).floor() * 1e9);
+    for (counter, resource, field) in [
+        ("pds_app_requests_total", "response_time", "requests"),
+        ("pds_app_runs_total", "run_execution_time", "runs"),
+    ] {
+        let expression = pair(counter, resource);
+        until("Prometheus has scraped", async || prometheus.query(&expression).await.len() == 8).await;
+        let first = prometheus.query(&expression).await;
+        let moved = async || {
+            let now = prometheus.query(&expression).await;
+            now.iter().zip(&first).all(|(now, first)| split(now.2).0 >= split(first.2).0 + 15.0)
+        };
+        until("every app was counted three steps further", moved).await;
+        let now = prometheus.query(&expression).await;
+        let mut counted = 0.0;
+        for ((project, app, before), (.., after)) in first.iter().zip(&now) {
+            let ((start, from), (end, to)) = (split(*before), split(*after));
+            let truth = truth(&service, project, app, start, end).await;
+            assert_eq!(
+                Some(to - from),
+                truth[field].as_f64(),
+                "{counter} of {app} from {start} to {end}: {truth}"
+            );
+            counted += to - from;
+        }
+        assert!(counted > 0.0, "{counter}: nothing happened at all");
+    }
+}
+
+#[tokio::test]
+async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
+    let folder = tempfile::tempdir().unwrap();
+    let exporter = Exporter::start(&["--demo"]);
+    exporter.wait_for("/-/ready").await;
+    let page = exporter.get("/metrics").await;
+    let started: f64 = series(&page)
+        .filter(|(name, _)| name.starts_with("pds_app_accounted_until_timestamp_seconds"))
+        .map(|(_, until)| until)
+        .fold(f64::MAX, f64::min);
+    let prometheus = Prometheus::start(folder.path(), &exporter.url).await;
+    let service = service(&exporter);
+    let expression =
+        "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket[1m])))";
+    let increase = "sum(increase(pds_app_requests_total[1m]))";
+    until("thirty seconds were counted", async || {
+        let page = exporter.get("/metrics").await;
+        series(&page)
+            .filter(|(name, _)| name.starts_with("pds_app_accounted_until"))
+            .all(|(_, until)| until >= started + 30.0)
+    })
+    .await;
+    let (mut requests, mut within) = (0.0, std::collections::BTreeMap::<String, f64>::new());
+    let end = started + 30.0;
+    for (project, app, _) in prometheus.query("pds_app_requests_total").await {
+        let truth = truth(&service, &project, &app, started, end).await;
+        requests += truth["requests"].as_f64().unwrap();
+        for (label, count) in truth["within"].as_object().unwrap() {
+            *within.entry(label.clone()).or_default() += count.as_f64().unwrap();
+        }
+    }
+    let mut bounds: Vec<(f64, f64)> = within
+        .iter()
+        .map(|(label, count)| {
+            (pds_exporter::interface::response_time::threshold_seconds(label).unwrap(), *count)
+        })
+        .collect();
+    bounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let place = bounds.iter().position(|(_, count)| *count >= 0.95 * requests).unwrap();
+    let low = place.checked_sub(2).map_or(0.0, |below| bounds[below].0);
+    let high = bounds.get(place + 1).map_or(f64::INFINITY, |above| above.0);
+    let answer = prometheus.query(expression).await[0].2;
+    assert!((low..=high).contains(&answer), "p95 {answer} is not within {low}..{high}: {bounds:?}");
+    // increase() extrapolates to its whole range, so it is held against the rate of the truth with some room.
+    let seen = prometheus.query(increase).await[0].2 / 60.0;
+    let rate = requests / 30.0;
+    assert!((seen - rate).abs() < rate, "increase gives {seen} requests a second, there were {rate}");
+}
+
+/// Runs a checker on the page, with what it says when it has complaints.
+fn check(command: &mut Command, page: &Path) -> Result<(), String> {
+    let input = std::fs::File::open(page).unwrap();
+    let output = command.stdin(input).output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    if output.status.success() && said.trim().is_empty() { Ok(()) } else { Err(said) }
+}
+
+#[tokio::test]
+async fn every_strict_parser_reads_the_demos_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let exporter = Exporter::start(&["--demo"]);
+    exporter.wait_for("/-/ready").await;
+    let fetch = async |accept: &str, name: &str| -> (PathBuf, String) {
+        let client = reqwest::Client::new();
+        let reply =
+            client.get(format!("{}/metrics", exporter.url)).header("accept", accept).send().await.unwrap();
+        let (path, text) = (folder.path().join(name), reply.text().await.unwrap());
+        std::fs::write(&path, &text).unwrap();
+        (path, text)
+    };
+    let (plain, text) = fetch("text/plain;version=0.0.4", "text").await;
+    let (open, openmetrics) = fetch("application/openmetrics-text;version=1.0.0", "openmetrics").await;
+
+    check(Command::new(tool("promtool")).args(["check", "metrics"]), &plain).unwrap();
+    let python = |parser: &str| {
+        let script = format!(
+            "import sys\nfrom {parser} import text_string_to_metric_families as read\nlist(read(sys.stdin.read()))"
+        );
+        let mut command = Command::new(tool("python3"));
+        command.args(["-c", &script]);
+        command
+    };
+    check(&mut python("prometheus_client.parser"), &plain).unwrap();
+    check(&mut python("prometheus_client.openmetrics.parser"), &open).unwrap();
+    let parsed = openmetrics_parser::openmetrics::parse_openmetrics(&openmetrics)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let read: usize = parsed.families.values().map(|family| family.iter_samples().count()).sum();
+    assert!(read > 500, "{read} samples");
+    openmetrics_parser::prometheus::parse_prometheus(&text).unwrap_or_else(|error| panic!("{error}"));
+    // Both formats show the same series.
+    let names = |page: &str| series(page).map(|(name, _)| name.to_owned()).collect::<Vec<_>>();
+    assert_eq!(names(&text), names(&openmetrics));
+    assert!(value(&text, "pds_exporter_config_last_reload_successful").is_some_and(|good| good > 0.0));
+}

@@ -1,0 +1,157 @@
+// Looks at the status pages with Chromium and says what is wrong, one complaint a line.
+// Arguments: the part to run, the address of the overview, the folder for pictures.
+import { createRequire } from "node:module";
+
+const require = createRequire(process.env.NODE_MODULES + "/");
+const { chromium } = require("playwright-core");
+const axe = require("axe-core");
+
+const [part, root, pictures] = process.argv.slice(2);
+const complaints = [];
+const check = (good, complaint) => good || complaints.push(complaint);
+
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync"],
+});
+
+// A page that is watched: no error, no dialog, no request to anyone else.
+async function open(address, { width = 1440, height = 900, scheme = "light", scripts = true } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: scripts });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15000);
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(`${address}: console: ${message.text()}`));
+  page.on("pageerror", (error) => complaints.push(`${address}: ${error.message}`));
+  page.on("dialog", (dialog) => { complaints.push(`${address}: a dialog: ${dialog.message()}`); dialog.dismiss(); });
+  page.on("request", (request) => check(request.url().startsWith(root), `${address}: asks for ${request.url()}`));
+  page.on("response", (response) => check(response.status() < 400, `${response.url()}: ${response.status()}`));
+  const answer = await page.goto(address);
+  const policy = answer.headers()["content-security-policy"] || "";
+  check(policy.includes("default-src 'none'") && !policy.includes("unsafe"), `${address}: policy ${policy}`);
+  return page;
+}
+
+async function accessible(page, what) {
+  await page.evaluate(axe.source);
+  const { violations } = await page.evaluate(() => window.axe.run());
+  for (const violation of violations) {
+    if (!["serious", "critical"].includes(violation.impact)) continue;
+    for (const node of violation.nodes) complaints.push(`${what}: ${violation.id}: ${node.html.slice(0, 200)} ${node.failureSummary}`);
+  }
+}
+
+// Clicks what leads to another page, and waits for it.
+const follow = (page, what) => Promise.all([page.waitForNavigation(), page.click(what)]);
+const names = (page) => page.locator("table.apps tbody tr .app").allTextContents();
+
+async function pages() {
+  let page = await open(root);
+  check((await page.locator(".banner").innerText()).includes("problem"), "the banner does not speak of the app that is not there");
+  const all = await names(page);
+  check(all.length > 5, `only ${all.length} apps`);
+
+  // Sorting: the slowest first, then the other way round.
+  const column = "table.apps thead th:nth-child(5)";
+  await follow(page, `${column} a`);
+  check((await page.getAttribute(column, "aria-sort")) === "descending", "not sorted by p95");
+  const slowest = await names(page);
+  await follow(page, `${column} a`);
+  check((await page.getAttribute(column, "aria-sort")) === "ascending", "not sorted the other way round");
+  check(JSON.stringify(slowest) !== JSON.stringify(await names(page)), "both orders are the same");
+
+  // Filtering, by a name that fits one line.
+  const wanted = all.find((name) => /^[\w ]+$/.test(name));
+  await page.goto(root);
+  await page.fill("input[name=name]", wanted);
+  await follow(page, "form button");
+  const found = await names(page);
+  check(found.length >= 1 && found.length < all.length && found.includes(wanted), `the filter shows ${found}`);
+  await page.fill("input[name=name]", process.env.HOSTILE);
+  await follow(page, "form button");
+  check((await names(page)).join() === process.env.HOSTILE, `the hostile name is not found: ${await names(page)}`);
+  check((await page.inputValue("input[name=name]")) === process.env.HOSTILE, "the filter forgets what it was given");
+
+  // The hostile app has a page like any other; the service says that there is none.
+  await follow(page, "table.apps .app");
+  check((await page.locator("h1").innerText()) === process.env.HOSTILE, "the hostile app has no page");
+  await accessible(page, "hostile app");
+
+  // Another app: plots, settings, polls and replies.
+  await page.goto(root);
+  const link = page.locator("table.apps tbody tr.ok .app").first();
+  const address = new URL(await link.getAttribute("href"), root).href;
+  await page.goto(address);
+  check((await page.locator("svg.plot").count()) === 3, `${await page.locator("svg.plot").count()} plots`);
+  check((await page.locator(".groups dd").count()) > 20, "no settings");
+  check((await page.locator(".groups").innerText()).includes(process.env.HOSTILE), "no configured label");
+  check((await page.locator("details.reply").count()) === 3, "no replies");
+  await page.locator("details.reply summary").first().click();
+  check((await page.locator("details.reply pre").first().innerText()).includes('"hardware"'), "no raw reply");
+
+  // The script refreshes ages on its own.
+  check(await page.evaluate(() => !document.querySelector("#pause").hidden), "the script did not run");
+
+  // Every page, light and dark, wide and narrow.
+  for (const path of ["", "config", "metrics-catalogue", address.slice(root.length)]) {
+    for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [400, "light"]]) {
+      const page = await open(root + path, { width, scheme });
+      const what = `/${path} at ${width} in ${scheme}`;
+      await accessible(page, what);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+      check(wide <= width, `${what}: ${wide} pixels wide`);
+      const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
+      check((ground[0] < 64) === (scheme === "dark"), `${what}: the ground is ${ground}`);
+      await page.context().close();
+    }
+  }
+
+  // Keyboard: the first stop leads to the content.
+  page = await open(root);
+  await page.keyboard.press("Tab");
+  check((await page.evaluate(() => document.activeElement.textContent)) === "Skip to content", "no way past the header");
+
+  // Without scripts the same works.
+  page = await open(root, { scripts: false });
+  check((await names(page)).length === all.length, "nothing without scripts");
+  await page.check("input[name=problems]");
+  await follow(page, "form button");
+  check((await names(page)).length < all.length, "no filter without scripts");
+
+  // Refreshing costs nothing while nothing happens, and the secrets are nowhere.
+  const status = await page.request.get(root + "api/v1/status");
+  check((await status.json()).apps.length === all.length, "the JSON has other apps");
+  const configuration = await (await page.request.get(root + "config")).text();
+  check(configuration.includes("[redacted]") && !/eyJ[\w-]+\./.test(configuration), "a token is shown");
+}
+
+async function down() {
+  const page = await open(root);
+  const says = await page.locator(".banner").innerText();
+  check(/does not answer since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/.test(says), `the banner says: ${says}`);
+  await accessible(page, "down");
+}
+
+async function picture(name, path, options) {
+  const page = await open(root + path, options);
+  await page.screenshot({ path: `${pictures}/${name}.png` });
+  return page;
+}
+
+async function take() {
+  const page = await picture("overview", "", { width: 1400, height: 760 });
+  const address = await page.locator("table.apps tbody tr.ok .app").first().getAttribute("href");
+  const path = new URL(address, root).href.slice(root.length);
+  await picture("overview-dark", "", { width: 1400, height: 760, scheme: "dark" });
+  await picture("app", path, { width: 1400, height: 900 });
+  await picture("phone", "", { width: 400, height: 800 });
+}
+
+try {
+  await { pages, down, pictures: take }[part]();
+} catch (error) {
+  complaints.push(String(error.stack || error));
+}
+await browser.close();
+console.log(complaints.join("\n"));
+process.exit(complaints.length ? 1 : 0);

@@ -1,0 +1,141 @@
+//! The status pages in a real browser: the whole daemon against the simulated service, looked at by Chromium.
+//!
+//! `browser.mjs` does the looking and says what is wrong, one complaint a line; the parts run in this process.
+
+use std::future::pending;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pds_exporter::app::daemon::{Daemon, Handle};
+use pds_exporter::app::serve::Served;
+use pds_exporter::clock::Clock;
+use pds_exporter::own::Own;
+use pds_exporter::simulator::{Settings, World, serve};
+use pds_exporter::status::Source;
+use pds_exporter::web::pages::Site;
+use pds_exporter::{app, config, web};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::task::JoinHandle;
+
+use crate::tools::tool;
+
+/// A name that would do harm wherever it is not escaped.
+const HOSTILE: &str = "<script>alert(1)</script>\"'&/é 🦀";
+/// The pages are behind a proxy.
+const PREFIX: &str = "/behind/a/proxy";
+/// How long anything may take that should take a moment.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A daemon, its service, and where its pages are.
+struct Stage {
+    service: JoinHandle<()>,
+    handle: Handle,
+    url: String,
+}
+
+/// Starts a service of some apps and a daemon that polls it every second.
+async fn stage(hostile: Option<&str>) -> Stage {
+    let clock = Clock::system();
+    let world = World::new(Settings::default(), clock.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(configuration(&world, &address.to_string(), hostile).as_bytes()).unwrap();
+    let loaded = config::load(file.path(), [], &app::taken_labels()).unwrap();
+    let service = tokio::spawn(serve(world, listener, pending()));
+
+    let own = Own::new(true).unwrap();
+    let flags = web::Config {
+        listen_addresses: vec!["127.0.0.1:0".to_owned()],
+        route_prefix: PREFIX.to_owned(),
+        ..web::Config::default()
+    };
+    let server = flags.bind(&own).unwrap();
+    let url = format!("http://{}{PREFIX}/", server.addresses()[0]);
+    let daemon = Daemon::build(loaded.config, clock, own).await.unwrap();
+    let handle = daemon.handle();
+    let source = Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
+    let pages = Site::new(source.clone(), app::catalogue(), PREFIX).routes();
+    let served = Arc::new(Served::new(handle.clone(), source, None));
+    tokio::spawn(daemon.run(pending()));
+    tokio::spawn(server.serve(served, pages, pending()));
+    Stage { service, handle, url }
+}
+
+/// All apps of the world; with a hostile name also an app of that name, which the world does not have, and labels.
+fn configuration(world: &World, address: &str, hostile: Option<&str>) -> String {
+    let mut toml = format!(
+        "[api]\nbase_url = \"http://{address}\"\nmax_retries = 0\ntimeout = \"5s\"\n\
+         [poll]\ninterval = \"1s\"\nsettings_interval = \"3s\"\nsettle = \"1s\"\n"
+    );
+    for (index, (project, apps)) in world.projects().iter().enumerate() {
+        let mut apps: Vec<String> = apps
+            .iter()
+            .map(|id| format!("{{ id = {id:?}, labels = {{ team = {:?} }} }}", hostile.unwrap_or("search")))
+            .collect();
+        if index == 0 {
+            apps.extend(hostile.map(|id| format!("{id:?}")));
+        }
+        let token = world.token(project).unwrap();
+        toml.push_str(&format!(
+            "[[projects]]\nid = {project:?}\ntoken = {:?}\napps = [{}]\n",
+            token.expose(),
+            apps.join(", ")
+        ));
+    }
+    toml
+}
+
+impl Stage {
+    /// Waits until every target was asked and the trends have `polls` points.
+    async fn filled(&self, polls: u32) {
+        let began = tokio::time::Instant::now();
+        while !self.handle.is_ready() {
+            assert!(began.elapsed() < DEADLINE, "the first polls");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(Duration::from_secs(1) * polls).await;
+    }
+
+    /// Lets the browser look at it as the part `part` of the script.
+    async fn look(&self, part: &str, pictures: Option<&Path>) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut node = Command::new(tool("node"));
+        node.arg(folder.join("tests/it/real_ui/browser.mjs")).args([part, &self.url]).args(pictures);
+        node.env("CHROMIUM", tool("chromium")).env("HOSTILE", HOSTILE);
+        node.env("NODE_MODULES", folder.join("target/tools/node_modules"));
+        let output = node.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}\n{errors}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_has_nothing_to_complain_of() {
+    let stage = stage(Some(HOSTILE)).await;
+    stage.filled(3).await;
+    stage.look("pages", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_is_down_is_said_with_since_when() {
+    let stage = stage(None).await;
+    stage.filled(2).await;
+    stage.service.abort();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    stage.look("down", None).await;
+}
+
+/// Not a test: `tests/pictures` runs it for the pictures of the README.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "makes the pictures of the README; run by tests/pictures"]
+async fn pictures() {
+    let stage = stage(None).await;
+    stage.filled(35).await;
+    stage.look("pictures", Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/pictures"))).await;
+}

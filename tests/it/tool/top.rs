@@ -1,0 +1,142 @@
+//! The live view, in a real terminal.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::{Service, TOKEN, pdstool, stderr};
+use crate::client::server::{ok, status};
+use crate::process::DEADLINE;
+use crate::tools::tool;
+
+const STATUS: &str = r#"{"exporter":{},"apps":[
+  {"project":"p-1","id":"p-1-ranker","status":"active","verdict":"ok","problems":[],"requests_per_minute":120.5,
+   "response_time":{"p50":0.0123,"p90":0.25,"p95":null,"p99":4.2},"min_replicas":0,"max_replicas":5,"dollars_per_replica_hour":0.432,"trend":[]},
+  {"project":"p-1","id":"p-1-embed","status":"error","verdict":"problem","problems":["the app reports an error"],
+   "requests_per_minute":900,"response_time":{"p50":1},"dollars_per_replica_hour":2}]}"#;
+
+/// A terminal in which a program runs; its server ends with it.
+struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    fn run(name: &str, program: &str) -> Self {
+        let terminal = Self { socket: format!("pdstool-{name}-{}", std::process::id()) };
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "12", program]);
+        terminal
+    }
+
+    fn tmux(&self, args: &[&str]) -> String {
+        let mut command = Command::new(tool("tmux"));
+        let output = command.args(["-L", &self.socket]).args(args).env("LANG", "C.UTF-8").output().unwrap();
+        assert!(output.status.success(), "tmux {args:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    /// The screen, once it is as wanted.
+    fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let began = Instant::now();
+        loop {
+            let screen = self.tmux(&["capture-pane", "-p"]);
+            if wanted(&screen) {
+                return screen;
+            }
+            assert!(began.elapsed() < DEADLINE, "{what} never came:\n{screen}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = Command::new(tool("tmux")).args(["-L", &self.socket, "kill-server"]).output();
+    }
+}
+
+/// The first word of each row of the table.
+fn apps(screen: &str) -> Vec<&str> {
+    screen
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|word| word.starts_with("p-1-"))
+        .collect()
+}
+
+#[test]
+fn a_running_exporter_is_watched_sorted_and_filtered() {
+    let service = Service::start(|seen| match &*seen.target {
+        "/prefix/api/v1/status" => ok(STATUS),
+        _ => status(404, ""),
+    });
+    let program = env!("CARGO_BIN_EXE_pdstool");
+    let command = format!("{program} top --exporter {}/prefix; echo ended with $?; sleep 60", service.url());
+    let terminal = Terminal::run("exporter", &command);
+    let screen = terminal.wait_for("the table", |screen| screen.contains("p-1-ranker"));
+    assert_eq!(apps(&screen), ["p-1-embed", "p-1-ranker"], "{screen}");
+    assert!(screen.contains("12.3 ms") && screen.contains("0.43") && screen.contains("2 apps"), "{screen}");
+    assert!(screen.contains("the app reports an error"), "the problem of the app selected:\n{screen}");
+    terminal.keys(&["r"]);
+    terminal.wait_for("the other order", |screen| apps(screen) == ["p-1-ranker", "p-1-embed"]);
+    terminal.keys(&["/", "r", "a", "n", "k", "Enter"]);
+    let screen = terminal.wait_for("the filtered table", |screen| apps(screen) == ["p-1-ranker"]);
+    assert!(screen.contains("1 of 2 apps"), "{screen}");
+    terminal.keys(&["q"]);
+    terminal.wait_for("the end", |screen| screen.contains("ended with 0"));
+}
+
+#[test]
+fn an_exporter_that_is_gone_is_said_and_looked_for_again() {
+    let up = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let is_up = std::sync::Arc::clone(&up);
+    let service = Service::start(move |_| match is_up.load(std::sync::atomic::Ordering::SeqCst) {
+        true => ok(STATUS),
+        false => status(503, ""),
+    });
+    let program = env!("CARGO_BIN_EXE_pdstool");
+    let terminal =
+        Terminal::run("gone", &format!("{program} top --interval 100ms --exporter {}", service.url()));
+    terminal.wait_for("the failure", |screen| screen.contains("503") && screen.contains("nothing yet"));
+    up.store(true, std::sync::atomic::Ordering::SeqCst);
+    terminal.wait_for("the table", |screen| apps(screen).len() == 2 && !screen.contains("503"));
+}
+
+#[test]
+fn the_service_itself_is_watched_without_an_exporter() {
+    let service = Service::start(|seen| match seen.target.split('?').next().unwrap() {
+        "/v2/projects/p-1/apps/p-1-a" => ok(
+            r#"{"id":"p-1-a","status":"READY","costPerSecondCents":"0.01","minReplicaCount":"1","maxReplicaCount":"3"}"#,
+        ),
+        "/v2/projects/p-1/apps/p-1-a/metrics/response-time" => {
+            ok(r#"{"data":{"percentiles":{"p50":250},"total_requests":50},"status":"success"}"#)
+        }
+        _ => status(404, r#"{"message":"no such app"}"#),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("pds-exporter.toml");
+    let text = format!(
+        "[api]\nbase_url = \"{}\"\ntoken = \"{TOKEN}\"\n[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\", \"p-1-b\"]\n",
+        service.url()
+    );
+    std::fs::write(&config, text).unwrap();
+    let program = env!("CARGO_BIN_EXE_pdstool");
+    let terminal =
+        Terminal::run("direct", &format!("{program} top --direct --config.file {}", config.display()));
+    let screen = terminal.wait_for("the table", |screen| screen.contains("250 ms"));
+    let row = screen.lines().find(|line| line.starts_with("p-1-a")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells, ["p-1-a", "ready", "10", "250", "ms", "1", "to", "3", "0.36"], "{screen}");
+    terminal.keys(&["Down"]);
+    terminal.wait_for("why the other one has none", |screen| screen.contains("answered 404: no such app"));
+    assert!(!screen.contains("hunter2"));
+}
+
+#[test]
+fn without_a_terminal_it_says_what_to_use_instead() {
+    let output = pdstool(&["top"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("top needs a terminal"), "{}", stderr(&output));
+}
