@@ -16,6 +16,7 @@ mod house;
 mod openapi;
 mod process;
 mod real_backfill;
+mod real_deploy;
 mod real_kill;
 mod real_prometheus;
 mod real_ui;
