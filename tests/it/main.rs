@@ -7,6 +7,7 @@
 )]
 
 mod accounting;
+mod catalogue;
 mod client;
 mod config;
 mod deploy;
@@ -15,6 +16,7 @@ mod golden;
 mod house;
 mod openapi;
 mod process;
+mod readme;
 mod real_backfill;
 mod real_deploy;
 mod real_kill;
