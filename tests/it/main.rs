@@ -21,6 +21,7 @@ mod real_backfill;
 mod real_deploy;
 mod real_kill;
 mod real_prometheus;
+mod real_state;
 mod real_ui;
 mod simulator;
 mod status;
