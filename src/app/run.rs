@@ -84,6 +84,7 @@ pub fn main(
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let result = match Source::new(&flags, environment.collect()) {
         Err(error) => Err(error.into()),
+        Ok(_) if flags.health => web_config(&flags).check_health().map_err(Error::from),
         Ok(source) if flags.config_check => check(&source),
         Ok(source) => start(&flags, source),
     };

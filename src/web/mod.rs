@@ -17,6 +17,7 @@ mod connection;
 mod daemon;
 mod error;
 pub mod filter;
+mod health;
 mod listen;
 pub mod negotiate;
 pub mod notify;

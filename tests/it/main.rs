@@ -18,6 +18,7 @@ mod openapi;
 mod process;
 mod readme;
 mod real_backfill;
+mod real_deploy;
 mod real_kill;
 mod real_prometheus;
 mod real_ui;

@@ -90,7 +90,7 @@ impl Exporter {
 
     /// The page at `path`; panics unless it answers 200.
     pub(crate) async fn get(&self, path: &str) -> String {
-        let reply = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
+        let reply = get(&format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(reply.status(), 200, "{path}");
         reply.text().await.unwrap()
     }
@@ -99,7 +99,7 @@ impl Exporter {
     pub(crate) async fn wait_for(&self, path: &str) {
         let url = format!("{}{path}", self.url);
         until(&format!("{path} answers 200"), async || {
-            reqwest::get(&url).await.is_ok_and(|reply| reply.status() == 200)
+            get(&url).await.is_ok_and(|reply| reply.status() == 200)
         })
         .await;
     }
@@ -110,6 +110,18 @@ impl Drop for Exporter {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A client of ordinary HTTP.
+pub(crate) fn http() -> reqwest::Client {
+    // The second of several tests in one process finds one installed.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
+/// Asks for `url`.
+pub(crate) async fn get(url: &str) -> reqwest::Result<reqwest::Response> {
+    http().get(url).send().await
 }
 
 /// Asks again and again until `condition` holds; fails with `what` after [`DEADLINE`].
