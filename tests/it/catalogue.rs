@@ -36,10 +36,12 @@ async fn exporter(folder: &Path) -> Exporter {
             apps.join(", ")
         );
     }
+    let (project, apps) = world.projects().swap_remove(0);
+    let wrong_port = Kind::Value { field: "port".to_owned(), json: "\"12abc\"".to_owned() };
     world.faults().set([
-        Fault::from(Kind::Value { field: "port".to_owned(), json: "\"12abc\"".to_owned() }).on(Resource::App),
+        Fault::from(wrong_port).on(Resource::App).of_app(&apps[0]),
         Fault::status(500).on(Resource::Domains).times(1),
-        Fault::status(429).on(Resource::ResponseTime).times(12),
+        Fault::status(429).on(Resource::ResponseTime).of_project(&project).times(6),
     ]);
     tokio::spawn(serve(world, listener, pending()));
     let file = |name: &str, text: &str| {
