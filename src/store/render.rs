@@ -27,6 +27,9 @@ struct Part {
     targets: Vec<(Arc<Cell>, Arc<Samples>)>,
 }
 
+/// What a family about health shows of a target.
+type Reading = fn(&TargetHealth) -> Option<f64>;
+
 #[derive(Debug)]
 struct TargetHealth {
     cell: Arc<Cell>,
@@ -188,7 +191,7 @@ impl Snapshot {
         targets: &TargetFilter,
         out: &mut impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let value: [(&Family, fn(&TargetHealth) -> Option<f64>); 2] = [
+        let value: [(&Family, Reading); 2] = [
             (&UP, |health| Some(f64::from(u8::from(health.up)))),
             (&LAST_SUCCESS, |health| Some(health.last_success?.as_duration().as_secs_f64())),
         ];
