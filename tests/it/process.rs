@@ -28,6 +28,7 @@ impl Exporter {
 
     /// Starts `command`, a daemon that is to listen; its log where it ends before.
     pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
+        let_clients_be_built();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -110,6 +111,12 @@ impl Drop for Exporter {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// reqwest builds no client, not even one for plain http, before the process has chosen its cryptography.
+pub(crate) fn let_clients_be_built() {
+    // The second call finds it chosen.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Asks again and again until `condition` holds; fails with `what` after [`DEADLINE`].

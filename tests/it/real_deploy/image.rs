@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::deploy::kubernetes::kustomize;
 use crate::deploy::{deploy, list, output, string, succeed, yaml};
-use crate::process::{until, value};
+use crate::process::{let_clients_be_built, until, value};
 use crate::tools::tool;
 
 use super::fast::configuration;
@@ -118,6 +118,7 @@ fn static_binary() -> &'static Path {
 
 /// A simulated service, and its address with a name in place of its number.
 async fn service() -> (World, String) {
+    let_clients_be_built();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let world = World::new(Settings::default(), Clock::system());
@@ -153,7 +154,7 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     let config = podman.file("pds-exporter.toml", &configuration(&world, &base_url, ""));
     let address = format!("127.0.0.1:{}", free_port());
     let mut run =
-        podman.podman(&["run", "--detach", "--name=exporter", "--network=host", "--cgroups=disabled"]);
+        podman.podman(&["run", "--detach", "--name=exporter", "--network=host"]);
     run.args(["--ulimit=nofile=1024:20000", "--ulimit=nproc=1024:1024"]);
     run.args(["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]);
     run.arg(format!("--volume={}:/etc/pds-exporter/pds-exporter.toml:ro", config.display()));
