@@ -9,6 +9,7 @@
 mod accounting;
 mod catalogue;
 mod client;
+mod command_line;
 mod config;
 mod deploy;
 mod fuzz;

@@ -67,7 +67,7 @@ impl Stage {
         let mut given = vec![("prometheus.yml", config.as_str())];
         given.extend(rules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
         // As with everything else, what is five minutes old is stale.
-        let prometheus = Server::prometheus(&given, &["--query.lookback-delta=5s"]).await;
+        let prometheus = Server::prometheus(&given, "--query.lookback-delta=5s").await;
         Self { world, exporter, prometheus, alertmanager, _folder: folder }
     }
 
@@ -81,9 +81,11 @@ impl Stage {
 
 /// A configuration that polls everything in `world`.
 pub(super) fn configuration(world: &World, base_url: &str, rhythm: &str) -> String {
+    // A year on, so that there is something to see but nothing to do.
+    let expiry = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(365 * 24);
     let mut text = format!("[api]\nbase_url = \"{base_url}\"\n{rhythm}");
     for (project, apps) in world.projects() {
-        let token = world.token(&project).unwrap();
+        let token = world.token_expiring(&project, expiry).unwrap();
         let apps: Vec<String> = apps.iter().map(|app| Value::from(&**app).to_string()).collect();
         text += &format!(
             "\n[[projects]]\nid = {}\ntoken = \"{}\"\napps = [{}]\n",

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::until;
+use crate::process::{let_clients_be_built, until};
 use crate::tools::tool;
 
 /// A port of the loopback that nobody listens on at the moment.
@@ -25,11 +25,21 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Prometheus with this configuration and the files beside it.
-    pub(super) async fn prometheus(files: &[(&str, &str)], arguments: &[&str]) -> Self {
-        Self::start("prometheus", files, |folder, address| {
-            let config = folder.join("prometheus.yml").display().to_string();
-            let own = [format!("--config.file={config}"), format!("--web.listen-address={address}")];
+    /// Prometheus with `prometheus.yml` and the files beside it.
+    pub(super) async fn prometheus(files: &[(&str, &str)], argument: &str) -> Self {
+        // Debian's Prometheus has a folder of the system as its default.
+        Self::any_prometheus(files, &["--storage.tsdb.path=data", argument]).await
+    }
+
+    /// Prometheus as an agent.
+    pub(super) async fn agent(config: &str) -> Self {
+        let agent = ["--storage.agent.path=data", "--enable-feature=agent"];
+        Self::any_prometheus(&[("prometheus.yml", config)], &agent).await
+    }
+
+    async fn any_prometheus(files: &[(&str, &str)], arguments: &[&str]) -> Self {
+        Self::start("prometheus", files, |_, address| {
+            let own = ["--config.file=prometheus.yml".to_owned(), format!("--web.listen-address={address}")];
             own.into_iter().chain(arguments.iter().map(|argument| (*argument).to_owned())).collect()
         })
         .await
@@ -54,6 +64,7 @@ impl Server {
         files: &[(&str, &str)],
         arguments: impl Fn(&Path, &str) -> Vec<String>,
     ) -> Self {
+        let_clients_be_built();
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = folder.path().join(name);
