@@ -28,6 +28,8 @@ impl Exporter {
 
     /// Starts `command`, a daemon that is to listen; its log where it ends before.
     pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
+        // For asking it; it may be there already, from another test of this process.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -131,7 +133,8 @@ pub(crate) fn run(args: &[&str], environment: &[(&str, &str)], folder: &Path) ->
 
 /// The address in the log line that says where the daemon listens.
 fn listening(line: &str) -> Option<String> {
-    let rest = line.contains("listening").then(|| line.split_once("address=")).flatten()?.1;
+    let after = |key: &str| line.split_once(key).map(|(_, rest)| rest);
+    let rest = after("listening").and_then(|_| after("address=").or_else(|| after("\"address\":\"")))?;
     Some(rest.split([' ', '"', ',']).next().unwrap_or_default().to_owned())
 }
 
