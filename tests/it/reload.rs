@@ -75,7 +75,8 @@ async fn a_bad_file_changes_nothing_and_says_so() {
         .unwrap();
     let (status, text) = running.reload().await;
     assert!(status.is_server_error(), "{status}: {text}");
-    assert_eq!(running.metric(SUCCESSFUL).await, Some(0.0));
+    // The exporter's own metrics are handed out unchanged for a second.
+    until("the page says so", async || running.metric(SUCCESSFUL).await == Some(0.0)).await;
     running.assert_still_polling().await;
 
     std::fs::write(&running.file, running.with_one_app().replace("settle", "setle")).unwrap();
@@ -85,6 +86,7 @@ async fn a_bad_file_changes_nothing_and_says_so() {
     assert_eq!(refusals(), 2);
     running.exporter.signal("HUP");
     until("the signal's reload fails, too", async || refusals() == 3).await;
+    running.assert_still_polling().await;
     assert_eq!(running.metric(SUCCESSFUL).await, Some(0.0));
     let last = running.metric("pds_exporter_config_last_reload_success_timestamp_seconds").await;
     assert_eq!(last, started);
@@ -137,6 +139,7 @@ async fn reloads_at_once_follow_one_another() {
     let running = Running::start().await;
     let texts = [running.text.clone(), running.with_one_app()];
     for round in 0..6 {
+        // Six rounds: the last one writes the first text.
         std::fs::write(&running.file, &texts[(round + 1) % 2]).unwrap();
         running.exporter.signal("HUP");
         let (a, b, c, d) =
@@ -145,9 +148,9 @@ async fn reloads_at_once_follow_one_another() {
             assert_eq!(status, 200, "{text}");
         }
     }
+    // The last file has both apps: 3 targets each, 2 of the project, 1 of the account.
+    until("all targets are there", async || running.metric("pds_exporter_targets").await == Some(9.0)).await;
     assert_eq!(running.metric(SUCCESSFUL).await, Some(1.0));
     assert_eq!(running.metric("pds_exporter_panics_total").await, Some(0.0));
-    // The last file has both apps: 3 targets each, 2 of the project, 1 of the account.
-    assert_eq!(running.metric("pds_exporter_targets").await, Some(9.0));
     running.assert_still_polling().await;
 }
