@@ -33,6 +33,5 @@ mod simulator;
 mod status;
 mod tool;
 mod tools;
-mod troubles;
 mod web;
 mod whole;
