@@ -17,7 +17,7 @@ mod house;
 mod logging;
 mod openapi;
 mod process;
-mod readme;
+
 mod real_backfill;
 mod real_kill;
 mod real_memory;
@@ -29,5 +29,6 @@ mod simulator;
 mod status;
 mod tool;
 mod tools;
+mod troubleshooting;
 mod web;
 mod whole;
