@@ -29,6 +29,10 @@ pub struct Flags {
     #[arg(long = "config.check")]
     pub config_check: bool,
 
+    /// Ask the exporter that runs with these flags on this machine whether it is healthy, and exit with 0 or 1.
+    #[arg(long = "health")]
+    pub health: bool,
+
     /// Poll a simulated service instead of a real one: needs no configuration, token or network.
     #[arg(long = "demo", conflicts_with = "config_file")]
     pub demo: bool,

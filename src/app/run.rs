@@ -84,6 +84,7 @@ pub fn main(
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let result = match Source::new(&flags, environment.collect()) {
         Err(error) => Err(error.into()),
+        Ok(_) if flags.health => web_config(&flags).check_health().map_err(Error::from),
         Ok(source) if flags.config_check => check(&source),
         Ok(source) => start(&flags, source),
     };
@@ -143,9 +144,9 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
         log.follow(loaded.config.log_level);
     }
     let server = web_config(flags).bind(&own)?;
-    say_start(&loaded.config, &server);
     let daemon = Daemon::build(loaded.config, clock, own).await?;
     let handle = daemon.handle();
+    say_start(&handle.plan().await.config, &server);
     let status = status::Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
     let pages = Site::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
     let served = Served::new(handle, status, source).with_log(log);

@@ -73,6 +73,22 @@ pub enum Error {
         /// What is wrong with it.
         source: WebConfigError,
     },
+    /// Nobody answers a health check.
+    #[error("no answer from {address}")]
+    Unreachable {
+        /// Where it was asked.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Something answers a health check, but not as this exporter does.
+    #[error("{address} does not answer like a healthy exporter: {answer:?}")]
+    Unhealthy {
+        /// Where it was asked.
+        address: String,
+        /// The first line of its answer.
+        answer: String,
+    },
     /// The system has no randomness to give.
     #[error("the system gives no random numbers")]
     NoRandomness,

@@ -112,14 +112,14 @@ const EAFNOSUPPORT: i32 = 97;
 
 /// The host part of an address.
 #[derive(Debug, PartialEq, Eq)]
-enum Host<'a> {
+pub(super) enum Host<'a> {
     /// All interfaces, both families.
     Any(u16),
     Ip(IpAddr, u16),
     Name(&'a str, u16),
 }
 
-fn parse(address: &str) -> Result<Host<'_>, Error> {
+pub(super) fn parse(address: &str) -> Result<Host<'_>, Error> {
     let bad = |problem| Error::Address { address: address.to_owned(), problem };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| bad("the port is missing"))?;
     let port = port.parse().map_err(|_| bad("the port is no number from 0 to 65535"))?;
@@ -136,7 +136,7 @@ fn parse(address: &str) -> Result<Host<'_>, Error> {
 }
 
 /// One address of a name, IPv4 before IPv6 as Go does.
-fn resolve(address: &str, name: &str, port: u16) -> Result<SocketAddr, Error> {
+pub(super) fn resolve(address: &str, name: &str, port: u16) -> Result<SocketAddr, Error> {
     let failed = |source| Error::Resolve { address: address.to_owned(), source };
     let found: Vec<SocketAddr> = (name, port).to_socket_addrs().map_err(failed)?.collect();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());

@@ -82,7 +82,7 @@ impl Config {
         }
     }
 
-    fn prefix(&self) -> &str {
+    pub(super) fn prefix(&self) -> &str {
         self.route_prefix.trim_end_matches('/')
     }
 }

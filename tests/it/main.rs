@@ -7,7 +7,9 @@
 )]
 
 mod accounting;
+mod catalogue;
 mod client;
+mod command_line;
 mod config;
 mod deploy;
 mod faults;
@@ -17,12 +19,14 @@ mod house;
 mod logging;
 mod openapi;
 mod process;
-
+mod readme;
 mod real_backfill;
+mod real_deploy;
 mod real_kill;
 mod real_memory;
 mod real_prometheus;
 mod real_soak;
+mod real_state;
 mod real_ui;
 mod reload;
 mod simulator;

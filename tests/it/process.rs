@@ -28,8 +28,7 @@ impl Exporter {
 
     /// Starts `command`, a daemon that is to listen; its log where it ends before.
     pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
-        // For asking it; it may be there already, from another test of this process.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let_clients_be_built();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -92,7 +91,7 @@ impl Exporter {
 
     /// The page at `path`; panics unless it answers 200.
     pub(crate) async fn get(&self, path: &str) -> String {
-        let reply = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
+        let reply = get(&format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(reply.status(), 200, "{path}");
         reply.text().await.unwrap()
     }
@@ -101,7 +100,7 @@ impl Exporter {
     pub(crate) async fn wait_for(&self, path: &str) {
         let url = format!("{}{path}", self.url);
         until(&format!("{path} answers 200"), async || {
-            reqwest::get(&url).await.is_ok_and(|reply| reply.status() == 200)
+            get(&url).await.is_ok_and(|reply| reply.status() == 200)
         })
         .await;
     }
@@ -112,6 +111,23 @@ impl Drop for Exporter {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// reqwest builds no client, not even one for plain http, before the process has chosen its cryptography.
+pub(crate) fn let_clients_be_built() {
+    // The second call finds it chosen.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// A client of ordinary HTTP.
+pub(crate) fn http() -> reqwest::Client {
+    let_clients_be_built();
+    reqwest::Client::new()
+}
+
+/// Asks for `url`.
+pub(crate) async fn get(url: &str) -> reqwest::Result<reqwest::Response> {
+    http().get(url).send().await
 }
 
 /// Asks again and again until `condition` holds; fails with `what` after [`DEADLINE`].

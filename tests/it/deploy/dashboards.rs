@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::{command, deploy, files, list, string, succeed, unknown_series};
+use crate::golden::assert_golden;
 use crate::tools::tool;
 
 /// Names that Grafana itself fills in.
@@ -53,18 +54,9 @@ fn the_dashboards_are_what_their_typed_sources_make() {
     let (built, kept) = (folder.path().join("built"), deploy("grafana/dashboards"));
     std::fs::create_dir(&built).unwrap();
     succeed(command("node", [folder.path().join("build/build.js"), built.clone()]));
-    let mut stale = Vec::new();
     for file in std::fs::read_dir(&built).unwrap().map(|entry| entry.unwrap().path()) {
-        let (new, kept) = (std::fs::read(&file).unwrap(), kept.join(file.file_name().unwrap()));
-        if std::fs::read(&kept).ok().as_ref() != Some(&new) {
-            std::fs::write(&kept, new).unwrap();
-            stale.push(kept);
-        }
+        assert_golden(&kept.join(file.file_name().unwrap()), &std::fs::read_to_string(&file).unwrap());
     }
-    assert!(
-        stale.is_empty(),
-        "these did not fit their sources and are written anew, look at them: {stale:?}"
-    );
     assert_eq!(std::fs::read_dir(&built).unwrap().count(), files("grafana/dashboards", "json").len());
 }
 

@@ -7,6 +7,8 @@ use clap::Parser as _;
 use pds_exporter::app::flags::Flags;
 use serde_json::Value;
 
+use crate::golden::assert_golden;
+
 use super::{command, deploy, list, output, string, succeed, text, yaml};
 
 /// The API versions that manifests are validated against: the oldest still in wide use, and newer ones.
@@ -25,7 +27,7 @@ const ACCEPTED_BESIDE: &[(&str, &str)] = &[
 ];
 
 /// The manifests of an overlay, or the base.
-pub(super) fn kustomize(folder: &str) -> String {
+pub(crate) fn kustomize(folder: &str) -> String {
     let folder = deploy("kubernetes").join(folder);
     output(command("kubectl", ["kustomize".as_ref(), folder.as_os_str()]))
 }
@@ -162,7 +164,7 @@ fn the_operator_overlay_is_valid_and_finds_the_pods() {
 #[test]
 fn prometheus_rule_holds_the_rule_files() {
     let mut rule = concat!(
-        "# Generated from deploy/prometheus/rules by the test prometheus_rule_holds_the_rule_files; edit those.\n",
+        "# The rule files of deploy/prometheus/rules in one object; edit those, and a test with UPDATE_GOLDEN=1 writes this.\n",
         "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: pds-exporter\n",
         "spec:\n  groups:\n"
     )
@@ -176,11 +178,7 @@ fn prometheus_rule_holds_the_rule_files() {
             rule.push('\n');
         }
     }
-    let path = "kubernetes/overlays/operator/prometheusrule.yaml";
-    if text(path) != rule {
-        fs::write(deploy(path), rule).unwrap();
-        panic!("{path} did not fit the rule files and is written anew, look at it");
-    }
+    assert_golden(&deploy("kubernetes/overlays/operator/prometheusrule.yaml"), &rule);
 }
 
 #[test]

@@ -3,9 +3,9 @@
 
 mod alerts;
 mod compose;
-mod dashboards;
+pub(crate) mod dashboards;
 mod helm;
-mod kubernetes;
+pub(crate) mod kubernetes;
 mod systemd;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,26 @@
+//! Beyond one Prometheus: the shipped agent configuration, and a receiver.
+
+use crate::deploy::text;
+use crate::process::{Exporter, until};
+
+use super::prometheus::Server;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_sends_everything_on_but_what_is_dropped() {
+    let exporter = Exporter::start(&["--demo"]);
+    let nothing = [("prometheus.yml", "scrape_configs: []")];
+    let receiver = Server::prometheus(&nothing, "--web.enable-remote-write-receiver").await;
+    let config = text("prometheus/agent.yml")
+        .replace("scrape_interval: 15s", "scrape_interval: 1s")
+        .replace("localhost:10090", exporter.url.trim_start_matches("http://"))
+        .replace("localhost:9090", &receiver.address);
+    let _agent = Server::agent(&config).await;
+
+    until("requests arrive", async || !receiver.query("pds_app_requests_total").await.is_empty()).await;
+    until("the scrapes themselves arrive", async || !receiver.query("up == 1").await.is_empty()).await;
+    let up = receiver.query("up").await.remove(0);
+    assert_eq!((&up["metric"]["job"], &up["metric"]["cluster"]), (&"pds-exporter".into(), &"example".into()));
+    assert!(receiver.query("process_open_fds").await.is_empty(), "dropped on the way");
+    let page = exporter.get("/metrics").await;
+    assert!(page.contains("process_open_fds"), "though it is there");
+}

@@ -1,0 +1,47 @@
+//! Every expression of every dashboard, answered by a Prometheus that scrapes the exporter.
+
+use std::collections::BTreeMap;
+
+use crate::deploy::dashboards::{dashboards, expressions};
+use crate::process::until;
+
+use super::fast::Stage;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_panel_shows_something() {
+    let stage = Stage::set().await;
+    let (project, apps) = stage.world.projects().remove(0);
+    let filled = |expression: &str| {
+        [
+            ("$__rate_interval", "10s"),
+            ("[5m]", "[10s]"),
+            ("$project", &*project),
+            ("$app", &*apps[0]),
+            ("$instance", ".*"),
+        ]
+        .iter()
+        .fold(expression.to_owned(), |text, (variable, value)| text.replace(variable, value))
+    };
+    let dashboards = dashboards();
+    let mut empty = BTreeMap::new();
+    for (path, dashboard) in &dashboards {
+        for (panel, expression) in expressions(dashboard) {
+            empty.insert(filled(expression), format!("{}: {panel}", path.display()));
+        }
+    }
+    assert!(empty.len() > 80, "{}", empty.len());
+    until(&format!("all of {} expressions have data", empty.len()), async || {
+        let mut still = BTreeMap::new();
+        for (expression, panel) in std::mem::take(&mut empty) {
+            if stage.prometheus.query(&expression).await.is_empty() {
+                still.insert(expression, panel);
+            }
+        }
+        empty = still;
+        if !empty.is_empty() {
+            eprintln!("without data: {empty:#?}");
+        }
+        empty.is_empty()
+    })
+    .await;
+}

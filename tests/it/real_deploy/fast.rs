@@ -1,0 +1,148 @@
+//! Production 60 times faster: a simulated service, the exporter, Prometheus with the shipped rules, Alertmanager
+//! with the shipped routing. Every minute of the configuration, the rules and the scrapes is a second here, so
+//! what takes ten minutes there takes ten seconds.
+
+use std::fs;
+
+use pds_exporter::clock::Clock;
+use pds_exporter::simulator::{self, Settings, World};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::deploy::{deploy, files, text};
+use crate::process::Exporter;
+
+use super::prometheus::Server;
+
+/// How much faster.
+const FASTER: u64 = 60;
+
+/// The configuration's defaults, 60 times faster.
+const CONFIG: &str = r#"
+[poll]
+interval = "1s"
+settings_interval = "5s"
+windows = ["5s"]
+settle = "1s"
+stale_after = "5s"
+
+[accounting]
+step = "1s"
+"#;
+
+/// All of it, running.
+pub(super) struct Stage {
+    pub(super) world: World,
+    pub(super) exporter: Exporter,
+    pub(super) prometheus: Server,
+    pub(super) alertmanager: Server,
+    _folder: TempDir,
+}
+
+impl Stage {
+    pub(super) async fn set() -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let service = listener.local_addr().unwrap();
+        let world = World::new(Settings::default(), Clock::system());
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("pds-exporter.toml");
+        fs::write(&config, configuration(&world, &format!("http://{service}"), CONFIG)).unwrap();
+        let exporter = Exporter::start(&["--config.file", config.to_str().unwrap()]);
+
+        let routing = text("prometheus/alertmanager.yml").replace("group_wait: 30s", "group_wait: 0s");
+        let alertmanager = Server::alertmanager(&routing).await;
+        let scraped = exporter.url.trim_start_matches("http://").to_owned();
+        let config = text("prometheus/prometheus.yml")
+            .replace("scrape_interval: 15s", "scrape_interval: 250ms")
+            .replace("evaluation_interval: 30s", "evaluation_interval: 500ms")
+            .replace("localhost:10090", &scraped)
+            .replace("localhost:9093", &alertmanager.address);
+        let rules = files("prometheus/rules", "yml").into_iter().map(|path| {
+            let name = format!("rules/{}", path.file_name().unwrap().to_string_lossy());
+            (name, faster(&fs::read_to_string(deploy("prometheus/rules").join(path)).unwrap()))
+        });
+        let rules: Vec<(String, String)> = rules.collect();
+        let mut given = vec![("prometheus.yml", config.as_str())];
+        given.extend(rules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+        // As with everything else, what is five minutes old is stale.
+        let prometheus = Server::prometheus(&given, "--query.lookback-delta=5s").await;
+        Self { world, exporter, prometheus, alertmanager, _folder: folder }
+    }
+
+    /// The alerts of this name that Alertmanager holds.
+    pub(super) async fn alerts(&self, name: &str) -> Vec<Value> {
+        let filter = format!("alertname=\"{name}\"");
+        let alerts = self.alertmanager.get("/api/v2/alerts", &[("filter", &filter)]).await;
+        alerts.as_array().unwrap().clone()
+    }
+}
+
+/// A configuration that polls everything in `world`.
+pub(super) fn configuration(world: &World, base_url: &str, rhythm: &str) -> String {
+    // A year on, so that there is something to see but nothing to do.
+    let expiry = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(365 * 24);
+    let mut text = format!("[api]\nbase_url = \"{base_url}\"\n{rhythm}");
+    for (project, apps) in world.projects() {
+        let token = world.token_expiring(&project, expiry).unwrap();
+        let apps: Vec<String> = apps.iter().map(|app| Value::from(&**app).to_string()).collect();
+        text += &format!(
+            "\n[[projects]]\nid = {}\ntoken = \"{}\"\napps = [{}]\n",
+            Value::from(&*project),
+            token.expose(),
+            apps.join(", ")
+        );
+    }
+    text
+}
+
+/// Rules with every duration divided: those in brackets, after `for` and `interval`, and the ages in seconds that
+/// are compared with.
+fn faster(rules: &str) -> String {
+    let mut text = String::new();
+    for line in rules.lines() {
+        let timed = ["for: ", "interval: "].iter().find(|key| line.trim_start().starts_with(**key));
+        let line = match timed.and_then(|key| line.split_once(key).map(|(indent, time)| (indent, key, time)))
+        {
+            Some((indent, key, time)) => format!("{indent}{key}{}", shorter(time)),
+            None => ranges(line),
+        };
+        text += &line.replace("> 900", "> 15").replace("> 300", "> 5");
+        text.push('\n');
+    }
+    text
+}
+
+/// The line with the durations in its brackets divided.
+fn ranges(line: &str) -> String {
+    let mut parts = line.split('[');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let shortened = part
+            .split_once(']')
+            .filter(|(range, _)| range.starts_with(|c: char| c.is_ascii_digit()))
+            .map(|(range, rest)| format!("[{}]{rest}", shorter(range)));
+        text += &shortened.unwrap_or_else(|| format!("[{part}"));
+    }
+    text
+}
+
+/// A duration of Prometheus, divided.
+fn shorter(duration: &str) -> String {
+    let (number, unit) = duration.split_at(duration.len() - 1);
+    let seconds = match unit {
+        "m" => 60,
+        "h" => 3_600,
+        "d" => 86_400,
+        _ => panic!("{duration}: no unit known here"),
+    };
+    format!("{}s", number.parse::<u64>().unwrap() * seconds / FASTER)
+}
+
+#[test]
+fn every_duration_of_a_rule_is_divided() {
+    let rule = "    interval: 2m\n        expr: rate(x[5m]) > 900\n        for: 1h\n      y[1d]";
+    let expected = "    interval: 2s\n        expr: rate(x[5s]) > 15\n        for: 60s\n      y[1440s]\n";
+    assert_eq!(faster(rule), expected);
+}

@@ -1,0 +1,8 @@
+//! What `deploy/` holds, run for real: Prometheus, Alertmanager, an agent, a container, a pod.
+
+mod agent;
+mod alerts;
+mod dashboards;
+mod fast;
+mod image;
+mod prometheus;
