@@ -33,5 +33,6 @@ mod simulator;
 mod status;
 mod tool;
 mod tools;
+mod troubleshooting;
 mod web;
 mod whole;
