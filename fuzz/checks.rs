@@ -10,6 +10,7 @@ use pds_exporter::config::{self, App, Project};
 use pds_exporter::interface::endpoint::{Cadence, Subject, Window};
 use pds_exporter::interface::response_time::threshold_seconds;
 use pds_exporter::interface::{ENDPOINTS, TimeRange};
+use pds_exporter::web::{filter, negotiate, webconfig};
 
 /// The range that replies are read for.
 const RANGE: TimeRange = TimeRange { start: 1_767_225_600, end: 1_767_225_900 };
@@ -40,6 +41,34 @@ pub fn configuration(data: &[u8]) {
         Ok(loaded) => assert!(!loaded.config.projects.is_empty()),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
+}
+
+/// Any text as the headers by which a form is asked for: no panic, and an empty element changes nothing.
+pub fn negotiation(data: &[u8]) {
+    let Ok(header) = std::str::from_utf8(data) else { return };
+    let same = format!(" ,{header}");
+    assert_eq!(negotiate::format(Some(header)), negotiate::format(Some(&same)), "{header:?}");
+    assert_eq!(negotiate::encoding(Some(header)), negotiate::encoding(Some(&same)), "{header:?}");
+}
+
+/// Any file as the web configuration: no panic, and what is refused says why.
+pub fn web_configuration(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Err(error) = webconfig::parse(text) {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+/// Any query: what is read of it, written as a query, reads the same.
+pub fn query(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let read = filter::parse(Some(text));
+    let names = read.names.iter().map(|name| ("name[]", name));
+    let projects = read.projects.iter().map(|project| ("project", project));
+    let apps = read.apps.iter().map(|app| ("app", app));
+    let pairs = names.chain(projects).chain(apps);
+    let written = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    assert_eq!(filter::parse(Some(&written)), read, "{text:?}");
 }
 
 /// What is exposed of any body, a strict parser reads back: the same number of series, with the same values.

@@ -188,17 +188,14 @@ impl StorageBackend for Copy {
     }
 }
 
-/// Makes the file under another name first, so that a crash meanwhile leaves none that is half made. A new file has
-/// no ledgers.
+/// Makes the file under another name first, so that a crash meanwhile leaves none that is half made, and then gives it
+/// its own, unless another daemon was faster: that one's file is never taken away. A new file has no ledgers.
 fn create(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
     let io = |source| StateError::Io { path: path.to_owned(), source };
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
+    name.push(format!(".new-{}", std::process::id()));
     let unfinished = path.with_file_name(name);
-    match std::fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(io(error)),
-        _ => {}
-    }
+    remove(&unfinished).map_err(io)?;
     let made = Database::builder()
         .set_cache_size(CACHE_BYTES)
         .create(&unfinished)
@@ -211,8 +208,21 @@ fn create(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
     };
     format().map_err(|error| from_redb(path, error))?;
     drop(made);
-    std::fs::rename(&unfinished, path).map_err(io)?;
-    Ok(Vec::new())
+    // Unlike a renaming, a link never takes the place of a file that is there.
+    let linked = std::fs::hard_link(&unfinished, path);
+    remove(&unfinished).map_err(io)?;
+    match linked {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => examine(path),
+        other => other.map(|()| Vec::new()).map_err(io),
+    }
+}
+
+/// Removes a file that may not be there.
+fn remove(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn read_all(path: &Path, database: &Database) -> Result<Vec<(Key, Ledger)>, StateError> {

@@ -140,9 +140,9 @@ async fn run(flags: &Flags, source: Source) -> Result<(), Error> {
         (source.load()?, Some(source))
     };
     let server = web_config(flags).bind(&own)?;
-    say_start(&loaded.config, &server);
     let daemon = Daemon::build(loaded.config, clock, own).await?;
     let handle = daemon.handle();
+    say_start(&handle.plan().await.config, &server);
     let status = status::Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
     let pages = Site::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
     let served = Served::new(handle, status, source);

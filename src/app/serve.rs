@@ -10,8 +10,8 @@ use crate::causes::with_causes;
 use crate::config::shard::{Shard, ShardError};
 use crate::config::{self, Loaded};
 use crate::status;
-use crate::store::{self, Coding};
-use crate::web::{self, Encoding, Filter, Page, Promise};
+use crate::store::{self, Coding, Filter};
+use crate::web::{self, Encoding, Page, Promise};
 
 use super::daemon::Handle;
 use super::flags::Flags;
@@ -114,9 +114,7 @@ impl web::Daemon for Served {
                 Encoding::Gzip => (Coding::Gzip, Encoding::Gzip),
                 _ => (Coding::Identity, Encoding::Identity),
             };
-            let Filter { names, projects, apps } = filter.clone();
-            let filter = store::Filter { names, projects, apps };
-            let body = match self.handle.pages().page(format, coding, &filter).await {
+            let body = match self.handle.pages().page(format, coding, filter).await {
                 store::Body::Whole(parts) => web::Body::Parts(parts.into()),
                 store::Body::Pieces(pieces) => web::Body::Channel(pieces),
             };

@@ -77,10 +77,11 @@ impl Family {
         if self.kind == Kind::Histogram { "_bucket" } else { "" }
     }
 
-    /// The unit that the name ends in, if any. Infos have none.
+    /// The unit that the name ends in, if any. Infos have none; histograms are left without, as some strict parsers
+    /// refuse a whole page for the UNIT line of one.
     #[must_use]
     pub fn unit(&self) -> Option<&'static str> {
-        if self.kind == Kind::Info {
+        if matches!(self.kind, Kind::Info | Kind::Histogram) {
             return None;
         }
         let base = self.base_name();

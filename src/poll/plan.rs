@@ -73,6 +73,9 @@ pub struct Target {
     pub progress: Arc<Progress>,
 }
 
+/// A project by its index in the configuration, or an app of it by its index in that.
+type Place = (usize, Option<usize>);
+
 /// A project, or an app of it, by its place in the configuration, and its cell.
 #[derive(Debug)]
 pub struct Subject {
@@ -145,7 +148,7 @@ impl Plan {
     }
 
     /// What the endpoint is asked about: names, and places in the configuration.
-    fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<(usize, Option<usize>)>)> {
+    fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<Place>)> {
         let projects = || self.config.projects.iter().enumerate();
         let polled = || projects().filter(|(_, project)| project.polled);
         let none: Arc<str> = "".into();
@@ -163,7 +166,7 @@ impl Plan {
                 .collect(),
             Scope::Project => polled().map(|(p, project)| (key(project, &none), vec![(p, None)])).collect(),
             Scope::Account => {
-                let mut accounts: Vec<(Account, Key, Vec<(usize, Option<usize>)>)> = Vec::new();
+                let mut accounts: Vec<(Account, Key, Vec<Place>)> = Vec::new();
                 for (p, project) in polled() {
                     let account = self.client.account(&project.id);
                     match accounts.iter_mut().find(|(known, ..)| *known == account) {
@@ -180,7 +183,7 @@ impl Plan {
         &self,
         endpoint: &'static dyn Endpoint,
         key: Key,
-        places: Vec<(usize, Option<usize>)>,
+        places: Vec<Place>,
         surroundings: &Surroundings,
         progress: &HashMap<&Key, &Arc<Progress>>,
     ) -> Option<Target> {

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::catalogue::encode::{Format, head, label, sample};
 use crate::catalogue::{Family, Samples};
-use crate::interface::Resource;
+use crate::interface::endpoint::Scope;
+use crate::interface::{ENDPOINTS, Resource};
 
 use super::{Cell, LAST_SUCCESS, Section, UP};
 
@@ -25,6 +26,9 @@ struct Part {
     families: Vec<Family>,
     targets: Vec<(Arc<Cell>, Arc<Samples>)>,
 }
+
+/// What a family about health shows of a target.
+type Reading = fn(&TargetHealth) -> Option<f64>;
 
 #[derive(Debug)]
 struct TargetHealth {
@@ -187,18 +191,23 @@ impl Snapshot {
         targets: &TargetFilter,
         out: &mut impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let value: [(&Family, fn(&TargetHealth) -> Option<f64>); 2] = [
+        let value: [(&Family, Reading); 2] = [
             (&UP, |health| Some(f64::from(u8::from(health.up)))),
             (&LAST_SUCCESS, |health| Some(health.last_success?.as_duration().as_secs_f64())),
         ];
-        let resource: Vec<String> = Resource::ALL
-            .iter()
-            .map(|resource| {
-                let mut text = String::new();
-                label(&mut text, "resource", resource.as_str());
-                text
-            })
-            .collect();
+        // What belongs to a project has the label `app` too, empty, which to Prometheus is none at all: strict parsers
+        // want one set of labels in a family.
+        let resource = Resource::ALL.map(|resource| {
+            let mut text = String::new();
+            if !ENDPOINTS
+                .iter()
+                .any(|endpoint| endpoint.resource() == resource && endpoint.scope() == Scope::App)
+            {
+                label(&mut text, "app", "");
+            }
+            label(&mut text, "resource", resource.as_str());
+            text
+        });
         for (family, value) in value.into_iter().filter(|(family, _)| filter.wants(family)) {
             let mut headed = false;
             for health in self.health.iter().filter(|health| targets.wants(health.cell.labels())) {

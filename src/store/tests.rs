@@ -36,7 +36,7 @@ fn small_store() -> (Store, Arc<Cell>, Arc<Cell>) {
     (store, domains, counter)
 }
 
-fn put(store: &Store, cell: &Cell, value: f64) {
+fn put(cell: &Cell, value: f64) {
     let mut sink = Sink::default();
     sink.next_family();
     sink.put(value);
@@ -66,8 +66,8 @@ async fn nothing_said_is_nothing_shown() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
     let (store, domains, counter) = small_store();
-    put(&store, &domains, 3.0);
-    put(&store, &counter, 7.0);
+    put(&domains, 3.0);
+    put(&counter, 7.0);
     domains.succeeded(Timestamp::from_second(1000).unwrap());
     assert!(store.is_complete());
     advance(Duration::from_secs(299)).await;
@@ -80,8 +80,8 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
     let lines = [
         "pds_project_custom_domains{project=\"p\"} 3",
         "pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7",
-        "pds_up{project=\"p\",resource=\"domains\"} 0",
-        "pds_last_success_timestamp_seconds{project=\"p\",resource=\"domains\"} 1000",
+        "pds_up{project=\"p\",app=\"\",resource=\"domains\"} 0",
+        "pds_last_success_timestamp_seconds{project=\"p\",app=\"\",resource=\"domains\"} 1000",
     ];
     assert_eq!(series(&text(&store, Format::Text, &Filter::default())), lines);
     advance(Duration::from_secs(1)).await;
@@ -97,8 +97,8 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
 #[tokio::test(start_paused = true)]
 async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples() {
     let (store, domains, counter) = small_store();
-    put(&store, &domains, 3.0);
-    put(&store, &counter, 7.0);
+    put(&domains, 3.0);
+    put(&counter, 7.0);
     store.arrange(vec![wanted(counter.key().clone(), Section::Counters)]);
     assert_eq!(
         series(&text(&store, Format::Text, &Filter::default())),
@@ -110,8 +110,8 @@ async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples(
 #[tokio::test(start_paused = true)]
 async fn a_filter_gives_its_part_of_the_page() {
     let (store, domains, counter) = small_store();
-    put(&store, &domains, 3.0);
-    put(&store, &counter, 7.0);
+    put(&domains, 3.0);
+    put(&counter, 7.0);
     let of = |names: &[&str], project: Option<&str>, app: Option<&str>| Filter {
         names: names.iter().map(|name| (*name).to_owned()).collect(),
         projects: project.map(str::to_owned).into_iter().collect(),
@@ -134,7 +134,7 @@ async fn a_page_is_made_once_a_change_and_shared() {
         Body::Whole(parts) => parts,
         Body::Pieces(_) => panic!("a small page is not streamed"),
     };
-    put(&store, &domains, 3.0);
+    put(&domains, 3.0);
     let first = whole(Coding::Identity).await;
     assert!(first.concat().ends_with(b"# EOF\n"));
     let again = whole(Coding::Identity).await;
@@ -144,7 +144,7 @@ async fn a_page_is_made_once_a_change_and_shared() {
     let later = whole(Coding::Identity).await;
     assert_eq!(first[0].as_ptr(), later[0].as_ptr(), "what was said is not rendered again");
     assert_ne!(first[1].as_ptr(), later[1].as_ptr(), "the exporter's own metrics are");
-    put(&store, &domains, 4.0);
+    put(&domains, 4.0);
     let second = whole(Coding::Identity).await.concat();
     assert!(String::from_utf8_lossy(&second).contains("pds_project_custom_domains{project=\"p\"} 4\n"));
     let zipped = whole(Coding::Gzip).await.concat();
@@ -164,7 +164,7 @@ async fn a_large_plain_page_comes_in_pieces_that_make_the_whole() {
     let keys: Vec<Key> = (0..30_000).map(|n| key("p", &format!("app-{n}"), Resource::ResponseTime)).collect();
     store.arrange(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
     for key in &keys {
-        put(&store, &store.cell(key, Section::Counters).unwrap(), 1.0);
+        put(&store.cell(key, Section::Counters).unwrap(), 1.0);
     }
     let pages = Pages::new(store, Own::new(false).unwrap());
     let Body::Pieces(mut pieces) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await

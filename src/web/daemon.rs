@@ -8,11 +8,12 @@ use http::StatusCode;
 use http::header::{self, HeaderName, HeaderValue};
 
 use super::body::Body;
-use super::filter::Filter;
+use super::filter;
 use super::negotiate::{self, Encoding};
 use super::response::Response;
 use super::route::{Ask, Methods, Route};
 use crate::catalogue::Format;
+use crate::store::Filter;
 
 /// What [`Daemon`]'s methods give; write `Box::pin(async move { ... })`.
 pub type Promise<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -90,7 +91,7 @@ pub(super) fn routes(daemon: &Arc<dyn Daemon>, telemetry_path: &str) -> Vec<Rout
 async fn metrics(daemon: Arc<dyn Daemon>, ask: Ask) -> Response {
     let negotiated = negotiate::format(ask.header(header::ACCEPT).as_deref());
     let encoding = negotiate::encoding(ask.header(header::ACCEPT_ENCODING).as_deref());
-    let filter = Filter::parse(ask.raw_query());
+    let filter = filter::parse(ask.raw_query());
     let patience = ask.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
     let patience = patience
         .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())

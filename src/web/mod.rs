@@ -6,7 +6,7 @@
 //!
 //! A request passes [`listen`](Listener) (TCP, unix, systemd), a connection with its limits, the rate limit and
 //! the password of the [`webconfig`], the table of routes, its handler, and content coding. What it asks for in
-//! headers and query is read by pure functions: [`negotiate`] and [`Filter::parse`].
+//! headers and query is read by pure functions: [`negotiate`] and [`filter::parse`].
 //!
 //! Deliberately absent: CORS (nobody's script has business here), redirects, access logs, static files.
 
@@ -16,7 +16,7 @@ mod compress;
 mod connection;
 mod daemon;
 mod error;
-mod filter;
+pub mod filter;
 mod health;
 mod listen;
 pub mod negotiate;
@@ -35,7 +35,6 @@ use std::time::Duration;
 pub use body::Body;
 pub use daemon::{Daemon, Page, Promise};
 pub use error::Error;
-pub use filter::Filter;
 pub use listen::Listener;
 pub use negotiate::Encoding;
 pub use response::Response;

@@ -29,3 +29,18 @@ fn configurations_of_the_corpus_are_followed_or_refused_with_a_reason() {
 fn what_is_exposed_of_the_corpus_a_strict_parser_reads_back() {
     replay("exposition", checks::exposition);
 }
+
+#[test]
+fn headers_of_the_corpus_ask_for_the_same_with_an_empty_element() {
+    replay("negotiation", checks::negotiation);
+}
+
+#[test]
+fn web_configurations_of_the_corpus_are_followed_or_refused_with_a_reason() {
+    replay("web_configuration", checks::web_configuration);
+}
+
+#[test]
+fn queries_of_the_corpus_read_the_same_when_written_again() {
+    replay("query", checks::query);
+}

@@ -7,6 +7,7 @@
 )]
 
 mod accounting;
+mod catalogue;
 mod client;
 mod config;
 mod deploy;
@@ -15,10 +16,12 @@ mod golden;
 mod house;
 mod openapi;
 mod process;
+mod readme;
 mod real_backfill;
 mod real_deploy;
 mod real_kill;
 mod real_prometheus;
+mod real_state;
 mod real_ui;
 mod simulator;
 mod status;

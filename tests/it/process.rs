@@ -28,7 +28,6 @@ impl Exporter {
 
     /// Starts `command`, a daemon that is to listen; its log where it ends before.
     pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
-        let_clients_be_built();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -91,7 +90,7 @@ impl Exporter {
 
     /// The page at `path`; panics unless it answers 200.
     pub(crate) async fn get(&self, path: &str) -> String {
-        let reply = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
+        let reply = get(&format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(reply.status(), 200, "{path}");
         reply.text().await.unwrap()
     }
@@ -100,7 +99,7 @@ impl Exporter {
     pub(crate) async fn wait_for(&self, path: &str) {
         let url = format!("{}{path}", self.url);
         until(&format!("{path} answers 200"), async || {
-            reqwest::get(&url).await.is_ok_and(|reply| reply.status() == 200)
+            get(&url).await.is_ok_and(|reply| reply.status() == 200)
         })
         .await;
     }
@@ -113,10 +112,16 @@ impl Drop for Exporter {
     }
 }
 
-/// reqwest builds no client, not even one for plain http, before the process has chosen its cryptography.
-pub(crate) fn let_clients_be_built() {
-    // The second call finds it chosen.
+/// A client of ordinary HTTP.
+pub(crate) fn http() -> reqwest::Client {
+    // The second of several tests in one process finds one installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
+/// Asks for `url`.
+pub(crate) async fn get(url: &str) -> reqwest::Result<reqwest::Response> {
+    http().get(url).send().await
 }
 
 /// Asks again and again until `condition` holds; fails with `what` after [`DEADLINE`].

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::process::{Exporter, series, until, value};
+use crate::process::{Exporter, get, http, series, until, value};
 use crate::tools::tool;
 
 /// A running Prometheus that scrapes one target every second.
@@ -35,7 +35,7 @@ impl Prometheus {
             .unwrap();
         let prometheus = Self { child, url };
         until("Prometheus is ready", async || {
-            reqwest::get(format!("{}/-/ready", prometheus.url)).await.is_ok_and(|reply| reply.status() == 200)
+            get(&format!("{}/-/ready", prometheus.url)).await.is_ok_and(|reply| reply.status() == 200)
         })
         .await;
         prometheus
@@ -46,7 +46,7 @@ impl Prometheus {
         let url = url::Url::parse_with_params(&format!("{}/api/v1/query", self.url), [("query", expression)])
             .unwrap();
         let reply: Value =
-            serde_json::from_str(&reqwest::get(url).await.unwrap().text().await.unwrap()).unwrap();
+            serde_json::from_str(&get(url.as_str()).await.unwrap().text().await.unwrap()).unwrap();
         assert_eq!(reply["status"], "success", "{expression}: {reply}");
         let rows = reply["data"]["result"].as_array().unwrap();
         let text = |row: &Value, name: &str| row["metric"][name].as_str().unwrap_or_default().to_owned();
@@ -78,7 +78,7 @@ async fn truth(service: &str, project: &str, app: &str, start: f64, end: f64) ->
         ("end", &format!("{end:.0}")),
     ];
     let url = url::Url::parse_with_params(&format!("{service}/simulator/truth"), query).unwrap();
-    serde_json::from_str(&reqwest::get(url).await.unwrap().text().await.unwrap()).unwrap()
+    serde_json::from_str(&get(url.as_str()).await.unwrap().text().await.unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -93,9 +93,13 @@ async fn prometheus_sees_exactly_what_there_was() {
         |resource: &str| format!("pds_app_accounted_until_timestamp_seconds{{resource=\"{resource}\"}}");
     // One query for both values of one scrape: the end of what was counted, and the count, as a pair of sums that no
     // other pair gives (counts stay far below 10^9, times are whole seconds).
-    let pair =
-        |counter: &str, resource: &str| format!("{} * 1e9 + on(project, app) {counter}", until_of(resource));
-    let split = |sum: f64| ((sum / 1e9).floor(), sum - (sum / 1e9).floor() * 1e9);
+    // Times are taken from a point not long ago, so that the sum is still exact in a float.
+    let page = exporter.get("/metrics").await;
+    let base = series(&page).find(|(name, _)| name.starts_with("pds_app_accounted_until")).unwrap().1 - 1e5;
+    let pair = |counter: &str, resource: &str| {
+        format!("({} - {base}) * 1e9 + on(project, app) {counter}", until_of(resource))
+    };
+    let split = |sum: f64| (base + (sum / 1e9).floor(), sum - (sum / 1e9).floor() * 1e9);
     for (counter, resource, field) in [
         ("pds_app_requests_total", "response_time", "requests"),
         ("pds_app_runs_total", "run_execution_time", "runs"),
@@ -187,7 +191,7 @@ async fn every_strict_parser_reads_the_demos_page() {
     let exporter = Exporter::start(&["--demo"]);
     exporter.wait_for("/-/ready").await;
     let fetch = async |accept: &str, name: &str| -> (PathBuf, String) {
-        let client = reqwest::Client::new();
+        let client = http();
         let reply =
             client.get(format!("{}/metrics", exporter.url)).header("accept", accept).send().await.unwrap();
         let (path, text) = (folder.path().join(name), reply.text().await.unwrap());

@@ -236,7 +236,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
             }
             th scope="row" role="rowheader" {
                 a .app href=(frame.links.app(&app.project, &app.id)) { (app.name.as_deref().unwrap_or(&app.id)) }
-                span .sub { @if app.name.is_some() { (app.id) } @else { (app.project) } }
+                span .sub { @if app.name.is_some() { (app.id) } " in " (app.project) }
                 @if let Some(problem) = app.problems.first() { span .why { (problem) } }
             }
             td role="cell" data-name="Freshness" { (freshness(&app.resources, frame.now)) }

@@ -132,6 +132,25 @@ async function down() {
   await accessible(page, "down");
 }
 
+// The demo as anyone sees it who tries the exporter, every link of it followed once.
+async function demo() {
+  const page = await open(root);
+  await accessible(page, "demo");
+  check((await names(page)).length === 8, `the demo has ${await names(page)}`);
+  const seen = new Set([root]);
+  const paths = [root];
+  while (paths.length > 0 && seen.size < 60) {
+    await page.goto(paths.pop());
+    for (const link of await page.locator("a[href]").evaluateAll((links) => links.map((link) => link.href.split("#")[0]))) {
+      check(link.startsWith(root), `${page.url()} leads to ${link}`);
+      if (seen.has(link) || !link.startsWith(root) || link.includes("?") || /\/(metrics|status|schema)$/.test(link)) continue;
+      seen.add(link);
+      paths.push(link);
+    }
+  }
+  check(seen.size >= 11, `only ${[...seen]}`);
+}
+
 async function picture(name, path, options) {
   const page = await open(root + path, options);
   await page.screenshot({ path: `${pictures}/${name}.png` });
@@ -148,7 +167,7 @@ async function take() {
 }
 
 try {
-  await { pages, down, pictures: take }[part]();
+  await { pages, down, demo, pictures: take }[part]();
 } catch (error) {
   complaints.push(String(error.stack || error));
 }

@@ -21,6 +21,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
+use crate::process::{Exporter, until};
 use crate::tools::tool;
 
 /// A name that would do harm wherever it is not escaped.
@@ -103,16 +104,21 @@ impl Stage {
 
     /// Lets the browser look at it as the part `part` of the script.
     async fn look(&self, part: &str, pictures: Option<&Path>) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut node = Command::new(tool("node"));
-        node.arg(folder.join("tests/it/real_ui/browser.mjs")).args([part, &self.url]).args(pictures);
-        node.env("CHROMIUM", tool("chromium")).env("HOSTILE", HOSTILE);
-        node.env("NODE_MODULES", folder.join("target/tools/node_modules"));
-        let output = node.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}\n{errors}");
+        look(part, &self.url, pictures).await;
     }
+}
+
+/// Lets the browser look at the pages at `url` as the part `part` of the script.
+async fn look(part: &str, url: &str, pictures: Option<&Path>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut node = Command::new(tool("node"));
+    node.arg(folder.join("tests/it/real_ui/browser.mjs")).args([part, url]).args(pictures);
+    node.env("CHROMIUM", tool("chromium")).env("HOSTILE", HOSTILE);
+    node.env("NODE_MODULES", folder.join("target/tools/node_modules"));
+    let output = node.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}\n{errors}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,6 +135,48 @@ async fn a_service_that_is_down_is_said_with_since_when() {
     stage.service.abort();
     tokio::time::sleep(Duration::from_secs(4)).await;
     stage.look("down", None).await;
+}
+
+#[tokio::test]
+async fn the_demo_is_a_pleasure_to_look_at_behind_a_proxy() {
+    let external = format!("--web.external-url=https://pds.example.com{PREFIX}/");
+    let exporter = Exporter::start(&["--demo", &external]);
+    exporter.wait_for(&format!("{PREFIX}/-/ready")).await;
+    look("demo", &format!("{}{PREFIX}/", exporter.url), None).await;
+}
+
+#[tokio::test]
+async fn the_paths_of_the_readme_are_there_and_tell_what_is_not_new() {
+    let exporter = Exporter::start(&["--demo"]);
+    exporter.wait_for("/-/ready").await;
+    let readme = std::fs::read_to_string("README.md").unwrap();
+    let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+    let part = |name: &str| encoded(status["apps"][0][name].as_str().unwrap());
+    let rows = readme.split("| path | what is there |").nth(1).unwrap().lines().skip(2);
+    let paths: Vec<&str> = rows
+        .take_while(|row| row.starts_with('|'))
+        .flat_map(|row| row.split('|').nth(1).unwrap().split('`').filter(|text| text.starts_with('/')))
+        .collect();
+    assert_eq!(paths.len(), 9, "{paths:?}");
+    for path in paths {
+        let address = path.replace("{project}", &part("project")).replace("{app}", &part("id"));
+        exporter.get(&address).await;
+        if path.starts_with("/-/") || path == "/metrics" {
+            continue;
+        }
+        // A poll may come in between; then the next attempt finds nothing new.
+        until(&format!("{path} is answered 304"), async || {
+            let url = format!("{}{address}", exporter.url);
+            let tag = reqwest::get(&url).await.unwrap().headers()["etag"].clone();
+            let again = reqwest::Client::new().get(&url).header("if-none-match", tag).send().await.unwrap();
+            again.status() == 304 && again.bytes().await.unwrap().is_empty()
+        })
+        .await;
+    }
+}
+
+fn encoded(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
 /// Not a test: `tests/pictures` runs it for the pictures of the README.

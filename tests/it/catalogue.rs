@@ -1,0 +1,91 @@
+//! Every documented family is on the page, and no other.
+
+use std::collections::BTreeSet;
+use std::future::pending;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+use pds_exporter::app;
+use pds_exporter::catalogue::Family;
+use pds_exporter::clock::Clock;
+use pds_exporter::interface::Resource;
+use pds_exporter::simulator::faults::{Fault, Kind};
+use pds_exporter::simulator::{Settings, World, serve};
+use tokio::net::TcpListener;
+
+use crate::process::{DEADLINE, Exporter};
+
+/// What it takes for every family to have something to say, in `folder`: an expiring token in a file, a state file, a
+/// web configuration, and a service that misbehaves a little.
+async fn exporter(folder: &Path) -> Exporter {
+    let world = World::new(Settings::default(), Clock::system());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut toml = format!(
+        "[api]\nbase_url = \"http://{address}\"\nmax_retries = 2\nmax_requests_per_second = 50\n\
+         [poll]\ninterval = \"1s\"\nsettings_interval = \"2s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n"
+    );
+    for (index, (project, apps)) in world.projects().iter().enumerate() {
+        let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
+        let token = world.token_expiring(project, tomorrow).unwrap();
+        std::fs::write(folder.join(format!("token-{index}")), token.expose()).unwrap();
+        let apps: Vec<String> = apps.iter().map(|app| serde_json::Value::from(&**app).to_string()).collect();
+        toml += &format!(
+            "[[projects]]\nid = {project:?}\ntoken_file = \"token-{index}\"\napps = [{}]\n",
+            apps.join(", ")
+        );
+    }
+    let (project, apps) = world.projects().swap_remove(0);
+    let wrong_port = Kind::Value { field: "port".to_owned(), json: "\"12abc\"".to_owned() };
+    world.faults().set([
+        Fault::from(wrong_port).on(Resource::App).of_app(&apps[0]),
+        Fault::status(500).on(Resource::Domains).times(1),
+        Fault::status(429).on(Resource::ResponseTime).of_project(&project).times(6),
+    ]);
+    tokio::spawn(serve(world, listener, pending()));
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (config, web) = (file("pds-exporter.toml", &toml), file("web.yml", "basic_auth_users: {}\n"));
+    let state = folder.join("state.redb").display().to_string();
+    Exporter::start(&["--config.file", &config, "--web.config.file", &web, "--state.path", &state])
+}
+
+/// The families that a page declares.
+async fn families(exporter: &Exporter, accept: &str) -> BTreeSet<String> {
+    let request = reqwest::Client::new().get(format!("{}/metrics", exporter.url)).header("accept", accept);
+    let page = request.send().await.unwrap().text().await.unwrap();
+    let declared = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    declared.map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_documented_family_is_on_the_page_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let exporter = exporter(folder.path()).await;
+    exporter.wait_for("/-/ready").await;
+    let documented = |name: fn(&Family) -> &'static str| -> BTreeSet<String> {
+        let families = app::catalogue().into_iter().flat_map(|group| group.families);
+        families.map(|family| name(&family).to_owned()).collect()
+    };
+    for (accept, documented) in [
+        ("text/plain;version=0.0.4", documented(|family| family.name)),
+        ("application/openmetrics-text;version=1.0.0", documented(Family::base_name)),
+    ] {
+        let began = Instant::now();
+        loop {
+            let found = families(&exporter, accept).await;
+            let undocumented: Vec<_> = found.difference(&documented).collect();
+            assert!(undocumented.is_empty(), "{accept}: not documented: {undocumented:?}");
+            let missing: Vec<_> = documented.difference(&found).collect();
+            if missing.is_empty() {
+                break;
+            }
+            assert!(began.elapsed() < DEADLINE, "{accept}: never exposed: {missing:?}\n{}", exporter.log());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}

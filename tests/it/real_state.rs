@@ -1,0 +1,222 @@
+//! The state file and what can become of it, with the real daemon: in use, full disk, read-only; and what counters do
+//! when an app leaves the configuration and comes back.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use pds_exporter::clock::Clock;
+use pds_exporter::interface::TimeRange;
+use pds_exporter::simulator::{self, Settings, World};
+use tokio::net::TcpListener;
+
+use crate::process::{self, Exporter, until, value};
+
+/// A service with two apps, and where its configuration is written.
+struct Rig {
+    folder: tempfile::TempDir,
+    world: World,
+    address: String,
+}
+
+impl Rig {
+    async fn start() -> Self {
+        let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        Self { folder: tempfile::tempdir().unwrap(), world, address }
+    }
+
+    /// Writes a configuration of the first `apps` apps that counts every second, and says where it is.
+    fn configure(&self, apps: usize) -> String {
+        let (project, ids) = self.world.projects().remove(0);
+        let ids: Vec<String> = ids.iter().take(apps).map(|app| format!("{app:?}")).collect();
+        let text = format!(
+            "[api]\nbase_url = \"http://{}\"\ntoken = \"{}\"\nmax_requests_per_second = 0\n[poll]\ninterval = \"1s\"\n\
+             settle = \"1s\"\n[accounting]\nstep = \"1s\"\n[[projects]]\nid = \"{project}\"\napps = [{}]\n",
+            self.address,
+            self.world.token(&project).unwrap().expose(),
+            ids.join(","),
+        );
+        let path = self.folder.path().join("pds-exporter.toml");
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    }
+
+    /// The labels of the app of that number as they stand on the page.
+    fn labels(&self, app: usize) -> String {
+        let (project, ids) = self.world.projects().remove(0);
+        format!("project=\"{project}\",app=\"{}\"", ids[app])
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.path().join("state.redb")
+    }
+
+    /// What the page says of the second app: how many requests, and up to when.
+    fn counted(&self, page: &str, app: usize) -> Option<(f64, f64)> {
+        let labels = self.labels(app);
+        let total = value(page, &format!("pds_app_requests_total{{{labels}}}"))?;
+        let until =
+            format!("pds_app_accounted_until_timestamp_seconds{{{labels},resource=\"response_time\"}}");
+        Some((total, value(page, &until)?))
+    }
+
+    /// How many requests the app of that number had between two Unix seconds.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "whole seconds, small counts"
+    )]
+    fn truth(&self, app: usize, start: f64, end: f64) -> f64 {
+        let (project, ids) = self.world.projects().remove(0);
+        let range = TimeRange { start: start as i64, end: end as i64 };
+        self.world.truth(&project, &ids[app], range).unwrap().requests as f64
+    }
+
+    /// Waits until the app is counted some seconds beyond `after`; what the page says then.
+    async fn counted_beyond(&self, exporter: &Exporter, app: usize, after: f64) -> (f64, f64) {
+        let mut now = (0.0, 0.0);
+        until("the counters move", async || {
+            let counted = self.counted(&exporter.get("/metrics").await, app);
+            now = counted.unwrap_or_default();
+            now.1 > after + 2.0
+        })
+        .await;
+        now
+    }
+}
+
+#[tokio::test]
+async fn an_app_that_comes_back_goes_on_counting_and_the_gap_is_asked_for() {
+    let rig = Rig::start().await;
+    let (config, state) = (rig.configure(2), rig.state().display().to_string());
+    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
+    let (total, counted) = rig.counted_beyond(&exporter, 1, 0.0).await;
+
+    rig.configure(1);
+    exporter.signal("HUP");
+    until("the app is gone from the page", async || {
+        rig.counted(&exporter.get("/metrics").await, 1).is_none()
+    })
+    .await;
+    let page = exporter.get("/metrics").await;
+    assert!(!page.contains(&rig.labels(1)), "a removed app leaves no series behind");
+    let other = rig.counted(&page, 0).unwrap();
+
+    rig.configure(2);
+    exporter.signal("HUP");
+    let (again, until_again) = rig.counted_beyond(&exporter, 1, counted + 1.0).await;
+    assert!(again >= total, "the counter went back");
+    assert_eq!(again - total, rig.truth(1, counted, until_again), "and the gap was asked for");
+    let unaccounted =
+        format!("pds_app_unaccounted_seconds_total{{{},resource=\"response_time\"}}", rig.labels(1));
+    assert_eq!(value(&exporter.get("/metrics").await, &unaccounted), Some(0.0));
+    assert!(
+        rig.counted(&exporter.get("/metrics").await, 0).unwrap() >= other,
+        "the app that stayed kept its counter"
+    );
+}
+
+#[tokio::test]
+async fn without_a_state_file_counters_begin_anew_with_the_process() {
+    let rig = Rig::start().await;
+    let config = rig.configure(1);
+    let exporter = Exporter::start(&["--config.file", &config]);
+    let (_, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
+    exporter.kill();
+    let exporter = Exporter::start(&["--config.file", &config]);
+    let (total, until) = rig.counted_beyond(&exporter, 0, counted).await;
+    assert!(total <= rig.truth(0, counted, until), "nothing from before the start is counted");
+}
+
+#[tokio::test]
+async fn a_second_daemon_on_the_same_file_ends_with_a_clear_error() {
+    let rig = Rig::start().await;
+    let (config, state) = (rig.configure(1), rig.state().display().to_string());
+    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
+    let args = ["--config.file", &config, "--state.path", &state, "--web.listen-address", "127.0.0.1:0"];
+    let (code, said) = process::run(&args, &[], Path::new("."));
+    assert_eq!(code, Some(1), "{said}");
+    let expected = format!(
+        "pds-exporter: the state file {state} is in use by another process; every daemon needs one of its own"
+    );
+    assert!(said.contains(&expected), "{said}");
+    assert!(rig.counted_beyond(&exporter, 0, 0.0).await.0 >= 0.0, "the first one goes on");
+}
+
+/// The daemon with a file system of its own of that size and with those options for its state.
+fn on_a_small_disk(rig: &Rig, config: &str, size: &str) -> (Exporter, PathBuf) {
+    let disk = rig.folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mut command = Command::new("unshare");
+    // In a mount namespace of its own, which ends with the process.
+    command.args(["--map-root-user", "--mount", "sh", "-c"]);
+    command.arg(format!("mount -t tmpfs -o size={size} tmpfs \"$0\" && exec \"$@\""));
+    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args([
+        "--config.file",
+        config,
+        "--state.path",
+    ]);
+    command.arg(disk.join("state.redb")).args(["--web.listen-address", "127.0.0.1:0"]);
+    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    let inside = PathBuf::from(format!("/proc/{}/root{}", exporter.pid(), disk.display()));
+    (exporter, inside)
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again() {
+    let rig = Rig::start().await;
+    let config = rig.configure(2);
+    let (exporter, disk) = on_a_small_disk(&rig, &config, "4m");
+    let (total, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
+    let good = "pds_exporter_state_last_commit_successful";
+    assert_eq!(value(&exporter.get("/metrics").await, good), Some(1.0));
+
+    let filling = disk.join("filling");
+    // Until there is no room left.
+    let mut file = std::fs::File::create(&filling).unwrap();
+    while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
+    until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
+    let stopped = rig.counted(&exporter.get("/metrics").await, 0).unwrap();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let page = exporter.get("/metrics").await;
+    assert_eq!(rig.counted(&page, 0), Some(stopped), "what is not on disk is not shown");
+    assert!(page.contains("pds_app_window_requests{"), "the rest goes on");
+    assert!(exporter.log().contains("counters stand still until"), "{}", exporter.log());
+
+    std::fs::remove_file(&filling).unwrap();
+    drop(file);
+    let (again, until_again) = rig.counted_beyond(&exporter, 0, stopped.1).await;
+    assert_eq!(again - total, rig.truth(0, counted, until_again), "\n{}", exporter.log());
+    assert_eq!(value(&exporter.get("/metrics").await, good), Some(1.0));
+}
+
+#[tokio::test]
+async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
+    let rig = Rig::start().await;
+    let config = rig.configure(1);
+    let disk = rig.folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let state = disk.join("state.redb");
+    let mut command = Command::new("unshare");
+    command.args([
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        "mount -t tmpfs -o ro tmpfs \"$0\" && exec \"$@\"",
+    ]);
+    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args([
+        "--config.file",
+        &config,
+        "--state.path",
+    ]);
+    let output = command.arg(&state).args(["--web.listen-address", "127.0.0.1:0"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected =
+        format!("pds-exporter: the state file {} can't be used: Read-only file system", state.display());
+    assert!(said.contains(&expected), "{said}");
+}
