@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::until;
+use crate::process::{get, until};
 use crate::tools::tool;
 
 /// A port of the loopback that nobody listens on at the moment.
