@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use url::Url;
 
+pub use crate::config::Level;
+
 /// Where the configuration is looked for without `--config.file`.
 pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
 
@@ -96,25 +98,10 @@ pub struct Flags {
     pub log_format: LogFormat,
 }
 
-/// Severity of log messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Level {
-    /// A bug, or nothing works.
-    Error,
-    /// A person may have to do something.
-    Warn,
-    /// State changes: started, reloaded, recovered.
-    Info,
-    /// Each poll and scrape.
-    Debug,
-    /// Each step of each request, the libraries' included; never a token.
-    Trace,
-}
-
 /// Form of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// `ts=... level=info msg="..." key=value`
+    /// `ts=... level=info message="..." key=value`
     Logfmt,
     /// One JSON object a line.
     Json,

@@ -1,4 +1,7 @@
-//! Log lines on standard error, as logfmt or JSON, at a level that can be changed while running.
+//! Log lines on standard error, as logfmt or JSON, at a level that can be changed while running; panics among them.
+
+use std::any::Any;
+use std::panic::PanicHookInfo;
 
 use tracing::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
@@ -13,13 +16,17 @@ use super::flags::{Level, LogFormat};
 
 /// The level of the running log. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct LogLevel(reload::Handle<LevelFilter, Registry>);
+pub struct LogLevel {
+    running: reload::Handle<LevelFilter, Registry>,
+    /// As the command line has it.
+    flag: Level,
+}
 
 impl LogLevel {
-    /// Logs messages of `level` and above from now on.
-    pub fn set(&self, level: Level) {
+    /// Logs messages of the `configured` level and above from now on; without one, of that of the command line.
+    pub fn follow(&self, configured: Option<Level>) {
         // Fails only where the log itself is gone.
-        let _ = self.0.reload(filter(level));
+        let _ = self.running.reload(filter(configured.unwrap_or(self.flag)));
     }
 }
 
@@ -30,7 +37,25 @@ impl LogLevel {
 pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> {
     let (filter, handle) = reload::Layer::new(filter(level));
     tracing_subscriber::registry().with(filter).with(lines(format, std::io::stderr)).try_init()?;
-    Ok(LogLevel(handle))
+    Ok(LogLevel { running: handle, flag: level })
+}
+
+/// Has every panic of the process logged, in place of the line that Rust would write to standard error.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(
+            place,
+            what = what(panic.payload()),
+            "panicked: a bug of the exporter, please report it"
+        );
+    }));
+}
+
+/// A panic's message where it is a text of the program itself. One that was put together while running may hold
+/// anything, a token too, and is left out; the place says which panic it was.
+fn what(payload: &(dyn Any + Send)) -> &'static str {
+    payload.downcast_ref::<&'static str>().copied().unwrap_or("(a message that may hold secrets)")
 }
 
 /// A layer that writes lines of the given format.

@@ -24,7 +24,7 @@ use crate::web::pages::Site;
 use super::daemon::{Daemon, StartError};
 use super::demo;
 use super::flags::Flags;
-use super::logging;
+use super::logging::{self, LogLevel};
 use super::serve::{Served, Source};
 
 /// The daemon ended because it failed.
@@ -118,19 +118,20 @@ fn check(source: &Source) -> Result<(), Error> {
 /// Starts logging and a runtime, and runs.
 fn start(flags: &Flags, source: Source) -> Result<(), Error> {
     // Only a second start in one process finds a log already there, and then that one is used.
-    let _ = logging::start(flags.log_level, flags.log_format);
+    let log = logging::start(flags.log_level, flags.log_format).ok();
+    logging::report_panics();
     // One thread polls and serves; what takes long (rendering, bcrypt, the state file) has threads of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::System("the runtime can't be started", error))?;
-    let result = runtime.block_on(run(flags, source));
+    let result = runtime.block_on(run(flags, source, log));
     // A page that is still being rendered for nobody must not hold up the end.
     runtime.shutdown_background();
     result
 }
 
-async fn run(flags: &Flags, source: Source) -> Result<(), Error> {
+async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(), Error> {
     let own = Own::new(!flags.web_disable_exporter_metrics)?;
     let clock = Clock::system();
     let (loaded, source) = if flags.demo {
@@ -139,13 +140,16 @@ async fn run(flags: &Flags, source: Source) -> Result<(), Error> {
     } else {
         (source.load()?, Some(source))
     };
+    if let Some(log) = &log {
+        log.follow(loaded.config.log_level);
+    }
     let server = web_config(flags).bind(&own)?;
     let daemon = Daemon::build(loaded.config, clock, own).await?;
     let handle = daemon.handle();
     say_start(&handle.plan().await.config, &server);
     let status = status::Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
     let pages = Site::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
-    let served = Served::new(handle, status, source);
+    let served = Served::new(handle, status, source).with_log(log);
 
     let (stop, stopped) = watch::channel(false);
     let signals =

@@ -15,6 +15,7 @@ use crate::web::{self, Encoding, Page, Promise};
 
 use super::daemon::Handle;
 use super::flags::Flags;
+use super::logging::LogLevel;
 
 /// A running daemon with what it takes to load its configuration again. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub struct Served {
     status: status::Source,
     /// `None` for the demo, which has no configuration to load.
     source: Option<Arc<Source>>,
+    /// Whose level a new configuration may change.
+    log: Option<LogLevel>,
     quit: Arc<Notify>,
 }
 
@@ -66,7 +69,13 @@ impl Served {
     /// `handle`'s daemon, whose model for people is `status`, loading its configuration from `source`.
     #[must_use]
     pub fn new(handle: Handle, status: status::Source, source: Option<Source>) -> Self {
-        Self { handle, status, source: source.map(Arc::new), quit: Arc::default() }
+        Self { handle, status, source: source.map(Arc::new), log: None, quit: Arc::default() }
+    }
+
+    /// With a log whose level follows the configuration.
+    #[must_use]
+    pub fn with_log(self, log: Option<LogLevel>) -> Self {
+        Self { log, ..self }
     }
 
     /// Completes when somebody has asked to quit.
@@ -101,6 +110,9 @@ impl Served {
         };
         let loaded = source.load().map_err(|error| with_causes(&error))?;
         let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_causes(&error))?;
+        if let Some(log) = &self.log {
+            log.follow(plan.config.log_level);
+        }
         self.status.follow(plan, loaded.explained);
         Ok(())
     }

@@ -146,6 +146,7 @@ mod tests {
             },
             accounting: Accounting { enabled: true, step: 60 * SECOND, max_catch_up: 3600 * SECOND },
             state_path: None,
+            log_level: None,
             projects,
         }
     }

@@ -83,6 +83,8 @@ pub enum Kind {
 
 /// The words of `poll.resolution`.
 pub const RESOLUTIONS: &[&str] = &["standard", "medium", "high"];
+/// The words of `log.level`; empty leaves it to the command line.
+pub const LEVELS: &[&str] = &["", "error", "warn", "info", "debug", "trace"];
 
 const fn key(path: &'static str, preset: Preset, kind: Kind, why: &'static str) -> Key {
     Key { path, preset, kind, why }
@@ -143,6 +145,8 @@ pub const KEYS: &[Key] = &[
         "How far back to ask after an outage; what is older is counted as unaccounted time."),
     key("state.path", Default("\"\""), Kind::Path,
         "The file in which the counters survive a restart; empty keeps them in memory."),
+    key("log.level", Default("\"\""), Kind::Word(LEVELS),
+        "The least severe messages that are logged: error, warn, info, debug or trace; empty is as --log.level says."),
     key("projects[].id", Required("\"p-abc12345\""), Kind::Text,
         "The project's id, as in the service's paths."),
     key("projects[].token_file", Unset("\"/run/secrets/pds/search-token\""), Kind::Path,

@@ -116,8 +116,32 @@ pub struct Config {
     pub accounting: Accounting,
     /// Where counters survive a restart; `None` keeps them in memory.
     pub state_path: Option<PathBuf>,
+    /// The least severe messages that are logged; `None` leaves it to the command line.
+    pub log_level: Option<Level>,
     /// The projects, each once.
     pub projects: Vec<Project>,
+}
+
+/// `[log]`: severity of log messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Level {
+    /// A bug, or nothing works.
+    Error,
+    /// A person may have to do something.
+    Warn,
+    /// State changes: started, reloaded, recovered.
+    Info,
+    /// Each poll and scrape.
+    Debug,
+    /// Each step of each request, the libraries' included; never a token.
+    Trace,
+}
+
+impl Level {
+    /// The level that `word`, one of [`keys::LEVELS`], names.
+    fn from_word(word: &str) -> Option<Self> {
+        clap::ValueEnum::from_str(word, false).ok()
+    }
 }
 
 /// `[api]`: the service and how gently it is treated.

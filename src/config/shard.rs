@@ -183,6 +183,7 @@ mod tests {
             },
             accounting: Accounting { enabled: true, step: second, max_catch_up: second },
             state_path: None,
+            log_level: None,
             projects: vec![Project {
                 id: "p-abc12345".into(),
                 token: None,

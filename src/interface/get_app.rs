@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::catalogue::Family;
 
 use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope};
+use super::lenient;
 use super::number::{Number, as_text, lenient_text};
 use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
 
@@ -45,7 +46,9 @@ impl Call for GetApp<'_> {
     }
 
     fn reply(body: &[u8]) -> Result<App, DecodeError> {
-        Ok(serde_json::from_slice(body)?)
+        let app: App = lenient::from_slice(body)?;
+        let nothing = App { extra: app.extra.clone(), ..App::default() };
+        if app == nothing { Err(DecodeError::Nothing) } else { Ok(app) }
     }
 }
 
@@ -420,8 +423,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
 
     #[test]
     fn numbers_without_a_value_are_missing() {
-        let body =
-            r#"{"status":"","cpu":"","memory":null,"gpuCount":"NaN","disableAuth":null,"createdAt":null}"#;
+        let body = r#"{"id":"a","status":"","cpu":"","memory":null,"gpuCount":"NaN","disableAuth":null,"createdAt":null}"#;
         let (lines, unexpected) = lines(body);
         let names: Vec<_> = lines.iter().map(|line| line.split(['{', ' ']).next().unwrap()).collect();
         assert_eq!(names, ["pds_app_info", "pds_app_build_info", "pds_app_error"]);
@@ -443,7 +445,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
 
     #[test]
     fn what_is_no_app_is_unreadable() {
-        for body in ["", "[]", "null", "\"app\"", "<html>", r#"{"id":"a""#] {
+        for body in ["", "[]", "{}", r#"{"message":"later"}"#, "null", "\"app\"", "<html>", r#"{"id":"a""#] {
             unreadable(&ENDPOINT, body);
         }
     }

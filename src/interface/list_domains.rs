@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::catalogue::Family;
 
 use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope};
+use super::lenient;
 use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
 
 /// The call's description.
@@ -42,7 +43,7 @@ impl Call for ListDomains<'_> {
     }
 
     fn reply(body: &[u8]) -> Result<Domains, DecodeError> {
-        Ok(serde_json::from_slice(body)?)
+        Ok(lenient::from_slice(body)?)
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::catalogue::Family;
 
 use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope};
+use super::lenient;
 use super::number::lenient_text;
 use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
 
@@ -40,7 +41,7 @@ impl Call for ListProjects {
     }
 
     fn reply(body: &[u8]) -> Result<Vec<Project>, DecodeError> {
-        Ok(serde_json::from_slice(body)?)
+        Ok(lenient::from_slice(body)?)
     }
 }
 

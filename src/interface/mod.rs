@@ -5,11 +5,13 @@
 //!
 //! - [`spec`]: how a call is described, and a request made ready to send.
 //! - [`number`]: numeric values as the service sends them, in any of their forms.
+//! - `lenient`: replies with values that no JSON reader holds.
 //! - [`range`]: half-open stretches of time.
 //! - [`endpoint`]: a polled call as a row: resource, cadence, families, and how its reply is read.
 //! - [`openapi`]: all calls as an OpenAPI document.
 
 pub mod endpoint;
+mod lenient;
 pub mod number;
 pub mod openapi;
 pub mod range;

@@ -11,6 +11,7 @@ use crate::catalogue::encode::LabelNumber;
 use crate::config::{QueryNames, Resolution};
 
 use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope, Tally, Unexpected};
+use super::lenient;
 use super::number::{Number, NumberMap, lenient_text, or_default};
 use super::range::{TimeRange, rfc3339};
 use super::spec::{Call, DecodeError, Method, Param, ParamKind, ReplyKind, Request, RuleError, Spec};
@@ -108,7 +109,7 @@ impl Call for ResponseTimes<'_> {
     }
 
     fn reply(body: &[u8]) -> Result<ResponseTime, DecodeError> {
-        let reply: ResponseTimeReply = serde_json::from_slice(body)?;
+        let reply: ResponseTimeReply = lenient::from_slice(body)?;
         check_status(&reply.status)?;
         Ok(reply.data)
     }

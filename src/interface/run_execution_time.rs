@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::catalogue::Family;
 
 use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope, Tally};
+use super::lenient;
 use super::number::{Number, lenient_text, or_default};
 use super::range::TimeRange;
 use super::response_time::{METRICS_QUERY, MetricsQuery, check_status, count};
@@ -44,7 +45,7 @@ impl Call for RunExecutionTimes<'_> {
     }
 
     fn reply(body: &[u8]) -> Result<RunExecutionTime, DecodeError> {
-        let reply: RunExecutionTimeReply = serde_json::from_slice(body)?;
+        let reply: RunExecutionTimeReply = lenient::from_slice(body)?;
         check_status(&reply.status)?;
         Ok(reply.data)
     }

@@ -221,6 +221,9 @@ pub enum DecodeError {
     /// The envelope of a metrics reply does not say `success`.
     #[error("the reply's status is '{0}', not 'success'")]
     Status(String),
+    /// JSON, but without a single field of what was asked for.
+    #[error("the reply holds nothing of what the interface describes")]
+    Nothing,
     /// A plain text reply that is not UTF-8.
     #[error("the reply is not UTF-8 text")]
     Text(#[from] std::str::Utf8Error),

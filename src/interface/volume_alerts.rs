@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::catalogue::Family;
 
 use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope};
+use super::lenient;
 use super::number::Number;
 use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
 
@@ -43,7 +44,7 @@ impl Call for VolumeAlerts<'_> {
     }
 
     fn reply(body: &[u8]) -> Result<Alerts, DecodeError> {
-        Ok(serde_json::from_slice(body)?)
+        Ok(lenient::from_slice(body)?)
     }
 }
 

@@ -61,10 +61,7 @@ impl PollError {
     /// for what was answered.
     fn is_of_all(&self) -> bool {
         let Self::Fetch(error) = self else { return false };
-        match error.class() {
-            Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422) => false,
-            _ => true,
-        }
+        !matches!(error.class(), Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422))
     }
 
     /// Whether a shorter range may succeed.

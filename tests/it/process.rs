@@ -28,6 +28,7 @@ impl Exporter {
 
     /// Starts `command`, a daemon that is to listen; its log where it ends before.
     pub(crate) fn spawn(mut command: Command) -> Result<Self, String> {
+        let_clients_be_built();
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
@@ -112,10 +113,15 @@ impl Drop for Exporter {
     }
 }
 
+/// reqwest builds no client, not even one for plain http, before the process has chosen its cryptography.
+pub(crate) fn let_clients_be_built() {
+    // The second call finds it chosen.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// A client of ordinary HTTP.
 pub(crate) fn http() -> reqwest::Client {
-    // The second of several tests in one process finds one installed.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let_clients_be_built();
     reqwest::Client::new()
 }
 

@@ -14,7 +14,7 @@ use crate::process::{Exporter, series, until};
 const KILLS: u64 = 32;
 
 /// A configuration that counts every second.
-fn configuration(world: &World, address: &str, folder: &Path) -> String {
+pub(crate) fn configuration(world: &World, address: &str, folder: &Path) -> String {
     let mut text = format!(
         "[api]\nbase_url = \"http://{address}\"\nmax_requests_per_second = 0\nmax_retries = 1\n\
          [poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n"

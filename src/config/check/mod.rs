@@ -1,6 +1,6 @@
 //! Valid out: the raw tree becomes a [`Config`], or the list of everything that is wrong with it.
 //!
-//! - [`service`]: `[api]`, `[poll]`, `[accounting]`, `[state]`.
+//! - [`service`]: `[api]`, `[poll]`, `[accounting]`, `[state]`, `[log]`.
 //! - [`projects`]: `[[projects]]`, their apps and labels.
 
 mod projects;
@@ -13,7 +13,7 @@ use config::{Map, Value, ValueKind};
 
 use super::error::Problem;
 use super::keys::{Key, Kind};
-use super::{Config, TokenSource, value};
+use super::{Config, Level, TokenSource, value};
 use crate::secret::Secret;
 
 /// Checks `values` as a whole, after the problems that reading it already showed. Without `taken_labels` no projects
@@ -32,13 +32,14 @@ pub(super) fn check(
     let poll = checker.poll(&Section::top(values, "poll"));
     let accounting = checker.accounting(&Section::top(values, "accounting"));
     let state_path = checker.path(&Section::top(values, "state"), "path");
+    let log_level = checker.word(&Section::top(values, "log"), "level").and_then(Level::from_word);
     let projects = if taken_labels.is_some() { checker.projects(values) } else { Vec::new() };
     checker.every_project_has_a_token(values);
     let mut problems = checker.problems;
     problems.sort();
     match (api, poll, accounting) {
         (Some(api), Some(poll), Some(accounting)) if problems.is_empty() => {
-            Ok(Config { api, poll, accounting, state_path, projects })
+            Ok(Config { api, poll, accounting, state_path, log_level, projects })
         }
         _ => Err(problems),
     }

@@ -41,7 +41,7 @@ fn a_token_is_told_its_projects_its_end_and_which_calls_answer() {
         Some("alerts") => ok(r#"{"thresholds":[]}"#),
         Some("response-time") => ok(r#"{"data":{"total_requests":1},"status":"error"}"#),
         Some("run-execution-time") => ok(r#"{"data":{"total_runs":1},"status":"success"}"#),
-        _ => ok("{}"),
+        _ => ok(r#"{"id":"p-1-a"}"#),
     });
     let check = |token: &str| {
         let mut command = pdstool(&["check", "token", "--project", "p-1", "--app", "p-1-a"]);

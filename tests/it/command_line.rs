@@ -1,0 +1,92 @@
+//! The daemon's command line: what a new user does wrong gets a sentence and an exit code; what is right runs.
+
+use std::path::Path;
+
+use crate::process::{Exporter, run, until, value};
+
+/// Fails where the daemon, started so, does not end with `code` after saying `sentence`.
+fn assert_ends(args: &[&str], environment: &[(&str, &str)], folder: &Path, code: i32, sentence: &str) {
+    let (ended, said) = run(args, environment, folder);
+    assert!(ended == Some(code) && said.contains(sentence), "{args:?} ended with {ended:?}:\n{said}");
+}
+
+fn configuration(folder: &Path, text: &str) {
+    std::fs::write(folder.join("pds-exporter.toml"), text).unwrap();
+}
+
+const PROJECT: &str = "[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\"]\n";
+
+#[test]
+fn what_a_new_user_does_wrong_gets_a_sentence_and_an_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    assert_ends(
+        &[],
+        &[],
+        at,
+        78,
+        "pds-exporter: there is no configuration file pds-exporter.toml; config.example.toml shows how to write one, and --demo runs without",
+    );
+    configuration(at, &format!("[api]\nbase_url = \"https://api.example.com\"\n{PROJECT}"));
+    assert_ends(&[], &[], at, 78, "token");
+    assert_ends(
+        &["--config.check"],
+        &[("PDS_EXPORTER__API__TOKEN", "abc")],
+        at,
+        0,
+        "the configuration is good: 1 projects, 1 apps, 4.8 requests to the service a minute",
+    );
+    assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
+    assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");
+    assert_ends(&["--shard.index=2", "--shard.count=2"], &[], at, 2, "shard index 2 does not exist");
+    configuration(
+        at,
+        &format!("[api]\nbase_url = \"ftp://x\"\ntimout = \"1s\"\n[poll]\ninterval = \"0s\"\n{PROJECT}"),
+    );
+    let (code, said) = run(&[], &[], at);
+    assert_eq!(code, Some(78));
+    for problem in ["api.base_url: ", "api.timout: ", "timeout", "poll.interval: ", "token"] {
+        assert!(said.contains(problem), "all problems are told at once, {problem} too:\n{said}");
+    }
+}
+
+#[test]
+fn a_configuration_that_its_own_limits_cannot_carry_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"abc\"\nmax_requests_per_second = 1\n[poll]\ninterval = \"1s\"\n";
+    configuration(folder.path(), &format!("{text}{PROJECT}"));
+    let warning = "warning: the configuration asks for 123 requests a minute, but api.max_requests_per_second allows 60";
+    assert_ends(&["--config.check"], &[], folder.path(), 0, warning);
+}
+
+#[tokio::test]
+async fn with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0() {
+    let folder = tempfile::tempdir().unwrap();
+    // A port that nobody listens on: it was free a moment ago.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    configuration(
+        folder.path(),
+        &format!("[api]\nbase_url = \"http://127.0.0.1:{port}\"\ntoken = \"abc\"\n{PROJECT}"),
+    );
+    let config = folder.path().join("pds-exporter.toml").display().to_string();
+    let exporter = Exporter::start(&["--config.file", &config]);
+    exporter.wait_for("/-/ready").await;
+    let page = exporter.get("/metrics").await;
+    for resource in ["app", "response_time", "run_execution_time"] {
+        let up = format!("pds_up{{project=\"p-1\",app=\"p-1-a\",resource=\"{resource}\"}}");
+        assert_eq!(value(&page, &up), Some(0.0), "{resource}");
+    }
+    assert!(!page.contains("pds_app_info{"), "a missing fact is a missing series");
+    assert!(exporter.log().contains("class=connect"), "{}", exporter.log());
+    assert_eq!(exporter.terminate().code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_demo_serves_everything_without_any_set_up() {
+    let exporter = Exporter::start(&["--demo"]);
+    until("it is ready", async || exporter.get("/-/healthy").await.contains("healthy")).await;
+    exporter.wait_for("/-/ready").await;
+    assert!(exporter.get("/").await.contains("<html"));
+    assert!(exporter.get("/api/v1/status").await.starts_with('{'));
+    assert_eq!(exporter.terminate().code(), Some(0));
+}

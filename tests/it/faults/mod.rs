@@ -1,0 +1,140 @@
+//! Every fault with every resource: what stands on the page then, what the service is asked, and who else notices.
+//!
+//! The outcomes are kept in a table for each resource, `RESOURCE.txt`, one line a fault: what `pds_up` says, the codes
+//! of the resource's requests (those of other apps and projects included), the fields that were not what the interface
+//! says, how many series vanished and came, how often the service saw the target asked for, and how many other
+//! targets failed: those of the same token, where the service refuses it or asks it to wait.
+
+mod rig;
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use pds_exporter::interface::Resource;
+use pds_exporter::simulator::{Kind, RetryAfter};
+
+use crate::golden::assert_golden;
+
+use rig::Rig;
+
+fn status(status: u16, retry_after: Option<RetryAfter>) -> Kind {
+    Kind::Status { status, retry_after }
+}
+
+/// `json` in place of a number of `resource`, or of a name where it has no numbers.
+fn value(resource: Resource, json: &str) -> Kind {
+    let (field, json) = match resource {
+        Resource::App => ("cpu", json.to_owned()),
+        // A share of the distribution, in percent.
+        Resource::ResponseTime => ("1s", json.to_owned()),
+        Resource::RunExecutionTime => ("total_runs", json.to_owned()),
+        Resource::VolumeAlerts => ("thresholds", format!("[{json}]")),
+        Resource::Domains => ("id", json.to_owned()),
+        Resource::Projects => ("name", json.to_owned()),
+    };
+    Kind::Value { field: field.to_owned(), json }
+}
+
+/// Each fault by its name.
+fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
+    let raw = Kind::RawError { status: 500, text: "upstream fell over".to_owned() };
+    let mut faults = vec![
+        ("slower than the timeout", Kind::Latency { millis: 60_000 }),
+        ("401", status(401, None)),
+        ("402", status(402, None)),
+        ("403", status(403, None)),
+        ("404", status(404, None)),
+        ("429", status(429, None)),
+        ("429, Retry-After: 3600", status(429, Some(RetryAfter::Seconds(3600)))),
+        ("429, Retry-After a date", status(429, Some(RetryAfter::DateIn(3600)))),
+        ("429, Retry-After: nonsense", status(429, Some(RetryAfter::Text("soon".to_owned())))),
+        ("500", status(500, None)),
+        ("503", status(503, None)),
+        ("503, Retry-After: 3600", status(503, Some(RetryAfter::Seconds(3600)))),
+        ("an error as plain text", raw),
+        ("an error as HTML", Kind::Html { status: 502 }),
+        ("a success as HTML", Kind::Html { status: 200 }),
+        ("a redirect", Kind::Redirect { location: "http://127.0.0.1:1/".to_owned() }),
+        ("a reset", Kind::Reset),
+        ("a body cut off", Kind::CutBody),
+        ("a body that drips", Kind::SlowBody { millis: 200 }),
+        ("a body without end", Kind::EndlessBody),
+        ("50 MB", Kind::HugeBody { bytes: 50_000_000 }),
+        ("a gzip bomb", Kind::GzipBomb { bytes: 50_000_000 }),
+        ("half of the JSON", Kind::MalformedJson),
+        ("no body", Kind::EmptyBody),
+        ("other types", Kind::WrongTypes),
+        ("nulls", Kind::Nulls),
+        ("1e400", value(resource, "1e400")),
+        ("\"12abc\"", value(resource, "\"12abc\"")),
+        ("-1", value(resource, "-1")),
+        ("250", value(resource, "250")),
+        ("NaN", value(resource, "NaN")),
+        ("a list", value(resource, "[1]")),
+        ("deep nesting", Kind::DeepNesting { depth: 100_000 }),
+        ("each field twice", Kind::DuplicateKeys),
+        ("1 000 000 datapoints", Kind::ManyDatapoints { count: 1_000_000 }),
+        ("a clock an hour ahead", Kind::ClockSkew { seconds: 3600 }),
+        ("a clock an hour behind", Kind::ClockSkew { seconds: -3600 }),
+    ];
+    if matches!(resource, Resource::ResponseTime | Resource::RunExecutionTime) {
+        faults.push(("status: error", Kind::EnvelopeStatus { status: "error".to_owned() }));
+    }
+    if resource == Resource::RunExecutionTime {
+        faults.push(("10 000 datapoints", Kind::ManyDatapoints { count: 10_000 }));
+    }
+    faults
+}
+
+async fn assert_table(resource: Resource) {
+    let mut table = String::new();
+    for (name, kind) in faults(resource) {
+        let rig = Rig::start(resource).await;
+        rig.poll().await;
+        let before = rig.page();
+        assert!(before.all_up(), "{name}: not even the first poll succeeds\n{}", before.text);
+
+        rig.strike(kind);
+        rig.poll().await;
+        let struck = rig.page();
+        rig.assert_others_see_nothing(&before, &struck, name);
+        writeln!(table, "{name:28} {}", rig.outcome(&before, &struck)).unwrap();
+
+        rig.mend().await;
+        rig.poll().await;
+        let after = rig.page();
+        assert!(after.all_up(), "{name}: does not recover\n{}", after.text);
+        assert_eq!(rig.shown(&before), rig.shown(&after), "{name}: something is not back");
+    }
+    assert_golden(&PathBuf::from(format!("tests/it/faults/{}.txt", resource.as_str())), &table);
+}
+
+#[tokio::test]
+async fn every_fault_of_app_is_contained() {
+    assert_table(Resource::App).await;
+}
+
+#[tokio::test]
+async fn every_fault_of_response_time_is_contained() {
+    assert_table(Resource::ResponseTime).await;
+}
+
+#[tokio::test]
+async fn every_fault_of_run_execution_time_is_contained() {
+    assert_table(Resource::RunExecutionTime).await;
+}
+
+#[tokio::test]
+async fn every_fault_of_volume_alerts_is_contained() {
+    assert_table(Resource::VolumeAlerts).await;
+}
+
+#[tokio::test]
+async fn every_fault_of_domains_is_contained() {
+    assert_table(Resource::Domains).await;
+}
+
+#[tokio::test]
+async fn every_fault_of_projects_is_contained() {
+    assert_table(Resource::Projects).await;
+}

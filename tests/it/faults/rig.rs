@@ -1,0 +1,225 @@
+//! Two projects polled by hand beside the service that one of them has trouble with.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use pds_exporter::accounting::{self, Book, Horizon};
+use pds_exporter::catalogue::Format;
+use pds_exporter::client::Client;
+use pds_exporter::clock::Clock;
+use pds_exporter::config;
+use pds_exporter::interface::{ENDPOINTS, Resource};
+use pds_exporter::own::Own;
+use pds_exporter::poll::{Plan, Surroundings, round};
+use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
+use pds_exporter::store::{Filter, Store};
+use tokio::time::Instant;
+
+use crate::process::series;
+
+/// More than a request may take, and more than any pause that the faults ask for.
+const LONG: Duration = Duration::from_secs(2 * 3600);
+
+pub(super) struct Rig {
+    world: World,
+    /// Ours and the service's.
+    clock: Clock,
+    surroundings: Surroundings,
+    plan: Plan,
+    resource: Resource,
+}
+
+/// A page, and how often the service had been asked for the target by then.
+pub(super) struct Page {
+    pub(super) text: String,
+    asked: usize,
+}
+
+impl Page {
+    fn of<'a>(&'a self, family: &'a str) -> impl Iterator<Item = (&'a str, f64)> {
+        series(&self.text).filter(move |(name, _)| name.split('{').next() == Some(family))
+    }
+
+    /// Whether the last poll of every target succeeded.
+    pub(super) fn all_up(&self) -> bool {
+        self.of("pds_up").count() > 0 && self.of("pds_up").all(|(_, up)| up == 1.0)
+    }
+
+    fn value(&self, series: &str) -> f64 {
+        crate::process::value(&self.text, series).unwrap_or_default()
+    }
+}
+
+impl Rig {
+    /// Two projects with two apps each and a token of their own; `resource` of the first app, or of the first project,
+    /// is to have trouble.
+    pub(super) async fn start(resource: Resource) -> Self {
+        let clock = Clock::standing_at("2026-03-01T12:00:07Z".parse().unwrap());
+        let world =
+            World::new(Settings { seed: 7, projects: 2, apps: 4, ..Settings::default() }, clock.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut text = format!(
+            "[api]\nbase_url = \"http://{}\"\nmax_retries = 1\nmax_requests_per_second = 0\ntimeout = \"2s\"\n\
+             max_response_bytes = \"1MiB\"\n",
+            listener.local_addr().unwrap()
+        );
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        for (project, apps) in world.projects() {
+            let token = world.token(&project).unwrap();
+            let apps: Vec<String> = apps.iter().map(|app| format!("{app:?}")).collect();
+            text += &format!(
+                "[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = [{}]\n",
+                token.expose(),
+                apps.join(",")
+            );
+        }
+        let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
+        let own = Own::new(false).unwrap();
+        let (book, _) = Book::open(None, own.clone(), Duration::ZERO).await.unwrap();
+        let surroundings =
+            Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock: clock.clone() };
+        let client =
+            Client::new(&config.api, &config.projects, surroundings.own.clone(), clock.clone()).unwrap();
+        let client = client.in_rhythm_of(&config.poll);
+        let horizon = Horizon::new(&config, clock.clone());
+        let plan = Plan::new(Arc::new(config), client, horizon, &surroundings, None);
+        Self { world, clock, surroundings, plan, resource }
+    }
+
+    /// A minute passes, and everything is polled once.
+    pub(super) async fn poll(&self) {
+        self.clock.jump(SignedDuration::from_secs(60));
+        for target in &self.plan.targets {
+            round::poll(&self.surroundings, &self.plan, target).await;
+        }
+    }
+
+    /// What stands on the page now.
+    pub(super) fn page(&self) -> Page {
+        let mut page = Vec::new();
+        let snapshot = self.surroundings.store.snapshot(Instant::now());
+        let Ok(()) = snapshot.write(Format::Text, &Filter::default(), &mut |chunk: &[u8]| {
+            page.extend_from_slice(chunk);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        self.surroundings.own.write(&mut page, Format::Text, |_| true);
+        Page { text: String::from_utf8(page).unwrap(), asked: self.asked() }
+    }
+
+    /// How often the service was asked for what has trouble.
+    fn asked(&self) -> usize {
+        let call = ENDPOINTS.iter().find(|endpoint| endpoint.resource() == self.resource).unwrap().spec().id;
+        let projects = self.world.projects();
+        let (project, apps) = &projects[0];
+        let journal = self.world.requests();
+        let concerns = |is: &Option<Arc<str>>, wanted: &Arc<str>| is.as_ref().is_none_or(|is| is == wanted);
+        journal
+            .of(call)
+            .filter(|asked| concerns(&asked.project, project) && concerns(&asked.app, &apps[0]))
+            .count()
+    }
+
+    /// The label that names who has trouble; empty where nobody is named, because the call is about all projects.
+    fn victim(&self) -> String {
+        let projects = self.world.projects();
+        let (project, apps) = &projects[0];
+        match self.resource {
+            Resource::Projects => String::new(),
+            Resource::Domains | Resource::VolumeAlerts => format!("project=\"{project}\""),
+            _ => format!("project=\"{project}\",app=\"{}\"", apps[0]),
+        }
+    }
+
+    fn is_victim(&self, series: &str) -> bool {
+        let resource = format!("resource=\"{}\"", self.resource.as_str());
+        series.contains(&self.victim()) && series.contains(&resource)
+    }
+
+    pub(super) fn strike(&self, kind: Kind) {
+        let projects = self.world.projects();
+        let (project, apps) = &projects[0];
+        let fault = Fault::from(kind).on(self.resource);
+        self.world.faults().set([match self.resource {
+            Resource::Projects => fault,
+            Resource::Domains | Resource::VolumeAlerts => fault.of_project(project),
+            _ => fault.of_project(project).of_app(&apps[0]),
+        }]);
+    }
+
+    /// The fault is over, and so is all that was to be waited for because of it.
+    pub(super) async fn mend(&self) {
+        self.world.faults().clear();
+        tokio::time::pause();
+        tokio::time::advance(LONG).await;
+        tokio::time::resume();
+    }
+
+    /// The series with service facts, without their values.
+    pub(super) fn shown(&self, page: &Page) -> BTreeSet<String> {
+        let facts = |name: &str| !name.starts_with("pds_api_") && !name.starts_with("pds_exporter_");
+        series(&page.text).map(|(name, _)| name.to_owned()).filter(|name| facts(name)).collect()
+    }
+
+    /// The other project, whose account is another one, goes on as ever; and so does every other call.
+    pub(super) fn assert_others_see_nothing(&self, before: &Page, struck: &Page, fault: &str) {
+        let other = format!("project=\"{}\"", self.world.projects()[1].0);
+        let others = |page: &Page| -> BTreeSet<String> {
+            let of_other = |name: &String| name.contains(&other) && !self.is_victim(name);
+            self.shown(page).into_iter().filter(of_other).collect()
+        };
+        if self.resource != Resource::Projects {
+            assert_eq!(others(before), others(struck), "{fault}: the other project's series");
+        }
+        // Of all projects' list there is no other account's: each asks for its own, and meets the fault.
+        let ups = struck.of("pds_up").filter(|(name, _)| name.contains(&other));
+        for (name, up) in ups.filter(|_| self.resource != Resource::Projects) {
+            assert!(up == 1.0, "{fault}: {name}");
+        }
+        let codes = ["200", "paused", "unauthorized_paused"];
+        for (name, _) in struck.of("pds_api_requests_total").filter(|(name, _)| !self.is_code_of_victim(name))
+        {
+            assert!(codes.iter().any(|code| name.contains(&format!("code=\"{code}\""))), "{fault}: {name}");
+        }
+        for (name, _) in struck.of("pds_api_unexpected_values_total") {
+            assert!(self.is_code_of_victim(name), "{fault}: {name}");
+        }
+    }
+
+    fn is_code_of_victim(&self, series: &str) -> bool {
+        series.contains(&format!("resource=\"{}\"", self.resource.as_str()))
+    }
+
+    /// The outcome as a line of the table.
+    pub(super) fn outcome(&self, before: &Page, struck: &Page) -> String {
+        let up: Vec<f64> =
+            struck.of("pds_up").filter(|(name, _)| self.is_victim(name)).map(|(_, up)| up).collect();
+        let up = if up.iter().all(|up| *up == 1.0) { "up" } else { "DOWN" };
+        let counted = |family: &str, label: &str| -> Vec<String> {
+            let of_victim = struck.of(family).filter(|(name, _)| self.is_code_of_victim(name));
+            let grown = of_victim.map(|(name, value)| (name, value - before.value(name)));
+            grown
+                .filter(|(_, grown)| *grown > 0.0)
+                .map(|(name, grown)| format!("{} x{grown}", label_value(name, label)))
+                .collect()
+        };
+        let codes = counted("pds_api_requests_total", "code").join(" ");
+        let unexpected = counted("pds_api_unexpected_values_total", "field");
+        let unexpected =
+            if unexpected.is_empty() { "-".to_owned() } else { format!("bad: {}", unexpected.join(" ")) };
+        let asked = struck.asked - before.asked;
+        let (was, is) = (self.shown(before), self.shown(struck));
+        let (gone, new) = (was.difference(&is).count(), is.difference(&was).count());
+        let others = struck.of("pds_up").filter(|(name, up)| *up == 0.0 && !self.is_victim(name)).count();
+        format!(
+            "{up:4} | {codes} | {unexpected} | -{gone} +{new} series | {asked} asked | {others} others down"
+        )
+    }
+}
+
+fn label_value<'a>(series: &'a str, label: &str) -> &'a str {
+    let (_, rest) = series.split_once(&format!("{label}=\"")).unwrap();
+    rest.split('"').next().unwrap()
+}

@@ -1,0 +1,125 @@
+//! The log of the real daemon: state changes and not repetitions, in both forms, at the level that is wanted.
+
+use std::process::Command;
+
+use pds_exporter::app::flags::{Level, LogFormat};
+use pds_exporter::app::logging;
+use pds_exporter::clock::Clock;
+use pds_exporter::interface::Resource;
+use pds_exporter::secret::Secret;
+use pds_exporter::simulator::{self, Fault, Settings, World};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+use crate::process::{Exporter, until, value};
+use crate::real_kill::configuration;
+
+/// A simulated service, and the path of a configuration that polls it every second.
+async fn service() -> (World, TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let config = configuration(&world, &address, folder.path());
+    (world, folder, config)
+}
+
+/// The lines that a target which failed for a while and recovered leaves in a log of this form.
+async fn lines_of_an_outage(format: &str) -> (Vec<String>, World) {
+    let (world, _folder, config) = service().await;
+    let exporter = Exporter::start(&["--config.file", &config, "--log.format", format]);
+    exporter.wait_for("/-/ready").await;
+    let app = world.projects()[0].1[0].clone();
+    world.faults().set([Fault::status(500).on(Resource::ResponseTime).of_app(&app)]);
+    until("the target failed again and again", async || {
+        let failed = "pds_api_requests_total{code=\"500\",resource=\"response_time\"}";
+        value(&exporter.get("/metrics").await, failed).is_some_and(|failed| failed >= 4.0)
+    })
+    .await;
+    world.faults().clear();
+    until("the target recovered", async || exporter.log().contains("polling recovered")).await;
+    let log = exporter.log();
+    let told = log.lines().filter(|line| line.contains("polling")).map(str::to_owned).collect();
+    assert!(exporter.terminate().success());
+    (told, world)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_outage_is_two_lines_of_logfmt() {
+    let (lines, world) = lines_of_an_outage("logfmt").await;
+    let [failing, recovered] = &*lines else { panic!("{lines:#?}") };
+    let app = &world.projects()[0].1[0];
+    for (line, wanted) in [
+        (failing, ["level=warn", "message=\"polling began to fail\"", "class=500"]),
+        (recovered, ["level=info", "message=\"polling recovered\"", "after="]),
+    ] {
+        for wanted in wanted.into_iter().chain(["ts=20", "resource=response_time", &format!("app={app}")]) {
+            assert!(line.contains(wanted), "{wanted}: {line}");
+        }
+    }
+    assert!(failing.contains("answered 500"), "{failing}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_outage_is_two_objects_of_json() {
+    let (lines, world) = lines_of_an_outage("json").await;
+    let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [failing, recovered] = &*lines else { panic!("{lines:#?}") };
+    let app = &world.projects()[0].1[0];
+    assert_eq!(
+        (&failing["level"], &failing["class"], &failing["app"]),
+        (&"WARN".into(), &"500".into(), &(**app).into())
+    );
+    assert_eq!(failing["message"], "polling began to fail");
+    assert_eq!((&recovered["level"], &recovered["resource"]), (&"INFO".into(), &"response_time".into()));
+    assert!(recovered["after"].is_string() && recovered["timestamp"].is_string(), "{recovered}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_level_follows_the_configuration() {
+    let (_world, _folder, config) = service().await;
+    let plain = std::fs::read_to_string(&config).unwrap();
+    let exporter =
+        Exporter::start(&["--config.file", &config, "--log.level", "debug", "--web.enable-lifecycle"]);
+    let again = async |level: &str| {
+        std::fs::write(&config, format!("{plain}\n[log]\nlevel = \"{level}\"\n")).unwrap();
+        let before = exporter.log().lines().count();
+        let reply = reqwest::Client::new().post(format!("{}/-/reload", exporter.url)).send().await.unwrap();
+        assert_eq!(reply.status(), 200);
+        before
+    };
+    let told = |since: usize, what: &str| exporter.log().lines().skip(since).any(|line| line.contains(what));
+    let since = again("trace").await;
+    until("every step is logged", async || told(since, "level=trace")).await;
+    let since = again("error").await;
+    again("error").await;
+    assert!(!told(since, "loaded again"), "{}", exporter.log());
+    let since = again("").await;
+    until("the reload is logged, as the flag says", async || told(since, "loaded again")).await;
+}
+
+/// Set for the process that is to panic.
+const PANIC: &str = "PDS_TEST_PANIC";
+
+#[test]
+fn a_panic_is_logged_with_its_place_and_never_with_a_token() {
+    if std::env::var_os(PANIC).is_some() {
+        let _log = logging::start(Level::Info, LogFormat::Logfmt).unwrap();
+        logging::report_panics();
+        let token = Secret::new("s3rvice-acc0unt-t0ken");
+        let formatted = std::thread::spawn(move || panic!("no header holds {}", token.expose()));
+        let plain = std::thread::spawn(|| panic!("a plain bug"));
+        assert!(formatted.join().is_err() && plain.join().is_err());
+        return;
+    }
+    let name = "logging::a_panic_is_logged_with_its_place_and_never_with_a_token";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let output = command.args(["--exact", name, "--nocapture"]).env(PANIC, "1").output().unwrap();
+    let told = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert!(!told.contains("t0ken") && told.contains("a message that may hold secrets"), "{told}");
+    assert!(told.contains("a plain bug") && told.contains("place=tests/it/logging.rs:"), "{told}");
+    assert_eq!(told.matches("level=error").count(), 2, "{told}");
+}
