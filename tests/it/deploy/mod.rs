@@ -113,6 +113,19 @@ pub(crate) fn unknown_series(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
+fn the_page_names_only_what_is_there() {
+    let page = text("README.md");
+    let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let paths = page.split(|c: char| c.is_whitespace()).filter_map(|word| word.strip_prefix("deploy/"));
+    let mut seen = 0;
+    for path in links.chain(paths).filter(|path| !path.contains('*')) {
+        assert!(deploy(path).exists(), "{path} is not there");
+        seen += 1;
+    }
+    assert!(seen > 30, "{seen}");
+}
+
+#[test]
 fn a_series_nobody_writes_is_found() {
     let text = "sum(rate(pds_app_requests_total[5m])) / pds_app_reqests_total + pds:slo_objective:ratio";
     assert_eq!(unknown_series(text).into_iter().collect::<Vec<_>>(), ["pds_app_reqests_total"]);

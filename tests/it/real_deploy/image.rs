@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::deploy::kubernetes::kustomize;
 use crate::deploy::{deploy, output, string, succeed, yaml};
-use crate::process::{let_clients_be_built, until, value};
+use crate::process::{get, until, value};
 use crate::tools::tool;
 
 use super::fast::configuration;
@@ -122,7 +122,6 @@ fn static_binary() -> &'static Path {
 
 /// A simulated service, and its address with a name in place of its number.
 async fn service() -> (World, String) {
-    let_clients_be_built();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let world = World::new(Settings::default(), Clock::system());
@@ -134,8 +133,8 @@ async fn service() -> (World, String) {
 async fn scraped(address: &str) -> String {
     let mut page = String::new();
     until("the container was scraped and knows every target", async || {
-        let Ok(ready) = reqwest::get(format!("http://{address}/-/ready")).await else { return false };
-        page = reqwest::get(format!("http://{address}/metrics")).await.unwrap().text().await.unwrap();
+        let Ok(ready) = get(&format!("http://{address}/-/ready")).await else { return false };
+        page = get(&format!("http://{address}/metrics")).await.unwrap().text().await.unwrap();
         ready.status() == 200
     })
     .await;

@@ -6,3 +6,4 @@ mod dashboards;
 mod fast;
 mod image;
 mod prometheus;
+mod shards;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{let_clients_be_built, until};
+use crate::process::{get, until};
 use crate::tools::tool;
 
 /// A port of the loopback that nobody listens on at the moment.
@@ -64,7 +64,6 @@ impl Server {
         files: &[(&str, &str)],
         arguments: impl Fn(&Path, &str) -> Vec<String>,
     ) -> Self {
-        let_clients_be_built();
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
             let path = folder.path().join(name);
@@ -86,7 +85,7 @@ impl Server {
         until(&format!("{program} is ready"), async || {
             let ended = server.child.try_wait().unwrap();
             assert!(ended.is_none(), "{program} ended:\n{}", server.log());
-            reqwest::get(&ready).await.is_ok_and(|reply| reply.status() == 200)
+            get(&ready).await.is_ok_and(|reply| reply.status() == 200)
         })
         .await;
         server
@@ -100,7 +99,7 @@ impl Server {
     pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Value {
         let mut url = reqwest::Url::parse(&format!("http://{}{path}", self.address)).unwrap();
         url.query_pairs_mut().extend_pairs(query);
-        let reply = reqwest::get(url).await.unwrap();
+        let reply = get(url.as_str()).await.unwrap();
         let text = reply.text().await.unwrap();
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
     }

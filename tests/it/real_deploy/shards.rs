@@ -1,0 +1,44 @@
+//! Several daemons with one configuration: each polls its share, together they poll everything.
+
+use std::collections::BTreeSet;
+
+use pds_exporter::clock::Clock;
+use pds_exporter::simulator::{self, Settings, World};
+
+use crate::process::{Exporter, series};
+
+use super::fast::configuration;
+
+/// The targets on the page.
+async fn targets(exporter: &Exporter) -> BTreeSet<String> {
+    exporter.wait_for("/-/ready").await;
+    let page = exporter.get("/metrics").await;
+    let up = series(&page).filter(|(name, up)| name.starts_with("pds_up{") && *up == 1.0);
+    up.map(|(name, _)| name.to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_poll_everything_and_nothing_twice() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let service = format!("http://{}", listener.local_addr().unwrap());
+    let world = World::new(Settings { projects: 4, apps: 8, ..Settings::default() }, Clock::system());
+    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("pds-exporter.toml");
+    std::fs::write(&config, configuration(&world, &service, "")).unwrap();
+    let start = |flags: &[&str]| {
+        let config = format!("--config.file={}", config.display());
+        Exporter::start(&[&[config.as_str()], flags].concat())
+    };
+
+    let whole = targets(&start(&[])).await;
+    let mut together = BTreeSet::new();
+    for index in ["0", "1", "2"] {
+        let share = targets(&start(&["--shard.count=3", "--shard.index", index])).await;
+        assert!(!share.is_empty() && share.len() < whole.len(), "shard {index} polls {}", share.len());
+        for target in share {
+            assert!(together.insert(target.clone()), "{target} is polled twice");
+        }
+    }
+    assert_eq!(together, whole);
+}
