@@ -14,7 +14,7 @@ use pds_exporter::simulator::faults::{Fault, Kind};
 use pds_exporter::simulator::{Settings, World, serve};
 use tokio::net::TcpListener;
 
-use crate::process::{DEADLINE, Exporter};
+use crate::process::{DEADLINE, Exporter, http};
 
 /// What it takes for every family to have something to say, in `folder`: an expiring token in a file, a state file, a
 /// web configuration, and a service that misbehaves a little.
@@ -56,7 +56,7 @@ async fn exporter(folder: &Path) -> Exporter {
 
 /// The families that a page declares.
 async fn families(exporter: &Exporter, accept: &str) -> BTreeSet<String> {
-    let request = reqwest::Client::new().get(format!("{}/metrics", exporter.url)).header("accept", accept);
+    let request = http().get(format!("{}/metrics", exporter.url)).header("accept", accept);
     let page = request.send().await.unwrap().text().await.unwrap();
     let declared = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     declared.map(str::to_owned).collect()

@@ -172,7 +172,7 @@ async fn a_row_says_all_there_is_of_an_app() {
     let said: Vec<&str> = cells.into_iter().filter(|text| !text.is_empty()).collect();
     assert_eq!(
         said.join(" "),
-        "✓ ok ready ranker p-00000000-app-0 ✓ settings fresh 5 s ✓ response time fresh 5 s ✓ run execution time fresh 5 s \
+        "✓ ok ready ranker p-00000000-app-0 in p-00000000 ✓ settings fresh 5 s ✓ response time fresh 5 s ✓ run execution time fresh 5 s \
          40 ms 210 ms 800 ms 304 / min 1–8 AMPERE_A10 $1.10 none"
     );
 }

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::task::JoinHandle;
 
-use crate::process::{Exporter, until};
+use crate::process::{Exporter, get, http, until};
 use crate::tools::tool;
 
 /// A name that would do harm wherever it is not escaped.
@@ -167,8 +167,8 @@ async fn the_paths_of_the_readme_are_there_and_tell_what_is_not_new() {
         // A poll may come in between; then the next attempt finds nothing new.
         until(&format!("{path} is answered 304"), async || {
             let url = format!("{}{address}", exporter.url);
-            let tag = reqwest::get(&url).await.unwrap().headers()["etag"].clone();
-            let again = reqwest::Client::new().get(&url).header("if-none-match", tag).send().await.unwrap();
+            let tag = get(&url).await.unwrap().headers()["etag"].clone();
+            let again = http().get(&url).header("if-none-match", tag).send().await.unwrap();
             again.status() == 304 && again.bytes().await.unwrap().is_empty()
         })
         .await;
