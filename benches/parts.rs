@@ -43,7 +43,8 @@ fn bare_decode(bencher: Bencher<'_, '_>, resource: Resource) {
     match resource {
         Resource::App => bencher.bench_local(|| serde_json::from_slice::<App>(black_box(body)).unwrap()),
         Resource::ResponseTime => {
-            bencher.bench_local(|| serde_json::from_slice::<Envelope<ResponseTime>>(black_box(body)).unwrap());
+            bencher
+                .bench_local(|| serde_json::from_slice::<Envelope<ResponseTime>>(black_box(body)).unwrap());
         }
         _ => bencher.bench_local(|| serde_json::from_slice::<Envelope<Runs>>(black_box(body)).unwrap()),
     }
@@ -90,7 +91,9 @@ fn prometheus_crate(bencher: Bencher<'_, '_>, apps: usize) {
     filled.render(Format::Text, &mut page);
     let series = rivals::series(&page);
     let registry = rivals::registry(&series);
-    bencher.counter(ItemsCount::new(series.len())).bench_local(|| rivals::registry_page(&registry, &mut page));
+    bencher
+        .counter(ItemsCount::new(series.len()))
+        .bench_local(|| rivals::registry_page(&registry, &mut page));
 }
 
 #[divan::bench(args = SIZES, sample_count = 10)]

@@ -10,16 +10,16 @@ use crate::process::cpu_of;
 
 /// How the bare loop asks.
 #[derive(Clone, Copy)]
-pub struct Load {
-    pub apps: usize,
-    pub requests: usize,
-    pub concurrency: usize,
-    pub http2: bool,
+pub(crate) struct Load {
+    pub(crate) apps: usize,
+    pub(crate) requests: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) http2: bool,
 }
 
 /// Asks for the metrics of one app after the other, both ranges as a poll does, and prints the processor time used
 /// in seconds.
-pub async fn ask(base: &str, load: Load) {
+pub(crate) async fn ask(base: &str, load: Load) {
     let builder = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls());
     let builder = if load.http2 { builder.http2_prior_knowledge() } else { builder.http1_only() };
     let client = builder.build().unwrap();
@@ -63,6 +63,7 @@ async fn get(client: &reqwest::Client, url: String) -> bytes::Bytes {
 
 fn tls() -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let builder =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
 }

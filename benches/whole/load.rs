@@ -14,7 +14,7 @@ fn setting(apps: usize, tables: &str) -> Setting<'_> {
 }
 
 /// Memory at a million series, and at ten apps; time to the first scrape; size of the program.
-pub fn memory(daemon: &str, table: &mut Table) {
+pub(crate) fn memory(daemon: &str, table: &mut Table) {
     let exporter = Exporter::start(daemon, setting(10_000, "")).ready();
     let before_scrapes = exporter.process.memory();
     for _ in 0..10 {
@@ -30,7 +30,13 @@ pub fn memory(daemon: &str, table: &mut Table) {
         now as f64 / 1e6,
         before_scrapes.0 as f64 / 1e6
     );
-    table.row("bytes a series, 10,000 apps, polled and scraped with gzip", most as f64 / series, 1, Target::AtMost(64.0), &note);
+    table.row(
+        "bytes a series, 10,000 apps, polled and scraped with gzip",
+        most as f64 / series,
+        1,
+        Target::AtMost(64.0),
+        &note,
+    );
     drop(exporter);
 
     // An hour at a poll a minute and a scrape each 15 seconds, in one minute.
@@ -45,13 +51,19 @@ pub fn memory(daemon: &str, table: &mut Table) {
     let (now, most) = exporter.process.memory();
     let note = format!("after 60 polls and 240 scrapes; {:.1} MB at peak", most as f64 / 1e6);
     table.row("RSS in MB, 10 apps", now as f64 / 1e6, 1, Target::AtMost(12.0), &note);
-    table.row("start to first answered scrape, ms", first.as_secs_f64() * 1e3, 0, Target::AtMost(50.0), "10 apps");
+    table.row(
+        "start to first answered scrape, ms",
+        first.as_secs_f64() * 1e3,
+        0,
+        Target::AtMost(50.0),
+        "10 apps",
+    );
     let size = std::fs::metadata(daemon).unwrap().len() as f64 / 1e6;
     table.row("stripped binary, MB", size, 1, Target::AtMost(12.0), "");
 }
 
 /// Processor time and memory by the number of apps at one poll a minute, with counters and state.
-pub fn steady(daemon: &str, table: &mut Table) {
+pub(crate) fn steady(daemon: &str, table: &mut Table) {
     let mut of_apps = Vec::new();
     for apps in [100, 1_000, 10_000] {
         let exporter = Exporter::start(daemon, setting(apps, STEADY)).ready();
@@ -76,7 +88,13 @@ pub fn steady(daemon: &str, table: &mut Table) {
         let memory = exporter.process.memory().0 as f64 / 1e6;
         of_apps.push((apps as f64, share, memory));
         let target = if apps == 10_000 { Target::AtMost(5.0) } else { Target::None };
-        table.row(&format!("{apps} apps each minute: % of a core"), share, 2, target, &format!("{requests:.0} requests/s"));
+        table.row(
+            &format!("{apps} apps each minute: % of a core"),
+            share,
+            2,
+            target,
+            &format!("{requests:.0} requests/s"),
+        );
         let target = if apps == 10_000 { Target::AtMost(6.0) } else { Target::None };
         table.row(&format!("{apps} apps: latest poll, s late"), lag, 2, target, "of an interval of 60 s");
         let note = format!("state file {:.1} MB; RSS {memory:.1} MB", exporter.state_size() as f64 / 1e6);
@@ -88,6 +106,18 @@ pub fn steady(daemon: &str, table: &mut Table) {
         let slope = (at(&more) - at(&few)) / (more.0 - few.0);
         at(&most) / (at(&few) + slope * (most.0 - few.0))
     };
-    table.row("CPU at 10,000 apps / straight line through 100 and 1,000", grown(|of| of.1), 2, Target::AtMost(1.15), "");
-    table.row("memory at 10,000 apps / straight line through 100 and 1,000", grown(|of| of.2), 2, Target::AtMost(1.15), "");
+    table.row(
+        "CPU at 10,000 apps / straight line through 100 and 1,000",
+        grown(|of| of.1),
+        2,
+        Target::AtMost(1.15),
+        "",
+    );
+    table.row(
+        "memory at 10,000 apps / straight line through 100 and 1,000",
+        grown(|of| of.2),
+        2,
+        Target::AtMost(1.15),
+        "",
+    );
 }

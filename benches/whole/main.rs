@@ -2,7 +2,12 @@
 //!
 //! `benches/run` calls it. Every figure is a ratio against a limit measured in the same run, the two in turns, and
 //! shown as the median with the lowest and highest of its rounds.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, reason = "a bench that can't go on ends")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a bench that can't go on ends"
+)]
 
 mod bare;
 mod constant;
@@ -11,6 +16,7 @@ mod daemon;
 mod fixture;
 mod load;
 mod pages;
+mod peer;
 mod polls;
 mod process;
 mod render;
@@ -47,8 +53,9 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 7] = [
+    let groups: [(&str, fn(&str, &mut Table)); 8] = [
         ("polls", polls::cost),
+        ("peer", peer::cost),
         ("latency", polls::latency),
         ("render", render::cost),
         ("pages", pages::throughput),

@@ -12,7 +12,7 @@ const REQUESTS: usize = 60_000;
 const ROUNDS: usize = 5;
 
 /// Processor time of polled requests, everything included, against a loop that only asks and decodes.
-pub fn cost(daemon: &str, table: &mut Table) {
+pub(crate) fn cost(daemon: &str, table: &mut Table) {
     let setting = Setting {
         apps: APPS,
         delay: 0,
@@ -36,7 +36,13 @@ pub fn cost(daemon: &str, table: &mut Table) {
         ratio.push(cost / bare);
     }
     let made_of = "ms of CPU per 1,000 requests";
-    table.row("poll / bare reqwest + typed serde_json", Figure::of(ratio), 2, Target::AtMost(1.25), "same run, in turns");
+    table.row(
+        "poll / bare reqwest + typed serde_json",
+        Figure::of(ratio),
+        2,
+        Target::AtMost(1.25),
+        "same run, in turns",
+    );
     table.row("poll, everything included", Figure::of(of_exporter), 1, Target::None, made_of);
     table.row("bare loop, HTTP/1.1", Figure::of(of_bare), 1, Target::None, made_of);
     table.row("bare loop, HTTP/2", Figure::of(of_http2), 1, Target::None, made_of);
@@ -60,12 +66,13 @@ fn go_on(process: &Process) {
 }
 
 fn signal(process: &Process, name: &str) {
-    let sent = std::process::Command::new("kill").args([&format!("-{name}"), &process.pid().to_string()]).status();
+    let sent =
+        std::process::Command::new("kill").args([&format!("-{name}"), &process.pid().to_string()]).status();
     assert!(sent.unwrap().success());
 }
 
 /// Requests a second against what an upstream that takes 20 ms allows.
-pub fn latency(daemon: &str, table: &mut Table) {
+pub(crate) fn latency(daemon: &str, table: &mut Table) {
     for concurrency in [16, 64] {
         let setting = Setting {
             apps: 1_000,

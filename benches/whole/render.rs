@@ -10,7 +10,7 @@ use crate::fixture::store::Filled;
 use crate::table::{Figure, Table, Target};
 
 /// Renders and compresses at both sizes, each beside its rivals.
-pub fn cost(_daemon: &str, table: &mut Table) {
+pub(crate) fn cost(_daemon: &str, table: &mut Table) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (apps, size, target) in [(1_000, "100k", 50.0), (10_000, "1M", 80.0)] {
         let filled = runtime.block_on(Filled::new(apps));
@@ -26,7 +26,8 @@ pub fn cost(_daemon: &str, table: &mut Table) {
             run();
             began.elapsed().as_secs_f64() * 1e9 / count
         };
-        let [mut render, mut memcpy, mut formatted, mut gathered, mut gzip, mut first] = [const { Vec::new() }; 6];
+        let [mut render, mut memcpy, mut formatted, mut gathered, mut gzip, mut first] =
+            [const { Vec::new() }; 6];
         for _ in 0..11 {
             filled.change();
             render.push(nanos(&mut || filled.render(Format::Text, &mut page)));
@@ -41,18 +42,44 @@ pub fn cost(_daemon: &str, table: &mut Table) {
             let plain = nanos(&mut || filled.render(Format::Text, &mut page));
             let pass = nanos(&mut || drop(rivals::gzip(&page)));
             gzip.push(pass);
-            first.push(nanos(&mut || drop(runtime.block_on(filled.page(&pages, Coding::Gzip)))) / (plain + pass));
+            first.push(
+                nanos(&mut || drop(runtime.block_on(filled.page(&pages, Coding::Gzip)))) / (plain + pass),
+            );
         }
-        table.row(&format!("page of {size} series after a change"), Figure::of(render.clone()), 1, Target::AtMost(target), "ns a series");
+        table.row(
+            &format!("page of {size} series after a change"),
+            Figure::of(render.clone()),
+            1,
+            Target::AtMost(target),
+            "ns a series",
+        );
         table.row(&format!("memcpy of the page, {size}"), Figure::of(memcpy), 1, Target::None, "ns a series");
         table.row(&format!("std write!, {size}"), Figure::of(formatted), 1, Target::None, "ns a series");
         if !gathered.is_empty() {
             let gathered = Figure::of(gathered);
             let ratio = gathered.median() / Figure::of(render).median();
-            table.row("`prometheus` crate, gather + encode / ours", ratio, 1, Target::None, "or at least 25 instead of the ns");
+            table.row(
+                "`prometheus` crate, gather + encode / ours",
+                ratio,
+                1,
+                Target::None,
+                "or at least 25 instead of the ns",
+            );
             table.row("`prometheus` crate, gather + encode", gathered, 0, Target::None, "ns a series");
         }
-        table.row(&format!("one zlib-rs level 1 pass, {size}"), Figure::of(gzip), 1, Target::None, "ns a series");
-        table.row(&format!("first gzip page of {size} / (render + one pass)"), Figure::of(first), 2, Target::AtMost(1.3), "");
+        table.row(
+            &format!("one zlib-rs level 1 pass, {size}"),
+            Figure::of(gzip),
+            1,
+            Target::None,
+            "ns a series",
+        );
+        table.row(
+            &format!("first gzip page of {size} / (render + one pass)"),
+            Figure::of(first),
+            2,
+            Target::AtMost(1.3),
+            "",
+        );
     }
 }

@@ -15,7 +15,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 
 use crate::fixture::{
-    APPS_A_PROJECT, PROJECT_REPLIES, app, app_reply, bounds, project, projects_reply, response_time_reply, runs_reply,
+    APPS_A_PROJECT, PROJECT_REPLIES, app, app_reply, bounds, project, projects_reply, response_time_reply,
+    runs_reply,
 };
 
 struct Replies {
@@ -26,7 +27,7 @@ struct Replies {
 }
 
 /// Serves until the process is ended. `GET /served` tells how many requests were answered.
-pub async fn serve(apps: usize, delay: Duration) {
+pub(crate) async fn serve(apps: usize, delay: Duration) {
     let replies = Arc::new(Replies { ready: ready(apps), delay, served: AtomicU64::new(0) });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening {}", listener.local_addr().unwrap());

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
-use crate::catalogue::{Samples, Sink};
 use crate::catalogue::encode::label;
+use crate::catalogue::{Samples, Sink};
 use crate::interface::{ENDPOINTS, Resource};
 
 use super::history::{History, Point, PollFailure, Polled};

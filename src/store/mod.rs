@@ -170,13 +170,7 @@ impl Store {
     /// The cells of all endpoints, in the order of the page.
     #[must_use]
     pub fn endpoint_cells(&self) -> Vec<Arc<Cell>> {
-        self.shelf()
-            .0
-            .iter()
-            .flatten()
-            .filter(|cell| cell.section() == Section::Endpoint)
-            .cloned()
-            .collect()
+        self.shelf().0.iter().flatten().filter(|cell| cell.section() == Section::Endpoint).cloned().collect()
     }
 
     /// The last replies in full, as far as they are kept.
