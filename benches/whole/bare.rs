@@ -10,16 +10,16 @@ use crate::process::cpu_of;
 
 /// How the bare loop asks.
 #[derive(Clone, Copy)]
-pub struct Load {
-    pub apps: usize,
-    pub requests: usize,
-    pub concurrency: usize,
-    pub http2: bool,
+pub(crate) struct Load {
+    pub(crate) apps: usize,
+    pub(crate) requests: usize,
+    pub(crate) concurrency: usize,
+    pub(crate) http2: bool,
 }
 
 /// Asks for the metrics of one app after the other, both ranges as a poll does, and prints the processor time used
 /// in seconds.
-pub async fn ask(base: &str, load: Load) {
+pub(crate) async fn ask(base: &str, load: Load) {
     let builder = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls());
     let builder = if load.http2 { builder.http2_prior_knowledge() } else { builder.http1_only() };
     let client = builder.build().unwrap();

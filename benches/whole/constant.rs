@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 
 /// Serves the contents of `file` until the process is ended.
-pub async fn serve(file: &str) {
+pub(crate) async fn serve(file: &str) {
     let body = Bytes::from(std::fs::read(file).unwrap());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening {}", listener.local_addr().unwrap());

@@ -8,31 +8,31 @@ use crate::scrape::Scraper;
 
 /// What a run asks of the exporter.
 #[derive(Clone, Copy)]
-pub struct Setting<'a> {
-    pub apps: usize,
+pub(crate) struct Setting<'a> {
+    pub(crate) apps: usize,
     /// Milliseconds the upstream waits before it answers.
-    pub delay: u64,
-    pub concurrency: usize,
+    pub(crate) delay: u64,
+    pub(crate) concurrency: usize,
     /// Tables of the configuration before the projects.
-    pub tables: &'a str,
-    pub core: Core,
-    pub upstream_core: Core,
+    pub(crate) tables: &'a str,
+    pub(crate) core: Core,
+    pub(crate) upstream_core: Core,
 }
 
 /// Polls again as soon as it can.
-pub const WITHOUT_PAUSE: &str =
+pub(crate) const WITHOUT_PAUSE: &str =
     "[poll]\ninterval = \"1ms\"\nsettings_interval = \"5ms\"\n[accounting]\nstep = \"1s\"\n";
 
 /// An exporter with its upstream.
-pub struct Exporter {
-    pub process: Process,
-    pub upstream: Process,
+pub(crate) struct Exporter {
+    pub(crate) process: Process,
+    pub(crate) upstream: Process,
     folder: tempfile::TempDir,
     started: Instant,
 }
 
 impl Exporter {
-    pub fn start(daemon: &str, setting: Setting<'_>) -> Self {
+    pub(crate) fn start(daemon: &str, setting: Setting<'_>) -> Self {
         let mut upstream = role("upstream", setting.upstream_core);
         upstream.args([&setting.apps.to_string(), &setting.delay.to_string()]);
         let upstream = Process::start(upstream);
@@ -50,7 +50,7 @@ impl Exporter {
     }
 
     /// Waits until every target was asked once.
-    pub fn ready(self) -> Self {
+    pub(crate) fn ready(self) -> Self {
         let address = self.process.url.trim_start_matches("http://").to_owned();
         while !get_status(&address, "/-/ready").contains("200 OK") {
             assert!(self.started.elapsed() < Duration::from_secs(300), "the exporter gets ready");
@@ -60,32 +60,32 @@ impl Exporter {
     }
 
     /// From start to the first answered scrape.
-    pub fn first_scrape(&self) -> Duration {
+    pub(crate) fn first_scrape(&self) -> Duration {
         self.scraper(false).get(|_| ());
         self.started.elapsed()
     }
 
-    pub fn metrics(&self) -> String {
+    pub(crate) fn metrics(&self) -> String {
         format!("{}/metrics", self.process.url)
     }
 
-    pub fn scraper(&self, gzip: bool) -> Scraper {
+    pub(crate) fn scraper(&self, gzip: bool) -> Scraper {
         Scraper::new(&self.metrics(), gzip)
     }
 
     /// The page as text.
-    pub fn page(&self) -> String {
+    pub(crate) fn page(&self) -> String {
         String::from_utf8_lossy(&self.scraper(false).body()).into_owned()
     }
 
     /// Requests the upstream has answered.
-    pub fn served(&self) -> f64 {
+    pub(crate) fn served(&self) -> f64 {
         let body = Scraper::new(&format!("{}/served", self.upstream.url), false).body();
         String::from_utf8_lossy(&body).parse().unwrap()
     }
 
     /// Bytes of its state file.
-    pub fn state_size(&self) -> u64 {
+    pub(crate) fn state_size(&self) -> u64 {
         std::fs::metadata(self.folder.path().join("state.redb")).map_or(0, |file| file.len())
     }
 }

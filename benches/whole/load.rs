@@ -14,7 +14,7 @@ fn setting(apps: usize, tables: &str) -> Setting<'_> {
 }
 
 /// Memory at a million series, and at ten apps; time to the first scrape; size of the program.
-pub fn memory(daemon: &str, table: &mut Table) {
+pub(crate) fn memory(daemon: &str, table: &mut Table) {
     let exporter = Exporter::start(daemon, setting(10_000, "")).ready();
     let before_scrapes = exporter.process.memory();
     for _ in 0..10 {
@@ -63,7 +63,7 @@ pub fn memory(daemon: &str, table: &mut Table) {
 }
 
 /// Processor time and memory by the number of apps at one poll a minute, with counters and state.
-pub fn steady(daemon: &str, table: &mut Table) {
+pub(crate) fn steady(daemon: &str, table: &mut Table) {
     let mut of_apps = Vec::new();
     for apps in [100, 1_000, 10_000] {
         let exporter = Exporter::start(daemon, setting(apps, STEADY)).ready();

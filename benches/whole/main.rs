@@ -16,6 +16,7 @@ mod daemon;
 mod fixture;
 mod load;
 mod pages;
+mod peer;
 mod polls;
 mod process;
 mod render;
@@ -52,8 +53,9 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 7] = [
+    let groups: [(&str, fn(&str, &mut Table)); 8] = [
         ("polls", polls::cost),
+        ("peer", peer::cost),
         ("latency", polls::latency),
         ("render", render::cost),
         ("pages", pages::throughput),

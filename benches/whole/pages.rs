@@ -10,7 +10,7 @@ use crate::table::{Figure, Table, Target};
 const QUIET: &str = "[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"10h\"\n";
 
 /// Pages when nothing has changed, against a server that answers with the same bytes.
-pub fn throughput(daemon: &str, table: &mut Table) {
+pub(crate) fn throughput(daemon: &str, table: &mut Table) {
     for (apps, size) in [(10, "1k"), (1_000, "100k"), (10_000, "1M")] {
         let setting = Setting {
             apps,
@@ -50,7 +50,7 @@ pub fn throughput(daemon: &str, table: &mut Table) {
 }
 
 /// gzip scrapes while a thousand apps are polled without pause.
-pub fn contention(daemon: &str, table: &mut Table) {
+pub(crate) fn contention(daemon: &str, table: &mut Table) {
     for (delay, what) in [(20, "polled without pause, 20 ms each"), (0, "polled without pause, CPU-bound")] {
         let setting = Setting {
             apps: 1_000,

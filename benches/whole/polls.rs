@@ -12,7 +12,7 @@ const REQUESTS: usize = 60_000;
 const ROUNDS: usize = 5;
 
 /// Processor time of polled requests, everything included, against a loop that only asks and decodes.
-pub fn cost(daemon: &str, table: &mut Table) {
+pub(crate) fn cost(daemon: &str, table: &mut Table) {
     let setting = Setting {
         apps: APPS,
         delay: 0,
@@ -72,7 +72,7 @@ fn signal(process: &Process, name: &str) {
 }
 
 /// Requests a second against what an upstream that takes 20 ms allows.
-pub fn latency(daemon: &str, table: &mut Table) {
+pub(crate) fn latency(daemon: &str, table: &mut Table) {
     for concurrency in [16, 64] {
         let setting = Setting {
             apps: 1_000,

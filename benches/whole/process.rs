@@ -4,22 +4,22 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
 /// A running process that listens.
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     /// `http://127.0.0.1:port`
-    pub url: String,
+    pub(crate) url: String,
 }
 
 /// Where a process runs: on one core of the machine, or where the system likes.
 #[derive(Clone, Copy)]
-pub enum Core {
+pub(crate) enum Core {
     Any,
     First,
     Last,
 }
 
 /// A command on a core.
-pub fn command(program: &str, core: Core) -> Command {
+pub(crate) fn command(program: &str, core: Core) -> Command {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let at = match core {
         Core::Any => return Command::new(program),
@@ -32,7 +32,7 @@ pub fn command(program: &str, core: Core) -> Command {
 }
 
 /// This program in another role.
-pub fn role(role: &str, core: Core) -> Command {
+pub(crate) fn role(role: &str, core: Core) -> Command {
     let mut command = command(&std::env::current_exe().unwrap().display().to_string(), core);
     command.arg(role);
     command
@@ -40,7 +40,7 @@ pub fn role(role: &str, core: Core) -> Command {
 
 impl Process {
     /// Starts a command that says `listening ADDRESS` on one of its outputs.
-    pub fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = child.stdout.take().unwrap();
@@ -63,17 +63,17 @@ impl Process {
         Self { child, url }
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Processor time used so far, in seconds.
-    pub fn cpu(&self) -> f64 {
+    pub(crate) fn cpu(&self) -> f64 {
         cpu_of(self.pid())
     }
 
     /// Resident memory now and at most, in bytes.
-    pub fn memory(&self) -> (u64, u64) {
+    pub(crate) fn memory(&self) -> (u64, u64) {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let field = |name: &str| -> u64 {
             let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -83,7 +83,7 @@ impl Process {
     }
 
     /// Bytes it has had written to disk.
-    pub fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid())).unwrap();
         io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
     }
@@ -97,7 +97,7 @@ impl Drop for Process {
 }
 
 /// Processor time of a process in seconds: the sum of its threads', to the nanosecond.
-pub fn cpu_of(pid: u32) -> f64 {
+pub(crate) fn cpu_of(pid: u32) -> f64 {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
     let nanos = |path: std::path::PathBuf| -> f64 {
         let text = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
@@ -107,7 +107,7 @@ pub fn cpu_of(pid: u32) -> f64 {
 }
 
 /// What a command prints after `name`, a number.
-pub fn number_of(mut command: Command, name: &str) -> f64 {
+pub(crate) fn number_of(mut command: Command, name: &str) -> f64 {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();

@@ -10,7 +10,7 @@ use crate::fixture::store::Filled;
 use crate::table::{Figure, Table, Target};
 
 /// Renders and compresses at both sizes, each beside its rivals.
-pub fn cost(_daemon: &str, table: &mut Table) {
+pub(crate) fn cost(_daemon: &str, table: &mut Table) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (apps, size, target) in [(1_000, "100k", 50.0), (10_000, "1M", 80.0)] {
         let filled = runtime.block_on(Filled::new(apps));

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// A connection that is kept.
-pub struct Scraper {
+pub(crate) struct Scraper {
     stream: TcpStream,
     request: String,
     buffer: Vec<u8>,
@@ -13,7 +13,7 @@ pub struct Scraper {
 
 impl Scraper {
     /// Connects to `url` (`http://127.0.0.1:port/path`).
-    pub fn new(url: &str, gzip: bool) -> Self {
+    pub(crate) fn new(url: &str, gzip: bool) -> Self {
         let (address, path) = url.trim_start_matches("http://").split_once('/').unwrap();
         let encoding = if gzip { "gzip" } else { "identity" };
         let request =
@@ -24,7 +24,7 @@ impl Scraper {
     }
 
     /// Asks once, and hands on the body as it comes. Gives how many bytes came.
-    pub fn get(&mut self, mut body: impl FnMut(&[u8])) -> usize {
+    pub(crate) fn get(&mut self, mut body: impl FnMut(&[u8])) -> usize {
         self.stream.write_all(self.request.as_bytes()).unwrap();
         let mut head = Vec::new();
         let (length, begin) = loop {
@@ -54,7 +54,7 @@ impl Scraper {
     }
 
     /// The whole body of one reply that tells its length.
-    pub fn body(&mut self) -> Vec<u8> {
+    pub(crate) fn body(&mut self) -> Vec<u8> {
         let mut whole = Vec::new();
         self.get(|piece| whole.extend_from_slice(piece));
         whole
@@ -62,7 +62,7 @@ impl Scraper {
 }
 
 /// Replies a second that two connections get in `time`.
-pub fn throughput(url: &str, gzip: bool, time: Duration) -> f64 {
+pub(crate) fn throughput(url: &str, gzip: bool, time: Duration) -> f64 {
     let asking: Vec<_> = (0..2)
         .map(|_| {
             let mut scraper = Scraper::new(url, gzip);
@@ -81,6 +81,6 @@ pub fn throughput(url: &str, gzip: bool, time: Duration) -> f64 {
 }
 
 /// The value of the first series of a text page that begins with `name`.
-pub fn value(page: &str, name: &str) -> Option<f64> {
+pub(crate) fn value(page: &str, name: &str) -> Option<f64> {
     page.lines().find(|line| line.starts_with(name))?.rsplit_once(' ')?.1.parse().ok()
 }

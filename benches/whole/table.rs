@@ -2,15 +2,15 @@
 
 /// Rounds of one figure.
 #[derive(Clone, Debug)]
-pub struct Figure(Vec<f64>);
+pub(crate) struct Figure(Vec<f64>);
 
 impl Figure {
-    pub fn of(mut rounds: Vec<f64>) -> Self {
+    pub(crate) fn of(mut rounds: Vec<f64>) -> Self {
         rounds.sort_by(f64::total_cmp);
         Self(rounds)
     }
 
-    pub fn median(&self) -> f64 {
+    pub(crate) fn median(&self) -> f64 {
         self.0[self.0.len() / 2]
     }
 
@@ -33,7 +33,7 @@ impl From<f64> for Figure {
 
 /// Where the target lies.
 #[derive(Clone, Copy)]
-pub enum Target {
+pub(crate) enum Target {
     AtMost(f64),
     AtLeast(f64),
     /// For orientation.
@@ -42,11 +42,18 @@ pub enum Target {
 
 /// All rows.
 #[derive(Default)]
-pub struct Table(Vec<[String; 4]>);
+pub(crate) struct Table(Vec<[String; 4]>);
 
 impl Table {
     /// Adds a row: what, its figure with so many digits, its target, and a note (what it is made of).
-    pub fn row(&mut self, what: &str, figure: impl Into<Figure>, digits: usize, target: Target, note: &str) {
+    pub(crate) fn row(
+        &mut self,
+        what: &str,
+        figure: impl Into<Figure>,
+        digits: usize,
+        target: Target,
+        note: &str,
+    ) {
         let figure = figure.into();
         let median = figure.median();
         let verdict = match target {
@@ -62,7 +69,7 @@ impl Table {
     }
 
     /// Prints it as Markdown.
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         println!("| what | measured | target | of |\n| --- | --- | --- | --- |");
         for row in &self.0 {
             println!("| {} |", row.join(" | "));

@@ -27,7 +27,7 @@ struct Replies {
 }
 
 /// Serves until the process is ended. `GET /served` tells how many requests were answered.
-pub async fn serve(apps: usize, delay: Duration) {
+pub(crate) async fn serve(apps: usize, delay: Duration) {
     let replies = Arc::new(Replies { ready: ready(apps), delay, served: AtomicU64::new(0) });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     println!("listening {}", listener.local_addr().unwrap());

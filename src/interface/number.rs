@@ -46,14 +46,13 @@ impl Number {
     /// Reads a JSON value in its raw form. Numbers are parsed here and not by `serde_json`, which refuses a
     /// whole reply for one `1e400`.
     fn from_json(raw: &str) -> Self {
-        let raw = raw.trim();
         match raw.as_bytes().first() {
             Some(b'"') => match serde_json::from_str::<Cow<'_, str>>(raw) {
                 Ok(text) => Self::from_text(&text),
                 Err(_) => Self::Unexpected,
             },
             Some(b'n') => Self::Missing,
-            Some(b'-' | b'0'..=b'9') => Self::from_text(raw),
+            Some(b'-' | b'0'..=b'9') => decimal(raw).map_or_else(|| Self::from_text(raw), Self::Value),
             _ => Self::Unexpected,
         }
     }
@@ -69,6 +68,32 @@ impl Number {
             Ok(_) | Err(_) => Self::Unexpected,
         }
     }
+}
+
+/// A short decimal number without sign and exponent, which is what replies are full of; `None` for any other text.
+/// Digits that f64 holds exactly, divided by an exact power of ten, are the f64 nearest to what is written: the same
+/// that `parse` gives, in a fifth of the time.
+pub(super) fn decimal(text: &str) -> Option<f64> {
+    const POWERS: [f64; 16] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (mut digits, mut point) = (0u64, None);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'0'..=b'9' => digits = digits * 10 + u64::from(byte - b'0'),
+            b'.' if point.is_none() && at > 0 => point = Some(at),
+            _ => return None,
+        }
+        // Fifteen digits are below 2^53.
+        if at > 14 {
+            return None;
+        }
+    }
+    let fraction = point.map_or(0, |point| text.len() - point - 1);
+    if text.is_empty() || (point.is_some() && fraction == 0) {
+        return None;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "see above")]
+    Some(digits as f64 / POWERS.get(fraction)?)
 }
 
 impl From<f64> for Number {
@@ -248,6 +273,26 @@ mod tests {
             assert_eq!(read(json), number, "{json}");
         }
         assert_eq!(Number::Value(-1.0).within(0.0, 9.0), Number::Unexpected);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_short_decimal_is_read_as_the_standard_library_reads_it(text in "[0-9]{1,9}(\\.[0-9]{1,8})?") {
+            let read = decimal(&text).map(f64::to_bits);
+            let expected = text.parse::<f64>().unwrap().to_bits();
+            if text.len() <= 15 {
+                assert_eq!(read, Some(expected), "{text}");
+            } else {
+                assert_eq!(read, None, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_short_decimal_is_left_to_the_standard_library() {
+        for text in ["", ".", "1.", ".5", "-1", "1e3", "1.2.3", "1 ", "NaN", "12345678901234567"] {
+            assert_eq!(decimal(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::config::{QueryNames, Resolution};
 
 use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope, Tally, Unexpected};
 use super::lenient;
-use super::number::{Number, NumberMap, lenient_text, or_default};
+use super::number::{Number, NumberMap, decimal, lenient_text, or_default};
 use super::range::{TimeRange, rfc3339};
 use super::spec::{Call, DecodeError, Method, Param, ParamKind, ReplyKind, Request, RuleError, Spec};
 
@@ -203,20 +203,21 @@ pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Nu
 /// min, h, hr in either case, and an optional leading `<` or `<=`.
 #[must_use]
 pub fn threshold_seconds(label: &str) -> Option<f64> {
-    let label = label.trim();
-    let label = label.strip_prefix("<=").or_else(|| label.strip_prefix('<')).unwrap_or(label).trim();
-    let unit_at = label.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
-    let (digits, unit) = label.split_at(unit_at);
-    let number: f64 = digits.parse().ok()?;
+    let label = label.trim_start();
+    let label =
+        label.strip_prefix('<').map_or(label, |rest| rest.strip_prefix('=').unwrap_or(rest)).trim_start();
+    let unit_at = label.bytes().position(|byte| !(byte.is_ascii_digit() || byte == b'.'))?;
+    let (digits, unit) = label.split_at_checked(unit_at)?;
+    let number = decimal(digits)?;
     // Divided, not multiplied by a fraction: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
-    let is = |names: &[&str]| names.iter().any(|name| unit.trim().eq_ignore_ascii_case(name));
-    let seconds = match () {
-        () if is(&["us"]) => number / 1e6,
-        () if is(&["ms"]) => number / 1e3,
-        () if is(&["s", "sec"]) => number,
-        () if is(&["m", "min"]) => number * 60.0,
-        () if is(&["h", "hr"]) => number * 3600.0,
-        () => return None,
+    let unit = unit.trim().as_bytes();
+    let seconds = match (unit.first()?.to_ascii_lowercase(), unit.get(1..)?) {
+        (b'u', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e6,
+        (b'm', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e3,
+        (b's', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"ec") => number,
+        (b'm', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"in") => number * 60.0,
+        (b'h', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"r") => number * 3600.0,
+        _ => return None,
     };
     (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
 }

@@ -149,7 +149,9 @@ pub(crate) fn run(args: &[&str], environment: &[(&str, &str)], folder: &Path) ->
 
 /// The address in the log line that says where the daemon listens.
 fn listening(line: &str) -> Option<String> {
-    let rest = line.contains("listening").then(|| line.split_once("address=")).flatten()?.1;
+    // As logfmt or as JSON.
+    let rest = line.split_once("address=").or_else(|| line.split_once("\"address\":\""));
+    let rest = rest.filter(|_| line.contains("listening"))?.1;
     Some(rest.split([' ', '"', ',']).next().unwrap_or_default().to_owned())
 }
 
