@@ -43,7 +43,7 @@ async fn worker(client: reqwest::Client, base: Arc<String>, next: Arc<AtomicUsiz
         }
         let app_at = (n / 4) % load.apps;
         let of_app = format!("{base}/v2/projects/{}/apps/{}/metrics", project(app_at), app(app_at));
-        let start = if n % 2 == 0 { "2026-01-01T00:00:00Z" } else { "2026-01-01T00:04:00Z" };
+        let start = if n.is_multiple_of(2) { "2026-01-01T00:00:00Z" } else { "2026-01-01T00:04:00Z" };
         let range = format!("start={}&end=2026-01-01T00%3A05%3A00Z", start.replace(':', "%3A"));
         if n % 4 < 2 {
             let body = get(&client, format!("{of_app}/response-time?{range}")).await;

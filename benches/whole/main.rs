@@ -6,6 +6,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_possible_truncation,
+    clippy::type_complexity,
     reason = "a bench that can't go on ends"
 )]
 

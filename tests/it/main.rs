@@ -1,4 +1,6 @@
 //! All integration tests in one binary: one link, and shared ways to start the parts. A module per theme.
+#![allow(clippy::zombie_processes, reason = "a process whose test fails is ended by the test runner")]
+#![allow(clippy::cast_possible_truncation, reason = "figures of tests are small")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
