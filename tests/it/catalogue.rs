@@ -24,7 +24,7 @@ async fn exporter(folder: &Path) -> Exporter {
     let address = listener.local_addr().unwrap();
     let mut toml = format!(
         "[api]\nbase_url = \"http://{address}\"\nmax_retries = 2\nmax_requests_per_second = 50\n\
-         [poll]\ninterval = \"1s\"\nsettings_interval = \"2s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n"
+         [poll]\ninterval = \"5s\"\nsettings_interval = \"10s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n"
     );
     for (index, (project, apps)) in world.projects().iter().enumerate() {
         let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
@@ -41,7 +41,7 @@ async fn exporter(folder: &Path) -> Exporter {
     world.faults().set([
         Fault::from(wrong_port).on(Resource::App).of_app(&apps[0]),
         Fault::status(500).on(Resource::Domains).times(1),
-        Fault::status(429).on(Resource::ResponseTime).of_project(&project).times(6),
+        Fault::status(429).on(Resource::ResponseTime).of_project(&project).times(4),
     ]);
     tokio::spawn(serve(world, listener, pending()));
     let file = |name: &str, text: &str| {
