@@ -20,6 +20,7 @@ mod golden;
 mod house;
 mod logging;
 mod openapi;
+mod poller;
 mod process;
 mod readme;
 mod real_backfill;

@@ -132,6 +132,55 @@ async fn without_a_state_file_counters_begin_anew_with_the_process() {
 }
 
 #[tokio::test]
+async fn an_app_that_moves_to_another_shard_begins_at_zero_there_and_one_that_stays_goes_on() {
+    let rig = Rig::start().await;
+    let config = rig.configure(2);
+    let (old, new) =
+        (rig.state().display().to_string(), rig.folder.path().join("new.redb").display().to_string());
+    let start = |state: &str, index: &str, count: &str| {
+        Exporter::start(&[
+            "--config.file",
+            &config,
+            "--state.path",
+            state,
+            "--shard.index",
+            index,
+            "--shard.count",
+            count,
+        ])
+    };
+    let alone = start(&old, "0", "1");
+    let before = [rig.counted_beyond(&alone, 0, 0.0).await, rig.counted_beyond(&alone, 1, 0.0).await];
+    alone.kill();
+    // The first count of shards over which the two apps are parted.
+    for count in 2..20 {
+        let count = count.to_string();
+        let kept = start(&old, "0", &count);
+        kept.wait_for("/-/ready").await;
+        let page = kept.get("/metrics").await;
+        let here: Vec<usize> = (0..2).filter(|app| rig.counted(&page, *app).is_some()).collect();
+        let [stays] = here[..] else { continue };
+        let moves = 1 - stays;
+        let stayed = rig.counted_beyond(&kept, stays, before[stays].1).await;
+        assert_eq!(stayed.0 - before[stays].0, rig.truth(stays, before[stays].1, stayed.1));
+        for index in 1..count.parse().unwrap() {
+            let other = start(&new, &index.to_string(), &count);
+            other.wait_for("/-/ready").await;
+            if rig.counted(&other.get("/metrics").await, moves).is_some() {
+                let moved = rig.counted_beyond(&other, moves, before[moves].1).await;
+                assert!(
+                    moved.0 <= rig.truth(moves, before[moves].1, moved.1),
+                    "nothing from before it moved"
+                );
+                return;
+            }
+            other.kill();
+        }
+    }
+    panic!("no shard of any count has one app alone");
+}
+
+#[tokio::test]
 async fn a_second_daemon_on_the_same_file_ends_with_a_clear_error() {
     let rig = Rig::start().await;
     let (config, state) = (rig.configure(1), rig.state().display().to_string());

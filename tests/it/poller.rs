@@ -1,0 +1,113 @@
+//! The loop that polls: a bug in one poll is contained, and the polls are spread over their interval.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pds_exporter::accounting::{self, Book, Horizon};
+use pds_exporter::catalogue::Family;
+use pds_exporter::client::Client;
+use pds_exporter::clock::Clock;
+use pds_exporter::config;
+use pds_exporter::interface::endpoint::{Ask, Cadence, Reading, Scope, Subject};
+use pds_exporter::interface::spec::{DecodeError, RuleError};
+use pds_exporter::interface::{Endpoint, Request, Resource, Spec, get_app};
+use pds_exporter::own::Own;
+use pds_exporter::poll::plan::Target;
+use pds_exporter::poll::{Plan, Poller, Surroundings};
+use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::store::Store;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+
+/// The endpoint of an app's settings with a bug in it.
+#[derive(Debug)]
+struct Buggy;
+
+impl Endpoint for Buggy {
+    fn resource(&self) -> Resource {
+        Resource::App
+    }
+    fn spec(&self) -> &'static Spec {
+        &get_app::SPEC
+    }
+    fn scope(&self) -> Scope {
+        Scope::App
+    }
+    fn cadence(&self) -> Cadence {
+        Cadence::Settings
+    }
+    fn families(&self) -> Vec<Family> {
+        Vec::new()
+    }
+    fn request(&self, _: &Ask<'_>) -> Result<Request, RuleError> {
+        panic!("a bug")
+    }
+    fn read(&self, _: &[u8], _: &[Subject<'_>]) -> Result<Reading, DecodeError> {
+        unreachable!("nothing was asked")
+    }
+}
+
+/// A service with four apps, and the plan that polls them.
+async fn rig() -> (World, Surroundings, Plan) {
+    let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
+    let world = World::new(Settings { projects: 1, apps: 4, ..Settings::default() }, clock.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let (project, apps) = world.projects().remove(0);
+    let text = format!(
+        "[api]\nbase_url = \"http://{address}\"\ntoken = \"{}\"\nmax_requests_per_second = 0\n\
+         [accounting]\nenabled = false\n[[projects]]\nid = \"{project}\"\napps = {:?}\n",
+        world.token(&project).unwrap().expose(),
+        apps.iter().map(|app| &**app).collect::<Vec<_>>(),
+    );
+    let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
+    let own = Own::new(false).unwrap();
+    let (book, _) = Book::open(None, own.clone(), Duration::ZERO).await.unwrap();
+    let store = Store::new(accounting::FAMILIES);
+    let surroundings = Surroundings { store, book, own: own.clone(), clock: clock.clone() };
+    let client = Client::new(&config.api, &config.projects, own, clock.clone()).unwrap();
+    let horizon = Horizon::new(&config, clock);
+    let plan = Plan::new(Arc::new(config), client, horizon, &surroundings, None);
+    (world, surroundings, plan)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_being_polled() {
+    let (world, surroundings, mut plan) = rig().await;
+    let broken = plan.targets.iter().position(|target| target.key.resource == Resource::App).unwrap();
+    let sound = Arc::into_inner(plan.targets.remove(broken)).unwrap();
+    plan.targets.push(Arc::new(Target { endpoint: &Buggy, ..sound }));
+    let own = surroundings.own.clone();
+    let (_plans, coming) = mpsc::channel(1);
+    let running = tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    tokio::time::sleep(Duration::from_secs(3600)).await;
+    let mut page = Vec::new();
+    own.write(&mut page, pds_exporter::catalogue::Format::Text, |family| family.name.contains("panics"));
+    let page = String::from_utf8(page).unwrap();
+    let panics = crate::process::value(&page, "pds_exporter_panics_total").unwrap();
+    // Settings are polled every five minutes.
+    assert!((11.0..=13.0).contains(&panics), "{panics} panics in an hour");
+    let asked = world.requests().by_call["get_app"];
+    assert!((33..=39).contains(&asked), "the other three apps were asked {asked} times");
+    assert!(!running.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_are_spread_over_their_interval() {
+    let (world, surroundings, plan) = rig().await;
+    let (_plans, coming) = mpsc::channel(1);
+    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    // The first round asks everything at once.
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    let before = world.requests().entries.len();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let journal = world.requests();
+    let metrics = journal.entries.iter().skip(before).filter(|entry| entry.range.is_some());
+    let mut times: Vec<i64> = metrics.map(|entry| entry.at.as_millisecond()).collect();
+    times.sort_unstable();
+    assert_eq!(times.len(), 8, "two calls for each of four apps a minute");
+    let closest = times.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap();
+    assert!(closest > 2_000, "two polls are only {closest} ms apart: {times:?}");
+}
