@@ -115,6 +115,10 @@ impl Ledger {
                 place.checked_sub(1).and_then(|below| buckets.get(below)).map_or(0, |(_, count)| *count);
             next.get_or_insert_with(|| self.clone()).buckets.insert(place, (threshold, below));
         }
+        if let Some(next) = &mut next {
+            // Kept for as long as the app is; what grew it had room to spare.
+            next.buckets.shrink_to_fit();
+        }
         next
     }
 }
