@@ -24,7 +24,8 @@ pub(super) enum Writer {
 /// A stretch as it was written.
 #[derive(Debug)]
 pub(super) struct Stretch {
-    pub(super) bytes: Bytes,
+    /// In the pieces it came in: put together, a large page would stand in memory twice for a moment.
+    pub(super) pieces: Vec<Bytes>,
     /// Checksum and length of the plain text; of no use where that is what the bytes are.
     crc: Crc,
 }
@@ -70,20 +71,17 @@ impl Writer {
         }
     }
 
-    /// Ends the stretch, so that another can follow it.
-    pub(super) fn pause(mut self) -> Stretch {
+    /// Ends the stretch, so that another can follow it; `pieces` are those taken before.
+    pub(super) fn pause(mut self, mut pieces: Vec<Bytes>) -> Stretch {
         let crc = match &mut self {
-            Self::Identity(bytes) => {
-                bytes.shrink_to_fit();
-                Crc::new()
-            }
+            Self::Identity(_) => Crc::new(),
             Self::Gzip(encoder, crc) => {
                 let _ = encoder.flush();
-                encoder.get_mut().shrink_to_fit();
                 std::mem::take(crc)
             }
         };
-        Stretch { bytes: self.take(), crc }
+        pieces.push(self.take());
+        Stretch { pieces, crc }
     }
 
     /// Ends the stretch and the page; `before` is the stretch before it, where there is one.
@@ -114,11 +112,11 @@ mod tests {
         let text = "pds_up{project=\"p\"} 1\n".repeat(20_000);
         let mut first = Writer::first(Coding::Gzip);
         first.write(text.as_bytes());
-        let first = first.pause();
+        let first = first.pause(Vec::new());
         for end in ["# EOF\n", "", "process_open_fds 7\n"] {
             let mut further = Writer::further(Coding::Gzip);
             further.write(end.as_bytes());
-            let page = [&first.bytes[..], &further.close(Some(&first))].concat();
+            let page = [&first.pieces.concat()[..], &further.close(Some(&first))].concat();
             let mut decoder = GzDecoder::new(&page[..]);
             assert_eq!(std::io::read_to_string(&mut decoder).unwrap(), text.clone() + end);
             assert!(decoder.into_inner().is_empty(), "nothing follows the member");

@@ -81,7 +81,7 @@ struct Ready {
 
 impl Ready {
     fn body(&self) -> Body {
-        Body::Whole(vec![self.said.bytes.clone(), self.end.clone()])
+        Body::Whole(self.said.pieces.iter().chain([&self.end]).cloned().collect())
     }
 }
 
@@ -139,11 +139,9 @@ impl Pages {
         if !any_size && snapshot.series() > KEPT_SERIES {
             return Err(snapshot);
         }
-        let mut said = Writer::first(coding);
-        write(&snapshot, format, &mut said);
         let ready = Ready {
             version: snapshot.version(),
-            said: said.pause(),
+            said: said(&snapshot, format, coding),
             said_until: snapshot.stale_at(),
             end: Bytes::new(),
             end_until: now,
@@ -195,10 +193,14 @@ impl Pages {
     }
 }
 
-/// What was said, into memory.
-fn write(snapshot: &Snapshot, format: Format, out: &mut Writer) {
+/// What was said.
+fn said(snapshot: &Snapshot, format: Format, coding: Coding) -> Stretch {
+    let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
-        out.write(chunk);
+        writer.write(chunk);
+        // An encoder does not say something of every chunk.
+        pieces.extend(Some(writer.take()).filter(|piece| !piece.is_empty()));
         Ok::<(), Infallible>(())
     });
+    writer.pause(pieces)
 }

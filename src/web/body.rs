@@ -48,7 +48,9 @@ impl Body {
         match self {
             Self::Whole(bytes) => Poll::Ready(next_piece(bytes).map(Ok)),
             Self::Parts(parts) => {
-                parts.retain(|part| !part.is_empty());
+                while parts.front().is_some_and(Bytes::is_empty) {
+                    parts.pop_front();
+                }
                 Poll::Ready(parts.front_mut().and_then(next_piece).map(Ok))
             }
             Self::Channel(receiver) => receiver.poll_recv(cx),
