@@ -8,8 +8,10 @@
 //! - [`schedule`]: when each of them is due.
 //! - [`poller`]: the loop.
 //! - [`round`]: one poll of one target.
+//! - [`changes`]: what the log says of it.
 //! - [`ranges`]: which ranges a metrics target asks for, each once.
 
+pub mod changes;
 pub mod plan;
 pub mod poller;
 pub mod ranges;

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::store::Key;
 
+use super::changes::Changes;
 use super::plan::{Plan, Surroundings};
 use super::round::{self, Outcome};
 use super::schedule::{Phase, Phases, Schedule};
@@ -28,6 +29,7 @@ pub struct Poller {
     tasks: HashMap<Id, Started>,
     phases: Phases,
     origin: Instant,
+    changes: Arc<Changes>,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,7 @@ impl Poller {
             tasks: HashMap::new(),
             phases: Phases::default(),
             origin: Instant::now(),
+            changes: Arc::default(),
         };
         poller.replace(plan);
         poller
@@ -62,7 +65,9 @@ impl Poller {
         tokio::pin!(shutdown);
         loop {
             self.start_due();
-            let wake = self.schedule.next_due().filter(|_| self.has_room());
+            self.changes.sum_up(Some(Instant::now()));
+            let due = self.schedule.next_due().filter(|_| self.has_room());
+            let wake = due.into_iter().chain(self.changes.next_summary()).min();
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
@@ -74,6 +79,7 @@ impl Poller {
             }
         }
         self.running.shutdown().await;
+        self.changes.sum_up(None);
     }
 
     /// Follows `plan` from now on. A target that stays keeps its phase and its due time, or its poll under way; a new
@@ -121,9 +127,10 @@ impl Poller {
             let Some((due, index)) = self.schedule.pop_due(now) else { return };
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.surroundings.own.poll_lag(now - due);
-            let (key, surroundings, plan) =
-                (target.key.clone(), self.surroundings.clone(), Arc::clone(&self.plan));
-            let task = self.running.spawn(async move { round::poll(&surroundings, &plan, &target).await });
+            let (key, surroundings) = (target.key.clone(), self.surroundings.clone());
+            let (plan, changes) = (Arc::clone(&self.plan), Arc::clone(&self.changes));
+            let task =
+                self.running.spawn(async move { round::poll(&surroundings, &plan, &target, &changes).await });
             self.tasks.insert(task.id(), Started { key, at: now, task });
         }
     }

@@ -12,8 +12,9 @@ use crate::client::{Class, FetchError};
 use crate::interface::endpoint::{self, Ask, Cadence, Reading, Tally};
 use crate::interface::spec::RuleError;
 use crate::interface::{Resource, TimeRange};
-use crate::store::{PollFailure, Polled, Transition, Variant};
+use crate::store::{PollFailure, Polled, Variant};
 
+use super::changes::Changes;
 use super::plan::{Plan, Subject, Surroundings, Target};
 use super::ranges::{self, MOST_HALVINGS, RangeAsk};
 
@@ -81,7 +82,7 @@ pub enum Outcome {
 }
 
 /// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went.
-pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Outcome {
+pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target, changes: &Changes) -> Outcome {
     let began = Instant::now();
     let result = match target.endpoint.cadence() {
         Cadence::Settings => settings(surroundings, plan, target).await,
@@ -101,7 +102,7 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
             Err(error) => subject.cell.failed(now, error.class(), &with_causes(error)),
         };
         subject.cell.note(polled.clone(), &plan.shown());
-        say(subject, &transition, result.as_ref().err());
+        changes.note(subject.cell.key(), &transition, result.as_ref().err());
     }
     if gone { Outcome::Slow } else { Outcome::Usual }
 }
@@ -308,30 +309,5 @@ fn subjects<'a>(
             let subject = target.subjects.first();
             windows.iter().filter_map(|window| of(subject?, Some(*window))).collect()
         }
-    }
-}
-
-/// A line when a target begins to fail, or to fail for another reason, and one when it recovers; the counters tell
-/// the rest.
-fn say(subject: &Subject, transition: &Transition, error: Option<&PollError>) {
-    let key = subject.cell.key();
-    let (resource, project, app) = (key.resource.as_str(), &*key.project, &*key.app);
-    match (transition, error) {
-        (Transition::Failing, Some(error)) => {
-            tracing::warn!(
-                resource,
-                project,
-                app,
-                class = error.class(),
-                error = with_causes(error),
-                "polling began to fail"
-            );
-        }
-        (Transition::Recovered { after }, _) => {
-            let after =
-                humantime::format_duration(std::time::Duration::from_secs(after.as_secs())).to_string();
-            tracing::info!(resource, project, app, after, "polling recovered");
-        }
-        _ => {}
     }
 }

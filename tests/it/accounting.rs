@@ -12,6 +12,7 @@ use pds_exporter::clock::Clock;
 use pds_exporter::config::{self, Config};
 use pds_exporter::interface::{Resource, TimeRange};
 use pds_exporter::own::Own;
+use pds_exporter::poll::changes::Changes;
 use pds_exporter::poll::{Plan, Surroundings, round};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::store::{Key, Store};
@@ -175,7 +176,7 @@ impl Rig {
         self.clock.jump(SignedDuration::from_secs(seconds));
         let (surroundings, plan, _) = self.running.as_ref().unwrap();
         for target in &plan.targets {
-            round::poll(surroundings, plan, target).await;
+            round::poll(surroundings, plan, target, &Changes::default()).await;
             let Some(ledger) = surroundings.book.ledger(&target.key).filter(|_| target.counter.is_some())
             else {
                 continue;

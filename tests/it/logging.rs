@@ -15,10 +15,10 @@ use tokio::net::TcpListener;
 use crate::process::{Exporter, until, value};
 use crate::real_kill::configuration;
 
-/// A simulated service, and the path of a configuration that polls it every second.
-async fn service() -> (World, TempDir, String) {
+/// A simulated service of so many apps, and the path of a configuration that polls it every second.
+async fn service(apps: usize) -> (World, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
-    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
+    let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, Clock::system());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
@@ -28,7 +28,7 @@ async fn service() -> (World, TempDir, String) {
 
 /// The lines that a target which failed for a while and recovered leaves in a log of this form.
 async fn lines_of_an_outage(format: &str) -> (Vec<String>, World) {
-    let (world, _folder, config) = service().await;
+    let (world, _folder, config) = service(2).await;
     let exporter = Exporter::start(&["--config.file", &config, "--log.format", format]);
     exporter.wait_for("/-/ready").await;
     let app = world.projects()[0].1[0].clone();
@@ -78,8 +78,31 @@ async fn an_outage_is_two_objects_of_json() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_outage_of_many_is_a_few_lines_and_a_number() {
+    let (world, _folder, config) = service(25).await;
+    let exporter = Exporter::start(&["--config.file", &config]);
+    exporter.wait_for("/-/ready").await;
+    world.faults().set([Fault::status(500).on(Resource::ResponseTime)]);
+    until("every app fails", async || {
+        let page = exporter.get("/metrics").await;
+        let down =
+            |line: &&str| line.starts_with("pds_up{") && line.ends_with("resource=\"response_time\"} 0");
+        page.lines().filter(down).count() == 25
+    })
+    .await;
+    exporter.signal("TERM");
+    until("the others are told as a number", async || exporter.log().contains("targets=15")).await;
+    let log = exporter.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("began to fail")).collect();
+    assert_eq!(lines.len(), 11, "{lines:#?}");
+    assert!(
+        lines[10].contains("\"polling of further targets began to fail\"") && lines[10].contains("class=500")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_level_follows_the_configuration() {
-    let (_world, _folder, config) = service().await;
+    let (_world, _folder, config) = service(2).await;
     let plain = std::fs::read_to_string(&config).unwrap();
     let exporter =
         Exporter::start(&["--config.file", &config, "--log.level", "debug", "--web.enable-lifecycle"]);

@@ -13,6 +13,7 @@ use pds_exporter::clock::Clock;
 use pds_exporter::config;
 use pds_exporter::interface::{ENDPOINTS, Resource};
 use pds_exporter::own::Own;
+use pds_exporter::poll::changes::Changes;
 use pds_exporter::poll::{Plan, Surroundings, round};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::store::{Filter, Store};
@@ -93,7 +94,7 @@ impl Rig {
     pub(super) async fn poll(&self) {
         self.clock.jump(SignedDuration::from_secs(60));
         for target in &self.plan.targets {
-            round::poll(&self.surroundings, &self.plan, target).await;
+            round::poll(&self.surroundings, &self.plan, target, &Changes::default()).await;
         }
     }
 

@@ -1,0 +1,136 @@
+//! What the log says of targets that begin to fail and that recover: a line each, unless they are many.
+//!
+//! When the service is down, ten thousand apps say so within a minute, and each of them says it for the same reason.
+//! So of each sort of change only the first [`LINES`] in a [`PERIOD`] have a line of their own; the others are told as
+//! a number when it ends. Nothing is lost by that: `pds_up` and the status page name every one of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::{Duration, Instant};
+
+use crate::causes::with_causes;
+use crate::store::{Key, Transition};
+
+use super::round::PollError;
+
+/// Lines about single targets in a period, of each sort.
+pub const LINES: u32 = 10;
+/// How long the lines of a sort are counted together.
+pub const PERIOD: Duration = Duration::from_secs(60);
+
+/// The changes of all targets.
+#[derive(Debug, Default)]
+pub struct Changes(Mutex<BTreeMap<Sort, Period>>);
+
+/// Changes that are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sort {
+    /// Began to fail with this class.
+    Failing(&'static str),
+    Recovered,
+}
+
+#[derive(Debug)]
+struct Period {
+    ends: Instant,
+    lines: u32,
+    /// Changes that got no line.
+    further: u64,
+}
+
+impl Changes {
+    /// A poll of the target `key` has ended: with `error`, where it failed.
+    pub fn note(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
+        let (resource, project, app) = (key.resource.as_str(), &*key.project, &*key.app);
+        match (transition, error) {
+            (Transition::Failing, Some(error)) if self.has_line(Sort::Failing(error.class())) => {
+                tracing::warn!(
+                    resource,
+                    project,
+                    app,
+                    class = error.class(),
+                    error = with_causes(error),
+                    "polling began to fail"
+                );
+            }
+            (Transition::Recovered { after }, _) if self.has_line(Sort::Recovered) => {
+                let after = humantime::format_duration(Duration::from_secs(after.as_secs())).to_string();
+                tracing::info!(resource, project, app, after, "polling recovered");
+            }
+            _ => {}
+        }
+    }
+
+    /// When [`Changes::sum_up`] has something to say; `None` while every change got its line.
+    #[must_use]
+    pub fn next_summary(&self) -> Option<Instant> {
+        self.periods().values().filter(|period| period.further > 0).map(|period| period.ends).min()
+    }
+
+    /// Ends the periods that are over at `now`, all of them where that is `None`, and tells what got no line.
+    pub fn sum_up(&self, now: Option<Instant>) {
+        self.periods().retain(|sort, period| {
+            let over = now.is_none_or(|now| period.ends <= now);
+            if over {
+                tell_further(*sort, period.further);
+            }
+            !over
+        });
+    }
+
+    /// Counts a change, and says whether it gets a line.
+    fn has_line(&self, sort: Sort) -> bool {
+        let now = Instant::now();
+        let mut periods = self.periods();
+        let begun = || Period { ends: now + PERIOD, lines: 0, further: 0 };
+        let period = periods.entry(sort).or_insert_with(begun);
+        if period.ends <= now {
+            tell_further(sort, period.further);
+            *period = begun();
+        }
+        let has_line = period.lines < LINES;
+        if has_line {
+            period.lines += 1;
+        } else {
+            period.further += 1;
+        }
+        has_line
+    }
+
+    fn periods(&self) -> MutexGuard<'_, BTreeMap<Sort, Period>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell_further(sort: Sort, targets: u64) {
+    match sort {
+        _ if targets == 0 => {}
+        Sort::Failing(class) => tracing::warn!(class, targets, "polling of further targets began to fail"),
+        Sort::Recovered => tracing::info!(targets, "polling of further targets recovered"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_sort_has_its_lines_in_each_period_and_the_rest_is_summed_up_when_it_ends() {
+        let (changes, began) = (Changes::default(), Instant::now());
+        let lines = |sort, times: u32| (0..times).filter(|_| changes.has_line(sort)).count();
+        assert_eq!(lines(Sort::Failing("500"), LINES), 10);
+        assert_eq!(changes.next_summary(), None, "each had its line");
+        assert_eq!(lines(Sort::Failing("500"), 7), 0);
+        tokio::time::advance(Duration::from_secs(20)).await;
+        assert_eq!(lines(Sort::Failing("connect"), 12), 10, "another reason is told");
+        assert_eq!(lines(Sort::Recovered, 1), 1);
+        assert_eq!(changes.next_summary(), Some(began + PERIOD));
+        tokio::time::advance(Duration::from_secs(40)).await;
+        changes.sum_up(Some(Instant::now()));
+        assert_eq!(changes.next_summary(), Some(began + PERIOD + Duration::from_secs(20)));
+        assert_eq!(lines(Sort::Failing("500"), 11), 10, "a period of its own");
+        changes.sum_up(None);
+        assert_eq!(changes.next_summary(), None);
+    }
+}
