@@ -62,9 +62,9 @@ impl Class {
     /// What a network failure of this class means, in words.
     pub(super) fn what_broke(self) -> &'static str {
         match self {
-            Self::Dns => "the host's name can't be resolved",
+            Self::Dns => "the host's name cannot be resolved",
             Self::Tls => "no trusted TLS connection",
-            Self::Connect => "can't connect",
+            Self::Connect => "cannot connect",
             Self::Protocol => "the reply is not HTTP",
             Self::Body => "the reply broke off",
             _ => "the connection broke off before a reply",

@@ -28,7 +28,7 @@ const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// The file can't be read.
-    #[error("can't read the token file {}", path.display())]
+    #[error("cannot read the token file {}", path.display())]
     File {
         /// As configured.
         path: PathBuf,
@@ -150,7 +150,7 @@ impl Credentials {
     fn say_unreadable(&self, error: &CredentialsError, kept: bool) {
         let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
         let consequence = if kept { "the last good token is kept" } else { "requests that need it fail" };
-        tracing::warn!(token = &*self.name, %error, cause, consequence, "the token can't be read");
+        tracing::warn!(token = &*self.name, %error, cause, consequence, "the token cannot be read");
     }
 }
 

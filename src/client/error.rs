@@ -14,7 +14,7 @@ use crate::interface::spec::DecodeError;
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The CA file can't be read.
-    #[error("api.ca_file: can't read {}", path.display())]
+    #[error("api.ca_file: cannot read {}", path.display())]
     CaFile {
         /// As configured.
         path: PathBuf,
@@ -33,10 +33,10 @@ pub enum BuildError {
     #[error("api.proxy_url: not the URL of an http or https proxy")]
     Proxy(#[source] reqwest::Error),
     /// TLS can't be set up.
-    #[error("can't set up TLS")]
+    #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
     /// The HTTP client can't be set up.
-    #[error("can't set up the HTTP client")]
+    #[error("cannot set up the HTTP client")]
     Http(#[from] reqwest::Error),
 }
 
@@ -101,7 +101,7 @@ pub enum FetchError {
         encoding: String,
     },
     /// A successful reply whose body is not what the interface says.
-    #[error("{request} gave a reply that can't be used")]
+    #[error("{request} gave a reply that cannot be used")]
     Decode {
         /// `METHOD URL`.
         request: String,

@@ -22,6 +22,7 @@ mod retry;
 mod skew;
 mod transport;
 
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,8 +61,8 @@ struct Inner {
     own: Own,
     /// The account of projects that have none of their own.
     default: Account,
-    /// (project, its account), as configured.
-    projects: Vec<(Arc<str>, Account)>,
+    /// By project.
+    projects: HashMap<Arc<str>, Account>,
     /// Each account that a project uses, once.
     accounts: Vec<Account>,
     max_retries: u32,
@@ -104,21 +105,22 @@ impl Client {
             skew: Skew::new(clock, own.clone()),
             own,
             default,
-            projects: Vec::with_capacity(projects.len()),
+            projects: HashMap::with_capacity(projects.len()),
             accounts: Vec::new(),
             max_retries: api.max_retries,
             patience: api.timeout,
         };
-        let mut by_source = std::collections::HashMap::from([(api.token.as_ref(), inner.default.clone())]);
+        let mut by_source = HashMap::from([(api.token.as_ref(), inner.default.clone())]);
+        let mut used = HashSet::new();
         for project in projects {
             let source = project.token.as_ref().or(api.token.as_ref());
             let account = by_source
                 .entry(source)
                 .or_insert_with(|| Account::new(project.id.clone(), source.cloned(), &inner.own));
-            if !inner.accounts.contains(account) {
+            if used.insert(source) {
                 inner.accounts.push(account.clone());
             }
-            inner.projects.push((project.id.clone(), account.clone()));
+            inner.projects.insert(project.id.clone(), account.clone());
         }
         Ok(Self { inner: Arc::new(inner), rhythm: RHYTHM })
     }
@@ -134,8 +136,7 @@ impl Client {
     /// The service account of `project`: its own, or the default one.
     #[must_use]
     pub fn account(&self, project: &str) -> Account {
-        let own = self.inner.projects.iter().find(|(id, _)| **id == *project);
-        own.map_or_else(|| self.inner.default.clone(), |(_, account)| account.clone())
+        self.inner.projects.get(project).unwrap_or(&self.inner.default).clone()
     }
 
     /// Each service account that a configured project uses, once. Projects with the same token share one.
