@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
-    #[error("can't read the file{}", if *.verbose { ": disk on fire" } else { "" })]
+    #[error("cannot read the file{}", if *.verbose { ": disk on fire" } else { "" })]
     struct Outer {
         verbose: bool,
         source: std::io::Error,
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn each_cause_is_said_once() {
         let error = |verbose| Outer { verbose, source: std::io::Error::other("disk on fire") };
-        assert_eq!(with_causes(&error(false)), "can't read the file: disk on fire");
-        assert_eq!(with_causes(&error(true)), "can't read the file: disk on fire");
+        assert_eq!(with_causes(&error(false)), "cannot read the file: disk on fire");
+        assert_eq!(with_causes(&error(true)), "cannot read the file: disk on fire");
     }
 }

@@ -50,7 +50,7 @@ pub enum StateError {
         found: u64,
     },
     /// It can't be read or written.
-    #[error("the state file {} can't be used", path.display())]
+    #[error("the state file {} cannot be used", path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -58,7 +58,7 @@ pub enum StateError {
         source: std::io::Error,
     },
     /// The database refused.
-    #[error("the state file {} can't be used", path.display())]
+    #[error("the state file {} cannot be used", path.display())]
     Database {
         /// The file.
         path: PathBuf,
@@ -273,7 +273,7 @@ fn from_redb(path: &Path, error: impl Into<redb::Error>) -> StateError {
     match error.into() {
         redb::Error::DatabaseAlreadyOpen => StateError::InUse(path),
         redb::Error::Corrupted(what) => StateError::Damaged { path, what },
-        redb::Error::RepairAborted => StateError::Damaged { path, what: "it can't be repaired".to_owned() },
+        redb::Error::RepairAborted => StateError::Damaged { path, what: "it cannot be repaired".to_owned() },
         redb::Error::UpgradeRequired(version) => StateError::OtherFormat { path, found: u64::from(version) },
         redb::Error::Io(source) if source.kind() == std::io::ErrorKind::InvalidData => {
             StateError::Damaged { path, what: source.to_string() }

@@ -25,7 +25,7 @@ pub enum StartError {
     #[error(transparent)]
     Client(#[from] client::BuildError),
     /// The exporter's own metrics are declared wrongly.
-    #[error("the exporter's own metrics can't be registered")]
+    #[error("the exporter's own metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
 }
 
@@ -36,7 +36,7 @@ pub enum ReconfigureError {
     #[error(transparent)]
     Client(#[from] client::BuildError),
     /// The state file would have to be another one.
-    #[error("state.path: can't change while running, from {} to {}; restart for it", shown(.0.as_ref()), shown(.1.as_ref()))]
+    #[error("state.path: cannot change while running, from {} to {}; restart for it", shown(.0.as_ref()), shown(.1.as_ref()))]
     StatePath(Option<PathBuf>, Option<PathBuf>),
 }
 

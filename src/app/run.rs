@@ -43,11 +43,11 @@ enum Error {
     Start(#[from] StartError),
     #[error(transparent)]
     Web(#[from] web::Error),
-    #[error("the exporter's own metrics can't be registered")]
+    #[error("the exporter's own metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
     #[error("--shard.index: {0}")]
     Shard(#[from] ShardError),
-    #[error("the demo's simulated service can't be started")]
+    #[error("the demo's simulated service cannot be started")]
     Demo(#[source] std::io::Error),
     #[error("{0}")]
     System(&'static str, #[source] std::io::Error),
@@ -124,7 +124,7 @@ fn start(flags: &Flags, source: Source) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::System("the runtime can't be started", error))?;
+        .map_err(|error| Error::System("the runtime cannot be started", error))?;
     let result = runtime.block_on(run(flags, source, log));
     // A page that is still being rendered for nobody must not hold up the end.
     runtime.shutdown_background();
@@ -153,7 +153,7 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
 
     let (stop, stopped) = watch::channel(false);
     let signals =
-        signals(served.clone()).map_err(|error| Error::System("signals can't be waited for", error))?;
+        signals(served.clone()).map_err(|error| Error::System("signals cannot be waited for", error))?;
     tokio::spawn(async move {
         signals.await;
         web::notify::stopping();

@@ -34,7 +34,7 @@ pub enum LoadError {
         path: PathBuf,
     },
     /// The file is there, but can't be read.
-    #[error("can't read the configuration file {}", path.display())]
+    #[error("cannot read the configuration file {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum LoadError {
         message: String,
     },
     /// The layers could not be laid over each other: a mistake in the declared defaults.
-    #[error("the declared defaults can't be read")]
+    #[error("the declared defaults cannot be read")]
     Layers(#[from] config::ConfigError),
     /// The keys and values are not as they have to be: all problems, sorted by key, one a line.
     #[error("{}", lines(.0))]

@@ -160,7 +160,7 @@ pub fn id(value: &Value) -> Result<&str, String> {
     let id = text(value)?;
     match id {
         "" => Err("is empty; write the id as the service's paths have it".to_owned()),
-        "." | ".." => Err(format!("is {id:?}, which a path can't hold; write the id of the service")),
+        "." | ".." => Err(format!("is {id:?}, which a path cannot hold; write the id of the service")),
         _ => Ok(id),
     }
 }

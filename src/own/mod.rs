@@ -87,7 +87,7 @@ const TARGETS: Family =
 const POLL_LAG: Family = Family::gauge(
     "pds_exporter_poll_lag_seconds",
     &[],
-    "How late the last poll began after it was due: large where the limits can't carry the load",
+    "How late the last poll began after it was due: large where the limits cannot carry the load",
 );
 const PANICS: Family = Family::counter(
     "pds_exporter_panics_total",
@@ -338,7 +338,7 @@ impl Own {
         self.0.state_committed.with_label_values::<&str>(&[]).set(i64::from(written.is_ok()));
         match (written, *good) {
             (Err(error), true) => {
-                tracing::error!(error, "the state can't be written; counters stand still until it can")
+                tracing::error!(error, "the state cannot be written; counters stand still until it can")
             }
             (Ok(()), false) => tracing::info!("the state can be written again"),
             _ => {}

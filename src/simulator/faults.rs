@@ -228,7 +228,7 @@ fn is_named(spec: &Spec, name: &str) -> bool {
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
     /// They are no JSON of the right form.
-    #[error("faults can't be read: {0}")]
+    #[error("faults cannot be read: {0}")]
     Json(#[from] serde_json::Error),
     /// No call has this id, and no resource this name.
     #[error("no call is named '{0}'")]

@@ -43,7 +43,7 @@ impl Answer {
     pub(super) fn json(reply: &impl Serialize) -> Result<Self, Refusal> {
         match serde_json::to_vec(reply) {
             Ok(body) => Ok(Self::of_type("application/json", body)),
-            Err(_) => Err(Refusal::new(500, "the reply can't be written")),
+            Err(_) => Err(Refusal::new(500, "the reply cannot be written")),
         }
     }
 

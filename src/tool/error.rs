@@ -45,7 +45,7 @@ pub enum ToolError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// A successful reply that can't be shown.
-    #[error("the call succeeded, but its reply can't be read; --output json shows it as it came")]
+    #[error("the call succeeded, but its reply cannot be read; --output json shows it as it came")]
     Reply(#[from] DecodeError),
     /// The question was answered with no.
     #[error("not confirmed; nothing was sent")]
@@ -77,7 +77,7 @@ pub enum ToolError {
         source: io::Error,
     },
     /// Standard output can't be written.
-    #[error("can't write the output")]
+    #[error("cannot write the output")]
     Output(#[from] io::Error),
     /// Ctrl-C.
     #[error("interrupted{0}")]

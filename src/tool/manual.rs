@@ -54,7 +54,7 @@ impl Man {
     pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
-            move |source| ToolError::File { doing: "can't write", path, source }
+            move |source| ToolError::File { doing: "cannot write", path, source }
         };
         std::fs::create_dir_all(&self.folder).map_err(failed(&self.folder))?;
         for command in [Cli::command(), Flags::command()] {

@@ -105,7 +105,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
             runtime.shutdown_background();
             result
         }
-        Err(source) => Err(ToolError::System { doing: "can't start", source }),
+        Err(source) => Err(ToolError::System { doing: "cannot start", source }),
     };
     match result.and_then(|()| Ok(console.out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,

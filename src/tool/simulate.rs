@@ -56,9 +56,9 @@ pub async fn run(
     world.faults().set(read_faults(args)?);
     let listener = TcpListener::bind(args.listen)
         .await
-        .map_err(|source| ToolError::System { doing: "can't listen", source })?;
+        .map_err(|source| ToolError::System { doing: "cannot listen", source })?;
     let address =
-        listener.local_addr().map_err(|source| ToolError::System { doing: "can't listen", source })?;
+        listener.local_addr().map_err(|source| ToolError::System { doing: "cannot listen", source })?;
     console.print(&format!("base_url  http://{address}"))?;
     for (project, apps) in world.projects() {
         console.print(&format!("\nproject   {project}"))?;
@@ -78,7 +78,7 @@ pub async fn run(
 fn read_faults(args: &Simulate) -> Result<Vec<Fault>, ToolError> {
     let Some(path) = &args.faults else { return Ok(Vec::new()) };
     let json = std::fs::read(path).map_err(|source| ToolError::File {
-        doing: "can't read",
+        doing: "cannot read",
         path: path.clone(),
         source,
     })?;

@@ -18,7 +18,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// A host name that has no address.
-    #[error("--web.listen-address {address:?}: the name can't be resolved")]
+    #[error("--web.listen-address {address:?}: the name cannot be resolved")]
     Resolve {
         /// What was written.
         address: String,
@@ -34,7 +34,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The system refuses to listen there.
-    #[error("--web.listen-address {address:?}: can't listen there")]
+    #[error("--web.listen-address {address:?}: cannot listen there")]
     Listen {
         /// What was written.
         address: String,
@@ -48,7 +48,7 @@ pub enum Error {
     #[error("--web.systemd-socket: systemd handed over no listening TCP or unix socket (LISTEN_FDS)")]
     NoSystemdSocket,
     /// A socket of systemd's that can't be used.
-    #[error("--web.systemd-socket: socket {number} can't be used")]
+    #[error("--web.systemd-socket: socket {number} cannot be used")]
     SystemdSocket {
         /// Its number, from 0.
         number: usize,

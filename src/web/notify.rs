@@ -44,6 +44,6 @@ pub async fn watchdog() {
 fn tell(state: &[NotifyState<'_>]) {
     let told: io::Result<()> = sd_notify::notify(state);
     if let Err(error) = told {
-        tracing::debug!(%error, "systemd can't be told");
+        tracing::debug!(%error, "systemd cannot be told");
     }
 }

@@ -167,7 +167,7 @@ impl Acceptor {
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, %listener, "a connection can't be taken");
+                    tracing::warn!(%error, %listener, "a connection cannot be taken");
                     tokio::time::sleep(OUT_OF_FILES_PAUSE).await;
                 }
             }

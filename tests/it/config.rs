@@ -148,7 +148,7 @@ fn a_missing_or_unreadable_file_is_named() {
     assert!(missing.to_string().contains("nowhere.toml") && missing.to_string().contains("--demo"));
     let folder = config::load(Path::new("tests"), [], TAKEN).unwrap_err();
     assert!(matches!(folder, LoadError::Unreadable { .. }));
-    assert_eq!(folder.to_string(), "can't read the configuration file tests");
+    assert_eq!(folder.to_string(), "cannot read the configuration file tests");
 }
 
 #[test]

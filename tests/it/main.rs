@@ -5,7 +5,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that can't go on fails; clippy knows only functions marked #[test]"
+    reason = "a test that cannot go on fails; clippy knows only functions marked #[test]"
 )]
 
 mod accounting;

@@ -266,6 +266,6 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     let expected =
-        format!("pds-exporter: the state file {} can't be used: Read-only file system", state.display());
+        format!("pds-exporter: the state file {} cannot be used: Read-only file system", state.display());
     assert!(said.contains(&expected), "{said}");
 }

@@ -23,7 +23,7 @@ use super::plan::{Plan, Stream, Work};
 /// # Errors
 /// The first failure, and Ctrl-C or SIGTERM; the journals hold what was answered before.
 pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<(), ToolError> {
-    let unwatched = |source| ToolError::System { doing: "can't watch for signals", source };
+    let unwatched = |source| ToolError::System { doing: "cannot watch for signals", source };
     let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
     let asking = async {
         for stream in work.plan.streams() {

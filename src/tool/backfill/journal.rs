@@ -78,13 +78,13 @@ impl Journal {
         let file = match File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(failed("can't read", &self.path)(error)),
+            Err(error) => return Err(failed("cannot read", &self.path)(error)),
         };
         let mut lines = BufReader::new(file);
         let (mut line, mut end) = (Vec::new(), 0);
         loop {
             line.clear();
-            let read = lines.read_until(b'\n', &mut line).map_err(failed("can't read", &self.path))?;
+            let read = lines.read_until(b'\n', &mut line).map_err(failed("cannot read", &self.path))?;
             match serde_json::from_slice(&line) {
                 Ok(record) if line.ends_with(b"\n") => {
                     end += read as u64;
@@ -102,9 +102,9 @@ impl Journal {
     pub fn append(&self) -> Result<Appender, ToolError> {
         let end = self.whole_lines(|_, _| Ok(()))?;
         let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&self.path);
-        let mut file = opened.map_err(failed("can't write", &self.path))?;
+        let mut file = opened.map_err(failed("cannot write", &self.path))?;
         let placed = file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0)));
-        placed.map_err(failed("can't write", &self.path))?;
+        placed.map_err(failed("cannot write", &self.path))?;
         Ok(Appender { file, path: self.path.clone() })
     }
 }
@@ -124,7 +124,7 @@ impl Appender {
     pub fn add(&mut self, record: &Record) -> Result<(), ToolError> {
         let mut line = serde_json::to_vec(record).unwrap_or_default();
         line.push(b'\n');
-        self.file.write_all(&line).map_err(failed("can't write", &self.path))
+        self.file.write_all(&line).map_err(failed("cannot write", &self.path))
     }
 }
 

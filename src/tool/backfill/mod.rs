@@ -112,7 +112,7 @@ fn label(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("write it as name=value")?;
     let taken = ["project", "app", "window", "container_id", "percentile", "threshold", "resource", "le"];
     if !crate::catalogue::family::is_label_name(name) || name.starts_with("__") || taken.contains(&name) {
-        return Err(format!("{name} can't be the name of a further label"));
+        return Err(format!("{name} cannot be the name of a further label"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }

@@ -214,13 +214,13 @@ impl Work {
         let mut folder = file.clone().into_os_string();
         folder.push(".partial");
         let folder = PathBuf::from(folder);
-        fs::create_dir_all(&folder).map_err(failed("can't make the folder", &folder))?;
+        fs::create_dir_all(&folder).map_err(failed("cannot make the folder", &folder))?;
         let lock = lock(&folder)?;
         let path = folder.join("plan.json");
         if args.restart {
-            for entry in fs::read_dir(&folder).map_err(failed("can't read", &folder))?.flatten() {
+            for entry in fs::read_dir(&folder).map_err(failed("cannot read", &folder))?.flatten() {
                 if entry.file_name() != LOCK {
-                    fs::remove_file(entry.path()).map_err(failed("can't remove", &entry.path()))?;
+                    fs::remove_file(entry.path()).map_err(failed("cannot remove", &entry.path()))?;
                 }
             }
         }
@@ -237,7 +237,7 @@ impl Work {
             Err(_) => {
                 let text = serde_json::to_vec(&plan).unwrap_or_default();
                 let written = File::create(&path).and_then(|mut file| file.write_all(&text));
-                written.map_err(failed("can't write", &path))?;
+                written.map_err(failed("cannot write", &path))?;
                 plan
             }
         };
@@ -269,7 +269,7 @@ impl Work {
     /// # Errors
     /// Where it can't be removed.
     pub fn remove(&self) -> Result<(), ToolError> {
-        fs::remove_dir_all(&self.folder).map_err(failed("can't remove", &self.folder))
+        fs::remove_dir_all(&self.folder).map_err(failed("cannot remove", &self.folder))
     }
 }
 
@@ -277,7 +277,7 @@ const LOCK: &str = "lock";
 
 fn lock(folder: &Path) -> Result<File, ToolError> {
     let path = folder.join(LOCK);
-    let file = File::create(&path).map_err(failed("can't write", &path))?;
+    let file = File::create(&path).map_err(failed("cannot write", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(_) => Err(ToolError::Usage(format!("another run works on {}", folder.display()))),

@@ -50,11 +50,11 @@ pub fn file(work: &Work) -> Result<Written, ToolError> {
         first_family += stream.endpoint.families().len();
         let gathered = gather(work, &stream, &families, places, &mut written)?;
         written.series += gathered.len() as u64;
-        gathered.append_to(family_file).map_err(failed("can't write", &work.folder))?;
+        gathered.append_to(family_file).map_err(failed("cannot write", &work.folder))?;
     }
     let whole = work.folder.join("openmetrics");
-    assemble(&whole, &families, family_file).map_err(failed("can't write", &whole))?;
-    fs::rename(&whole, &work.file).map_err(failed("can't write", &work.file))?;
+    assemble(&whole, &families, family_file).map_err(failed("cannot write", &whole))?;
+    fs::rename(&whole, &work.file).map_err(failed("cannot write", &work.file))?;
     Ok(written)
 }
 
@@ -167,7 +167,7 @@ impl<'a> Lines<'a> {
         // The buckets of one point in time stand together.
         let series = if family.kind == Kind::Histogram { "" } else { labels };
         self.count += 1;
-        self.gathered.put(index, series, &self.line).map_err(failed("can't write", self.folder))
+        self.gathered.put(index, series, &self.line).map_err(failed("cannot write", self.folder))
     }
 }
 

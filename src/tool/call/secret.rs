@@ -34,14 +34,14 @@ impl SecretFile {
     pub fn create(path: &Path) -> Result<Self, ToolError> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file =
-            file.map_err(|source| ToolError::File { doing: "can't create", path: path.to_owned(), source })?;
+            file.map_err(|source| ToolError::File { doing: "cannot create", path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned(), file, written: false })
     }
 
     fn write(&mut self, secret: &str) -> Result<(), ToolError> {
         let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
         self.written = true;
-        written.map_err(|source| ToolError::File { doing: "can't write", path: self.path.clone(), source })
+        written.map_err(|source| ToolError::File { doing: "cannot write", path: self.path.clone(), source })
     }
 }
 

@@ -226,7 +226,7 @@ mod tests {
     fn a_failure_keeps_the_rows_and_is_said() {
         let mut view = View::new(String::new(), String::new(), false);
         view.answered(Ok(vec![row("a", "ok", None)]));
-        view.answered(Err("can't connect".to_owned()));
-        assert_eq!((view.count(), view.failure.as_deref()), (1, Some("can't connect")));
+        view.answered(Err("cannot connect".to_owned()));
+        assert_eq!((view.count(), view.failure.as_deref()), (1, Some("cannot connect")));
     }
 }

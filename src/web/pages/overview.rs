@@ -117,7 +117,7 @@ fn facts(frame: Frame<'_>) -> Markup {
             (fact("Token", token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now),
                 match expiry { Some((at, _)) => html! { "expires " (until(at, frame.now)) }, None => html! { "no expiry stated" } },
                 match (unreadable, expiry) {
-                    (Some(token), _) => html! { "the file of " (token.name) " can't be read" },
+                    (Some(token), _) => html! { "the file of " (token.name) " cannot be read" },
                     (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) },
                     _ => html! { (count(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
@@ -136,7 +136,7 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
         grade,
         html! { a href=(frame.links.to("/config")) { @if good { "in force" } @else { "last reload refused" } } },
         html! {
-            @if !stored { "the state file can't be written" }
+            @if !stored { "the state file cannot be written" }
             @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
         },
     )

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum WebConfigError {
     /// A file can't be read.
-    #[error("can't read {what} {}", path.display())]
+    #[error("cannot read {what} {}", path.display())]
     Read {
         /// The key that names it.
         what: &'static str,
@@ -35,7 +35,7 @@ pub enum WebConfigError {
         problem: String,
     },
     /// Certificate and key do not work together.
-    #[error("tls_server_config: the certificate and its key can't be used")]
+    #[error("tls_server_config: the certificate and its key cannot be used")]
     KeyPair(#[source] rustls::Error),
     /// `client_auth_type`.
     #[error(
@@ -91,7 +91,7 @@ pub enum WebConfigError {
     #[error("tls_server_config: these settings do not work together")]
     Settings(#[source] rustls::Error),
     /// Verifying client certificates can't be set up.
-    #[error("tls_server_config: the client CA can't be used")]
+    #[error("tls_server_config: the client CA cannot be used")]
     ClientCa(#[source] rustls::server::VerifierBuilderError),
     /// A header that is not ours to set.
     #[error(

@@ -97,7 +97,7 @@ fn client_verifier(
             for certificate in certificates(pem, "client_ca", folder, sources)? {
                 let bad = |error: rustls::Error| WebConfigError::Pem {
                     key: "client_ca",
-                    problem: format!("a certificate can't be used: {error}"),
+                    problem: format!("a certificate cannot be used: {error}"),
                 };
                 roots.add(certificate).map_err(bad)?;
             }

@@ -124,7 +124,10 @@ async fn a_connection_that_could_not_be_made_is_tried_again() {
     api.max_retries = 2;
     let asking = Asking::new(&api, &[]);
     let error = asking.ask("p", "a").await.unwrap_err();
-    assert_eq!(error.to_string(), format!("GET http://{address}/v2/projects/p/apps/a failed: can't connect"));
+    assert_eq!(
+        error.to_string(),
+        format!("GET http://{address}/v2/projects/p/apps/a failed: cannot connect")
+    );
     assert_eq!(asking.ended("connect"), 3.0);
 }
 

@@ -147,7 +147,7 @@ async fn what_changes_is_said_once_and_not_with_each_request() {
     assert_eq!(log.lines_with("the service refuses this token"), 1, "{}", log.text());
     std::fs::write(&path, "").unwrap();
     ask().await;
-    assert_eq!(log.lines_with("the token can't be read"), 1, "{}", log.text());
+    assert_eq!(log.lines_with("the token cannot be read"), 1, "{}", log.text());
     std::fs::write(&path, "two").unwrap();
     ask().await;
     assert_eq!(log.lines_with("the token can be read again"), 1, "{}", log.text());

@@ -92,7 +92,7 @@ async fn without_a_token_nothing_is_sent_until_the_file_appears() {
     let asking = with_file(&server, &path);
     let error = asking.ask("p", "a").await.unwrap_err();
     let told = format!(
-        "GET http://{}/v2/projects/p/apps/a was not sent: can't read the token file {}: \
+        "GET http://{}/v2/projects/p/apps/a was not sent: cannot read the token file {}: \
          No such file or directory (os error 2)",
         server.address,
         path.display()

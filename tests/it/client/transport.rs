@@ -104,7 +104,7 @@ async fn a_ca_file_that_is_none_is_refused_at_start() {
     let path = dir.path().join("ca.pem");
     api.ca_file = Some(path.clone());
     let error = refusal(&api);
-    assert_eq!(error.to_string(), format!("api.ca_file: can't read {}", path.display()));
+    assert_eq!(error.to_string(), format!("api.ca_file: cannot read {}", path.display()));
     assert!(matches!(error, BuildError::CaFile { .. }));
     fs::write(&path, "not a certificate").unwrap();
     let told = "must hold CA certificates in PEM form: no certificate in it";
@@ -117,7 +117,7 @@ async fn a_name_without_address_is_a_class_of_its_own() {
     let host = format!("{}.invalid", "x".repeat(64));
     let asking = Asking::new(&api(&format!("http://{host}")), &[]);
     let error = asking.ask("p", "a").await.unwrap_err();
-    let told = format!("GET http://{host}/v2/projects/p/apps/a failed: the host's name can't be resolved");
+    let told = format!("GET http://{host}/v2/projects/p/apps/a failed: the host's name cannot be resolved");
     assert_eq!((error.to_string(), asking.ended("dns")), (told, 1.0));
 }
 

@@ -42,9 +42,9 @@ async fn an_address_that_can_not_be_had_is_named() {
     for (address, expected) in [
         (taken.as_str(), "another process listens there already"),
         ("localhost", "the port is missing"),
-        ("no-such-host.invalid:80", "the name can't be resolved"),
-        ("192.0.2.1:80", "can't listen there"),
-        ("unix:/no/such/folder/web.sock", "can't listen there"),
+        ("no-such-host.invalid:80", "the name cannot be resolved"),
+        ("192.0.2.1:80", "cannot listen there"),
+        ("unix:/no/such/folder/web.sock", "cannot listen there"),
     ] {
         let error = on(&[address]).bind(&own).err().unwrap().to_string();
         assert!(error.contains(expected) && error.contains(address), "{error}");
