@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
-use crate::catalogue::encode::label;
 use crate::catalogue::{Samples, Sink};
 use crate::interface::{ENDPOINTS, Resource};
 
@@ -27,8 +26,6 @@ pub struct Variant {
 pub struct Cell {
     key: Key,
     section: Section,
-    /// The target's own labels, escaped once: `project="..."` and, for an app, `app="..."`.
-    labels: Arc<str>,
     shared: Arc<Shared>,
     state: Mutex<State>,
 }
@@ -88,14 +85,13 @@ pub enum Transition {
 }
 
 impl Cell {
-    /// `labels` is the [`label_text`] of `key`, shared by all cells of an app.
-    pub(super) fn new(key: Key, section: Section, labels: Arc<str>, shared: Arc<Shared>) -> Self {
-        Self { key, section, labels, shared, state: Mutex::default() }
+    pub(super) fn new(key: Key, section: Section, shared: Arc<Shared>) -> Self {
+        Self { key, section, shared, state: Mutex::default() }
     }
 
     /// The target's own labels, escaped.
-    pub(super) fn labels(&self) -> &Arc<str> {
-        &self.labels
+    pub(super) fn labels(&self) -> &str {
+        self.key.owner.labels()
     }
 
     /// Its name.
@@ -285,14 +281,4 @@ impl Cell {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The labels of a target's own: `project="..."` and, for an app, `app="..."`.
-pub(super) fn label_text(key: &Key) -> Arc<str> {
-    let mut labels = String::new();
-    label(&mut labels, "project", &key.project);
-    if !key.app.is_empty() {
-        label(&mut labels, "app", &key.app);
-    }
-    labels.into()
 }

@@ -15,7 +15,7 @@ use super::*;
 const COUNTERS: &[Family] = &[Family::counter("pds_app_requests_total", &[], "Counted.")];
 
 fn key(project: &str, app: &str, resource: Resource) -> Key {
-    Key { project: project.into(), app: app.into(), resource }
+    Key { owner: Owner::new(project.into(), app.into()), resource }
 }
 
 fn wanted(key: Key, section: Section) -> Wanted {
