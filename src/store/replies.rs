@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::Key;
 
 /// What all texts together may take.
-const BUDGET: usize = 2 * 1024 * 1024;
+const BUDGET: usize = 1024 * 1024;
 /// A longer text is not kept; nobody reads it on a page.
 const LONGEST: usize = 128 * 1024;
 /// So many apps are remembered as looked at.
