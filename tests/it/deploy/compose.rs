@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Parser as _;
 use pds_exporter::app::flags::Flags;
 
-use super::{command, deploy, files, list, string, succeed, text, yaml};
+use super::{command, deploy, files, list, output, string, succeed, text, yaml};
 
 #[test]
 fn every_file_that_compose_mounts_is_there() {
@@ -61,22 +61,51 @@ fn hadolint_finds_no_fault_with_the_dockerfile() {
     succeed(command("hadolint", [deploy("Dockerfile")]));
 }
 
+/// What the Dockerfile copies: files and folders of the project by name.
+fn build_context() -> Vec<&'static str> {
+    let mut lines = include_str!("../../../deploy/Dockerfile.dockerignore").lines();
+    assert_eq!(lines.next(), Some("*"), "nothing by default");
+    lines.filter(|line| !line.starts_with('#')).map(|line| line.strip_prefix('!').unwrap()).collect()
+}
+
 #[test]
 fn the_build_context_holds_all_that_cargo_needs() {
-    let ignored = text("Dockerfile.dockerignore");
-    let mut lines = ignored.lines();
-    assert_eq!(lines.next(), Some("*"), "nothing by default");
     let folder = tempfile::tempdir().unwrap();
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in lines.map(|line| line.strip_prefix('!').unwrap()) {
+    for name in build_context() {
         if project.join(name).exists() {
             let copy = ["-r".into(), project.join(name), folder.path().join(name)];
             succeed(command("cp", copy));
         }
     }
-    let cargo = ["metadata", "--offline", "--locked", "--format-version=1", "--manifest-path"];
-    let mut metadata = command("cargo", cargo);
-    metadata.arg(folder.path().join("Cargo.toml"));
-    let packages: serde_json::Value = serde_json::from_str(&super::output(metadata)).unwrap();
-    assert!(list(&packages["packages"]).iter().any(|package| package["name"] == "pds-exporter"));
+    // Unlike `cargo metadata`, this refuses a manifest as a build does, where a file of some target is missing.
+    let fetch = || {
+        let mut fetch = command("cargo", ["fetch", "--offline", "--locked", "--manifest-path"]);
+        fetch.arg(folder.path().join("Cargo.toml"));
+        fetch
+    };
+    succeed(fetch());
+    fs::remove_dir_all(folder.path().join("benches")).unwrap();
+    let said = String::from_utf8(fetch().output().unwrap().stderr).unwrap();
+    assert!(said.contains("can't find `counts` bench"), "a missing file goes unnoticed: {said}");
+}
+
+#[test]
+fn the_build_context_holds_all_that_the_sources_include() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut seen = 0;
+    for source in output(command("find", ["src", "-name", "*.rs"])).lines() {
+        let text = fs::read_to_string(project.join(source)).unwrap();
+        let includes =
+            ["include_str!(\"", "include_bytes!(\""].into_iter().flat_map(|call| text.split(call).skip(1));
+        for rest in includes {
+            let path = project.join(source).with_file_name(rest.split('"').next().unwrap());
+            let path = path.canonicalize().unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let name = path.strip_prefix(project).unwrap().components().next().unwrap();
+            let is_copied = build_context().iter().any(|copied| name.as_os_str() == *copied);
+            assert!(is_copied, "{source} includes {}", path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen >= 3, "{seen}");
 }

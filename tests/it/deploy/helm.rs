@@ -14,7 +14,7 @@ const ACCEPTED: &[(&str, &str)] = &[("CKV_K8S_43", "a tag"), ("CKV_K8S_15", "nev
 const HELMS: &[&str] = &["helm-3.6", "helm"];
 
 /// The chart rendered by each Helm, which must agree.
-fn template(namespace: &str, values: &[&str]) -> Vec<Value> {
+pub(super) fn template(namespace: &str, values: &[&str]) -> Vec<Value> {
     let render = |helm: &str| {
         let mut helm =
             command(helm, ["template", "pds-exporter", "--kube-version=1.32.0", "--namespace", namespace]);
@@ -96,7 +96,24 @@ fn with_tls_probes_and_scrapes_use_it() {
     for probe in ["livenessProbe", "readinessProbe"] {
         assert_eq!(exporter[probe]["httpGet"]["scheme"], "HTTPS", "{probe}");
     }
-    assert_eq!(object(&objects, "PodMonitor")["spec"]["podMetricsEndpoints"][0]["scheme"], "https");
+    let endpoint =
+        |objects: &[Value]| object(objects, "PodMonitor")["spec"]["podMetricsEndpoints"][0].clone();
+    assert_eq!(endpoint(&objects)["scheme"], "https");
+
+    // How to reach it is written as the operator wants it; `template` asks for that.
+    values.extend([
+        "podMonitor.labels.release=kube-prometheus-stack",
+        "podMonitor.tlsConfig.serverName=pds-exporter",
+        "podMonitor.tlsConfig.ca.secret.name=web",
+        "podMonitor.tlsConfig.ca.secret.key=ca.crt",
+        "podMonitor.basicAuth.username.name=web",
+        "podMonitor.basicAuth.username.key=username",
+        "podMonitor.basicAuth.password.name=web",
+        "podMonitor.basicAuth.password.key=password",
+    ]);
+    let endpoint = endpoint(&template("pds-exporter", &values));
+    assert_eq!(endpoint["tlsConfig"]["ca"]["secret"]["key"], "ca.crt");
+    assert_eq!(endpoint["basicAuth"]["password"]["name"], "web");
 
     // The kubelet has no certificate to show, so it only connects.
     values.push("webConfig.clientCertificates=true");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::golden::assert_golden;
 
-use super::{command, deploy, list, output, string, succeed, text, yaml};
+use super::{command, deploy, list, operator, output, string, succeed, text, yaml};
 
 /// The API versions that manifests are validated against: the oldest still in wide use, and newer ones.
 const VERSIONS: &[&str] = &["1.30", "1.32", "1.34"];
@@ -32,14 +32,16 @@ pub(crate) fn kustomize(folder: &str) -> String {
     output(command("kubectl", ["kustomize".as_ref(), folder.as_os_str()]))
 }
 
-/// Whether the API of each version accepts the manifests; those of the Prometheus Operator it does not know.
+/// Whether the API of each version accepts the manifests, and the Prometheus Operator those that are its own.
 pub(super) fn validate(manifests: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("manifests.json");
-    let of_kubernetes =
-        |object: &&Value| !string(object, "/apiVersion").starts_with("monitoring.coreos.com/");
-    let objects = yaml(manifests);
-    let lines = objects.iter().filter(of_kubernetes).map(ToString::to_string).collect::<Vec<_>>();
+    let of_operator = |object: &Value| string(object, "/apiVersion").starts_with(operator::GROUP);
+    let (monitoring, objects): (Vec<Value>, Vec<Value>) = yaml(manifests).into_iter().partition(of_operator);
+    if !monitoring.is_empty() {
+        operator::validate(&monitoring);
+    }
+    let lines = objects.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert!(!lines.is_empty());
     fs::write(&file, lines.join("\n---\n")).unwrap();
     for version in VERSIONS {
@@ -151,6 +153,7 @@ fn the_operator_overlay_is_valid_and_finds_the_pods() {
         ),
     ];
     for (monitor, endpoints, labels) in monitors {
+        operator::validate(std::slice::from_ref(&monitor));
         assert_eq!(&monitor["spec"]["selector"]["matchLabels"], labels);
         assert_eq!(
             labels[string(&monitor, "/spec/jobLabel")],

@@ -6,6 +6,8 @@ mod compose;
 pub(crate) mod dashboards;
 mod helm;
 pub(crate) mod kubernetes;
+mod memory;
+mod operator;
 mod systemd;
 
 use std::collections::BTreeSet;
