@@ -51,24 +51,29 @@ fn between<'a>(readme: &'a str, name: &str) -> (&'a str, &'a str, &'a str) {
 
 #[test]
 fn generated_tables_are_current() {
-    let mut kept = readme();
     for (name, generated) in [
         ("metrics", catalogue::markdown::render(&app::catalogue())),
         ("flags", flags()),
         ("requests", requests()),
         ("limits", limits()),
     ] {
-        let (before, inside, after) = between(&kept, name);
-        if inside == generated {
-            continue;
-        }
-        assert!(
-            std::env::var_os("UPDATE_GOLDEN").is_some(),
-            "the part {name} of {README} is out of date; UPDATE_GOLDEN=1 writes it anew:\n{generated}"
-        );
-        kept = format!("{before}<!-- {name}: begin -->\n{generated}<!-- {name}: end -->{after}");
-        std::fs::write(README, &kept).unwrap();
+        assert_current(README, name, &generated);
     }
+}
+
+/// Fails where the part `name` of `page` is not what is generated, or writes it anew.
+pub(crate) fn assert_current(page: &str, name: &str, generated: &str) {
+    let kept = std::fs::read_to_string(page).unwrap();
+    let (before, inside, after) = between(&kept, name);
+    if inside == generated {
+        return;
+    }
+    assert!(
+        std::env::var_os("UPDATE_GOLDEN").is_some(),
+        "the part {name} of {page} is out of date; UPDATE_GOLDEN=1 writes it anew:\n{generated}"
+    );
+    let kept = format!("{before}<!-- {name}: begin -->\n{generated}<!-- {name}: end -->{after}");
+    std::fs::write(page, kept).unwrap();
 }
 
 /// The flags of `pds-exporter`, as its help has them.
