@@ -35,23 +35,29 @@ pub fn labels(data: &[u8]) {
     }
 }
 
-/// Any file as the configuration: no panic, and what is refused says why.
+/// Any file as the configuration: no panic; what is refused says why, what is followed asks for something.
 pub fn configuration(data: &[u8]) {
     let dir = tempfile::tempdir().expect("a folder for the file");
     let path = dir.path().join("pds-exporter.toml");
     std::fs::write(&path, data).expect("the file can be written");
     match config::load(&path, [], &["name", "project", "app"]) {
-        Ok(loaded) => assert!(!loaded.config.projects.is_empty()),
+        Ok(loaded) => {
+            assert!(!loaded.config.projects.is_empty());
+            let load = loaded.config.requests_per_minute().total;
+            assert!(load > 0.0 && load.is_finite(), "{load} requests a minute");
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
-/// Any text as the headers by which a form is asked for: no panic, and an empty element changes nothing.
+/// Any text as the headers by which a form is asked for: no panic; capitals change nothing, nor does an element that is
+/// empty or none of ours.
 pub fn negotiation(data: &[u8]) {
     let Ok(header) = std::str::from_utf8(data) else { return };
-    let same = format!(" ,{header}");
-    assert_eq!(negotiate::format(Some(header)), negotiate::format(Some(&same)), "{header:?}");
-    assert_eq!(negotiate::encoding(Some(header)), negotiate::encoding(Some(&same)), "{header:?}");
+    for same in [header.to_ascii_uppercase(), format!(" ,x-y/z;q=0.9,{header}")] {
+        assert_eq!(negotiate::format(Some(header)), negotiate::format(Some(&same)), "{header:?}");
+        assert_eq!(negotiate::encoding(Some(header)), negotiate::encoding(Some(&same)), "{header:?}");
+    }
 }
 
 /// Any file as the web configuration: no panic, and what is refused says why.
