@@ -15,6 +15,10 @@ use super::pages::Coding;
 /// RFC 1952: deflate, no name, no time, made for speed, on any system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
+/// A page is handed out in pieces of about this size: few enough that each costs nothing beside sending it, small
+/// enough that a page which is not kept never stands in memory as a whole.
+const PIECE: usize = 256 * 1024;
+
 /// Writes one stretch.
 pub(super) enum Writer {
     Identity(Vec<u8>),
@@ -24,7 +28,7 @@ pub(super) enum Writer {
 /// A stretch as it was written.
 #[derive(Debug)]
 pub(super) struct Stretch {
-    /// In the pieces it came in: put together, a large page would stand in memory twice for a moment.
+    /// In pieces: put together, a large page would stand in memory twice for a moment.
     pub(super) pieces: Vec<Bytes>,
     /// Checksum and length of the plain text; of no use where that is what the bytes are.
     crc: Crc,
@@ -63,11 +67,20 @@ impl Writer {
         }
     }
 
-    /// Takes what is ready to go out.
-    pub(super) fn take(&mut self) -> Bytes {
+    /// Takes what is ready to go out, where that makes a piece.
+    pub(super) fn take_piece(&mut self) -> Option<Bytes> {
+        (self.ready().len() >= PIECE).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Bytes {
+        // Without the room to spare that it grew into: it may be kept for long.
+        std::mem::take(self.ready()).into_boxed_slice().into()
+    }
+
+    fn ready(&mut self) -> &mut Vec<u8> {
         match self {
-            Self::Identity(bytes) => std::mem::take(bytes).into(),
-            Self::Gzip(encoder, _) => std::mem::take(encoder.get_mut()).into(),
+            Self::Identity(bytes) => bytes,
+            Self::Gzip(encoder, _) => encoder.get_mut(),
         }
     }
 
@@ -127,12 +140,13 @@ mod tests {
     fn a_page_that_goes_out_as_it_is_written_is_whole_too() {
         let mut writer = Writer::first(Coding::Gzip);
         let mut page = Vec::new();
-        for n in 0..50_000 {
+        for n in 0..200_000 {
             writer.write(format!("line {n}\n").as_bytes());
-            page.extend_from_slice(&writer.take());
+            page.extend(writer.take_piece().into_iter().flatten());
         }
+        assert!(page.len() > PIECE, "{} bytes", page.len());
         page.extend_from_slice(&writer.close(None));
         let read = std::io::read_to_string(GzDecoder::new(&page[..])).unwrap();
-        assert!(read.starts_with("line 0\n") && read.ends_with("line 49999\n"));
+        assert!(read.starts_with("line 0\n") && read.ends_with("line 199999\n"));
     }
 }

@@ -45,8 +45,8 @@ const FRESH: Duration = Duration::from_secs(1);
 /// changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
 const KEPT_SERIES: usize = 20_000;
 
-/// How much a piece of a streamed page may gather before it is handed on.
-const PIECES: usize = 4;
+/// So many pieces of a streamed page may wait for the scraper.
+const PIECES: usize = 2;
 
 /// The pages of a store. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -171,22 +171,22 @@ impl Pages {
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
             let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now()));
-            let send = |piece: Bytes| match piece.is_empty() {
-                true => Ok(()),
+            let send = |piece: Option<Bytes>| match piece {
+                None => Ok(()),
                 // Fails when the scraper has gone; nothing more is rendered then.
-                false => sender.blocking_send(Ok(piece)),
+                Some(piece) => sender.blocking_send(Ok(piece)),
             };
             let mut writer = Writer::first(coding);
             let mut render = || {
                 snapshot.write(format, &filter, &mut |chunk: &[u8]| {
                     writer.write(chunk);
-                    send(writer.take())
+                    send(writer.take_piece())
                 })?;
                 writer.write(&pages.end(format, &filter));
-                send(writer.take())
+                send(writer.take_piece())
             };
             if render().is_ok() {
-                let _ = send(writer.close(None));
+                let _ = send(Some(writer.close(None)).filter(|end| !end.is_empty()));
             }
         });
         Body::Pieces(receiver)
@@ -198,8 +198,7 @@ fn said(snapshot: &Snapshot, format: Format, coding: Coding) -> Stretch {
     let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
         writer.write(chunk);
-        // An encoder does not say something of every chunk.
-        pieces.extend(Some(writer.take()).filter(|piece| !piece.is_empty()));
+        pieces.extend(writer.take_piece());
         Ok::<(), Infallible>(())
     });
     writer.pause(pieces)

@@ -173,7 +173,7 @@ async fn a_large_plain_page_comes_in_pieces_that_make_the_whole() {
     };
     let mut page = Vec::new();
     while let Some(Ok(piece)) = pieces.recv().await {
-        assert!(piece.len() < 80 * 1024, "a piece of {} bytes", piece.len());
+        assert!(piece.len() < 400 * 1024, "a piece of {} bytes", piece.len());
         page.extend_from_slice(&piece);
     }
     let Body::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {

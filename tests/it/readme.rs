@@ -135,7 +135,7 @@ fn limits() -> String {
         ("a TLS handshake", seconds(limits.handshake_timeout)),
         ("a request's header to arrive", seconds(limits.header_timeout)),
         ("a connection kept without a request", seconds(limits.idle_timeout)),
-        ("a reader to take 64 KiB", seconds(limits.write_timeout)),
+        ("a reader to take 256 KiB", seconds(limits.write_timeout)),
         ("what is under way at the end", seconds(limits.drain_timeout)),
         ("size of a request's header", format!("{} KiB", limits.max_header_bytes / 1024)),
         ("connections at once", limits.max_connections.to_string()),
