@@ -31,7 +31,7 @@ pub(super) struct Stretch {
     /// In pieces: put together, a large page would stand in memory twice for a moment.
     pub(super) pieces: Vec<Bytes>,
     /// Checksum and length of the plain text; of no use where that is what the bytes are.
-    crc: Crc,
+    pub(super) crc: Crc,
 }
 
 impl Writer {
@@ -84,8 +84,8 @@ impl Writer {
         }
     }
 
-    /// Ends the stretch, so that another can follow it; `pieces` are those taken before.
-    pub(super) fn pause(mut self, mut pieces: Vec<Bytes>) -> Stretch {
+    /// Ends the stretch, so that another can follow it: its last piece, and its checksum.
+    pub(super) fn pause(mut self) -> (Bytes, Crc) {
         let crc = match &mut self {
             Self::Identity(_) => Crc::new(),
             Self::Gzip(encoder, crc) => {
@@ -93,17 +93,16 @@ impl Writer {
                 std::mem::take(crc)
             }
         };
-        pieces.push(self.take());
-        Stretch { pieces, crc }
+        (self.take(), crc)
     }
 
-    /// Ends the stretch and the page; `before` is the stretch before it, where there is one.
-    pub(super) fn close(self, before: Option<&Stretch>) -> Bytes {
+    /// Ends the stretch and the page; `before` is the checksum of the stretch before it.
+    pub(super) fn close(self, before: &Crc) -> Bytes {
         match self {
             Self::Identity(bytes) => bytes.into(),
             Self::Gzip(encoder, own) => {
                 let mut crc = Crc::new();
-                before.into_iter().for_each(|before| crc.combine(&before.crc));
+                crc.combine(before);
                 crc.combine(&own);
                 let mut bytes = encoder.finish().unwrap_or_default();
                 bytes.extend_from_slice(&crc.sum().to_le_bytes());
@@ -125,11 +124,11 @@ mod tests {
         let text = "pds_up{project=\"p\"} 1\n".repeat(20_000);
         let mut first = Writer::first(Coding::Gzip);
         first.write(text.as_bytes());
-        let first = first.pause(Vec::new());
+        let (first, crc) = first.pause();
         for end in ["# EOF\n", "", "process_open_fds 7\n"] {
             let mut further = Writer::further(Coding::Gzip);
             further.write(end.as_bytes());
-            let page = [&first.pieces.concat()[..], &further.close(Some(&first))].concat();
+            let page = [&first[..], &further.close(&crc)].concat();
             let mut decoder = GzDecoder::new(&page[..]);
             assert_eq!(std::io::read_to_string(&mut decoder).unwrap(), text.clone() + end);
             assert!(decoder.into_inner().is_empty(), "nothing follows the member");
@@ -145,7 +144,7 @@ mod tests {
             page.extend(writer.take_piece().into_iter().flatten());
         }
         assert!(page.len() > PIECE, "{} bytes", page.len());
-        page.extend_from_slice(&writer.close(None));
+        page.extend_from_slice(&writer.close(&Crc::new()));
         let read = std::io::read_to_string(GzDecoder::new(&page[..])).unwrap();
         assert!(read.starts_with("line 0\n") && read.ends_with("line 199999\n"));
     }
