@@ -73,8 +73,11 @@ impl Writer {
     }
 
     fn take(&mut self) -> Bytes {
-        // Without the room to spare that it grew into: it may be kept for long.
-        std::mem::take(self.ready()).into_boxed_slice().into()
+        // Copied, as it may be kept for long: what it was gathered in has room to spare, and gathers the next one.
+        let ready = self.ready();
+        let piece = Bytes::copy_from_slice(ready);
+        ready.clear();
+        piece
     }
 
     fn ready(&mut self) -> &mut Vec<u8> {
