@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::daemon::{Exporter, Setting};
+use crate::growth;
 use crate::process::Core;
-use crate::scrape::value;
+use crate::scrape::{Scraper, value};
 use crate::table::{Table, Target};
 
 const STEADY: &str = "[state]\npath = \"FOLDER/state.redb\"\n";
@@ -62,62 +63,70 @@ pub(crate) fn memory(daemon: &str, table: &mut Table) {
     table.row("stripped binary, MB", size, 1, Target::AtMost(12.0), "");
 }
 
-/// Processor time and memory by the number of apps at one poll a minute, with counters and state.
+/// What an exporter of so many apps takes at one poll a minute, with counters and state.
+pub(crate) struct Load {
+    pub(crate) apps: f64,
+    /// Percent of one core.
+    pub(crate) cpu: f64,
+    /// Megabytes.
+    pub(crate) memory: f64,
+}
+
+/// Processor time, memory and disk by the number of apps at one poll and two scrapes a minute.
 pub(crate) fn steady(daemon: &str, table: &mut Table) {
-    let mut of_apps = Vec::new();
-    for apps in [100, 1_000, 10_000] {
-        let exporter = Exporter::start(daemon, setting(apps, STEADY)).ready();
-        // The first round comes out of turn.
-        std::thread::sleep(Duration::from_secs(60));
-        let (cpu, served, written) = (exporter.process.cpu(), exporter.served(), exporter.process.written());
-        let began = Instant::now();
-        let mut lag: f64 = 0.0;
-        while began.elapsed() < Duration::from_secs(60) {
-            std::thread::sleep(Duration::from_secs(1));
-            let mut small = crate::scrape::Scraper::new(
-                &format!("{}?name[]=pds_exporter_poll_lag_seconds", exporter.metrics()),
-                false,
-            );
-            let page = String::from_utf8_lossy(&small.body()).into_owned();
-            lag = lag.max(value(&page, "pds_exporter_poll_lag_seconds").unwrap_or(0.0));
-        }
-        let seconds = began.elapsed().as_secs_f64();
-        let share = (exporter.process.cpu() - cpu) / seconds * 100.0;
-        let requests = (exporter.served() - served) / seconds;
-        let written = (exporter.process.written() - written) as f64 / seconds / 1e3;
-        let memory = exporter.process.memory().0 as f64 / 1e6;
-        of_apps.push((apps as f64, share, memory));
-        let target = if apps == 10_000 { Target::AtMost(5.0) } else { Target::None };
-        table.row(
-            &format!("{apps} apps each minute: % of a core"),
-            share,
-            2,
-            target,
-            &format!("{requests:.0} requests/s"),
-        );
-        let target = if apps == 10_000 { Target::AtMost(6.0) } else { Target::None };
-        table.row(&format!("{apps} apps: latest poll, s late"), lag, 2, target, "of an interval of 60 s");
-        let note = format!("state file {:.1} MB; RSS {memory:.1} MB", exporter.state_size() as f64 / 1e6);
-        table.row(&format!("{apps} apps: state written, kB/s"), written, 0, Target::None, &note);
-    }
+    let loads = [10, 100, 1_000, 10_000].map(|apps| steady_load(daemon, apps, table));
     // What lies between 100 and 1,000 apps foretells 10,000.
-    let [few, more, most] = of_apps[..] else { return };
-    let grown = |at: fn(&(f64, f64, f64)) -> f64| {
-        let slope = (at(&more) - at(&few)) / (more.0 - few.0);
-        at(&most) / (at(&few) + slope * (most.0 - few.0))
+    let [_, few, more, most] = &loads;
+    let grown = |at: fn(&Load) -> f64| {
+        let slope = (at(more) - at(few)) / (more.apps - few.apps);
+        at(most) / (at(few) + slope * (most.apps - few.apps))
     };
-    table.row(
-        "CPU at 10,000 apps / straight line through 100 and 1,000",
-        grown(|of| of.1),
-        2,
-        Target::AtMost(1.15),
-        "",
-    );
-    table.row(
-        "memory at 10,000 apps / straight line through 100 and 1,000",
-        grown(|of| of.2),
-        2,
-        Target::AtMost(1.15),
-        "",
-    );
+    for (what, at) in [("CPU", (|of| of.cpu) as fn(&Load) -> f64), ("memory", |of| of.memory)] {
+        let what = format!("{what} at 10,000 apps / straight line through 100 and 1,000");
+        table.row(&what, grown(at), 2, Target::AtMost(1.15), "");
+    }
+    growth::draw(&loads);
+}
+
+fn steady_load(daemon: &str, apps: usize, table: &mut Table) -> Load {
+    let exporter = Exporter::start(daemon, setting(apps, STEADY)).ready();
+    // The first round comes out of turn.
+    std::thread::sleep(Duration::from_secs(60));
+    exporter.scraper(true).get(|_| ());
+    let (cpu, served, written) = (exporter.process.cpu(), exporter.served(), exporter.process.written());
+    let began = Instant::now();
+    let mut lag: f64 = 0.0;
+    let lag_page = format!("{}?name[]=pds_exporter_poll_lag_seconds", exporter.metrics());
+    for second in 0..60 {
+        std::thread::sleep(
+            (began + Duration::from_secs(second + 1)).saturating_duration_since(Instant::now()),
+        );
+        if second % 30 == 15 {
+            exporter.scraper(true).get(|_| ());
+        }
+        let page = String::from_utf8_lossy(&Scraper::new(&lag_page, false).body()).into_owned();
+        lag = lag.max(value(&page, "pds_exporter_poll_lag_seconds").unwrap_or(0.0));
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let load = Load {
+        apps: apps as f64,
+        cpu: (exporter.process.cpu() - cpu) / seconds * 100.0,
+        memory: exporter.process.memory().1 as f64 / 1e6,
+    };
+    let requests = (exporter.served() - served) / seconds;
+    let written = (exporter.process.written() - written) as f64 / seconds / 1e3;
+    let large = |target| if apps == 10_000 { target } else { Target::None };
+    let note = format!("{requests:.0} requests/s, 2 scrapes");
+    let what = format!("{apps} apps each minute: % of a core");
+    table.row(&what, load.cpu, 2, large(Target::AtMost(5.0)), &note);
+    table.row(&format!("{apps} apps: RSS in MB"), load.memory, 1, Target::None, "at peak");
+    let what = format!("{apps} apps: latest poll, s late");
+    table.row(&what, lag, 2, large(Target::AtMost(6.0)), "of an interval of 60 s");
+    let note = format!("state file {:.1} MB", exporter.state_size() as f64 / 1e6);
+    table.row(&format!("{apps} apps: state written, kB/s"), written, 0, Target::None, &note);
+    if let Some(flushes) = exporter.process.flushes(Duration::from_secs(10)) {
+        let what = format!("{apps} apps: fsyncs a second");
+        table.row(&what, flushes, 1, large(Target::AtMost(5.0)), "counted by strace");
+    }
+    load
 }

@@ -17,6 +17,7 @@ mod constant;
 mod daemon;
 #[path = "../fixture/mod.rs"]
 mod fixture;
+mod growth;
 mod load;
 mod pages;
 mod peer;

@@ -87,6 +87,22 @@ impl Process {
         let io = std::fs::read_to_string(format!("/proc/{}/io", self.pid())).unwrap();
         io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
     }
+
+    /// How often a second it has the system flush a file to disk; `None` where strace can't be had. Tracing slows it
+    /// down, so this comes last.
+    pub(crate) fn flushes(&self, time: std::time::Duration) -> Option<f64> {
+        let trace = Command::new("timeout")
+            .args(["-s", "INT", &time.as_secs().to_string(), "strace", "-f", "-qq"])
+            .args(["-e", "trace=fsync,fdatasync,msync,sync_file_range", "-p", &self.pid().to_string()])
+            .output()
+            .ok()?;
+        let said = String::from_utf8_lossy(&trace.stderr);
+        // A call that others interrupt has a second line, "<... fsync resumed>".
+        let calls =
+            said.lines().filter(|line| line.contains("sync(") || line.contains("sync_file_range(")).count();
+        (!said.contains("strace:") && !said.contains("failed to run"))
+            .then(|| calls as f64 / time.as_secs_f64())
+    }
 }
 
 impl Drop for Process {

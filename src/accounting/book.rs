@@ -93,6 +93,15 @@ impl Book {
         self.ledgers().get(key).cloned()
     }
 
+    /// The ledger of `key`, whose name is from now on held once, here and by whoever gave it.
+    #[must_use]
+    pub fn adopt(&self, key: &Key) -> Option<Arc<Ledger>> {
+        let mut ledgers = self.ledgers();
+        let ledger = ledgers.remove(key)?;
+        ledgers.insert(key.clone(), Arc::clone(&ledger));
+        Some(ledger)
+    }
+
     /// Makes `ledger` the ledger of `key`, once it is on disk.
     ///
     /// # Errors
@@ -122,7 +131,7 @@ impl Book {
         for key in gone {
             if self.write(&key, None).await.is_ok() {
                 self.ledgers().remove(&key);
-                tracing::info!(project = %key.project, app = %key.app, resource = key.resource.as_str(), "dropped the counters of a removed app");
+                tracing::info!(project = %key.owner.project, app = %key.owner.app, resource = key.resource.as_str(), "dropped the counters of a removed app");
             }
         }
     }

@@ -14,7 +14,7 @@ use redb::{
 };
 
 use crate::interface::Resource;
-use crate::store::Key;
+use crate::store::{Key, Owner};
 
 use super::ledger::Ledger;
 
@@ -238,7 +238,7 @@ fn read_all(path: &Path, database: &Database) -> Result<Vec<(Key, Ledger)>, Stat
             Some(found) => return Ok(Err(StateError::OtherFormat { path: path.to_owned(), found })),
             None => return Ok(Err(damaged("it does not say its format"))),
         }
-        let mut ledgers = Vec::new();
+        let mut ledgers: Vec<(Key, Ledger)> = Vec::new();
         for record in transaction.open_table(LEDGERS)?.iter()? {
             let (key, value) = record?;
             let (project, app, resource) = key.value();
@@ -246,7 +246,11 @@ fn read_all(path: &Path, database: &Database) -> Result<Vec<(Key, Ledger)>, Stat
             let (Some(resource), Some(ledger)) = (resource, decode(value.value())) else {
                 return Ok(Err(damaged(&format!("the record of {project}/{app} is not what was written"))));
             };
-            ledgers.push((Key { project: project.into(), app: app.into(), resource }, ledger));
+            // Records of one app follow one another.
+            let last = ledgers.last().map(|(key, _)| &key.owner);
+            let same = last.filter(|owner| (&*owner.project, &*owner.app) == (project, app)).cloned();
+            let owner = same.unwrap_or_else(|| Owner::new(project.into(), app.into()));
+            ledgers.push((Key { owner, resource }, ledger));
         }
         Ok(Ok(ledgers))
     };
@@ -258,7 +262,7 @@ fn write(database: &Database, records: &[(Key, Option<Arc<Ledger>>)]) -> Result<
     {
         let mut table = transaction.open_table(LEDGERS)?;
         for (key, ledger) in records {
-            let name = (&*key.project, &*key.app, key.resource.as_str());
+            let name = (&*key.owner.project, &*key.owner.app, key.resource.as_str());
             match ledger {
                 Some(ledger) => drop(table.insert(name, encode(ledger).as_slice())?),
                 None => drop(table.remove(name)?),
@@ -337,8 +341,7 @@ mod tests {
             unaccounted: 7,
         };
         let key = |n: i64| Key {
-            project: "p".into(),
-            app: format!("a-{n:03}").into(),
+            owner: Owner::new("p".into(), format!("a-{n:03}").into()),
             resource: Resource::ResponseTime,
         };
         (1..=count).map(|n| (key(n), ledger(n))).collect()

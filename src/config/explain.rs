@@ -83,13 +83,18 @@ fn explain_entries(list: &Value, declared: &str, shown: &str, explained: &mut Ve
             let Some(name) = name.filter(|name| !name.contains("[]")) else { continue };
             match (member(entry, name), key.kind) {
                 (None, _) => {}
-                (Some(apps), Kind::Apps) => {
+                // Apps with settings of their own have rows; a list of ids, which may be thousands, is one.
+                (Some(apps), Kind::Apps) if has_table(apps) => {
                     explain_entries(apps, key.path, &format!("{shown}.{name}"), explained);
                 }
                 (Some(value), kind) => explained.push(row(format!("{shown}.{name}"), value, kind)),
             }
         }
     }
+}
+
+fn has_table(list: &Value) -> bool {
+    matches!(&list.kind, ValueKind::Array(entries) if entries.iter().any(|entry| matches!(entry.kind, ValueKind::Table(_))))
 }
 
 fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {

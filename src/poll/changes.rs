@@ -42,7 +42,7 @@ struct Period {
 impl Changes {
     /// A poll of the target `key` has ended: with `error`, where it failed.
     pub fn note(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
-        let (resource, project, app) = (key.resource.as_str(), &*key.project, &*key.app);
+        let (resource, project, app) = (key.resource.as_str(), &*key.owner.project, &*key.owner.app);
         match (transition, error) {
             (Transition::Failing, Some(error)) if self.has_line(Sort::Failing(error.class())) => {
                 tracing::warn!(

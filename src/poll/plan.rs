@@ -13,7 +13,7 @@ use crate::config::{App, Config, Project};
 use crate::interface::endpoint::{Cadence, Scope};
 use crate::interface::{ENDPOINTS, Endpoint, Resource};
 use crate::own::Own;
-use crate::store::{Cell, Key, Section, Store, Variant, Wanted};
+use crate::store::{Cell, Key, Owner, Section, Store, Variant, Wanted};
 
 /// What polls work with, whatever the configuration.
 #[derive(Clone, Debug)]
@@ -61,10 +61,6 @@ pub struct Target {
     pub key: Key,
     /// The service account that asks.
     pub account: Account,
-    /// Between polls.
-    pub interval: Duration,
-    /// Between polls while the service says that there is no such thing.
-    pub slow_interval: Duration,
     /// Whose series its replies hold; one but for targets about a service account.
     pub subjects: Vec<Subject>,
     /// Where what is counted goes, for the calls that accounting uses.
@@ -121,7 +117,8 @@ impl Plan {
         surroundings: &Surroundings,
         before: Option<&Self>,
     ) -> Self {
-        surroundings.store.arrange(wanted(&config));
+        let owners = owners(&config);
+        surroundings.store.arrange(wanted(&config, &owners));
         let windows: Vec<Window> = config
             .poll
             .windows
@@ -138,8 +135,8 @@ impl Plan {
             .collect();
         let mut plan = Self { config: Arc::clone(&config), client, horizon, windows, targets: Vec::new() };
         for endpoint in ENDPOINTS {
-            for (key, places) in plan.about(*endpoint) {
-                let target = plan.target(*endpoint, key, places, surroundings, &progress);
+            for places in plan.about(*endpoint) {
+                let target = plan.target(*endpoint, &places, &owners, surroundings, &progress);
                 plan.targets.extend(target.map(Arc::new));
             }
         }
@@ -147,73 +144,56 @@ impl Plan {
         plan
     }
 
-    /// What the endpoint is asked about: names, and places in the configuration.
-    fn about(&self, endpoint: &dyn Endpoint) -> Vec<(Key, Vec<Place>)> {
+    /// What each of the endpoint's targets is about.
+    fn about(&self, endpoint: &dyn Endpoint) -> Vec<Vec<Place>> {
         let projects = || self.config.projects.iter().enumerate();
         let polled = || projects().filter(|(_, project)| project.polled);
-        let none: Arc<str> = "".into();
-        let key = |project: &Project, app: &Arc<str>| Key {
-            project: Arc::clone(&project.id),
-            app: Arc::clone(app),
-            resource: endpoint.resource(),
-        };
         match endpoint.scope() {
             Scope::App => projects()
-                .flat_map(|(p, project)| {
-                    project.apps.iter().enumerate().map(move |(a, app)| (p, project, a, app))
-                })
-                .map(|(p, project, a, app)| (key(project, &app.id), vec![(p, Some(a))]))
+                .flat_map(|(p, project)| (0..project.apps.len()).map(move |a| vec![(p, Some(a))]))
                 .collect(),
-            Scope::Project => polled().map(|(p, project)| (key(project, &none), vec![(p, None)])).collect(),
+            Scope::Project => polled().map(|(p, _)| vec![(p, None)]).collect(),
             Scope::Account => {
-                let mut accounts: Vec<(Account, Key, Vec<Place>)> = Vec::new();
+                let mut accounts: Vec<(Account, Vec<Place>)> = Vec::new();
                 for (p, project) in polled() {
                     let account = self.client.account(&project.id);
-                    match accounts.iter_mut().find(|(known, ..)| *known == account) {
-                        Some((.., places)) => places.push((p, None)),
-                        None => accounts.push((account, key(project, &none), vec![(p, None)])),
+                    match accounts.iter_mut().find(|(known, _)| *known == account) {
+                        Some((_, places)) => places.push((p, None)),
+                        None => accounts.push((account, vec![(p, None)])),
                     }
                 }
-                accounts.into_iter().map(|(_, key, places)| (key, places)).collect()
+                accounts.into_iter().map(|(_, places)| places).collect()
             }
         }
     }
 
+    /// The target about `places`; named after the first of them.
     fn target(
         &self,
         endpoint: &'static dyn Endpoint,
-        key: Key,
-        places: Vec<Place>,
+        places: &[Place],
+        owners: &[Owners],
         surroundings: &Surroundings,
         progress: &HashMap<&Key, &Arc<Progress>>,
     ) -> Option<Target> {
         let store = &surroundings.store;
         let mut subjects = Vec::with_capacity(places.len());
-        for (project, app) in places {
-            let (named, of) = (self.config.projects.get(project)?, app);
-            let of = of.and_then(|app| named.apps.get(app));
-            let cell = store.cell(
-                &Key {
-                    project: Arc::clone(&named.id),
-                    app: of.map_or_else(|| "".into(), |app| Arc::clone(&app.id)),
-                    resource: key.resource,
-                },
-                Section::Endpoint,
-            )?;
-            cell.retain(&self.variants(endpoint, of));
+        for &(project, app) in places {
+            let (named, owner) = (self.config.projects.get(project)?, owners.get(project)?.of(app)?);
+            let key = Key { owner: Arc::clone(owner), resource: endpoint.resource() };
+            let cell = store.cell(&key, Section::Endpoint)?;
+            cell.retain(&self.variants(endpoint, app.and_then(|app| named.apps.get(app))));
             subjects.push(Subject { project, app, cell });
         }
+        // A cell that was there before keeps its name; it is held once.
+        let key = subjects.first()?.cell.key().clone();
         let counter = store.cell(&key, Section::Counters);
-        if let (Some(cell), Some(ledger)) = (&counter, surroundings.book.ledger(&key)) {
+        if let (Some(cell), Some(ledger)) = (&counter, surroundings.book.adopt(&key)) {
             cell.replace(&Variant::default(), accounting::series(key.resource, &ledger));
         }
-        let app = subjects.first().and_then(|subject| self.app(subject));
         Some(Target {
             endpoint,
-            account: self.client.account(&key.project),
-            interval: interval(&self.config, endpoint.cadence(), app),
-            slow_interval: interval(&self.config, endpoint.cadence(), app)
-                .max(self.config.poll.settings_interval),
+            account: self.client.account(&key.owner.project),
             subjects,
             counter,
             progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
@@ -247,6 +227,19 @@ impl Plan {
     #[must_use]
     pub fn project(&self, subject: &Subject) -> Option<&Project> {
         self.config.projects.get(subject.project)
+    }
+
+    /// The time between two polls of `target`.
+    #[must_use]
+    pub fn interval(&self, target: &Target) -> Duration {
+        let app = target.subjects.first().and_then(|subject| self.app(subject));
+        interval(&self.config, target.endpoint.cadence(), app)
+    }
+
+    /// The time between two polls of `target` while the service says that there is no such thing.
+    #[must_use]
+    pub fn slow_interval(&self, target: &Target) -> Duration {
+        self.interval(target).max(self.config.poll.settings_interval)
     }
 
     /// The app of a subject, where it is one.
@@ -283,22 +276,46 @@ fn is_counted(resource: Resource) -> bool {
     matches!(resource, Resource::ResponseTime | Resource::RunExecutionTime)
 }
 
+/// The owners of one project's targets.
+struct Owners {
+    project: Arc<Owner>,
+    apps: Vec<Arc<Owner>>,
+}
+
+impl Owners {
+    fn of(&self, app: Option<usize>) -> Option<&Arc<Owner>> {
+        app.map_or(Some(&self.project), |app| self.apps.get(app))
+    }
+}
+
+/// The owners of all targets, parallel to the configuration's projects.
+fn owners(config: &Config) -> Vec<Owners> {
+    let none: Arc<str> = "".into();
+    let owners = config.projects.iter().map(|project| Owners {
+        project: Owner::new(Arc::clone(&project.id), Arc::clone(&none)),
+        apps: project
+            .apps
+            .iter()
+            .map(|app| Owner::new(Arc::clone(&project.id), Arc::clone(&app.id)))
+            .collect(),
+    });
+    owners.collect()
+}
+
 /// The cells that a configuration wants in the store.
-fn wanted(config: &Config) -> Vec<Wanted> {
+fn wanted(config: &Config, owners: &[Owners]) -> Vec<Wanted> {
     let mut cells = Vec::new();
     for endpoint in ENDPOINTS {
         let resource = endpoint.resource();
-        for project in &config.projects {
-            let apps: Vec<Option<&App>> = match endpoint.scope() {
-                Scope::App => project.apps.iter().map(Some).collect(),
-                Scope::Project | Scope::Account => project.polled.then_some(None).into_iter().collect(),
+        for (project, owners) in config.projects.iter().zip(owners) {
+            let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope() {
+                Scope::App => owners.apps.iter().zip(project.apps.iter().map(Some)).collect(),
+                Scope::Project | Scope::Account => {
+                    project.polled.then_some((&owners.project, None)).into_iter().collect()
+                }
             };
-            for app in apps {
-                let key = Key {
-                    project: Arc::clone(&project.id),
-                    app: app.map_or_else(|| "".into(), |app| Arc::clone(&app.id)),
-                    resource,
-                };
+            for (owner, app) in about {
+                let key = Key { owner: Arc::clone(owner), resource };
                 if is_counted(resource) && config.accounting.enabled {
                     cells.push(Wanted { key: key.clone(), section: Section::Counters, stale_after: None });
                 }

@@ -22,7 +22,6 @@ pub struct Poller {
     plan: Arc<Plan>,
     /// Parallel to the plan's targets.
     places: Vec<Phase>,
-    by_key: HashMap<Key, usize>,
     schedule: Schedule,
     running: JoinSet<Outcome>,
     /// Which target each running poll is of.
@@ -34,7 +33,8 @@ pub struct Poller {
 
 #[derive(Debug)]
 struct Started {
-    key: Key,
+    /// Index into the plan's targets.
+    target: usize,
     at: Instant,
     task: AbortHandle,
 }
@@ -47,7 +47,6 @@ impl Poller {
             surroundings,
             plan: Arc::clone(&plan),
             places: Vec::new(),
-            by_key: HashMap::new(),
             schedule: Schedule::default(),
             running: JoinSet::new(),
             tasks: HashMap::new(),
@@ -86,14 +85,17 @@ impl Poller {
     /// one is due at once.
     fn replace(&mut self, plan: Arc<Plan>) {
         let due: HashMap<usize, Instant> = self.schedule.drain().map(|(due, target)| (target, due)).collect();
-        let (mut places, mut by_key) = (Vec::with_capacity(plan.targets.len()), HashMap::new());
+        // Indices into the plan before and into the new one: only a change of plans needs to find targets by name.
+        let before: HashMap<&Key, usize> = indices(&self.plan);
+        let after: HashMap<&Key, usize> = indices(&plan);
+        let mut places = Vec::with_capacity(plan.targets.len());
         let now = Instant::now();
         for (index, target) in plan.targets.iter().enumerate() {
-            let before = self.by_key.get(&target.key).copied();
+            let before = before.get(&target.key).copied();
             let (phase, due) = match before.and_then(|before| Some((before, *self.places.get(before)?))) {
                 // A shorter interval counts from now on, not after the old one has passed.
                 Some((before, phase)) => {
-                    let latest = phase.tick_after(self.origin, target.interval, now);
+                    let latest = phase.tick_after(self.origin, plan.interval(target), now);
                     (phase, due.get(&before).map(|due| (*due).min(latest)))
                 }
                 None => (self.phases.next_phase(), Some(now)),
@@ -103,17 +105,22 @@ impl Poller {
                 target.progress.set_due(due);
                 self.schedule.add(due, index);
             }
-            by_key.insert(target.key.clone(), index);
             places.push(phase);
         }
-        // A removed target may come back with the next plan; its old poll must not end in the new one's place.
-        self.tasks
-            .values()
-            .filter(|started| !by_key.contains_key(&started.key))
-            .for_each(|started| started.task.abort());
+        self.tasks.retain(|_, started| {
+            let key = self.plan.targets.get(started.target).map(|target| &target.key);
+            match key.and_then(|key| after.get(key)) {
+                Some(&index) => started.target = index,
+                // A removed target may come back with the next plan; its old poll must not end in the new one's place.
+                None => {
+                    started.task.abort();
+                    return false;
+                }
+            }
+            true
+        });
         self.plan = plan;
         self.places = places;
-        self.by_key = by_key;
     }
 
     fn has_room(&self) -> bool {
@@ -127,11 +134,11 @@ impl Poller {
             let Some((due, index)) = self.schedule.pop_due(now) else { return };
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.surroundings.own.poll_lag(now - due);
-            let (key, surroundings) = (target.key.clone(), self.surroundings.clone());
+            let surroundings = self.surroundings.clone();
             let (plan, changes) = (Arc::clone(&self.plan), Arc::clone(&self.changes));
             let task =
                 self.running.spawn(async move { round::poll(&surroundings, &plan, &target, &changes).await });
-            self.tasks.insert(task.id(), Started { key, at: now, task });
+            self.tasks.insert(task.id(), Started { target: index, at: now, task });
         }
     }
 
@@ -141,20 +148,18 @@ impl Poller {
             Ok((id, outcome)) => (*id, *outcome),
             Err(error) => (error.id(), Outcome::Usual),
         };
+        // Of a target that a change of plans has removed.
         let Some(started) = self.tasks.remove(&id) else { return };
-        match ended {
-            Err(error) if error.is_cancelled() => return,
-            Err(_) => self.surroundings.own.panicked(&started.key.to_string()),
-            Ok(_) => {}
-        }
-        // Removed by a reload meanwhile.
-        let Some(&index) = self.by_key.get(&started.key) else { return };
+        let index = started.target;
         let (Some(target), Some(phase)) = (self.plan.targets.get(index), self.places.get(index)) else {
             return;
         };
+        if ended.is_err() {
+            self.surroundings.own.panicked(&target.key.to_string());
+        }
         let interval = match outcome {
-            Outcome::Usual => target.interval,
-            Outcome::Slow => target.slow_interval,
+            Outcome::Usual => self.plan.interval(target),
+            Outcome::Slow => self.plan.slow_interval(target),
         };
         // Not sooner than half an interval after it began: the first poll comes out of turn, and its own tick may
         // follow at once.
@@ -163,4 +168,9 @@ impl Poller {
         target.progress.set_due(due);
         self.schedule.add(due, index);
     }
+}
+
+/// Where each target stands in `plan`.
+fn indices(plan: &Plan) -> HashMap<&Key, usize> {
+    plan.targets.iter().enumerate().map(|(index, target)| (&target.key, index)).collect()
 }

@@ -30,7 +30,7 @@ pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeA
     let (settled, settled_step, step) =
         (plan.horizon.settled(), plan.horizon.settled_step(), plan.horizon.step());
     let app = target.subjects.first().and_then(|subject| plan.app(subject));
-    let polled_every = target.interval.as_secs();
+    let polled_every = plan.interval(target).as_secs();
     let mut asks: Vec<RangeAsk> = Vec::new();
     for (index, window) in plan.windows.iter().enumerate() {
         let shared = target.counter.is_some()

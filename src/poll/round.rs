@@ -209,8 +209,8 @@ async fn open_ledger(
     if !target.progress.gave_up.swap(true, Ordering::Relaxed) {
         tracing::warn!(
             resource = target.key.resource.as_str(),
-            project = %target.key.project,
-            app = %target.key.app,
+            project = %target.key.owner.project,
+            app = %target.key.owner.app,
             seconds = gone.seconds(),
             "time older than accounting.max_catch_up is given up; further seconds are only counted in pds_app_unaccounted_seconds_total"
         );
@@ -254,8 +254,8 @@ async fn ask(
 ) -> Result<Answer, PollError> {
     let resource = target.endpoint.resource();
     let request = target.endpoint.request(&Ask {
-        project: &target.key.project,
-        app: &target.key.app,
+        project: &target.key.owner.project,
+        app: &target.key.owner.app,
         range,
         container,
         resolution: plan.config.poll.resolution,

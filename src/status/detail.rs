@@ -89,7 +89,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
         interval: parts
             .iter()
             .find(|(target, _)| target.endpoint.cadence() == Cadence::Metrics)
-            .map_or(0.0, |(target, _)| target.interval.as_secs_f64()),
+            .map_or(0.0, |(target, _)| view.plan.interval(target).as_secs_f64()),
         last_poll: polls
             .iter()
             .find(|(resource, _)| *resource == Resource::ResponseTime.as_str())

@@ -159,7 +159,7 @@ impl View<'_> {
     fn resource(&self, (target, subject): &(&Target, &Subject)) -> Resource {
         let health = subject.cell.health();
         let age = health.last_success.map(|time| self.now.duration_since(time).as_secs_f64());
-        let overdue = 2.0 * target.interval.as_secs_f64() + LATE;
+        let overdue = 2.0 * self.plan.interval(target).as_secs_f64() + LATE;
         let state = match (health.up, &health.failing) {
             (None, _) => State::Waiting,
             _ if subject.cell.fresh(&self.shown(target), self.instant).is_none() => State::Stale,

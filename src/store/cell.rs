@@ -1,12 +1,12 @@
 //! One target's place in the store.
 
+use std::num::NonZero;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
-use crate::catalogue::encode::label;
 use crate::catalogue::{Samples, Sink};
 use crate::interface::{ENDPOINTS, Resource};
 
@@ -27,8 +27,6 @@ pub struct Variant {
 pub struct Cell {
     key: Key,
     section: Section,
-    /// The target's own labels, escaped once: `project="..."` and, for an app, `app="..."`.
-    labels: Arc<str>,
     shared: Arc<Shared>,
     state: Mutex<State>,
 }
@@ -37,9 +35,18 @@ pub struct Cell {
 struct State {
     entries: Vec<Entry>,
     stale_after: Option<Duration>,
-    health: Health,
+    up: Option<bool>,
+    /// Unix time in nanoseconds, until 2262; `None` before the first success.
+    last_success: Option<NonZero<i64>>,
+    failing: Option<Arc<Failure>>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
+}
+
+impl State {
+    fn last_success(&self) -> Option<Timestamp> {
+        Timestamp::from_nanosecond(self.last_success?.get().into()).ok()
+    }
 }
 
 #[derive(Debug)]
@@ -88,14 +95,13 @@ pub enum Transition {
 }
 
 impl Cell {
-    /// `labels` is the [`label_text`] of `key`, shared by all cells of an app.
-    pub(super) fn new(key: Key, section: Section, labels: Arc<str>, shared: Arc<Shared>) -> Self {
-        Self { key, section, labels, shared, state: Mutex::default() }
+    pub(super) fn new(key: Key, section: Section, shared: Arc<Shared>) -> Self {
+        Self { key, section, shared, state: Mutex::default() }
     }
 
     /// The target's own labels, escaped.
     pub(super) fn labels(&self) -> &Arc<str> {
-        &self.labels
+        self.key.owner.labels()
     }
 
     /// Its name.
@@ -113,7 +119,8 @@ impl Cell {
     /// How it fares.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.state().health.clone()
+        let state = self.state();
+        Health { up: state.up, last_success: state.last_success(), failing: state.failing.clone() }
     }
 
     /// The samples shown for `variant`, stale or not.
@@ -214,8 +221,8 @@ impl Cell {
     pub fn succeeded(&self, now: Timestamp) -> Transition {
         let mut state = self.state();
         self.asked(&mut state, true);
-        state.health.last_success = Some(now);
-        let failing = state.health.failing.take();
+        state.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
+        let failing = state.failing.take();
         drop(state);
         self.changed();
         match failing {
@@ -230,13 +237,13 @@ impl Cell {
     pub fn failed(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
         let mut state = self.state();
         self.asked(&mut state, false);
-        let before = state.health.failing.take();
+        let before = state.failing.take();
         let transition = match &before {
             Some(failure) if failure.class == class => Transition::Same,
             _ => Transition::Failing,
         };
         let since = before.map_or(now, |failure| failure.since);
-        state.health.failing = Some(Arc::new(Failure { since, last: now, class, message: message.into() }));
+        state.failing = Some(Arc::new(Failure { since, last: now, class, message: message.into() }));
         drop(state);
         self.changed();
         transition
@@ -247,7 +254,7 @@ impl Cell {
     }
 
     pub(super) fn is_unasked(&self) -> bool {
-        self.section == Section::Endpoint && self.state().health.up.is_none()
+        self.section == Section::Endpoint && self.state().up.is_none()
     }
 
     /// Hands the samples that are exposed at `now` to `show`. Gives how it fares (whether it is up, and when it last
@@ -267,11 +274,11 @@ impl Cell {
                 first_stale = [first_stale, stale_at].into_iter().flatten().min();
             }
         }
-        (state.health.up.map(|up| (up, state.health.last_success)), first_stale)
+        (state.up.map(|up| (up, state.last_success())), first_stale)
     }
 
     fn asked(&self, state: &mut State, up: bool) {
-        if state.health.up.replace(up).is_none() && self.section == Section::Endpoint {
+        if state.up.replace(up).is_none() && self.section == Section::Endpoint {
             // A cell that was taken off the shelf meanwhile is not in the count; never below zero.
             let _ =
                 self.shared.unasked.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
@@ -285,14 +292,4 @@ impl Cell {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The labels of a target's own: `project="..."` and, for an app, `app="..."`.
-pub(super) fn label_text(key: &Key) -> Arc<str> {
-    let mut labels = String::new();
-    label(&mut labels, "project", &key.project);
-    if !key.app.is_empty() {
-        label(&mut labels, "app", &key.app);
-    }
-    labels.into()
 }

@@ -1,4 +1,4 @@
-//! How a target fared of late, small enough to be kept of every target: some 150 bytes each, and 130 more for the
+//! How a target fared of late, small enough to be kept of every target: some 80 bytes each, and 130 more for the
 //! trend of an app's response times.
 //!
 //! Successes and failures have places of their own, so that a failure is still to be seen when many successes have
@@ -65,7 +65,7 @@ impl Point {
 /// The last polls of one target.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    successes: Ring<(u32, u16), SUCCESSES>,
+    successes: Ring<Success, SUCCESSES>,
     /// None for most targets: a pointer is all that they pay.
     #[expect(
         clippy::box_collection,
@@ -75,11 +75,20 @@ pub(super) struct History {
     trend: Option<Box<Ring<[u16; 2], POINTS>>>,
 }
 
+/// A successful poll: Unix time to the second, and how long it took, packed. Ten of them without the gaps between
+/// them are a quarter less.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, packed(2))]
+struct Success {
+    at: u32,
+    took: u16,
+}
+
 impl History {
     pub(super) fn note(&mut self, poll: Polled) {
         if poll.failure.is_none() {
             let at = u32::try_from(poll.at.as_second()).unwrap_or_default();
-            self.successes.push((at, pack(Some(poll.took.as_secs_f64()))));
+            self.successes.push(Success { at, took: pack(Some(poll.took.as_secs_f64())) });
             return;
         }
         let failures = self.failures.get_or_insert_default();
@@ -95,7 +104,7 @@ impl History {
 
     /// The polls kept, the newest first.
     pub(super) fn polls(&self) -> Vec<Polled> {
-        let successes = self.successes.iter().map(|(at, took)| Polled {
+        let successes = self.successes.iter().map(|Success { at, took }| Polled {
             at: Timestamp::from_second(i64::from(at)).unwrap_or_default(),
             took: Duration::from_secs_f64(unpack(took).unwrap_or_default()),
             failure: None,
@@ -223,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_of_every_target_is_small() {
-        assert!(size_of::<History>() <= 104, "{}", size_of::<History>());
+        assert!(size_of::<History>() <= 80, "{}", size_of::<History>());
         assert!(size_of::<Ring<[u16; 2], POINTS>>() <= 128);
     }
 }

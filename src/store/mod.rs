@@ -5,6 +5,7 @@
 //! the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders that; it never
 //! waits for a poll, and no poll waits for it.
 //!
+//! - `key`: what a target is about, and its name.
 //! - [`cell`]: one target's samples, health and expiry.
 //! - [`history`]: how it fared of late.
 //! - [`replies`]: last replies in full, as far as there is room.
@@ -13,12 +14,12 @@
 
 pub mod cell;
 pub mod history;
+mod key;
 mod member;
 pub mod pages;
 pub mod render;
 pub mod replies;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -30,6 +31,7 @@ use crate::interface::{ENDPOINTS, Resource};
 
 pub use cell::{Cell, Failure, Health, Transition, Variant};
 pub use history::{Point, PollFailure, Polled};
+pub use key::{Key, Owner};
 pub use pages::{Body, Coding, Pages};
 pub use render::{Filter, Snapshot};
 pub use replies::{Replies, Reply};
@@ -46,24 +48,6 @@ pub const LAST_SUCCESS: Family = Family::gauge(
     &["resource"],
     "When the resource was last polled with success, Unix time",
 );
-
-/// Names a cell: which resource of which project or app.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
-    /// The project's id.
-    pub project: Arc<str>,
-    /// The app's id; empty for what belongs to the project itself.
-    pub app: Arc<str>,
-    /// What was asked.
-    pub resource: Resource,
-}
-
-impl std::fmt::Display for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.project, self.resource.as_str())?;
-        if self.app.is_empty() { Ok(()) } else { write!(f, "/{}", self.app) }
-    }
-}
 
 /// Where a cell stands: in the section of its resource's endpoint, or in that of the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,14 +122,12 @@ impl Store {
     pub fn arrange(&self, wanted: Vec<Wanted>) {
         let before = self.shelf();
         let mut shelf = Shelf(vec![Vec::new(); self.0.families.len()]);
-        let mut labels: HashMap<(Arc<str>, Arc<str>), Arc<str>> = HashMap::new();
         for Wanted { key, section, stale_after } in wanted {
             let place = section_index(section, key.resource);
-            let cell = before.cell(&key, section).cloned().unwrap_or_else(|| {
-                let labels = labels.entry((Arc::clone(&key.project), Arc::clone(&key.app)));
-                let labels = Arc::clone(labels.or_insert_with(|| cell::label_text(&key)));
-                Arc::new(Cell::new(key, section, labels, Arc::clone(&self.0.shared)))
-            });
+            let cell = before
+                .cell(&key, section)
+                .cloned()
+                .unwrap_or_else(|| Arc::new(Cell::new(key, section, Arc::clone(&self.0.shared))));
             cell.set_stale_after(stale_after);
             if let Some(cells) = shelf.0.get_mut(place) {
                 cells.push(cell);

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use super::Key;
 
 /// What all texts together may take.
-const BUDGET: usize = 2 * 1024 * 1024;
+const BUDGET: usize = 1024 * 1024;
 /// A longer text is not kept; nobody reads it on a page.
 const LONGEST: usize = 128 * 1024;
 /// So many apps are remembered as looked at.
@@ -93,7 +93,7 @@ impl Kept {
     }
 
     fn looked_at(&self, key: &Key) -> bool {
-        self.looked_at.iter().any(|(project, app)| (project, app) == (&key.project, &key.app))
+        self.looked_at.iter().any(|(project, app)| (project, app) == (&key.owner.project, &key.owner.app))
     }
 }
 
@@ -101,9 +101,10 @@ impl Kept {
 mod tests {
     use super::*;
     use crate::interface::Resource;
+    use crate::store::Owner;
 
     fn key(app: usize) -> Key {
-        Key { project: "p".into(), app: format!("a-{app}").into(), resource: Resource::App }
+        Key { owner: Owner::new("p".into(), format!("a-{app}").into()), resource: Resource::App }
     }
 
     #[test]
@@ -114,7 +115,7 @@ mod tests {
         (0..30).for_each(keep);
         assert!(replies.of(&key(0)).is_some());
         assert!(replies.of(&key(29)).is_none(), "beyond the budget");
-        replies.look_at(&key(29).project, &key(29).app);
+        replies.look_at(&key(29).owner.project, &key(29).owner.app);
         keep(29);
         assert!(replies.of(&key(29)).is_some(), "looked at");
         (0..30).for_each(keep);

@@ -191,7 +191,7 @@ impl Rig {
             let added = TimeRange { start: known.until + given_up, end: ledger.until };
             assert!(added.end >= added.start, "{}: given up what was accounted", target.key);
             assert!(ledger.until <= self.service_clock.unix_seconds(), "{}: counted the future", target.key);
-            let truth = self.world.truth(&target.key.project, &target.key.app, added).unwrap();
+            let truth = self.world.truth(&target.key.owner.project, &target.key.owner.app, added).unwrap();
             known.total +=
                 if target.key.resource == Resource::ResponseTime { truth.requests } else { truth.runs };
             known.accounted += added.seconds();

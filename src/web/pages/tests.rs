@@ -48,7 +48,7 @@ async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
     fixture.answer(1.0);
     advance(Duration::from_secs(5)).await;
     assert_eq!(says(&fixture), "<strong>All numbers can be trusted</strong>: 3 apps, every resource fresh.");
-    fixture.fail("timeout", "no reply", |key| key.app.ends_with("app-1"));
+    fixture.fail("timeout", "no reply", |key| key.owner.app.ends_with("app-1"));
     advance(Duration::from_secs(5)).await;
     assert_eq!(says(&fixture), "<strong>1 app has a problem</strong>; 2 of 3 are well.");
     fixture.fail("connect", "connection refused", |_| true);
