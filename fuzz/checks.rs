@@ -2,12 +2,16 @@
 //! corpus through the same functions.
 #![allow(dead_code, reason = "each target uses one of them")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use pds_exporter::catalogue::encode::{Format, head, sample};
-use pds_exporter::catalogue::samples::Layouts;
+use openmetrics_parser::{MetricsExposition, OpenMetricsType, OpenMetricsValue};
+use pds_exporter::accounting::{self, Ledger};
+use pds_exporter::catalogue::Family;
+use pds_exporter::catalogue::encode::{self, Format, head, label, sample};
+use pds_exporter::catalogue::samples::{Layouts, Sink};
 use pds_exporter::config::{self, App, Project};
-use pds_exporter::interface::endpoint::{Cadence, Subject, Window};
+use pds_exporter::interface::endpoint::{Cadence, Resource, Subject, Window};
 use pds_exporter::interface::response_time::threshold_seconds;
 use pds_exporter::interface::{ENDPOINTS, TimeRange};
 use pds_exporter::web::{filter, negotiate, webconfig};
@@ -18,9 +22,8 @@ const RANGE: TimeRange = TimeRange { start: 1_767_225_600, end: 1_767_225_900 };
 /// Any body read as any endpoint's reply: no panic, and what comes out is finite and not negative.
 pub fn replies(data: &[u8]) {
     for page in pages(data) {
-        for line in page.lines().filter(|line| !line.starts_with('#')) {
-            let value: f64 = line.rsplit(' ').next().and_then(|value| value.parse().ok()).expect(line);
-            assert!(value.is_finite() && value >= 0.0, "{line}");
+        for ((name, labels), value) in page.series {
+            assert!(value.is_finite() && value >= 0.0, "{name}{labels:?} {value}");
         }
     }
 }
@@ -32,23 +35,29 @@ pub fn labels(data: &[u8]) {
     }
 }
 
-/// Any file as the configuration: no panic, and what is refused says why.
+/// Any file as the configuration: no panic; what is refused says why, what is followed asks for something.
 pub fn configuration(data: &[u8]) {
     let dir = tempfile::tempdir().expect("a folder for the file");
     let path = dir.path().join("pds-exporter.toml");
     std::fs::write(&path, data).expect("the file can be written");
     match config::load(&path, [], &["name", "project", "app"]) {
-        Ok(loaded) => assert!(!loaded.config.projects.is_empty()),
+        Ok(loaded) => {
+            assert!(!loaded.config.projects.is_empty());
+            let load = loaded.config.requests_per_minute().total;
+            assert!(load > 0.0 && load.is_finite(), "{load} requests a minute");
+        }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 
-/// Any text as the headers by which a form is asked for: no panic, and an empty element changes nothing.
+/// Any text as the headers by which a form is asked for: no panic; capitals change nothing, nor does an element that is
+/// empty or none of ours.
 pub fn negotiation(data: &[u8]) {
     let Ok(header) = std::str::from_utf8(data) else { return };
-    let same = format!(" ,{header}");
-    assert_eq!(negotiate::format(Some(header)), negotiate::format(Some(&same)), "{header:?}");
-    assert_eq!(negotiate::encoding(Some(header)), negotiate::encoding(Some(&same)), "{header:?}");
+    for same in [header.to_ascii_uppercase(), format!(" ,x-y/z;q=0.9,{header}")] {
+        assert_eq!(negotiate::format(Some(header)), negotiate::format(Some(&same)), "{header:?}");
+        assert_eq!(negotiate::encoding(Some(header)), negotiate::encoding(Some(&same)), "{header:?}");
+    }
 }
 
 /// Any file as the web configuration: no panic, and what is refused says why.
@@ -71,48 +80,113 @@ pub fn query(data: &[u8]) {
     assert_eq!(filter::parse(Some(&written)), read, "{text:?}");
 }
 
-/// What is exposed of any body, a strict parser reads back: the same number of series, with the same values.
+/// What is exposed of any body, a strict parser reads back: the same series, with the same labels and values.
 pub fn exposition(data: &[u8]) {
     for page in pages(data) {
-        let lines: Vec<&str> = page.lines().filter(|line| !line.starts_with('#')).collect();
-        if lines.is_empty() {
+        if page.series.is_empty() {
             // The parser wants at least one family.
             continue;
         }
-        let page = format!("{page}# EOF\n");
-        let parsed = openmetrics_parser::openmetrics::parse_openmetrics(&page);
-        let parsed = parsed.unwrap_or_else(|error| panic!("{error}\n{page}"));
-        let read_back: usize = parsed.families.values().map(|family| family.iter_samples().count()).sum();
-        assert_eq!(read_back, lines.len(), "{page}");
+        let text = format!("{}{}", page.text, Format::OpenMetrics.trailer());
+        let parsed = openmetrics_parser::openmetrics::parse_openmetrics(&text);
+        let parsed = parsed.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(read_back(&parsed), page.series, "{text}");
     }
 }
 
-/// The families of each endpoint that can read `data`, as OpenMetrics text without its end.
-fn pages(data: &[u8]) -> Vec<String> {
-    let app = App { id: "p-1-a\"b\\c".into(), interval: None, containers: Vec::new(), labels: Vec::new() };
-    let project =
-        Project { id: "p-1".into(), token: None, labels: Vec::new(), apps: vec![app.clone()], polled: true };
+/// Values by name of the family and labels. No two series are equal in both.
+type Series = BTreeMap<(String, BTreeMap<String, String>), f64>;
+
+/// Puts a series that must not be there yet.
+fn put(series: &mut Series, family: &str, labels: BTreeMap<String, String>, value: f64) {
+    let before = series.insert((family.to_owned(), labels.clone()), value);
+    assert_eq!(before, None, "{family} with {labels:?} stands twice");
+}
+
+/// What the parser has read. The bound of a bucket is its label `le` again.
+fn read_back(parsed: &MetricsExposition<OpenMetricsType, OpenMetricsValue>) -> Series {
+    let mut series = Series::new();
+    for (name, family) in &parsed.families {
+        for sample in family.iter_samples() {
+            let labels = sample.get_labelset().expect("a sample of a family");
+            let labels: BTreeMap<_, _> =
+                labels.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            match &sample.value {
+                OpenMetricsValue::Gauge(value) => put(&mut series, name, labels, value.as_f64()),
+                OpenMetricsValue::Counter(counter) => put(&mut series, name, labels, counter.value.as_f64()),
+                OpenMetricsValue::Info => put(&mut series, name, labels, 1.0),
+                OpenMetricsValue::Histogram(histogram) => {
+                    for bucket in &histogram.buckets {
+                        let mut labels = labels.clone();
+                        labels.insert("le".to_owned(), bucket.upper_bound.to_string());
+                        put(&mut series, name, labels, bucket.count.as_f64());
+                    }
+                }
+                other => panic!("{name} is none of our types: {other:?}"),
+            }
+        }
+    }
+    series
+}
+
+/// What is exposed of one reply.
+#[derive(Default)]
+struct Page {
+    /// As OpenMetrics text without its end.
+    text: String,
+    /// What was meant to be written.
+    series: Series,
+}
+
+/// The families of each endpoint that can read `data`, and of the ledger that it can be added to. The beginning of
+/// `data` is a configured label too, so that there are all sorts of texts.
+fn pages(data: &[u8]) -> Vec<Page> {
+    let told: String = readable(&String::from_utf8_lossy(data)).chars().take(40).collect();
+    let labels = vec![("team".to_owned(), told.clone())];
+    let app = App { id: "p-1-a".into(), interval: None, containers: Vec::new(), labels: labels.clone() };
+    let project = Project { id: "p-1".into(), token: None, labels, apps: vec![app.clone()], polled: true };
     let window = Window { label: "5m", container: None, first: true, range: RANGE };
     let mut pages = Vec::new();
     for endpoint in ENDPOINTS {
         let window = (endpoint.cadence() == Cadence::Metrics).then_some(window);
         let subject = Subject { project: &project, app: Some(&app), window };
         let Ok(reading) = endpoint.read(data, &[subject]) else { continue };
-        let mut page = Vec::new();
-        for sink in reading.sinks {
-            let samples = sink.finish(&Layouts::default());
-            for (index, family) in endpoint.families().iter().enumerate() {
-                for (position, (extra, value)) in samples.of(index).enumerate() {
-                    if position == 0 {
-                        head(&mut page, Format::OpenMetrics, family);
-                    }
-                    sample(&mut page, family, "project=\"p-1\"", extra, value);
-                }
-            }
+        pages.extend(reading.sinks.into_iter().map(|sink| page(&endpoint.families(), sink, &told)));
+        let distributed = endpoint.resource() == Resource::ResponseTime;
+        let added = reading.tally.map(|tally| Ledger::open(RANGE.start).add(RANGE, &tally, distributed));
+        if let Some(Ok(ledger)) = added {
+            pages.push(page(accounting::FAMILIES, accounting::series(endpoint.resource(), &ledger), &told));
         }
-        pages.push(String::from_utf8(page).expect("a page is UTF-8"));
     }
     pages
+}
+
+/// The page of one target, whose own label is `told`.
+fn page(families: &[Family], sink: Sink, told: &str) -> Page {
+    let (mut text, mut series) = (Vec::new(), Series::new());
+    let mut target = String::new();
+    label(&mut target, "app", told);
+    let samples = sink.finish(&Layouts::default());
+    for (index, family) in families.iter().enumerate() {
+        for (position, (extra, value)) in samples.of(index).enumerate() {
+            if position == 0 {
+                head(&mut text, Format::OpenMetrics, family);
+            }
+            sample(&mut text, family, &target, extra, value);
+            let own = [("app".to_owned(), told.to_owned())];
+            let labels = own.into_iter().chain(encode::labels(extra).map(|(name, value)| match name {
+                "le" => (name.to_owned(), value.parse::<f64>().expect("a bound").to_string()),
+                name => (name.to_owned(), readable(&value)),
+            }));
+            put(&mut series, family.base_name(), labels.collect(), value);
+        }
+    }
+    Page { text: readable(std::str::from_utf8(&text).expect("a page is UTF-8")), series }
+}
+
+/// The parser takes a carriage return for the end of a line, which the specification does not.
+fn readable(text: &str) -> String {
+    text.replace('\r', "\u{240d}")
 }
 
 /// Runs `check` on every file in `corpus`.

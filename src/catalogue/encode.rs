@@ -63,23 +63,52 @@ pub fn sample(out: &mut Vec<u8>, family: &Family, target: &str, extra: &str, val
     named_sample(out, family.name, family.sample_suffix(), target, extra, value);
 }
 
+/// Writes the samples that one target has of a family, given as (label text, value): what their lines begin with is put
+/// together once.
+#[inline]
+pub fn samples<'a>(
+    out: &mut Vec<u8>,
+    family: &Family,
+    target: &str,
+    samples: impl IntoIterator<Item = (&'a str, f64)>,
+) {
+    let mut samples = samples.into_iter();
+    let begin = out.len();
+    let Some((extra, value)) = samples.next() else { return };
+    sample(out, family, target, extra, value);
+    let brace = usize::from(!target.is_empty());
+    let common = begin..begin + family.name.len() + family.sample_suffix().len() + brace + target.len();
+    for (extra, value) in samples {
+        out.reserve(common.len() + extra.len() + REST);
+        out.extend_from_within(common.clone());
+        rest(out, target, extra, value);
+    }
+}
+
 /// Writes one sample line of the given name and suffix.
 #[inline]
 pub fn named_sample(out: &mut Vec<u8>, name: &str, suffix: &str, target: &str, extra: &str, value: f64) {
-    // One reservation a line: a number takes at most 24 bytes, the punctuation 6.
-    out.reserve(name.len() + suffix.len() + target.len() + extra.len() + 30);
+    out.reserve(name.len() + suffix.len() + target.len() + extra.len() + REST);
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(suffix.as_bytes());
-    if !(target.is_empty() && extra.is_empty()) {
+    if !target.is_empty() {
         out.push(b'{');
         out.extend_from_slice(target.as_bytes());
-        if !(target.is_empty() || extra.is_empty()) {
-            out.push(b',');
-        }
-        out.extend_from_slice(extra.as_bytes());
-        out.push(b'}');
     }
-    out.push(b' ');
+    rest(out, target, extra, value);
+}
+
+/// One reservation a line: a number takes at most 24 bytes, the punctuation 6.
+const REST: usize = 30;
+
+/// A line from the end of the target's labels on.
+#[inline]
+fn rest(out: &mut Vec<u8>, target: &str, extra: &str, value: f64) {
+    if !extra.is_empty() {
+        out.push(if target.is_empty() { b'{' } else { b',' });
+        out.extend_from_slice(extra.as_bytes());
+    }
+    out.extend_from_slice(if target.is_empty() && extra.is_empty() { b" " } else { b"} " });
     number(out, value);
     out.push(b'\n');
 }
@@ -90,9 +119,13 @@ const WHOLE: f64 = 9_007_199_254_740_992.0;
 /// Writes a value: whole numbers as integers, others as the shortest text that reads back the same.
 #[inline]
 pub fn number(out: &mut Vec<u8>, value: f64) {
-    if value.trunc() == value && value.abs() <= WHOLE {
-        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within 2^53")]
-        let whole = value as i64;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "it is compared whether anything was lost; `trunc` would be a call"
+    )]
+    let whole = Some(value as i64).filter(|whole| *whole as f64 == value && value.abs() <= WHOLE);
+    if let Some(whole) = whole {
         out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
     } else if value.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
@@ -240,5 +273,20 @@ mod tests {
             text(|out| sample(out, &family, "app=\"x\"", "le=\"1.0\"", 2.5)),
             "pds_h_seconds_bucket{app=\"x\",le=\"1.0\"} 2.5\n"
         );
+    }
+
+    #[test]
+    fn samples_of_one_target_are_written_like_each_alone() {
+        let family = Family::histogram("pds_h_seconds", &[], "");
+        let series = [("", 1.0), ("le=\"1.0\"", 2.5), ("le=\"+Inf\"", 3.0), ("", f64::NAN)];
+        for target in ["", "app=\"x\""] {
+            assert_eq!(
+                text(|out| samples(out, &family, target, series)),
+                text(|out| series
+                    .iter()
+                    .for_each(|(extra, value)| sample(out, &family, target, extra, *value)))
+            );
+        }
+        assert_eq!(text(|out| named_sample(out, "up", "", "", "", 1.0)), "up 1\n");
     }
 }

@@ -38,12 +38,10 @@ impl Layout {
         *self.text == *sink.text && *self.ends == *sink.ends && *self.starts == *sink.starts
     }
 
-    /// The label text of series `index`, beyond the target's own labels; empty where it has none.
-    #[must_use]
-    pub fn labels(&self, index: usize) -> &str {
-        let start = if index == 0 { 0 } else { self.ends.get(index - 1).copied().unwrap_or(0) };
-        let end = self.ends.get(index).copied().unwrap_or(start);
-        self.text.get(start as usize..end as usize).unwrap_or("")
+    /// Where the label text of series `index` begins in `text`.
+    fn text_before(&self, index: usize) -> usize {
+        let end = index.checked_sub(1).and_then(|before| self.ends.get(before));
+        end.map_or(0, |&end| end as usize)
     }
 }
 
@@ -59,7 +57,15 @@ pub struct Samples {
 impl Samples {
     /// The series of family `family` as (label text, value).
     pub fn of(&self, family: usize) -> impl Iterator<Item = (&str, f64)> {
-        self.layout.series(family).filter_map(|i| Some((self.layout.labels(i), *self.values.get(i)?)))
+        let series = self.layout.series(family);
+        let mut start = self.layout.text_before(series.start);
+        let ends = self.layout.ends.get(series.clone()).unwrap_or_default();
+        let values = self.values.get(series).unwrap_or_default();
+        ends.iter().zip(values).map(move |(&end, &value)| {
+            let labels = self.layout.text.get(start..end as usize).unwrap_or("");
+            start = end as usize;
+            (labels, value)
+        })
     }
 
     /// How many series there are.

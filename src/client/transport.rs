@@ -4,6 +4,7 @@
 //! asked for, and nothing is unpacked. So a reply takes twice `api.max_response_bytes` of memory at most (while
 //! its buffer grows), and all of them together `api.max_concurrent_requests` times that.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 use reqwest::Response;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 use url::Url;
 
 use super::attempt::from_now;
@@ -57,7 +58,9 @@ pub struct Fetched {
 #[derive(Debug)]
 pub(super) struct Transport {
     http: reqwest::Client,
-    /// `api.base_url` without its last slash.
+    /// `api.base_url`, parsed once for all requests.
+    url: Url,
+    /// The same without its last slash.
     base: String,
     timeout: Duration,
     max_bytes: u64,
@@ -94,6 +97,7 @@ impl Transport {
         }
         Ok(Self {
             http: builder.build()?,
+            url: api.base_url.clone(),
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
             timeout: api.timeout,
             max_bytes: api.max_response_bytes,
@@ -114,11 +118,12 @@ impl Transport {
         skew_limit: Duration,
     ) -> Result<Fetched, FetchError> {
         let began = Instant::now();
-        let deadline = from_now(self.timeout);
-        let timeout = |_| FetchError::Timeout { request: self.name(request), limit: self.timeout };
+        // One timer for head and body.
+        let mut deadline = std::pin::pin!(tokio::time::sleep_until(from_now(self.timeout)));
+        let timeout = || FetchError::Timeout { request: self.name(request), limit: self.timeout };
         let sent_at = skew.now();
-        let head = tokio::time::timeout_at(deadline, self.prepared(request, token).send());
-        let response = head.await.map_err(timeout)?.map_err(|error| self.failed(request, error, true))?;
+        let head = before(deadline.as_mut(), self.prepared(request, token).send()).await;
+        let response = head.ok_or_else(timeout)?.map_err(|error| self.failed(request, error, true))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
             skew.observe(date, sent_at, began.elapsed(), skew_limit);
@@ -128,7 +133,7 @@ impl Transport {
             // What it says is worth having, but the status is known whether or not its body arrives.
             let headers = response.headers().clone();
             let mut said = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
-            let _ = tokio::time::timeout_at(deadline, said.read(response)).await;
+            let _ = before(deadline, said.read(response)).await;
             let message = redacted_message(token, &said.bytes);
             return Err(self.refused(request, token, status.as_u16(), &headers, message, skew.now()));
         }
@@ -136,7 +141,7 @@ impl Transport {
             return Err(FetchError::Encoded { request: self.name(request), encoding });
         }
         let mut body = Body::new(self.max_bytes);
-        match tokio::time::timeout_at(deadline, body.read(response)).await.map_err(timeout)? {
+        match before(deadline, body.read(response)).await.ok_or_else(timeout)? {
             Ok(Complete::Yes) => {}
             Ok(Complete::TooLarge) => {
                 return Err(FetchError::TooLarge { request: self.name(request), limit: self.max_bytes });
@@ -153,10 +158,10 @@ impl Transport {
             crate::interface::spec::Method::Patch => http::Method::PATCH,
             crate::interface::spec::Method::Delete => http::Method::DELETE,
         };
-        let prepared = self
-            .http
-            .request(method, format!("{}{}", self.base, request.target()))
-            .header(AUTHORIZATION, token.header.clone());
+        let mut url = self.url.clone();
+        url.set_path(&[self.url.path().trim_end_matches('/'), &request.path].concat());
+        url.set_query(request.encoded_query().as_deref());
+        let prepared = self.http.request(method, url).header(AUTHORIZATION, token.header.clone());
         match &request.body {
             Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string()),
             None => prepared,
@@ -190,6 +195,15 @@ impl Transport {
             }
             _ => FetchError::Status { request, status, message, retry_after: retry_after(headers, now) },
         }
+    }
+}
+
+/// What `work` gives, unless `deadline` comes first.
+async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = deadline => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Call 4, section 4.4: response time metrics of an app.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
 
 use schemars::JsonSchema;
@@ -150,30 +151,50 @@ pub struct ResponseTime {
     /// Fields that the interface does not show.
     #[serde(flatten)]
     pub extra: BTreeMap<String, Value>,
+    /// What [`ResponseTime::shares`] made of the distribution.
+    #[serde(skip)]
+    pub shares: OnceCell<Shares>,
 }
 
 impl ResponseTime {
     /// The distribution as (threshold in seconds, share 0..=1), by rising threshold, each threshold once (the
     /// first of its entries counts). Entries that make no sense are noted and left out.
-    pub fn shares(&self, unexpected: &mut Unexpected) -> Vec<(f64, f64)> {
-        let mut shares = Vec::with_capacity(self.distribution.0.len());
-        for (label, percentage) in &self.distribution.0 {
-            let Some(threshold) = threshold_seconds(label) else {
-                unexpected.0.push("distribution");
-                continue;
-            };
-            if let Some(percentage) = unexpected.check("distribution", *percentage, -NOISE, 100.0 + NOISE) {
-                shares.push((threshold, (percentage / 100.0).clamp(0.0, 1.0)));
-            }
-        }
-        shares.sort_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0));
-        shares.dedup_by(|later, earlier| later.0.total_cmp(&earlier.0).is_eq());
-        shares
+    pub fn shares(&self, unexpected: &mut Unexpected) -> &[(f64, f64)] {
+        let Shares { good, bad } = self.shares.get_or_init(|| Shares::of(&self.distribution));
+        unexpected.0.extend(std::iter::repeat_n("distribution", *bad));
+        good
     }
 
     /// Whether the reply says that the range had no request at all; percentiles and shares mean nothing then.
     fn is_idle(&self) -> bool {
         self.total_requests == Number::Value(0.0)
+    }
+}
+
+/// A distribution as it was understood.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shares {
+    /// (threshold in seconds, share within it), by rising threshold, each once.
+    good: Vec<(f64, f64)>,
+    /// How many entries are not what the interface says.
+    bad: usize,
+}
+
+impl Shares {
+    fn of(distribution: &NumberMap) -> Self {
+        let (mut good, mut unexpected) = (Vec::with_capacity(distribution.0.len()), Unexpected::default());
+        for (label, percentage) in &distribution.0 {
+            let Some(threshold) = threshold_seconds(label) else {
+                unexpected.0.push("distribution");
+                continue;
+            };
+            if let Some(percentage) = unexpected.check("distribution", *percentage, -NOISE, 100.0 + NOISE) {
+                good.push((threshold, (percentage / 100.0).clamp(0.0, 1.0)));
+            }
+        }
+        good.sort_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0));
+        good.dedup_by(|later, earlier| later.0.total_cmp(&earlier.0).is_eq());
+        Self { good, bad: unexpected.0.len() }
     }
 }
 
@@ -233,7 +254,7 @@ pub static ENDPOINT: Polled<ResponseTime> = Polled {
     rows: ROWS,
     tally: Some(|reply, unexpected| Tally {
         total: count(unexpected, "total_requests", reply.total_requests),
-        shares: reply.shares(unexpected),
+        shares: reply.shares(unexpected).to_vec(),
         range: TimeRange::parse(&reply.start_date, &reply.end_date),
     }),
 };
@@ -269,7 +290,7 @@ static ROWS: &[Row<ResponseTime>] = &[
             let shares = reply.shares(reader.unexpected);
             if !reply.is_idle() {
                 for (threshold, share) in shares {
-                    reader.put_window(&[("threshold", LabelNumber::default().text(threshold))], share);
+                    reader.put_window(&[("threshold", LabelNumber::default().text(*threshold))], *share);
                 }
             }
         },

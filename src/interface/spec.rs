@@ -159,13 +159,26 @@ impl Request {
     #[must_use]
     pub fn target(&self) -> String {
         let mut target = self.path.clone();
-        for (i, (name, value)) in self.query.iter().enumerate() {
-            target.push(if i == 0 { '?' } else { '&' });
-            target.extend(utf8_percent_encode(name, RESERVED));
-            target.push('=');
-            target.extend(utf8_percent_encode(value, RESERVED));
+        if let Some(query) = self.encoded_query() {
+            target.push('?');
+            target.push_str(&query);
         }
         target
+    }
+
+    /// The query as it stands in the request line, encoded; `None` where there is none.
+    #[must_use]
+    pub fn encoded_query(&self) -> Option<String> {
+        let mut encoded = String::with_capacity(128);
+        for (name, value) in &self.query {
+            if !encoded.is_empty() {
+                encoded.push('&');
+            }
+            encoded.extend(utf8_percent_encode(name, RESERVED));
+            encoded.push('=');
+            encoded.extend(utf8_percent_encode(value, RESERVED));
+        }
+        (!encoded.is_empty()).then_some(encoded)
     }
 }
 

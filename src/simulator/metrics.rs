@@ -56,6 +56,7 @@ pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, Refusal> {
         start_date: rfc3339(range.start),
         end_date: rfc3339(range.end),
         extra: std::collections::BTreeMap::new(),
+        shares: std::cell::OnceCell::new(),
     };
     Answer::json(&ResponseTimeReply { data, status: SUCCESS.to_owned() })
 }

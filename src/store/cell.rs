@@ -100,7 +100,7 @@ impl Cell {
     }
 
     /// The target's own labels, escaped.
-    pub(super) fn labels(&self) -> &str {
+    pub(super) fn labels(&self) -> &Arc<str> {
         self.key.owner.labels()
     }
 

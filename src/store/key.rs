@@ -16,7 +16,7 @@ pub struct Owner {
     /// The app's id; empty for the project itself.
     pub app: Arc<str>,
     /// `project="..."` and, for an app, `app="..."`, escaped once.
-    labels: Box<str>,
+    labels: Arc<str>,
 }
 
 impl Owner {
@@ -32,7 +32,7 @@ impl Owner {
     }
 
     /// The labels that all its series have, as they stand on the page.
-    pub(super) fn labels(&self) -> &str {
+    pub(super) fn labels(&self) -> &Arc<str> {
         &self.labels
     }
 }

@@ -15,6 +15,10 @@ use super::pages::Coding;
 /// RFC 1952: deflate, no name, no time, made for speed, on any system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
+/// A page is handed out in pieces of about this size: few enough that each costs nothing beside sending it, small
+/// enough that a page which is not kept never stands in memory as a whole.
+const PIECE: usize = 256 * 1024;
+
 /// Writes one stretch.
 pub(super) enum Writer {
     Identity(Vec<u8>),
@@ -24,10 +28,10 @@ pub(super) enum Writer {
 /// A stretch as it was written.
 #[derive(Debug)]
 pub(super) struct Stretch {
-    /// In the pieces it came in: put together, a large page would stand in memory twice for a moment.
+    /// In pieces: put together, a large page would stand in memory twice for a moment.
     pub(super) pieces: Vec<Bytes>,
     /// Checksum and length of the plain text; of no use where that is what the bytes are.
-    crc: Crc,
+    pub(super) crc: Crc,
 }
 
 impl Writer {
@@ -63,16 +67,28 @@ impl Writer {
         }
     }
 
-    /// Takes what is ready to go out.
-    pub(super) fn take(&mut self) -> Bytes {
+    /// Takes what is ready to go out, where that makes a piece.
+    pub(super) fn take_piece(&mut self) -> Option<Bytes> {
+        (self.ready().len() >= PIECE).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Bytes {
+        // Copied, as it may be kept for long: what it was gathered in has room to spare, and gathers the next one.
+        let ready = self.ready();
+        let piece = Bytes::copy_from_slice(ready);
+        ready.clear();
+        piece
+    }
+
+    fn ready(&mut self) -> &mut Vec<u8> {
         match self {
-            Self::Identity(bytes) => std::mem::take(bytes).into(),
-            Self::Gzip(encoder, _) => std::mem::take(encoder.get_mut()).into(),
+            Self::Identity(bytes) => bytes,
+            Self::Gzip(encoder, _) => encoder.get_mut(),
         }
     }
 
-    /// Ends the stretch, so that another can follow it; `pieces` are those taken before.
-    pub(super) fn pause(mut self, mut pieces: Vec<Bytes>) -> Stretch {
+    /// Ends the stretch, so that another can follow it: its last piece, and its checksum.
+    pub(super) fn pause(mut self) -> (Bytes, Crc) {
         let crc = match &mut self {
             Self::Identity(_) => Crc::new(),
             Self::Gzip(encoder, crc) => {
@@ -80,17 +96,16 @@ impl Writer {
                 std::mem::take(crc)
             }
         };
-        pieces.push(self.take());
-        Stretch { pieces, crc }
+        (self.take(), crc)
     }
 
-    /// Ends the stretch and the page; `before` is the stretch before it, where there is one.
-    pub(super) fn close(self, before: Option<&Stretch>) -> Bytes {
+    /// Ends the stretch and the page; `before` is the checksum of the stretch before it.
+    pub(super) fn close(self, before: &Crc) -> Bytes {
         match self {
             Self::Identity(bytes) => bytes.into(),
             Self::Gzip(encoder, own) => {
                 let mut crc = Crc::new();
-                before.into_iter().for_each(|before| crc.combine(&before.crc));
+                crc.combine(before);
                 crc.combine(&own);
                 let mut bytes = encoder.finish().unwrap_or_default();
                 bytes.extend_from_slice(&crc.sum().to_le_bytes());
@@ -112,11 +127,11 @@ mod tests {
         let text = "pds_up{project=\"p\"} 1\n".repeat(20_000);
         let mut first = Writer::first(Coding::Gzip);
         first.write(text.as_bytes());
-        let first = first.pause(Vec::new());
+        let (first, crc) = first.pause();
         for end in ["# EOF\n", "", "process_open_fds 7\n"] {
             let mut further = Writer::further(Coding::Gzip);
             further.write(end.as_bytes());
-            let page = [&first.pieces.concat()[..], &further.close(Some(&first))].concat();
+            let page = [&first[..], &further.close(&crc)].concat();
             let mut decoder = GzDecoder::new(&page[..]);
             assert_eq!(std::io::read_to_string(&mut decoder).unwrap(), text.clone() + end);
             assert!(decoder.into_inner().is_empty(), "nothing follows the member");
@@ -127,12 +142,13 @@ mod tests {
     fn a_page_that_goes_out_as_it_is_written_is_whole_too() {
         let mut writer = Writer::first(Coding::Gzip);
         let mut page = Vec::new();
-        for n in 0..50_000 {
+        for n in 0..200_000 {
             writer.write(format!("line {n}\n").as_bytes());
-            page.extend_from_slice(&writer.take());
+            page.extend(writer.take_piece().into_iter().flatten());
         }
-        page.extend_from_slice(&writer.close(None));
+        assert!(page.len() > PIECE, "{} bytes", page.len());
+        page.extend_from_slice(&writer.close(&Crc::new()));
         let read = std::io::read_to_string(GzDecoder::new(&page[..])).unwrap();
-        assert!(read.starts_with("line 0\n") && read.ends_with("line 49999\n"));
+        assert!(read.starts_with("line 0\n") && read.ends_with("line 199999\n"));
     }
 }

@@ -9,6 +9,7 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use flate2::Crc;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Duration, Instant};
 
@@ -41,12 +42,13 @@ pub enum Body {
 /// How long the exporter's own metrics (requests, CPU, memory) are handed out unchanged.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A plain page of more series than this is streamed, and not kept before it is asked for again while nothing has
-/// changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
-const KEPT_SERIES: usize = 20_000;
+/// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
+/// changes, which with so many series is at once as a rule; what is plain is not kept before it is asked for again
+/// while nothing has changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
+const LARGE: usize = 20_000;
 
-/// How much a piece of a streamed page may gather before it is handed on.
-const PIECES: usize = 4;
+/// So many pieces of a streamed page may wait for the scraper.
+const PIECES: usize = 2;
 
 /// The pages of a store. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -65,7 +67,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Place {
     ready: Option<Ready>,
-    /// The version that was streamed last.
+    /// The version that went out last while it was made.
     streamed: Option<u64>,
 }
 
@@ -98,9 +100,7 @@ impl Pages {
         if !filter.is_empty() {
             return self.stream(None, format, coding, filter.clone());
         }
-        let place = usize::from(format == Format::OpenMetrics) * 2 + usize::from(coding == Coding::Gzip);
-        let Some(place) = self.0.ready.get(place) else { return Body::Whole(Vec::new()) };
-        let mut place = place.lock().await;
+        let mut place = self.place(format, coding).lock().await;
         let version = self.0.store.version();
         // A page that something has changed is of no use to anyone who asks now; it need not stand in memory
         // beside the new one.
@@ -113,7 +113,7 @@ impl Pages {
             return body;
         }
         let pages = self.clone();
-        let any_size = coding == Coding::Gzip || place.streamed == Some(version);
+        let any_size = place.streamed == Some(version);
         let made = tokio::task::spawn_blocking(move || match before {
             Some(before) => Ok(pages.with_new_end(before, format, coding, now)),
             None => pages.ready(format, coding, now, any_size),
@@ -136,7 +136,7 @@ impl Pages {
     /// Makes the page; gives the snapshot back where it is too large to be kept, unless `any_size` is welcome.
     fn ready(&self, format: Format, coding: Coding, now: Instant, any_size: bool) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now);
-        if !any_size && snapshot.series() > KEPT_SERIES {
+        if !any_size && snapshot.series() > LARGE {
             return Err(snapshot);
         }
         let ready = Ready {
@@ -150,19 +150,31 @@ impl Pages {
     }
 
     fn with_new_end(&self, ready: Ready, format: Format, coding: Coding, now: Instant) -> Ready {
-        let mut end = Writer::further(coding);
-        end.write(&self.end(format, &Filter::default()));
-        Ready { end: end.close(Some(&ready.said)), end_until: now + FRESH, ..ready }
+        let end = self.end(format, coding, &Filter::default(), &ready.said.crc);
+        Ready { end, end_until: now + FRESH, ..ready }
     }
 
-    /// The end of a page: the exporter's own families, and the format's trailer.
-    fn end(&self, format: Format, filter: &Filter) -> Vec<u8> {
+    /// The end of a page: the exporter's own families, and the format's trailer; `before` is the checksum of what was
+    /// said.
+    fn end(&self, format: Format, coding: Coding, filter: &Filter, before: &Crc) -> Bytes {
         let mut end = Vec::with_capacity(16 * 1024);
         if filter.spans_targets() {
             self.0.own.write(&mut end, format, |family| filter.wants(family));
         }
         end.extend_from_slice(format.trailer().as_bytes());
-        end
+        let mut writer = Writer::further(coding);
+        writer.write(&end);
+        writer.close(before)
+    }
+
+    fn place(&self, format: Format, coding: Coding) -> &Mutex<Place> {
+        let [text, text_gzip, open_metrics, open_metrics_gzip] = &self.0.ready;
+        match (format, coding) {
+            (Format::Text, Coding::Identity) => text,
+            (Format::Text, Coding::Gzip) => text_gzip,
+            (Format::OpenMetrics, Coding::Identity) => open_metrics,
+            (Format::OpenMetrics, Coding::Gzip) => open_metrics_gzip,
+        }
     }
 
     /// Renders on a thread of its own, handing on piece after piece.
@@ -171,25 +183,47 @@ impl Pages {
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
             let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now()));
-            let send = |piece: Bytes| match piece.is_empty() {
-                true => Ok(()),
-                // Fails when the scraper has gone; nothing more is rendered then.
-                false => sender.blocking_send(Ok(piece)),
-            };
-            let mut writer = Writer::first(coding);
-            let mut render = || {
-                snapshot.write(format, &filter, &mut |chunk: &[u8]| {
-                    writer.write(chunk);
-                    send(writer.take())
-                })?;
-                writer.write(&pages.end(format, &filter));
-                send(writer.take())
-            };
-            if render().is_ok() {
-                let _ = send(writer.close(None));
-            }
+            // Fails when the scraper has gone; nothing more is rendered then.
+            let _ = pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
         });
         Body::Pieces(receiver)
+    }
+
+    /// Renders the part of the page that `filter` names to `send`, and keeps it where it is of use to others.
+    pub(super) fn send<E>(
+        &self,
+        snapshot: &Snapshot,
+        format: Format,
+        coding: Coding,
+        filter: &Filter,
+        mut send: impl FnMut(Bytes) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let is_current = || self.0.store.version() == snapshot.version();
+        let mut kept = (coding == Coding::Gzip && filter.is_empty()).then(Vec::new);
+        let mut writer = Writer::first(coding);
+        snapshot.write(format, filter, &mut |chunk: &[u8]| {
+            writer.write(chunk);
+            let Some(piece) = writer.take_piece() else { return Ok(()) };
+            kept = kept.take().filter(|_| is_current());
+            kept.iter_mut().for_each(|kept| kept.push(piece.clone()));
+            send(piece)
+        })?;
+        let (last, crc) = writer.pause();
+        send(last.clone())?;
+        let end = self.end(format, coding, filter, &crc);
+        send(end.clone())?;
+        if let Some(mut pieces) = kept.filter(|_| is_current()) {
+            pieces.push(last);
+            let ready = Ready {
+                version: snapshot.version(),
+                said: Stretch { pieces, crc },
+                said_until: snapshot.stale_at(),
+                end,
+                end_until: Instant::now() + FRESH,
+            };
+            self.place(format, coding).blocking_lock().ready = Some(ready);
+        }
+        Ok(())
     }
 }
 
@@ -198,9 +232,10 @@ fn said(snapshot: &Snapshot, format: Format, coding: Coding) -> Stretch {
     let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
         writer.write(chunk);
-        // An encoder does not say something of every chunk.
-        pieces.extend(Some(writer.take()).filter(|piece| !piece.is_empty()));
+        pieces.extend(writer.take_piece());
         Ok::<(), Infallible>(())
     });
-    writer.pause(pieces)
+    let (last, crc) = writer.pause();
+    pieces.push(last);
+    Stretch { pieces, crc }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::catalogue::encode::{Format, head, label, sample};
+use crate::catalogue::encode::{Format, head, label, sample, samples};
 use crate::catalogue::{Family, Samples};
 use crate::interface::endpoint::Scope;
 use crate::interface::{ENDPOINTS, Resource};
@@ -24,7 +24,8 @@ pub struct Snapshot {
 #[derive(Debug)]
 struct Part {
     families: Vec<Family>,
-    targets: Vec<(Arc<Cell>, Arc<Samples>)>,
+    /// Labels and samples.
+    targets: Vec<(Arc<str>, Arc<Samples>)>,
 }
 
 /// What a family about health shows of a target.
@@ -32,7 +33,8 @@ type Reading = fn(&TargetHealth) -> Option<f64>;
 
 #[derive(Debug)]
 struct TargetHealth {
-    cell: Arc<Cell>,
+    labels: Arc<str>,
+    resource: Resource,
     up: bool,
     last_success: Option<Timestamp>,
 }
@@ -112,11 +114,13 @@ impl Snapshot {
     pub(super) fn add_section(&mut self, families: Vec<Family>, cells: &[Arc<Cell>], now: Instant) {
         let mut targets = Vec::with_capacity(cells.len());
         for cell in cells {
-            let show = |samples: &Arc<Samples>| targets.push((Arc::clone(cell), Arc::clone(samples)));
+            let show =
+                |samples: &Arc<Samples>| targets.push((Arc::clone(cell.labels()), Arc::clone(samples)));
             let (health, stale_at) = cell.shown(now, show);
             self.stale_at = [self.stale_at, stale_at].into_iter().flatten().min();
             if let (Section::Endpoint, Some((up, last_success))) = (cell.section(), health) {
-                self.health.push(TargetHealth { cell: Arc::clone(cell), up, last_success });
+                let (labels, resource) = (Arc::clone(cell.labels()), cell.key().resource);
+                self.health.push(TargetHealth { labels, resource, up, last_success });
             }
         }
         self.sections.push(Part { families, targets });
@@ -164,14 +168,12 @@ impl Snapshot {
             for (index, family) in part.families.iter().enumerate().filter(|(_, family)| filter.wants(family))
             {
                 let mut headed = false;
-                for (cell, samples) in part.targets.iter().filter(|(cell, _)| targets.wants(cell.labels())) {
-                    for (extra, value) in samples.of(index) {
-                        if !headed {
-                            head(&mut chunk, format, family);
-                            headed = true;
-                        }
-                        sample(&mut chunk, family, cell.labels(), extra, value);
+                for (labels, said) in part.targets.iter().filter(|(labels, _)| targets.wants(labels)) {
+                    if !headed && !said.layout.series(index).is_empty() {
+                        head(&mut chunk, format, family);
+                        headed = true;
                     }
+                    samples(&mut chunk, family, labels, said.of(index));
                     if chunk.len() >= CHUNK {
                         out(&chunk)?;
                         chunk.clear();
@@ -210,14 +212,14 @@ impl Snapshot {
         });
         for (family, value) in value.into_iter().filter(|(family, _)| filter.wants(family)) {
             let mut headed = false;
-            for health in self.health.iter().filter(|health| targets.wants(health.cell.labels())) {
+            for health in self.health.iter().filter(|health| targets.wants(&health.labels)) {
                 let Some(value) = value(health) else { continue };
                 if !headed {
                     head(chunk, format, family);
                     headed = true;
                 }
-                let resource = resource.get(health.cell.key().resource as usize).map_or("", String::as_str);
-                sample(chunk, family, health.cell.labels(), resource, value);
+                let resource = resource.get(health.resource as usize).map_or("", String::as_str);
+                sample(chunk, family, &health.labels, resource, value);
                 if chunk.len() >= CHUNK {
                     out(chunk)?;
                     chunk.clear();

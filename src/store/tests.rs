@@ -158,29 +158,43 @@ async fn a_page_is_made_once_a_change_and_shared() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_large_plain_page_comes_in_pieces_that_make_the_whole() {
+/// A store of 30,000 counters.
+fn large_store() -> (Store, Arc<Cell>) {
     let store = Store::new(COUNTERS);
     let keys: Vec<Key> = (0..30_000).map(|n| key("p", &format!("app-{n}"), Resource::ResponseTime)).collect();
     store.arrange(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
     for key in &keys {
         put(&store.cell(key, Section::Counters).unwrap(), 1.0);
     }
-    let pages = Pages::new(store, Own::new(false).unwrap());
-    let Body::Pieces(mut pieces) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await
-    else {
-        panic!("a large page is streamed");
+    let first = store.cell(&keys[0], Section::Counters).unwrap();
+    (store, first)
+}
+
+/// What comes while it is made.
+async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
+    let Body::Pieces(mut pieces) = pages.page(Format::Text, coding, &Filter::default()).await else {
+        panic!("a large page goes out while it is made");
     };
     let mut page = Vec::new();
     while let Some(Ok(piece)) = pieces.recv().await {
-        assert!(piece.len() < 80 * 1024, "a piece of {} bytes", piece.len());
+        assert!(piece.len() < 400 * 1024, "a piece of {} bytes", piece.len());
         page.extend_from_slice(&piece);
     }
-    let Body::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
-        panic!("a compressed page is kept");
-    };
-    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped.concat()[..])).unwrap();
+    page
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once() {
+    let (store, _) = large_store();
+    let pages = Pages::new(store, Own::new(false).unwrap());
+    let page = streamed(&pages, Coding::Identity).await;
+    let zipped = streamed(&pages, Coding::Gzip).await;
+    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), page);
+    let Body::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+        panic!("what was compressed is kept while nothing changes");
+    };
+    assert_eq!(kept.concat(), zipped);
     let Body::Whole(kept) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await else {
         panic!("a large page that is asked for again while nothing changes is kept");
     };
@@ -189,4 +203,25 @@ async fn a_large_plain_page_comes_in_pieces_that_make_the_whole() {
         series(&unzipped).iter().filter(|line| line.starts_with("pds_app_requests_total")).count(),
         30_000
     );
+}
+
+#[test]
+fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
+    let (store, counter) = large_store();
+    let pages = Pages::new(store.clone(), Own::new(false).unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for changes in [false, true] {
+        let snapshot = store.snapshot(Instant::now());
+        let mut zipped = Vec::new();
+        let sent = pages.send(&snapshot, Format::Text, Coding::Gzip, &Filter::default(), |piece| {
+            if changes {
+                put(&counter, 2.0);
+            }
+            zipped.extend_from_slice(&piece);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        assert!(sent.is_ok() && GzDecoder::new(&zipped[..]).header().is_some());
+        let kept = runtime.block_on(pages.page(Format::Text, Coding::Gzip, &Filter::default()));
+        assert_eq!(matches!(kept, Body::Whole(_)), !changes);
+    }
 }

@@ -16,7 +16,7 @@ use super::pulse::Open;
 
 /// Bodies are handed over in pieces of this size, so that a slow reader holds its place under
 /// `--web.max-requests` until it has read nearly all, and an encoder never holds up its thread for long.
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 256 * 1024;
 
 /// The body of an answer.
 pub enum Body {
@@ -41,6 +41,15 @@ impl Body {
             Self::Whole(bytes) => Some(bytes.len() as u64),
             Self::Parts(parts) => Some(parts.iter().map(|bytes| bytes.len() as u64).sum()),
             Self::Channel(_) => None,
+        }
+    }
+
+    /// Whether nothing is left; `false` where that is not known yet.
+    fn is_at_end(&self) -> bool {
+        match self {
+            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Parts(parts) => parts.iter().all(Bytes::is_empty),
+            Self::Channel(_) => false,
         }
     }
 
@@ -149,7 +158,7 @@ impl hyper::body::Body for Outgoing {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.compressor.is_none() && self.body.exact_length() == Some(0)
+        self.compressor.is_none() && self.body.is_at_end()
     }
 }
 

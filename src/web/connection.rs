@@ -28,8 +28,8 @@ pub(super) enum Stage {
 /// Requests of one HTTP/2 connection at once; a scraper sends one.
 const MAX_STREAMS: u32 = 32;
 
-/// Answers are buffered up to about this size before the client has to take some.
-const WRITE_BUFFER: usize = 64 * 1024;
+/// An answer is handed to the system up to about this much at once; then the client has to take it.
+const WRITE_BUFFER: usize = 1024 * 1024;
 
 /// Serves one connection until it ends, does nothing for too long, or the server stops.
 pub(super) async fn serve(

@@ -89,7 +89,7 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Between requests of a connection that is kept alive.
     pub idle_timeout: Duration,
-    /// For taking one piece (64 KiB) of an answer.
+    /// For taking one piece (256 KiB) of an answer.
     pub write_timeout: Duration,
     /// Of a request's header; more is answered 431.
     pub max_header_bytes: usize,

@@ -1,7 +1,6 @@
 //! What a connection is doing, and how long it may: one clock for slow headers, idle connections and readers
 //! that are stuck.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,12 +29,14 @@ struct State {
     /// Requests taken and not yet answered in full.
     open: usize,
     phase: Phase,
-    /// Answers with a piece under way, by number: since when the client has not taken it.
-    sending: BTreeMap<u64, Instant>,
+    /// Answers with a piece under way, by number: since when the client has not taken it. One, or a few over HTTP/2.
+    sending: Vec<(u64, Instant)>,
     /// The number of the next answer.
     next: u64,
     /// Set when the server stops: a connection without a request has until then.
     leave_by: Option<Instant>,
+    /// When [`Pulse::expired`] looks again by itself; `None` where it has nothing to wait for.
+    looks_at: Option<Instant>,
 }
 
 /// What a connection without an open request does.
@@ -53,7 +54,7 @@ const LAST_CALL: Duration = Duration::from_secs(1);
 impl Pulse {
     pub(super) fn new(limits: Limits, multiplexed: bool) -> Self {
         let phase = Phase::Reading(Instant::now());
-        let state = State { open: 0, phase, sending: BTreeMap::new(), next: 0, leave_by: None };
+        let state = State { open: 0, phase, sending: Vec::new(), next: 0, leave_by: None, looks_at: None };
         Self(Arc::new(Record { limits, multiplexed, state: Mutex::new(state), sooner: Notify::new() }))
     }
 
@@ -67,14 +68,20 @@ impl Pulse {
 
     /// The server stops.
     pub(super) fn last_call(&self) {
-        self.state().leave_by = Some(Instant::now() + LAST_CALL);
-        self.0.sooner.notify_one();
+        let mut state = self.state();
+        state.leave_by = Some(Instant::now() + LAST_CALL);
+        self.changed(&state);
     }
 
     /// Completes once the connection has done what it does for too long.
     pub(super) async fn expired(&self) -> &'static str {
         loop {
-            let due = self.due();
+            let due = {
+                let mut state = self.state();
+                let due = self.due(&state);
+                state.looks_at = due.map(|(at, _)| at);
+                due
+            };
             match due {
                 Some((at, why)) if at <= Instant::now() => return why,
                 Some((at, _)) => tokio::select! {
@@ -86,11 +93,10 @@ impl Pulse {
         }
     }
 
-    fn due(&self) -> Option<(Instant, &'static str)> {
-        let state = self.state();
+    fn due(&self, state: &State) -> Option<(Instant, &'static str)> {
         let limits = &self.0.limits;
-        let stuck = state.sending.values().min();
-        let stuck = stuck.map(|since| (*since + limits.write_timeout, "the client does not read"));
+        let stuck = state.sending.iter().map(|(_, since)| *since).min();
+        let stuck = stuck.map(|since| (since + limits.write_timeout, "the client does not read"));
         let waiting = (state.open == 0).then(|| {
             let (at, why) = match state.phase {
                 Phase::Reading(since) => (since + limits.header_timeout, "no whole request arrived"),
@@ -101,11 +107,20 @@ impl Pulse {
         [stuck, waiting].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
+    /// Wakes [`Pulse::expired`] where it would look too late. Where something is due later than it was, it finds that
+    /// out by itself: nobody is woken for each piece of an answer.
+    fn changed(&self, state: &State) {
+        let due = self.due(state).map(|(at, _)| at);
+        if due.is_some_and(|due| state.looks_at.is_none_or(|looks_at| due < looks_at)) {
+            self.0.sooner.notify_one();
+        }
+    }
+
     fn arrived(&self) {
         let mut state = self.state();
         if state.open == 0 && matches!(state.phase, Phase::Idle(_)) && !self.0.multiplexed {
             state.phase = Phase::Reading(Instant::now());
-            self.0.sooner.notify_one();
+            self.changed(&state);
         }
     }
 
@@ -123,24 +138,31 @@ pub(super) struct Open {
 impl Open {
     /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
     pub(super) fn sending(&self) {
-        self.pulse.state().sending.insert(self.number, Instant::now());
-        self.pulse.0.sooner.notify_one();
+        let mut state = self.pulse.state();
+        state.sending.push((self.number, Instant::now()));
+        self.pulse.changed(&state);
     }
 
     /// The client waits for the next piece.
     pub(super) fn taken(&self) {
-        self.pulse.state().sending.remove(&self.number);
+        self.pulse.state().taken(self.number);
+    }
+}
+
+impl State {
+    fn taken(&mut self, number: u64) {
+        self.sending.retain(|(sending, _)| *sending != number);
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         let mut state = self.pulse.state();
-        state.sending.remove(&self.number);
+        state.taken(self.number);
         state.open -= 1;
         if state.open == 0 {
             state.phase = Phase::Idle(Instant::now());
-            self.pulse.0.sooner.notify_one();
+            self.pulse.changed(&state);
         }
     }
 }

@@ -32,6 +32,7 @@ mod real_soak;
 mod real_state;
 mod real_ui;
 mod reload;
+mod shards;
 mod simulator;
 mod status;
 mod tool;

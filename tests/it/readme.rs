@@ -13,6 +13,8 @@ use pds_exporter::tool::Cli;
 use pds_exporter::web::{Limits, webconfig};
 use pds_exporter::{app, catalogue};
 
+use crate::golden::is_updating;
+
 const README: &str = "README.md";
 
 fn readme() -> String {
@@ -51,24 +53,68 @@ fn between<'a>(readme: &'a str, name: &str) -> (&'a str, &'a str, &'a str) {
 
 #[test]
 fn generated_tables_are_current() {
-    let mut kept = readme();
-    for (name, generated) in [
-        ("metrics", catalogue::markdown::render(&app::catalogue())),
-        ("flags", flags()),
-        ("requests", requests()),
-        ("limits", limits()),
+    for (file, name, generated) in [
+        (README, "metrics", catalogue::markdown::render(&app::catalogue())),
+        (README, "flags", flags()),
+        (README, "requests", requests()),
+        (README, "limits", limits()),
+        (README, "figures", figures()),
+        ("deploy/README.md", "resources", resources()),
     ] {
-        let (before, inside, after) = between(&kept, name);
-        if inside == generated {
-            continue;
-        }
-        assert!(
-            std::env::var_os("UPDATE_GOLDEN").is_some(),
-            "the part {name} of {README} is out of date; UPDATE_GOLDEN=1 writes it anew:\n{generated}"
-        );
-        kept = format!("{before}<!-- {name}: begin -->\n{generated}<!-- {name}: end -->{after}");
-        std::fs::write(README, &kept).unwrap();
+        assert_current(file, name, &generated);
     }
+}
+
+/// Fails where the part `name` of `file` is not what is generated, or writes it anew.
+pub(crate) fn assert_current(file: &str, name: &str, generated: &str) {
+    let kept = std::fs::read_to_string(file).unwrap();
+    let (before, inside, after) = between(&kept, name);
+    if inside == generated {
+        return;
+    }
+    assert!(
+        is_updating(),
+        "the part {name} of {file} is out of date; UPDATE_GOLDEN=1 writes it anew:\n{generated}"
+    );
+    let kept = format!("{before}<!-- {name}: begin -->\n{generated}<!-- {name}: end -->{after}");
+    std::fs::write(file, kept).unwrap();
+}
+
+/// What, measured, limit and note of each row of the last full run of the benches.
+fn measured() -> Vec<[String; 4]> {
+    let results = std::fs::read_to_string("benches/results.md").unwrap();
+    let rows = results.lines().skip(2).map(|line| {
+        let cells: Vec<String> =
+            line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
+        cells.try_into().unwrap_or_else(|cells| panic!("four cells: {cells:?}"))
+    });
+    rows.collect()
+}
+
+/// The figures that have a limit.
+fn figures() -> String {
+    let mut table = "| what | measured | limit | of |\n| --- | --- | --- | --- |\n".to_owned();
+    for row in measured().iter().filter(|[_, _, limit, _]| !limit.is_empty()) {
+        writeln!(table, "| {} |", row.join(" | ")).unwrap();
+    }
+    table
+}
+
+/// What an exporter takes by the number of its apps.
+fn resources() -> String {
+    let rows = measured();
+    let row = |what: &str| rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
+    let mut table = "| apps | CPU, % of one core | memory (RSS), MB | state file, MB | written, kB/s |\n\
+                     | --- | --- | --- | --- | --- |\n"
+        .to_owned();
+    for apps in [10, 100, 1_000, 10_000] {
+        let written = row(&format!("{apps} apps: state written, kB/s"));
+        let file = written[3].trim_start_matches("state file ").trim_end_matches(" MB");
+        let (cpu, memory) =
+            (row(&format!("{apps} apps each minute: % of a core")), row(&format!("{apps} apps: RSS in MB")));
+        writeln!(table, "| {apps} | {} | {} | {file} | {} |", cpu[1], memory[1], written[1]).unwrap();
+    }
+    table
 }
 
 /// The flags of `pds-exporter`, as its help has them.
@@ -135,7 +181,7 @@ fn limits() -> String {
         ("a TLS handshake", seconds(limits.handshake_timeout)),
         ("a request's header to arrive", seconds(limits.header_timeout)),
         ("a connection kept without a request", seconds(limits.idle_timeout)),
-        ("a reader to take 64 KiB", seconds(limits.write_timeout)),
+        ("a reader to take 256 KiB", seconds(limits.write_timeout)),
         ("what is under way at the end", seconds(limits.drain_timeout)),
         ("size of a request's header", format!("{} KiB", limits.max_header_bytes / 1024)),
         ("connections at once", limits.max_connections.to_string()),

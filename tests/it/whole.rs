@@ -7,7 +7,7 @@ use pds_exporter::app::daemon::Daemon;
 use pds_exporter::app::{self, demo};
 use pds_exporter::catalogue::Format;
 use pds_exporter::clock::Clock;
-use pds_exporter::config;
+use pds_exporter::config::{self, Config};
 use pds_exporter::own::Own;
 use pds_exporter::simulator::{self, Settings, World};
 use pds_exporter::store::Filter;
@@ -18,7 +18,7 @@ use crate::golden::assert_golden;
 use crate::process::until;
 
 /// What stands on the page beside the exporter's own metrics.
-fn page(daemon: &app::daemon::Handle, format: Format) -> String {
+pub(crate) fn page(daemon: &app::daemon::Handle, format: Format) -> String {
     let mut page = Vec::new();
     let snapshot = daemon.surroundings().store.snapshot(Instant::now());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
@@ -44,14 +44,8 @@ async fn the_demo_exposes_this_to_the_letter() {
     assert_golden(Path::new("tests/it/whole/demo.openmetrics.txt"), &page(&handle, Format::OpenMetrics));
 }
 
-/// Half an hour of polling in paused time: how many requests a minute the service saw, and how many were expected.
-async fn requests_a_minute(more: &str) -> (f64, f64) {
-    const MINUTES: u32 = 30;
-    let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
-    let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, clock.clone());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+/// A configuration that polls all of `world`, which answers at `address`, without a limit of its own.
+pub(crate) fn configuration(world: &World, address: &str, more: &str) -> Config {
     let mut text = format!("[api]\nbase_url = \"http://{address}\"\nmax_requests_per_second = 0\n{more}\n");
     for (project, apps) in world.projects() {
         let token = world.token(&project).unwrap();
@@ -62,7 +56,18 @@ async fn requests_a_minute(more: &str) -> (f64, f64) {
             apps.join(",")
         );
     }
-    let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
+    config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config
+}
+
+/// Half an hour of polling in paused time: how many requests a minute the service saw, and how many were expected.
+async fn requests_a_minute(more: &str) -> (f64, f64) {
+    const MINUTES: u32 = 30;
+    let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
+    let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, clock.clone());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let config = configuration(&world, &address.to_string(), more);
     let expected = config.requests_per_minute().total;
     let daemon = Daemon::build(config, clock, Own::new(false).unwrap()).await.unwrap();
     let handle = daemon.handle();

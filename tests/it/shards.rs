@@ -1,0 +1,295 @@
+//! A hundred thousand apps over ten shards: who polls what, and what it costs the service and Prometheus. The table
+//! of `deploy/README.md` is made of it; `UPDATE_GOLDEN=1` writes it anew.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pds_exporter::app::daemon::{Daemon, Handle};
+use pds_exporter::catalogue::Format;
+use pds_exporter::clock::Clock;
+use pds_exporter::config::shard::Shard;
+use pds_exporter::config::{self, App, Config, Project};
+use pds_exporter::own::Own;
+use pds_exporter::simulator::journal::{Entry, Journal};
+use pds_exporter::simulator::{self, Settings, World};
+use tokio::net::TcpListener;
+
+use crate::readme::assert_current;
+use crate::whole;
+
+const SHARDS: u32 = 10;
+
+/// Series of an app that has all of them; idle apps have fewer.
+const SERIES: f64 = 100.0;
+/// Bytes of a series on the page with its share of heads, as they are and in gzip.
+const PLAIN: f64 = 107.0;
+const GZIP: f64 = 11.0;
+
+/// What one exporter with ten thousand apps was measured to take, and all ten with it.
+const MEASURED: &[(&str, &str, &str)] =
+    &[("memory", "MEMORY", "MEMORY"), ("CPU", "CPU", "CPU"), ("state file", "STATE", "STATE")];
+
+/// The configuration's defaults with 100,000 apps in 1,000 projects of one service account.
+fn large() -> Config {
+    let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\napps = [\"a\"]";
+    let mut config = config::load_text(Path::new("pds-exporter.toml"), text, &[]).unwrap().config;
+    let app = |project: u32, app: u32| App {
+        id: format!("p-{project:08x}-app-{app}").into(),
+        interval: None,
+        containers: Vec::new(),
+        labels: Vec::new(),
+    };
+    let project = |project: u32| Project {
+        id: format!("p-{project:08x}").into(),
+        token: None,
+        labels: Vec::new(),
+        apps: (0..100).map(|number| app(project, number)).collect(),
+        polled: true,
+    };
+    // Ids without a pattern, as the service gives them.
+    config.projects = (0..1_000u32).map(|number| project(number.wrapping_mul(2_654_435_761))).collect();
+    config
+}
+
+fn shards(config: &Config, count: u32) -> Vec<Config> {
+    let count = NonZeroU32::new(count).unwrap();
+    (0..count.get()).map(|index| config.clone().shard(Shard::new(index, count).unwrap())).collect()
+}
+
+fn apps(config: &Config) -> usize {
+    config.projects.iter().map(|project| project.apps.len()).sum()
+}
+
+/// Which shard has an app, by project and app. None is in two.
+fn owners(shards: &[Config]) -> HashMap<(Arc<str>, Arc<str>), usize> {
+    let mut owners = HashMap::new();
+    for (index, shard) in shards.iter().enumerate() {
+        for (project, app) in shard.projects.iter().flat_map(|p| p.apps.iter().map(move |app| (p, app))) {
+            let before = owners.insert((Arc::clone(&project.id), Arc::clone(&app.id)), index);
+            assert_eq!(before, None, "{} is in shard {index} too", app.id);
+        }
+    }
+    owners
+}
+
+/// The least `max_requests_per_second` that carries a load of so many requests a minute.
+fn limit(a_minute: f64) -> u32 {
+    (a_minute / 60.0).ceil() as u32
+}
+
+#[test]
+fn shards_have_everything_once_in_even_shares_and_an_eleventh_takes_its_own() {
+    let whole = large();
+    let ten = shards(&whole, SHARDS);
+    let owners_of_ten = owners(&ten);
+    assert_eq!(owners_of_ten.len(), 100_000);
+    for shard in &ten {
+        // The standard deviation is 95.
+        assert!((9_600..=10_400).contains(&apps(shard)), "{} apps", apps(shard));
+    }
+    for project in &whole.projects {
+        let polls = ten.iter().flat_map(|shard| &shard.projects).filter(|p| p.id == project.id && p.polled);
+        assert_eq!(polls.count(), 1, "{}", project.id);
+    }
+    let moved = owners(&shards(&whole, SHARDS + 1));
+    let moved: Vec<usize> =
+        moved.iter().filter(|(app, shard)| owners_of_ten[app] != **shard).map(|(_, shard)| *shard).collect();
+    assert!(moved.iter().all(|shard| *shard == 10), "none moves between the ten");
+    assert!((8_700..=9_500).contains(&moved.len()), "{} of 100000 moved, a fair share is 9091", moved.len());
+}
+
+#[test]
+fn shards_ask_together_for_what_one_exporter_would_and_their_lists_of_projects_and_each_needs_its_limit() {
+    let whole = large();
+    let mut together = 0.0;
+    for mut shard in shards(&whole, SHARDS) {
+        let load = shard.requests_per_minute();
+        together += load.total;
+        shard.api.max_requests_per_second = NonZeroU32::new(limit(load.total));
+        assert_eq!(load.exceeds(&shard.api), None);
+        shard.api.max_requests_per_second = NonZeroU32::new(limit(load.total) - 1);
+        assert!(load.exceeds(&shard.api).is_some());
+    }
+    let lists = f64::from(SHARDS - 1) * 60.0 / whole.poll.settings_interval.as_secs_f64();
+    let alone = whole.requests_per_minute().total;
+    assert!(
+        (together - alone - lists).abs() < 1e-3,
+        "{together} together, {alone} alone, {lists} lists more"
+    );
+}
+
+#[test]
+fn the_table_of_a_hundred_thousand_apps_is_current() {
+    assert_current("deploy/README.md", "scale", &table());
+}
+
+/// What one of ten shards, the largest, and all of them come to.
+fn table() -> String {
+    let mut config = large();
+    let ten = shards(&config, SHARDS);
+    config.poll.windows = vec![config.accounting.step];
+    let shared = shards(&config, SHARDS);
+    let rates = |shards: &[Config]| -> Vec<f64> {
+        shards.iter().map(|shard| shard.requests_per_minute().total).collect()
+    };
+    let counts: Vec<f64> = ten.iter().map(|shard| apps(shard) as f64).collect();
+    let (rates, shared) = (rates(&ten), rates(&shared));
+    let most = |figures: &[f64]| figures.iter().copied().fold(0.0, f64::max);
+    let sum = |figures: &[f64]| figures.iter().sum::<f64>();
+    let (one, all) = (most(&counts), sum(&counts));
+    let megabytes = |bytes: f64| format!("{} MB", thousands(bytes / 1e6));
+    let least = limit(most(&rates));
+
+    let mut rows: Vec<(&str, String, String)> = vec![
+        ("apps", thousands(one), thousands(all)),
+        ("requests a minute", thousands(most(&rates)), thousands(sum(&rates))),
+        ("requests a second", thousands(most(&rates) / 60.0), thousands(sum(&rates) / 60.0)),
+        (
+            "the same with `windows = [\"1m\"]`",
+            thousands(most(&shared) / 60.0),
+            thousands(sum(&shared) / 60.0),
+        ),
+        (
+            "least `max_requests_per_second`",
+            thousands(f64::from(least)),
+            thousands(f64::from(least) * f64::from(SHARDS)),
+        ),
+        (
+            "requests under way where an answer takes 100 ms",
+            thousands((most(&rates) / 600.0).ceil()),
+            thousands((sum(&rates) / 600.0).ceil()),
+        ),
+        ("series", thousands(one * SERIES), thousands(all * SERIES)),
+        ("page", megabytes(one * SERIES * PLAIN), megabytes(all * SERIES * PLAIN)),
+        ("page in gzip", megabytes(one * SERIES * GZIP), megabytes(all * SERIES * GZIP)),
+    ];
+    for (what, seconds) in [("samples a second, scraped every 60 s", 60.0), ("the same, every 15 s", 15.0)] {
+        rows.push((what, thousands(one * SERIES / seconds), thousands(all * SERIES / seconds)));
+    }
+    rows.extend(MEASURED.iter().map(|(what, one, all)| (*what, (*one).to_owned(), (*all).to_owned())));
+
+    let mut table = "| | the largest shard | all ten |\n| --- | ---: | ---: |\n".to_owned();
+    for (what, one, all) in rows {
+        writeln!(table, "| {what} | {one} | {all} |").unwrap();
+    }
+    table
+}
+
+/// A figure with commas, rounded to four digits at most: what is above is noise.
+fn thousands(figure: f64) -> String {
+    let digits = figure.max(1.0).log10().floor() as i32 - 3;
+    let grain = 10f64.powi(digits.max(0));
+    let whole = ((figure / grain).round() * grain) as u64;
+    let text = whole.to_string();
+    let groups: Vec<&str> =
+        text.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+    groups.join(",")
+}
+
+/// Ten exporters that share the apps of one simulated service, each with its part of the service's rate.
+struct Simulation {
+    world: World,
+    shards: Vec<Handle>,
+    /// What the service allows a second, of which each shard has a tenth.
+    allowed: u32,
+}
+
+impl Simulation {
+    async fn start(poll: &str) -> Self {
+        let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
+        let settings = Settings { projects: 10, apps: 500, journal: 100_000, ..Settings::default() };
+        let world = World::new(settings, clock.clone());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let whole = whole::configuration(&world, &address.to_string(), poll);
+        let mut simulation = Self { world, shards: Vec::new(), allowed: 0 };
+        let shards = shards(&whole, SHARDS);
+        let each = shards.iter().map(|shard| limit(shard.requests_per_minute().total)).max().unwrap();
+        simulation.allowed = each * SHARDS;
+        for mut shard in shards {
+            shard.api.max_requests_per_second = NonZeroU32::new(each);
+            let daemon = Daemon::build(shard, clock.clone(), Own::new(false).unwrap()).await.unwrap();
+            simulation.shards.push(daemon.handle());
+            tokio::spawn(daemon.run(std::future::pending()));
+        }
+        simulation
+    }
+
+    /// Whether every shard has asked every target once.
+    fn is_ready(&self) -> bool {
+        self.shards.iter().all(Handle::is_ready)
+    }
+
+    /// How many of the requests a service refuses that allows `allowed` a second and never more than that at once.
+    fn refused(&self, journal: &Journal) -> usize {
+        let rate = f64::from(self.allowed);
+        let (mut left, mut last) = (rate, journal.entries[0].at.as_millisecond());
+        let mut refused = 0;
+        for entry in &journal.entries {
+            let now = entry.at.as_millisecond();
+            left = (left + (now - last) as f64 / 1000.0 * rate).min(rate);
+            last = now;
+            if left < 1.0 {
+                refused += 1;
+            } else {
+                left -= 1.0;
+            }
+        }
+        refused
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn simulated_shards_keep_to_the_rate_of_the_service_and_ask_for_every_minute_of_every_app_once() {
+    const MINUTES: i64 = 3;
+    let simulation = Simulation::start("[poll]\nwindows = [\"1m\"]").await;
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert!(simulation.is_ready(), "the first round is over");
+    let before = simulation.world.requests().entries.len();
+    tokio::time::sleep(Duration::from_secs(60 * MINUTES.unsigned_abs())).await;
+
+    let journal = simulation.world.requests();
+    assert_eq!(journal.by_status.keys().collect::<Vec<_>>(), [&200]);
+    assert_eq!(simulation.refused(&journal), 0, "of {}", journal.total);
+
+    let mut ranges: HashMap<(&str, &str), Vec<(i64, i64)>> = HashMap::new();
+    for entry in journal.entries.iter().skip(before) {
+        if let Entry { call, app: Some(app), range: Some(range), .. } = entry {
+            ranges.entry((call, app)).or_default().push((range.start, range.end));
+        }
+    }
+    assert_eq!(ranges.len(), 2 * 500, "two calls for each app");
+    for (target, asked) in &ranges {
+        let minutes = asked.windows(2).all(|pair| pair[0].1 == pair[1].0 && pair[1].1 - pair[1].0 == 60);
+        assert!(
+            minutes && (MINUTES - 1..=MINUTES + 1).contains(&(asked.len() as i64)),
+            "{target:?}: {asked:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_takes_as_much_of_the_page_as_the_table_says() {
+    let simulation = Simulation::start("").await;
+    tokio::time::sleep(Duration::from_secs(180)).await;
+    let (mut series, mut plain, mut gzip) = (0, 0, 0);
+    for shard in &simulation.shards {
+        let page = whole::page(shard, Format::Text);
+        series += page.lines().filter(|line| !line.starts_with('#')).count();
+        plain += page.len();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));
+        std::io::Write::write_all(&mut packed, page.as_bytes()).unwrap();
+        gzip += packed.finish().unwrap().len();
+    }
+    let [apps, series, plain, gzip] = [500, series, plain, gzip].map(|count| count as f64);
+    let found =
+        format!("{} series an app, {} and {} bytes each", series / apps, plain / series, gzip / series);
+    assert!((0.8..=1.0).contains(&(series / apps / SERIES)), "{found}");
+    assert!((plain / series / PLAIN - 1.0).abs() < 0.05, "{found}");
+    assert!((gzip / series / GZIP - 1.0).abs() < 0.1, "{found}");
+}
