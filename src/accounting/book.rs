@@ -22,10 +22,17 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_millis(250);
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct Book {
-    ledgers: Arc<Mutex<HashMap<Key, Arc<Ledger>>>>,
+    ledgers: Arc<Mutex<Ledgers>>,
     /// Where ledgers go to be committed; `None` where they are kept in memory alone.
     commits: Option<mpsc::UnboundedSender<Entry>>,
     closed: Arc<Notify>,
+}
+
+#[derive(Debug, Default)]
+struct Ledgers {
+    by_key: HashMap<Key, Arc<Ledger>>,
+    /// Those of the last ledger: as a rule all apps have the same, and hold them once.
+    thresholds: Arc<[f64]>,
 }
 
 /// A ledger on its way to disk.
@@ -73,8 +80,12 @@ impl Book {
                 Committer(None),
             ));
         };
-        let (state, ledgers) = State::open(path).await?;
-        let ledgers = ledgers.into_iter().map(|(key, ledger)| (key, Arc::new(ledger))).collect();
+        let (state, found) = State::open(path).await?;
+        let mut ledgers = Ledgers::default();
+        for (key, mut ledger) in found {
+            ledger.share_thresholds(&mut ledgers.thresholds);
+            ledgers.by_key.insert(key, Arc::new(ledger));
+        }
         let (commits, entries) = mpsc::unbounded_channel();
         let closed = Arc::new(Notify::new());
         let task = tokio::spawn(commit_all(state, entries, own, apart, Arc::clone(&closed)));
@@ -90,15 +101,15 @@ impl Book {
     /// The ledger of `key`, as last committed.
     #[must_use]
     pub fn ledger(&self, key: &Key) -> Option<Arc<Ledger>> {
-        self.ledgers().get(key).cloned()
+        self.ledgers().by_key.get(key).cloned()
     }
 
     /// The ledger of `key`, whose name is from now on held once, here and by whoever gave it.
     #[must_use]
     pub fn adopt(&self, key: &Key) -> Option<Arc<Ledger>> {
         let mut ledgers = self.ledgers();
-        let ledger = ledgers.remove(key)?;
-        ledgers.insert(key.clone(), Arc::clone(&ledger));
+        let ledger = ledgers.by_key.remove(key)?;
+        ledgers.by_key.insert(key.clone(), Arc::clone(&ledger));
         Some(ledger)
     }
 
@@ -107,16 +118,16 @@ impl Book {
     /// # Errors
     /// Where it could not be written; the ledger before stays then.
     pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
-        let ledger = Arc::new(ledger);
+        let ledger = self.shared(ledger);
         self.write(key, Some(Arc::clone(&ledger))).await?;
-        self.ledgers().insert(key.clone(), Arc::clone(&ledger));
+        self.ledgers().by_key.insert(key.clone(), Arc::clone(&ledger));
         Ok(ledger)
     }
 
     /// Makes `ledger` the ledger of `key` in memory only: for what costs nothing to learn again.
     pub fn note(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
-        let ledger = Arc::new(ledger);
-        self.ledgers().insert(key.clone(), Arc::clone(&ledger));
+        let ledger = self.shared(ledger);
+        self.ledgers().by_key.insert(key.clone(), Arc::clone(&ledger));
         ledger
     }
 
@@ -124,13 +135,14 @@ impl Book {
     pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
         let gone: Vec<Key> = self
             .ledgers()
+            .by_key
             .iter()
             .filter(|(key, ledger)| ledger.until < oldest && !wanted.contains(*key))
             .map(|(key, _)| key.clone())
             .collect();
         for key in gone {
             if self.write(&key, None).await.is_ok() {
-                self.ledgers().remove(&key);
+                self.ledgers().by_key.remove(&key);
                 tracing::info!(project = %key.owner.project, app = %key.owner.app, resource = key.resource.as_str(), "dropped the counters of a removed app");
             }
         }
@@ -146,7 +158,12 @@ impl Book {
         }
     }
 
-    fn ledgers(&self) -> MutexGuard<'_, HashMap<Key, Arc<Ledger>>> {
+    fn shared(&self, mut ledger: Ledger) -> Arc<Ledger> {
+        ledger.share_thresholds(&mut self.ledgers().thresholds);
+        Arc::new(ledger)
+    }
+
+    fn ledgers(&self) -> MutexGuard<'_, Ledgers> {
         self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

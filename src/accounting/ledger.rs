@@ -1,5 +1,7 @@
 //! The arithmetic of one ledger. No clock, no I/O: a ledger and a reply in, the next ledger out.
 
+use std::sync::Arc;
+
 use crate::interface::TimeRange;
 use crate::interface::endpoint::Tally;
 
@@ -10,10 +12,12 @@ pub struct Ledger {
     pub until: i64,
     /// How many requests or runs were added.
     pub total: u64,
-    /// How many of them within each threshold (seconds), by rising threshold: cumulative, none above `total`.
-    pub buckets: Vec<(f64, u64)>,
     /// Seconds given up on.
     pub unaccounted: u64,
+    /// Thresholds in seconds, rising; most ledgers share theirs.
+    thresholds: Arc<[f64]>,
+    /// How many within each of them: cumulative, none above `total`.
+    counts: Box<[u64]>,
 }
 
 /// Why a reply is not added. The cursor stays, and the range is asked for again.
@@ -44,6 +48,27 @@ pub enum Refusal {
 }
 
 impl Ledger {
+    /// The same with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
+    #[must_use]
+    pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
+        let (thresholds, counts): (Vec<f64>, Vec<u64>) = buckets.iter().copied().unzip();
+        Self { thresholds: thresholds.into(), counts: counts.into(), ..self }
+    }
+
+    /// How many within each threshold (seconds), by rising threshold: cumulative, none above `total`.
+    pub fn buckets(&self) -> impl ExactSizeIterator<Item = (f64, u64)> {
+        self.thresholds.iter().copied().zip(self.counts.iter().copied())
+    }
+
+    /// Holds its thresholds together with whoever held `known` last, where they are the same.
+    pub(super) fn share_thresholds(&mut self, known: &mut Arc<[f64]>) {
+        if self.thresholds == *known {
+            self.thresholds = Arc::clone(known);
+        } else {
+            *known = Arc::clone(&self.thresholds);
+        }
+    }
+
     /// An empty ledger that begins at `second`.
     #[must_use]
     pub fn open(second: i64) -> Self {
@@ -87,7 +112,7 @@ impl Ledger {
             self.learn(tally.shares.iter().map(|(threshold, _)| *threshold)).unwrap_or_else(|| self.clone());
         let mut shares = tally.shares.iter().peekable();
         let mut within = 0;
-        for (threshold, count) in &mut next.buckets {
+        for (threshold, count) in next.thresholds.iter().zip(&mut next.counts) {
             // What the reply says of this threshold, or of the highest one below it that it speaks of: so many at
             // least were within this one too.
             while let Some((_, share)) = shares.next_if(|(known, _)| known <= threshold) {
@@ -105,21 +130,19 @@ impl Ledger {
     /// that keeps the buckets cumulative and every one of them a counter.
     #[must_use]
     pub fn learn(&self, thresholds: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut next: Option<Self> = None;
+        let mut learnt: Option<Vec<(f64, u64)>> = None;
         for threshold in thresholds {
-            let buckets = &next.as_ref().unwrap_or(self).buckets;
-            let Err(place) = buckets.binary_search_by(|(known, _)| known.total_cmp(&threshold)) else {
-                continue;
+            let place = match &learnt {
+                None => self.thresholds.binary_search_by(|known| known.total_cmp(&threshold)),
+                Some(buckets) => buckets.binary_search_by(|(known, _)| known.total_cmp(&threshold)),
             };
+            let Err(place) = place else { continue };
+            let buckets = learnt.get_or_insert_with(|| self.buckets().collect());
             let below =
                 place.checked_sub(1).and_then(|below| buckets.get(below)).map_or(0, |(_, count)| *count);
-            next.get_or_insert_with(|| self.clone()).buckets.insert(place, (threshold, below));
+            buckets.insert(place, (threshold, below));
         }
-        if let Some(next) = &mut next {
-            // Kept for as long as the app is; what grew it had room to spare.
-            next.buckets.shrink_to_fit();
-        }
-        next
+        learnt.map(|buckets| self.clone().with_buckets(&buckets))
     }
 }
 
@@ -142,6 +165,10 @@ mod tests {
 
     fn tally(total: u64, shares: &[(f64, f64)]) -> Tally {
         Tally { total: Some(total), shares: shares.to_vec(), range: None }
+    }
+
+    fn buckets(ledger: &Ledger) -> Vec<(f64, u64)> {
+        ledger.buckets().collect()
     }
 
     fn range(start: i64, end: i64) -> TimeRange {
@@ -169,7 +196,7 @@ mod tests {
     #[test]
     fn a_reply_is_added_once_and_only_where_it_belongs() {
         let ledger = Ledger::open(0).add(range(0, 60), &tally(10, &[(0.1, 0.5), (1.0, 0.96)]), true).unwrap();
-        assert_eq!(ledger.buckets, [(0.1, 5), (1.0, 10)]);
+        assert_eq!(buckets(&ledger), [(0.1, 5), (1.0, 10)]);
         assert_eq!((ledger.total, ledger.until), (10, 60));
         let again = ledger.add(range(0, 60), &tally(10, &[]), true);
         assert_eq!(again, Err(Refusal::NotNext { asked: 0, until: 60 }));
@@ -187,7 +214,7 @@ mod tests {
         // 0.5 is new: of the first ten at least the two within 0.1 were within it. 1.0 is not spoken of: at least
         // the six within 0.5 were within it too.
         let second = first.add(range(1, 2), &tally(10, &[(0.1, 0.3), (0.5, 0.6)]), true).unwrap();
-        assert_eq!(second.buckets, [(0.1, 5), (0.5, 8), (1.0, 14)]);
+        assert_eq!(buckets(&second), [(0.1, 5), (0.5, 8), (1.0, 14)]);
     }
 
     proptest! {
@@ -200,11 +227,11 @@ mod tests {
             for (second, (total, shares)) in (0..).zip(replies) {
                 let shares: Vec<(f64, f64)> = shares.into_iter().map(|(t, share)| (f64::from(t) / 8.0, share)).collect();
                 let next = ledger.add(range(second, second + 1), &tally(total, &shares), true).unwrap();
-                prop_assert!(next.buckets.windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 < pair[1].0));
-                prop_assert!(next.buckets.iter().all(|(_, count)| *count <= next.total));
-                for (threshold, count) in &ledger.buckets {
-                    let now = next.buckets.iter().find(|(known, _)| known == threshold).map(|(_, count)| *count);
-                    prop_assert!(now >= Some(*count));
+                prop_assert!(buckets(&next).windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 < pair[1].0));
+                prop_assert!(next.buckets().all(|(_, count)| count <= next.total));
+                for (threshold, count) in ledger.buckets() {
+                    let now = next.buckets().find(|(known, _)| *known == threshold).map(|(_, count)| count);
+                    prop_assert!(now >= Some(count));
                 }
                 prop_assert_eq!(next.total, ledger.total + total);
                 ledger = next;

@@ -83,7 +83,7 @@ pub fn series(resource: Resource, ledger: &Ledger) -> Sink {
     }
     sink.next_family();
     if resource == Resource::ResponseTime {
-        for &(threshold, count) in &ledger.buckets {
+        for (threshold, count) in ledger.buckets() {
             sink.put_with(&[("le", LabelNumber::default().text(threshold))], number(count));
         }
         sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], number(ledger.total));

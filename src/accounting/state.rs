@@ -290,11 +290,11 @@ fn from_redb(path: &Path, error: impl Into<redb::Error>) -> StateError {
 /// A record: CRC-32 of the rest, then cursor, total, unaccounted seconds, and threshold and count of each bucket,
 /// each 8 bytes, little endian.
 fn encode(ledger: &Ledger) -> Vec<u8> {
-    let mut fields = Vec::with_capacity(24 + 16 * ledger.buckets.len());
+    let mut fields = Vec::with_capacity(24 + 16 * ledger.buckets().len());
     fields.extend_from_slice(&ledger.until.to_le_bytes());
     fields.extend_from_slice(&ledger.total.to_le_bytes());
     fields.extend_from_slice(&ledger.unaccounted.to_le_bytes());
-    for (threshold, count) in &ledger.buckets {
+    for (threshold, count) in ledger.buckets() {
         fields.extend_from_slice(&threshold.to_le_bytes());
         fields.extend_from_slice(&count.to_le_bytes());
     }
@@ -312,14 +312,12 @@ fn decode(record: &[u8]) -> Option<Ledger> {
     }
     let [until, total, unaccounted, buckets @ ..] = words else { return None };
     let (buckets, odd) = buckets.as_chunks::<2>();
-    odd.is_empty().then(|| Ledger {
-        until: i64::from_le_bytes(*until),
-        total: u64::from_le_bytes(*total),
-        unaccounted: u64::from_le_bytes(*unaccounted),
-        buckets: buckets
-            .iter()
-            .map(|[at, count]| (f64::from_le_bytes(*at), u64::from_le_bytes(*count)))
-            .collect(),
+    let bucket = |[at, count]: &[[u8; 8]; 2]| (f64::from_le_bytes(*at), u64::from_le_bytes(*count));
+    odd.is_empty().then(|| {
+        let mut ledger = Ledger::open(i64::from_le_bytes(*until));
+        ledger.total = u64::from_le_bytes(*total);
+        ledger.unaccounted = u64::from_le_bytes(*unaccounted);
+        ledger.with_buckets(&buckets.iter().map(bucket).collect::<Vec<_>>())
     })
 }
 
@@ -334,11 +332,10 @@ mod tests {
     use super::*;
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
-        let ledger = |n: i64| Ledger {
-            until: 60 * n,
-            total: n.unsigned_abs(),
-            buckets: vec![(0.035, 1), (1.0, n.unsigned_abs())],
-            unaccounted: 7,
+        let ledger = |n: i64| {
+            let mut ledger = Ledger::open(60 * n);
+            (ledger.total, ledger.unaccounted) = (n.unsigned_abs(), 7);
+            ledger.with_buckets(&[(0.035, 1), (1.0, n.unsigned_abs())])
         };
         let key = |n: i64| Key {
             owner: Owner::new("p".into(), format!("a-{n:03}").into()),

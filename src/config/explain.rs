@@ -110,7 +110,8 @@ fn row(key: String, value: &Value, kind: Kind) -> Explained {
         Kind::Url => toml_text(&without_credentials(value)),
         _ => toml_text(value),
     };
-    Explained { key, value: shown, origin: Origin::of(value) }
+    // Kept for as long as the configuration is: a list of thousands of ids without the room that it grew into.
+    Explained { key, value: shown.into_boxed_str().into_string(), origin: Origin::of(value) }
 }
 
 fn without_credentials(value: &Value) -> Value {

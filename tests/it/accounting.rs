@@ -239,7 +239,7 @@ impl Rig {
                 expected.accounted + ledger.unaccounted,
                 "{key}: a second is lost or counted twice"
             );
-            let buckets: Vec<u64> = ledger.buckets.iter().map(|(_, count)| *count).collect();
+            let buckets: Vec<u64> = ledger.buckets().map(|(_, count)| count).collect();
             assert!(
                 buckets.is_sorted() && buckets.last().is_none_or(|last| *last <= ledger.total),
                 "{key}: {buckets:?}"

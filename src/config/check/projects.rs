@@ -1,6 +1,6 @@
 //! `[[projects]]`, their apps and labels.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use config::{Map, Value, ValueKind};
@@ -30,6 +30,7 @@ impl Checker<'_> {
             );
         }
         let mut projects: Vec<Project> = Vec::new();
+        let mut known: HashSet<Arc<str>> = HashSet::new();
         for (index, entry) in entries.iter().enumerate() {
             let shown = format!("projects[{index}]");
             let Some(entry) = table(Some(entry)) else {
@@ -38,7 +39,7 @@ impl Checker<'_> {
             };
             let at = Section { shown, declared: "projects[]", values: Some(entry) };
             let Some(project) = self.project(&at) else { continue };
-            if projects.iter().any(|other| other.id == project.id) {
+            if !known.insert(Arc::clone(&project.id)) {
                 let message = format!("is {:?} like a project before it; name each once", project.id);
                 self.refuse(at.key("id"), message);
             }
@@ -90,11 +91,12 @@ impl Checker<'_> {
                 return Vec::new();
             }
         };
-        let mut apps: Vec<App> = Vec::new();
+        let mut apps: Vec<App> = Vec::with_capacity(entries.len());
+        let mut known: HashSet<Arc<str>> = HashSet::new();
         for (index, entry) in entries.iter().enumerate() {
             let shown = format!("{}[{index}]", project.key("apps"));
             let Some((key, app)) = self.app(shown, entry, inherited) else { continue };
-            if apps.iter().any(|other| other.id == app.id) {
+            if !known.insert(Arc::clone(&app.id)) {
                 self.refuse(key, format!("is {:?} like an app before it; name each once", app.id));
             }
             apps.push(app);
