@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::fixture::rivals::{Envelope, ResponseTime, Runs};
-use crate::fixture::{app, project};
+use crate::fixture::{THRESHOLDS, app, project};
 use crate::process::cpu_of;
 
 /// How the bare loop asks.
@@ -48,7 +48,7 @@ async fn worker(client: reqwest::Client, base: Arc<String>, next: Arc<AtomicUsiz
         if n % 4 < 2 {
             let body = get(&client, format!("{of_app}/response-time?{range}")).await;
             let reply: Envelope<ResponseTime> = serde_json::from_slice(&body).unwrap();
-            assert!(reply.status == "success" && reply.data.distribution.len() == 25);
+            assert!(reply.status == "success" && reply.data.distribution.len() == THRESHOLDS.len());
         } else {
             let body = get(&client, format!("{of_app}/run-execution-time?{range}")).await;
             let reply: Envelope<Runs> = serde_json::from_slice(&body).unwrap();

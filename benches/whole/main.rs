@@ -25,6 +25,7 @@ mod polls;
 mod process;
 mod render;
 mod scrape;
+mod status;
 mod table;
 mod upstream;
 
@@ -57,13 +58,14 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 8] = [
+    let groups: [(&str, fn(&str, &mut Table)); 9] = [
         ("polls", polls::cost),
         ("peer", peer::cost),
         ("latency", polls::latency),
         ("render", render::cost),
         ("pages", pages::throughput),
         ("contention", pages::contention),
+        ("status", status::overview),
         ("memory", load::memory),
         ("steady", load::steady),
     ];

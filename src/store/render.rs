@@ -113,6 +113,7 @@ impl Snapshot {
 
     pub(super) fn add_section(&mut self, families: Vec<Family>, cells: &[Arc<Cell>], now: Instant) {
         let mut targets = Vec::with_capacity(cells.len());
+        self.health.reserve_exact(cells.len());
         for cell in cells {
             let show =
                 |samples: &Arc<Samples>| targets.push((Arc::clone(cell.labels()), Arc::clone(samples)));

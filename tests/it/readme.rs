@@ -100,19 +100,27 @@ fn figures() -> String {
     table
 }
 
+/// What an exporter of so many apps takes: apps, CPU in percent of one core, memory in MB, state file in MB, and kB
+/// written a second.
+pub(crate) fn taken_by(apps: u32) -> [String; 5] {
+    let rows = measured();
+    let row = |what: &str| {
+        let what = format!("{apps} apps{what}");
+        rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"))
+    };
+    let written = row(": state written, kB/s");
+    let file = written[3].trim_start_matches("state file ").trim_end_matches(" MB");
+    let (cpu, memory) = (&row(" each minute: % of a core")[1], &row(": RSS in MB")[1]);
+    [apps.to_string(), cpu.clone(), memory.clone(), file.to_owned(), written[1].clone()]
+}
+
 /// What an exporter takes by the number of its apps.
 fn resources() -> String {
-    let rows = measured();
-    let row = |what: &str| rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
     let mut table = "| apps | CPU, % of one core | memory (RSS), MB | state file, MB | written, kB/s |\n\
                      | --- | --- | --- | --- | --- |\n"
         .to_owned();
     for apps in [10, 100, 1_000, 10_000] {
-        let written = row(&format!("{apps} apps: state written, kB/s"));
-        let file = written[3].trim_start_matches("state file ").trim_end_matches(" MB");
-        let (cpu, memory) =
-            (row(&format!("{apps} apps each minute: % of a core")), row(&format!("{apps} apps: RSS in MB")));
-        writeln!(table, "| {apps} | {} | {} | {file} | {} |", cpu[1], memory[1], written[1]).unwrap();
+        writeln!(table, "| {} |", taken_by(apps).join(" | ")).unwrap();
     }
     table
 }

@@ -18,7 +18,7 @@ use pds_exporter::simulator::journal::{Entry, Journal};
 use pds_exporter::simulator::{self, Settings, World};
 use tokio::net::TcpListener;
 
-use crate::readme::assert_current;
+use crate::readme::{assert_current, taken_by};
 use crate::whole;
 
 const SHARDS: u32 = 10;
@@ -28,10 +28,6 @@ const SERIES: f64 = 100.0;
 /// Bytes of a series on the page with its share of heads, as they are and in gzip.
 const PLAIN: f64 = 107.0;
 const GZIP: f64 = 11.0;
-
-/// What one exporter with ten thousand apps was measured to take, and all ten with it.
-const MEASURED: &[(&str, &str, &str)] =
-    &[("memory", "MEMORY", "MEMORY"), ("CPU", "CPU", "CPU"), ("state file", "STATE", "STATE")];
 
 /// The configuration's defaults with 100,000 apps in 1,000 projects of one service account.
 fn large() -> Config {
@@ -170,7 +166,13 @@ fn table() -> String {
     for (what, seconds) in [("samples a second, scraped every 60 s", 60.0), ("the same, every 15 s", 15.0)] {
         rows.push((what, thousands(one * SERIES / seconds), thousands(all * SERIES / seconds)));
     }
-    rows.extend(MEASURED.iter().map(|(what, one, all)| (*what, (*one).to_owned(), (*all).to_owned())));
+    let [_, cpu, memory, file, _] = taken_by(10_000);
+    for (what, unit, one) in
+        [("memory", "MB", memory), ("CPU", "% of a core", cpu), ("state file", "MB", file)]
+    {
+        let figure: f64 = one.parse().unwrap();
+        rows.push((what, format!("{one} {unit}"), format!("{:.0} {unit}", 10.0 * figure)));
+    }
 
     let mut table = "| | the largest shard | all ten |\n| --- | ---: | ---: |\n".to_owned();
     for (what, one, all) in rows {
