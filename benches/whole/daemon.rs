@@ -43,8 +43,6 @@ impl Exporter {
         let tables = setting.tables.replace("FOLDER", &folder.path().display().to_string());
         std::fs::write(&file, configuration(&upstream.url, setting.apps, &keys, &tables)).unwrap();
         let mut exporter = command(daemon, setting.core);
-        // As the image and the unit have it.
-        exporter.env("MIMALLOC_PURGE_DELAY", "0");
         exporter.args(["--web.listen-address=127.0.0.1:0", "--log.level=info"]);
         exporter.arg(format!("--config.file={}", file.display()));
         let started = Instant::now();
