@@ -153,7 +153,6 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     assert_eq!(string(image, "/Config/Labels/org.opencontainers.image.title"), "pds-exporter");
     assert_eq!(image["Healthcheck"]["Test"], serde_json::json!(["CMD", "/pds-exporter", "--health"]));
 
-
     let (world, base_url) = service().await;
     let config = podman.file("pds-exporter.toml", &configuration(&world, &base_url, ""));
     let address = format!("127.0.0.1:{}", free_port());
