@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-/// Replies come and go in pieces of all sizes between values that stay for ever: the C library's allocator spends a
-/// seventh of a poll on that, and holds on to a tenth more memory (`benches/README.md`).
+/// Replies come and go in pieces of all sizes between values that stay for ever, and a page is made by one thread and
+/// sent by another: other allocators hold on to up to half as much memory again (`benches/README.md`).
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
     pds_exporter::app::run::main(std::env::args_os(), std::env::vars_os())

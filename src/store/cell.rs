@@ -31,13 +31,22 @@ pub struct Cell {
     state: Mutex<State>,
 }
 
+/// Unix time in nanoseconds, until 2262: half of what a `Timestamp` takes.
+pub(super) type UnixNanos = NonZero<i64>;
+
+pub(super) fn timestamp(nanos: UnixNanos) -> Option<Timestamp> {
+    Timestamp::from_nanosecond(nanos.get().into()).ok()
+}
+
+/// There are five an app: what is narrow here is seen in what the exporter takes.
 #[derive(Debug, Default)]
 struct State {
-    entries: Vec<Entry>,
-    stale_after: Option<Duration>,
+    entries: Box<[Entry]>,
+    /// In nanoseconds, until 584 years.
+    stale_after: Option<NonZero<u64>>,
     up: Option<bool>,
-    /// Unix time in nanoseconds, until 2262; `None` before the first success.
-    last_success: Option<NonZero<i64>>,
+    /// `None` before the first success.
+    last_success: Option<UnixNanos>,
     failing: Option<Arc<Failure>>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
@@ -45,7 +54,16 @@ struct State {
 
 impl State {
     fn last_success(&self) -> Option<Timestamp> {
-        Timestamp::from_nanosecond(self.last_success?.get().into()).ok()
+        timestamp(self.last_success?)
+    }
+
+    fn stale_after(&self) -> Option<Duration> {
+        self.stale_after.map(|nanos| Duration::from_nanos(nanos.get()))
+    }
+
+    /// When `entry` goes stale; an expiry beyond what an `Instant` can hold is none.
+    fn stale_at(&self, entry: &Entry) -> Option<Instant> {
+        self.stale_after().and_then(|after| entry.said.checked_add(after))
     }
 }
 
@@ -138,14 +156,13 @@ impl Cell {
     pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
         let state = self.state();
         let entry = state.entries.iter().find(|entry| entry.variant == *variant)?;
-        let stale_at = state.stale_after.and_then(|after| entry.said.checked_add(after));
-        stale_at.is_none_or(|at| at > now).then(|| Arc::clone(&entry.samples))
+        state.stale_at(entry).is_none_or(|at| at > now).then(|| Arc::clone(&entry.samples))
     }
 
     /// After that long without success its series vanish.
     #[must_use]
     pub fn stale_after(&self) -> Option<Duration> {
-        self.state().stale_after
+        self.state().stale_after()
     }
 
     /// A poll has ended; `shown` is the variant that an app's trend follows.
@@ -195,10 +212,10 @@ impl Cell {
             }
             None => {
                 let samples = Arc::new(said.finish(&self.shared.layouts));
-                // Most have one variant for ever; room for four would take longer than all their other numbers.
-                state.entries.reserve_exact(1);
-                state.entries.push(Entry { variant: variant.clone(), samples, said: now });
-                state.entries.sort_by(|a, b| a.variant.cmp(&b.variant));
+                let mut entries = std::mem::take(&mut state.entries).into_vec();
+                let place = entries.partition_point(|entry| entry.variant < *variant);
+                entries.insert(place, Entry { variant: variant.clone(), samples, said: now });
+                state.entries = entries.into();
             }
         }
         drop(state);
@@ -207,13 +224,17 @@ impl Cell {
 
     /// Forgets what was said, at once: the target is no longer there.
     pub fn clear(&self) {
-        self.state().entries.clear();
+        self.state().entries = Box::default();
         self.changed();
     }
 
     /// Forgets what variants that are no longer asked for said.
     pub fn retain(&self, wanted: &[Variant]) {
-        self.state().entries.retain(|entry| wanted.contains(&entry.variant));
+        let mut state = self.state();
+        let mut entries = std::mem::take(&mut state.entries).into_vec();
+        entries.retain(|entry| wanted.contains(&entry.variant));
+        state.entries = entries.into();
+        drop(state);
         self.changed();
     }
 
@@ -250,7 +271,9 @@ impl Cell {
     }
 
     pub(super) fn set_stale_after(&self, stale_after: Option<Duration>) {
-        self.state().stale_after = stale_after;
+        let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
+        // Nothing at all is not to be mistaken for no expiry.
+        self.state().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
     }
 
     pub(super) fn is_unasked(&self) -> bool {
@@ -263,18 +286,17 @@ impl Cell {
         &self,
         now: Instant,
         mut show: impl FnMut(&Arc<Samples>),
-    ) -> (Option<(bool, Option<Timestamp>)>, Option<Instant>) {
+    ) -> (Option<(bool, Option<UnixNanos>)>, Option<Instant>) {
         let state = self.state();
         let mut first_stale = None;
         for entry in &state.entries {
-            // An expiry beyond what an Instant can hold is none.
-            let stale_at = state.stale_after.and_then(|after| entry.said.checked_add(after));
+            let stale_at = state.stale_at(entry);
             if stale_at.is_none_or(|at| at > now) {
                 show(&entry.samples);
                 first_stale = [first_stale, stale_at].into_iter().flatten().min();
             }
         }
-        (state.up.map(|up| (up, state.last_success())), first_stale)
+        (state.up.map(|up| (up, state.last_success)), first_stale)
     }
 
     fn asked(&self, state: &mut State, up: bool) {

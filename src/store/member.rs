@@ -17,7 +17,7 @@ const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
 /// A page is handed out in pieces of about this size: few enough that each costs nothing beside sending it, small
 /// enough that a page which is not kept never stands in memory as a whole.
-const PIECE: usize = 256 * 1024;
+const PIECE: usize = 128 * 1024;
 
 /// Writes one stretch.
 pub(super) enum Writer {

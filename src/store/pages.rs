@@ -42,10 +42,18 @@ pub enum Body {
 /// How long the exporter's own metrics (requests, CPU, memory) are handed out unchanged.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
-/// changes, which with so many series is at once as a rule; what is plain is not kept before it is asked for again
-/// while nothing has changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
-const LARGE: usize = 20_000;
+impl Coding {
+    /// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
+    /// changes, which with so many series is at once as a rule; what is plain is not kept before it is asked for again
+    /// while nothing has changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
+    fn most_whole(self) -> usize {
+        match self {
+            Self::Identity => 20_000,
+            // Eight bytes a series.
+            Self::Gzip => 200_000,
+        }
+    }
+}
 
 /// So many pieces of a streamed page may wait for the scraper.
 const PIECES: usize = 2;
@@ -136,7 +144,7 @@ impl Pages {
     /// Makes the page; gives the snapshot back where it is too large to be kept, unless `any_size` is welcome.
     fn ready(&self, format: Format, coding: Coding, now: Instant, any_size: bool) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now);
-        if !any_size && snapshot.series() > LARGE {
+        if !any_size && snapshot.series() > coding.most_whole() {
             return Err(snapshot);
         }
         let ready = Ready {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::catalogue::encode::{Format, head, label, sample, samples};
@@ -10,7 +9,8 @@ use crate::catalogue::{Family, Samples};
 use crate::interface::endpoint::Scope;
 use crate::interface::{ENDPOINTS, Resource};
 
-use super::{Cell, LAST_SUCCESS, Section, UP};
+use super::cell::{UnixNanos, timestamp};
+use super::{Cell, LAST_SUCCESS, Owner, Section, UP};
 
 /// What there is to expose at one moment: shared pointers to samples, nothing copied.
 #[derive(Debug)]
@@ -33,10 +33,10 @@ type Reading = fn(&TargetHealth) -> Option<f64>;
 
 #[derive(Debug)]
 struct TargetHealth {
-    labels: Arc<str>,
+    owner: Arc<Owner>,
     resource: Resource,
     up: bool,
-    last_success: Option<Timestamp>,
+    last_success: Option<UnixNanos>,
 }
 
 /// Which part of the page is wanted. Of several values in one list any will do; of several lists all count.
@@ -120,8 +120,8 @@ impl Snapshot {
             let (health, stale_at) = cell.shown(now, show);
             self.stale_at = [self.stale_at, stale_at].into_iter().flatten().min();
             if let (Section::Endpoint, Some((up, last_success))) = (cell.section(), health) {
-                let (labels, resource) = (Arc::clone(cell.labels()), cell.key().resource);
-                self.health.push(TargetHealth { labels, resource, up, last_success });
+                let (owner, resource) = (Arc::clone(&cell.key().owner), cell.key().resource);
+                self.health.push(TargetHealth { owner, resource, up, last_success });
             }
         }
         self.sections.push(Part { families, targets });
@@ -196,7 +196,7 @@ impl Snapshot {
     ) -> Result<(), E> {
         let value: [(&Family, Reading); 2] = [
             (&UP, |health| Some(f64::from(u8::from(health.up)))),
-            (&LAST_SUCCESS, |health| Some(health.last_success?.as_duration().as_secs_f64())),
+            (&LAST_SUCCESS, |health| Some(timestamp(health.last_success?)?.as_duration().as_secs_f64())),
         ];
         // What belongs to a project has the label `app` too, empty, which to Prometheus is none at all: strict parsers
         // want one set of labels in a family.
@@ -213,14 +213,14 @@ impl Snapshot {
         });
         for (family, value) in value.into_iter().filter(|(family, _)| filter.wants(family)) {
             let mut headed = false;
-            for health in self.health.iter().filter(|health| targets.wants(&health.labels)) {
+            for health in self.health.iter().filter(|health| targets.wants(health.owner.labels())) {
                 let Some(value) = value(health) else { continue };
                 if !headed {
                     head(chunk, format, family);
                     headed = true;
                 }
                 let resource = resource.get(health.resource as usize).map_or("", String::as_str);
-                sample(chunk, family, &health.labels, resource, value);
+                sample(chunk, family, health.owner.labels(), resource, value);
                 if chunk.len() >= CHUNK {
                     out(chunk)?;
                     chunk.clear();

@@ -158,13 +158,18 @@ async fn a_page_is_made_once_a_change_and_shared() {
     );
 }
 
-/// A store of 30,000 counters.
-fn large_store() -> (Store, Arc<Cell>) {
+/// A store of so many apps, each with a thousand counters.
+fn large_store(apps: usize) -> (Store, Arc<Cell>) {
     let store = Store::new(COUNTERS);
-    let keys: Vec<Key> = (0..30_000).map(|n| key("p", &format!("app-{n}"), Resource::ResponseTime)).collect();
+    let keys: Vec<Key> = (0..apps).map(|n| key("p", &format!("app-{n}"), Resource::ResponseTime)).collect();
     store.arrange(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
     for key in &keys {
-        put(&store.cell(key, Section::Counters).unwrap(), 1.0);
+        let mut sink = Sink::default();
+        sink.next_family();
+        for n in 0..1000 {
+            sink.put_with(&[("threshold", &n.to_string())], 1.0);
+        }
+        store.cell(key, Section::Counters).unwrap().replace(&Variant::default(), sink);
     }
     let first = store.cell(&keys[0], Section::Counters).unwrap();
     (store, first)
@@ -185,7 +190,7 @@ async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
 
 #[tokio::test(start_paused = true)]
 async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once() {
-    let (store, _) = large_store();
+    let (store, _) = large_store(300);
     let pages = Pages::new(store, Own::new(false).unwrap());
     let page = streamed(&pages, Coding::Identity).await;
     let zipped = streamed(&pages, Coding::Gzip).await;
@@ -201,13 +206,24 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
     assert_eq!(kept.concat(), page);
     assert_eq!(
         series(&unzipped).iter().filter(|line| line.starts_with("pds_app_requests_total")).count(),
-        30_000
+        300_000
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_small_once_compressed_is_made_whole() {
+    let (store, _) = large_store(100);
+    let pages = Pages::new(store, Own::new(false).unwrap());
+    let Body::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+        panic!("a compressed page of 100,000 series takes less than a megabyte");
+    };
+    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped.concat()[..])).unwrap();
+    assert_eq!(unzipped.as_bytes(), streamed(&pages, Coding::Identity).await);
 }
 
 #[test]
 fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
-    let (store, counter) = large_store();
+    let (store, counter) = large_store(300);
     let pages = Pages::new(store.clone(), Own::new(false).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for changes in [false, true] {
