@@ -68,8 +68,7 @@ impl Account {
     }
 
     /// `text`, which may come from the service, without the account's token.
-    #[must_use]
-    pub fn redact(&self, text: &str) -> String {
+    pub(super) fn redact(&self, text: &str) -> String {
         match self.0.credentials.current() {
             Ok(token) => token.secret.redact(text),
             Err(_) => text.to_owned(),

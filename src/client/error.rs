@@ -8,7 +8,6 @@ use humantime::format_duration;
 
 use super::class::Class;
 use super::credentials::CredentialsError;
-use crate::interface::spec::DecodeError;
 
 /// A client that can't be built from its configuration.
 #[derive(Debug, thiserror::Error)]
@@ -101,12 +100,12 @@ pub enum FetchError {
         encoding: String,
     },
     /// A successful reply whose body is not what the interface says.
-    #[error("{request} gave a reply that cannot be used")]
+    #[error("{request} gave a reply that cannot be used: {problem}")]
     Decode {
         /// `METHOD URL`.
         request: String,
-        /// What is wrong with it.
-        source: DecodeError,
+        /// What is wrong with it. In words: the error itself quotes the reply at any length.
+        problem: String,
     },
     /// There is no token to send. Nothing was sent.
     #[error("{request} was not sent")]

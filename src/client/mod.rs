@@ -35,6 +35,7 @@ pub use credentials::CredentialsError;
 pub use error::{BuildError, FetchError};
 pub use transport::Fetched;
 
+use crate::causes::{in_brief, with_causes};
 use crate::clock::Clock;
 use crate::config;
 use crate::interface::spec::{DecodeError, Method};
@@ -174,8 +175,10 @@ impl Client {
             return Err(FetchError::NotGet { request: self.inner.transport.name(request) });
         }
         let fetched = self.tries(account, Some(resource), request).await?;
-        let read = decode(&fetched.body)
-            .map_err(|source| FetchError::Decode { request: self.inner.transport.name(request), source });
+        let read = decode(&fetched.body).map_err(|error| FetchError::Decode {
+            request: self.inner.transport.name(request),
+            problem: in_brief(&account.redact(&with_causes(&error))),
+        });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
         self.inner.own.request_done(resource, class.as_str(), fetched.took);
         Ok((read?, fetched))

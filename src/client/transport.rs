@@ -148,7 +148,9 @@ impl Transport {
             }
             Err(error) => return Err(self.failed(request, error, false)),
         }
-        Ok(Fetched { status: status.as_u16(), body: body.bytes.into(), date, took: began.elapsed() })
+        // A service that echoes what it was sent would have the token shown as a label or quoted in an error.
+        let body = token.secret.redact_reply(body.bytes).into();
+        Ok(Fetched { status: status.as_u16(), body, date, took: began.elapsed() })
     }
 
     fn prepared(&self, request: &Request, token: &Token) -> reqwest::RequestBuilder {

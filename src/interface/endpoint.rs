@@ -219,8 +219,9 @@ impl Reader<'_> {
     }
 
     /// Puts a series with labels of its own.
-    pub fn put_with(&mut self, labels: &[(&str, &str)], value: f64) {
-        self.sink.put_with(labels, value);
+    pub fn put_with(&mut self, labels: &[Label<'_>], value: f64) {
+        let labels = labels.iter().map(|label| within(*label, self.unexpected));
+        self.sink.put_labelled(labels, value);
     }
 
     /// Puts `number` times `scale`, where it is a value and not negative: no number of the interface may be.
@@ -231,22 +232,38 @@ impl Reader<'_> {
     }
 
     /// Puts 1 with these labels and the configured ones of the subject: an info series.
-    pub fn info(&mut self, labels: &[(&str, &str)]) {
+    pub fn info(&mut self, labels: &[Label<'_>]) {
         let configured = match self.subject.app {
             Some(app) => &app.labels,
             None => &self.subject.project.labels,
         };
         let configured = configured.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        self.sink.put_labelled(labels.iter().copied().chain(configured), 1.0);
+        let labels = labels.iter().map(|label| within(*label, self.unexpected));
+        self.sink.put_labelled(labels.chain(configured), 1.0);
     }
 
     /// The labels `window` and, where one is set, `container_id` of what was asked, followed by `more`.
-    pub fn put_window(&mut self, more: &[(&str, &str)], value: f64) {
+    pub fn put_window(&mut self, more: &[Label<'_>], value: f64) {
         let asked = self.subject.window;
         let window = asked.map(|window| ("window", window.label));
         let container = asked.and_then(|window| window.container).map(|id| ("container_id", id));
         self.sink.put_labelled(window.into_iter().chain(container).chain(more.iter().copied()), value);
     }
+}
+
+/// A label by name and value.
+pub type Label<'a> = (&'static str, &'a str);
+
+/// No name and no word of the interface is as long. Stores of metrics refuse label values beyond some such length.
+const LONGEST_LABEL: usize = 1024;
+
+/// The label as it is; where its value is longer than any may be it is noted, and empty: to Prometheus that is none.
+fn within<'a>((name, value): Label<'a>, unexpected: &mut Unexpected) -> Label<'a> {
+    if value.len() <= LONGEST_LABEL {
+        return (name, value);
+    }
+    unexpected.0.push(name);
+    (name, "")
 }
 
 impl<T: std::fmt::Debug> Endpoint for Polled<T> {

@@ -431,6 +431,17 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
+    fn a_text_that_is_too_long_for_a_label_is_none() {
+        let body = |length| format!(r#"{{"name":"{}","latestBuildId":"b-2"}}"#, "x".repeat(length));
+        let (page, unexpected) = lines(&body(1024));
+        assert!(page[0].starts_with("pds_app_info{name=\"xxx"), "{page:?}");
+        assert_eq!(unexpected, Vec::<&str>::new());
+        let (page, unexpected) = lines(&body(1025));
+        assert!(page[0].starts_with("pds_app_info{name=\"\","), "{page:?}");
+        assert_eq!(unexpected, ["name"]);
+    }
+
+    #[test]
     fn one_bad_value_is_one_series_less() {
         let body = r#"{"status":5,"errorMessage":"OOM","createdAt":"yesterday","cpu":"12abc","memory":-1,"gpuCount":1e400,"port":70000,"disableAuth":"no","minReplicaCount":[1],"maxReplicaCount":3}"#;
         let (lines, unexpected) = lines(body);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::catalogue::Family;
 
-use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope, Tally};
+use super::endpoint::{Ask, Cadence, Label, Polled, Reader, Resource, Row, Scope, Tally};
 use super::lenient;
 use super::number::{Number, lenient_text, or_default};
 use super::range::TimeRange;
@@ -236,7 +236,7 @@ fn first_window(reply: &RunExecutionTime, reader: &mut Reader<'_>) -> Option<(f6
     if reader.subject.window.is_none_or(|window| window.first) { reply.newest(reader) } else { None }
 }
 
-fn put_with_container(reader: &mut Reader<'_>, labels: &[(&str, &str)], value: f64) {
+fn put_with_container(reader: &mut Reader<'_>, labels: &[Label<'_>], value: f64) {
     let container = reader.subject.window.and_then(|window| window.container).map(|id| ("container_id", id));
     let labels: Vec<_> = container.into_iter().chain(labels.iter().copied()).collect();
     reader.put_with(&labels, value);

@@ -266,7 +266,7 @@ async fn ask(
     plan.horizon.observe(fetched.date);
     // Of a metrics call's replies the one behind what is shown first.
     if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
-        let text = || target.account.redact(&String::from_utf8_lossy(&fetched.body));
+        let text = || String::from_utf8_lossy(&fetched.body).into_owned();
         let now = surroundings.clock.now();
         surroundings.store.replies().keep(&target.key, now, fetched.body.len(), text);
     }

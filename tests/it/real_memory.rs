@@ -20,6 +20,11 @@ async fn resident(exporter: &Exporter) -> f64 {
     value(&exporter.get("/metrics").await, "process_resident_memory_bytes").unwrap()
 }
 
+/// A text without end where something else stands, or a short one.
+fn text_for(field: &str) -> Kind {
+    Kind::Value { field: field.to_owned(), json: format!("\"{}\"", "x".repeat(3_900_000)) }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn hostile_replies_take_no_more_memory_than_stated() {
     let folder = tempfile::tempdir().unwrap();
@@ -44,8 +49,10 @@ async fn hostile_replies_take_no_more_memory_than_stated() {
         Kind::ManyDatapoints { count: 60_000 },
         Kind::GzipBomb { bytes: 20_000_000 },
         Kind::DeepNesting { depth: 1_900_000 },
+        text_for("percentiles"),
+        text_for("name"),
     ] {
-        let name = format!("{kind:?}");
+        let name: String = format!("{kind:?}").chars().take(40).collect();
         let asked = world.requests().total;
         world.faults().set([Fault::from(kind)]);
         let (began, mut peak) = (Instant::now(), 0.0f64);
@@ -55,6 +62,10 @@ async fn hostile_replies_take_no_more_memory_than_stated() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         most.push((name, (peak / MIB).round()));
+    }
+    for page in ["/metrics", "/", "/api/v1/status"] {
+        let length = exporter.get(page).await.len();
+        assert!(length < 1_000_000, "{page} has {length} bytes: it quotes what the service said");
     }
     println!("MiB beyond {:.0} at rest: {most:?}", rest / MIB);
     assert!(most.iter().any(|(_, peak)| *peak > 0.0), "nothing arrived at all: {most:?}");

@@ -4,11 +4,12 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pds_exporter::interface::{ENDPOINTS, Resource};
 use tracing::Level;
 
 use super::server::{Server, ok, status};
 use super::transport::authority;
-use super::{Asking, TOKEN, api, chain};
+use super::{Asking, TOKEN, api, chain, request};
 
 /// A text that is cut off in the midst of the token when it is shortened to 200 characters.
 const LONG: &str = concat!(
@@ -107,6 +108,33 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
         assert!(log.text().contains("hyper"), "the libraries' own lines are captured: {}", log.text());
         assert!(!log.text().contains(PART), "{}", log.text());
     }
+}
+
+#[tokio::test]
+async fn what_a_reply_echoes_of_the_token_is_gone_before_it_is_read() {
+    let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.resource() == Resource::ResponseTime).unwrap();
+    let server = Server::start(|seen| match seen.number {
+        0 => ok(format!(r#"{{"status":"{TOKEN}"}}"#).leak()),
+        1 => ok(format!(r#"{{"status":"success","data":{{"percentiles":"{LONG}"}}}}"#).leak()),
+        2 => ok(r#"{"status":"s3rvice-\u0061cc0unt-t0ken"}"#),
+        3 => {
+            ok(format!(r#"{{"status":"success","data":{{"percentiles":"{}"}}}}"#, "x".repeat(1_000_000))
+                .leak())
+        }
+        _ => ok(format!(r#"{{"name":"{TOKEN}"}}"#).leak()),
+    })
+    .await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    let account = asking.client.account("p");
+    for quoted in ["'[redacted]'", "x[redacted]", "'[redacted]'", "xxx…xxx"] {
+        let read = |body: &[u8]| endpoint.read(body, &[]);
+        let read = asking.client.read(&account, Resource::ResponseTime, &request("p", "a"), read).await;
+        let Err(error) = read else { panic!("a reply that cannot be used") };
+        let shown = format!("{} {error:?}", chain(&error));
+        assert!(shown.contains(quoted) && !shown.contains(PART), "{shown}");
+        assert!(shown.len() < 800, "{} bytes", shown.len());
+    }
+    assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#, "what labels are made of");
 }
 
 #[tokio::test]
