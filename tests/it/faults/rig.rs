@@ -11,12 +11,14 @@ use pds_exporter::catalogue::Format;
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
 use pds_exporter::config;
-use pds_exporter::interface::{ENDPOINTS, Resource};
+use pds_exporter::interface::{ENDPOINTS, Resource, TimeRange};
 use pds_exporter::own::Own;
 use pds_exporter::poll::changes::Changes;
 use pds_exporter::poll::{Plan, Surroundings, round};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
+use pds_exporter::status::Source;
 use pds_exporter::store::{Filter, Store};
+use pds_exporter::web::pages::{Reply, Site};
 use tokio::time::Instant;
 
 use crate::process::series;
@@ -29,7 +31,7 @@ pub(super) struct Rig {
     /// Ours and the service's.
     clock: Clock,
     surroundings: Surroundings,
-    plan: Plan,
+    plan: Arc<Plan>,
     resource: Resource,
 }
 
@@ -49,7 +51,7 @@ impl Page {
         self.of("pds_up").count() > 0 && self.of("pds_up").all(|(_, up)| up == 1.0)
     }
 
-    fn value(&self, series: &str) -> f64 {
+    pub(super) fn value(&self, series: &str) -> f64 {
         crate::process::value(&self.text, series).unwrap_or_default()
     }
 }
@@ -86,7 +88,7 @@ impl Rig {
             Client::new(&config.api, &config.projects, surroundings.own.clone(), clock.clone()).unwrap();
         let client = client.in_rhythm_of(&config.poll);
         let horizon = Horizon::new(&config, clock.clone());
-        let plan = Plan::new(Arc::new(config), client, horizon, &surroundings, None);
+        let plan = Arc::new(Plan::new(Arc::new(config), client, horizon, &surroundings, None));
         Self { world, clock, surroundings, plan, resource }
     }
 
@@ -96,6 +98,44 @@ impl Rig {
         for target in &self.plan.targets {
             round::poll(&self.surroundings, &self.plan, target, &Changes::default()).await;
         }
+    }
+
+    /// The service's clock is apart from ours by so many seconds from now on, or right again.
+    pub(super) fn set_clock_apart(&self, seconds: i64) {
+        self.world.faults().set([Fault::from(Kind::ClockSkew { seconds })]);
+    }
+
+    /// The first sentence of the status page.
+    pub(super) fn sentence(&self) -> String {
+        let source = Source::new(self.surroundings.clone(), Arc::clone(&self.plan), Vec::new());
+        let Reply::Page(page) = Site::new(source, Vec::new(), "").respond("/", "") else { panic!("a page") };
+        let (_, rest) = page.split_once("role=\"status\">").unwrap();
+        rest.split_once("</p>").unwrap().0.split('<').map(|tag| tag.rsplit('>').next().unwrap()).collect()
+    }
+
+    /// What is wrong with the apps, each thing once.
+    pub(super) fn problems(&self) -> BTreeSet<String> {
+        let source = Source::new(self.surroundings.clone(), Arc::clone(&self.plan), Vec::new());
+        source.status().apps.iter().flat_map(|app| app.problems.clone()).collect()
+    }
+
+    /// How far behind our clock all counters end, in seconds; they hold exactly what there was from `first` on.
+    pub(super) fn counted_behind(&self, first: i64) -> i64 {
+        let counted = self.plan.targets.iter().filter(|target| target.counter.is_some());
+        let ends: BTreeSet<i64> = counted
+            .map(|target| {
+                let ledger = self.surroundings.book.ledger(&target.key).unwrap();
+                let range = TimeRange { start: first, end: ledger.until };
+                let truth =
+                    self.world.truth(&target.key.owner.project, &target.key.owner.app, range).unwrap();
+                let of_requests = target.key.resource == Resource::ResponseTime;
+                let truth = if of_requests { truth.requests } else { truth.runs };
+                assert_eq!((ledger.total, ledger.unaccounted), (truth, 0), "{}", target.key);
+                ledger.until
+            })
+            .collect();
+        assert_eq!(ends.len(), 1, "all ledgers end together");
+        self.clock.unix_seconds() - ends.first().unwrap()
     }
 
     /// What stands on the page now.
