@@ -133,3 +133,38 @@ impl Horizon {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio::time::{Duration, advance};
+
+    use super::*;
+    use crate::config;
+
+    /// A horizon at 12:00:07 by our clock; a step is a minute, and what is half a minute old has settled.
+    fn horizon() -> Horizon {
+        let text = "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\n";
+        let config = config::load_text(Path::new("test.toml"), text, &[]).unwrap().config;
+        Horizon::new(&config, Clock::starting_at("2026-03-01T12:00:07Z".parse().unwrap()))
+    }
+
+    fn time(second: Option<i64>) -> String {
+        second.map_or("none".to_owned(), |second| Timestamp::from_second(second).unwrap().to_string())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ledger_begins_where_the_service_has_vouched_for_the_time() {
+        let horizon = horizon();
+        assert_eq!(time(horizon.opening()), "none");
+        horizon.observe(None);
+        assert_eq!(time(horizon.opening()), "2026-03-01T11:59:00Z", "a service without Date leaves it to us");
+        horizon.observe(Some("2026-03-01T11:00:07Z".parse().unwrap()));
+        assert_eq!(time(horizon.opening()), "2026-03-01T10:59:00Z");
+        advance(Duration::from_secs(60)).await;
+        assert_eq!(time(horizon.opening()), "2026-03-01T11:00:00Z", "its clock goes on");
+        horizon.observe(Some("2026-03-01T13:00:07Z".parse().unwrap()));
+        assert_eq!(time(horizon.opening()), "2026-03-01T12:00:00Z", "ours, where that is behind");
+    }
+}

@@ -268,7 +268,7 @@ async fn the_header_says_how_the_exporter_itself_fares() {
     assert_eq!(
         facts(),
         "Service https://api.example.com/ last answer 5 s ago \
-         Requests to it 8 / min none fails \
+         Requests to it 9 / min none fails \
          Next poll in 40 s polls begin on time \
          Configuration in force loaded 30 min ago \
          Token ▲ expires in 2 d 1 service account \
@@ -282,7 +282,7 @@ async fn the_header_says_how_the_exporter_itself_fares() {
     assert_eq!(
         facts(),
         "Service https://api.example.com/ last answer 65 s ago \
-         Requests to it ▲ 8 / min 0.5 / min fail \
+         Requests to it ▲ 9.5 / min 0.5 / min fail \
          Next poll ▲ now the last began 12 s late \
          Configuration ✕ last reload refused loaded 31 min ago \
          Token ✕ expires in 2 d the file of default cannot be read \

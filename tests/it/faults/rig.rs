@@ -14,6 +14,7 @@ use pds_exporter::config;
 use pds_exporter::interface::{ENDPOINTS, Resource, TimeRange};
 use pds_exporter::own::Own;
 use pds_exporter::poll::changes::Changes;
+use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Plan, Surroundings, round};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
@@ -49,6 +50,10 @@ impl Page {
     /// Whether the last poll of every target succeeded.
     pub(super) fn all_up(&self) -> bool {
         self.of("pds_up").count() > 0 && self.of("pds_up").all(|(_, up)| up == 1.0)
+    }
+
+    pub(super) fn sum(&self, family: &str) -> f64 {
+        self.of(family).map(|(_, value)| value).sum()
     }
 
     pub(super) fn value(&self, series: &str) -> f64 {
@@ -94,8 +99,17 @@ impl Rig {
 
     /// A minute passes, and everything is polled once.
     pub(super) async fn poll(&self) {
+        self.poll_targets(|_| true).await;
+    }
+
+    /// A minute passes, and what is counted is polled once.
+    pub(super) async fn poll_metrics(&self) {
+        self.poll_targets(|target| target.counter.is_some()).await;
+    }
+
+    async fn poll_targets(&self, wanted: impl Fn(&Target) -> bool) {
         self.clock.jump(SignedDuration::from_secs(60));
-        for target in &self.plan.targets {
+        for target in self.plan.targets.iter().filter(|target| wanted(target)) {
             round::poll(&self.surroundings, &self.plan, target, &Changes::default()).await;
         }
     }
@@ -103,6 +117,11 @@ impl Rig {
     /// The service's clock is apart from ours by so many seconds from now on, or right again.
     pub(super) fn set_clock_apart(&self, seconds: i64) {
         self.world.faults().set([Fault::from(Kind::ClockSkew { seconds })]);
+    }
+
+    /// The service answers everything with this status from now on.
+    pub(super) fn strike_all(&self, status: u16) {
+        self.world.faults().set([Fault::status(status)]);
     }
 
     /// The first sentence of the status page.
@@ -119,8 +138,8 @@ impl Rig {
         source.status().apps.iter().flat_map(|app| app.problems.clone()).collect()
     }
 
-    /// How far behind our clock all counters end, in seconds; they hold exactly what there was from `first` on.
-    pub(super) fn counted_behind(&self, first: i64) -> i64 {
+    /// How long ago by our clock all counters end, in seconds; they hold exactly what there was from `first` on.
+    pub(super) fn counted_from(&self, first: i64) -> i64 {
         let counted = self.plan.targets.iter().filter(|target| target.counter.is_some());
         let ends: BTreeSet<i64> = counted
             .map(|target| {
