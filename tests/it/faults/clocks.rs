@@ -45,8 +45,15 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
     assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
     let before = rig.page().sum("pds_app_requests_total");
 
-    rig.set_clock_apart(-HOUR);
+    rig.set_clock_apart_before_metrics(-HOUR);
     rig.poll().await;
+    let unsettled = "response time: failing, unsettled".to_owned();
+    assert!(rig.problems().contains(&unsettled), "the reply that brings the news: {:?}", rig.problems());
+    let down =
+        rig.page().text.lines().filter(|line| line.starts_with("pds_up{") && line.ends_with(" 0")).count();
+    assert_eq!(down, 1, "by then all others know");
+
+    rig.set_clock_apart(-HOUR);
     let behind = rig.counted_from(NOON);
     for poll in 1..6 {
         rig.poll().await;
@@ -70,6 +77,30 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
     assert_eq!(rig.counted_from(NOON), SETTLING, "nothing is lost, and nothing is counted twice");
     assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
     assert!(rig.page().sum("pds_app_requests_total") > before);
+}
+
+#[tokio::test]
+async fn ours_set_back_stops_the_counters_too() {
+    let rig = Rig::start(Resource::App).await;
+    for _ in 0..3 {
+        rig.poll().await;
+    }
+    rig.set_ours(-HOUR);
+    rig.poll().await;
+    let ahead = -rig.counted_from(NOON);
+    for poll in 1..4 {
+        rig.poll().await;
+        assert_well(&rig, HOUR);
+        assert_eq!(-rig.counted_from(NOON), ahead - poll * 60, "the counters stand still");
+        assert_eq!(
+            rig.sentence(),
+            "4 apps have problems; 0 of 4 are well.The service's clock is 60 min ahead of ours."
+        );
+    }
+    rig.set_ours(HOUR);
+    rig.poll().await;
+    assert_eq!(rig.counted_from(NOON), SETTLING, "nothing is lost, and nothing is counted twice");
+    assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
 }
 
 #[tokio::test]

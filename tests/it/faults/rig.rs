@@ -29,7 +29,7 @@ const LONG: Duration = Duration::from_secs(2 * 3600);
 
 pub(super) struct Rig {
     world: World,
-    /// Ours and the service's.
+    service_clock: Clock,
     clock: Clock,
     surroundings: Surroundings,
     plan: Arc<Plan>,
@@ -65,9 +65,10 @@ impl Rig {
     /// Two projects with two apps each and a token of their own; `resource` of the first app, or of the first project,
     /// is to have trouble.
     pub(super) async fn start(resource: Resource) -> Self {
-        let clock = Clock::standing_at("2026-03-01T12:00:07Z".parse().unwrap());
-        let world =
-            World::new(Settings { seed: 7, projects: 2, apps: 4, ..Settings::default() }, clock.clone());
+        let start = "2026-03-01T12:00:07Z".parse().unwrap();
+        let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
+        let settings = Settings { seed: 7, projects: 2, apps: 4, ..Settings::default() };
+        let world = World::new(settings, service_clock.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut text = format!(
             "[api]\nbase_url = \"http://{}\"\nmax_retries = 1\nmax_requests_per_second = 0\ntimeout = \"2s\"\n\
@@ -94,7 +95,7 @@ impl Rig {
         let client = client.in_rhythm_of(&config.poll);
         let horizon = Horizon::new(&config, clock.clone());
         let plan = Arc::new(Plan::new(Arc::new(config), client, horizon, &surroundings, None));
-        Self { world, clock, surroundings, plan, resource }
+        Self { world, service_clock, clock, surroundings, plan, resource }
     }
 
     /// A minute passes, and everything is polled once.
@@ -109,14 +110,26 @@ impl Rig {
 
     async fn poll_targets(&self, wanted: impl Fn(&Target) -> bool) {
         self.clock.jump(SignedDuration::from_secs(60));
+        self.service_clock.jump(SignedDuration::from_secs(60));
         for target in self.plan.targets.iter().filter(|target| wanted(target)) {
             round::poll(&self.surroundings, &self.plan, target, &Changes::default()).await;
         }
     }
 
-    /// The service's clock is apart from ours by so many seconds from now on, or right again.
+    /// The service's clock is apart from ours by so many seconds from now on.
     pub(super) fn set_clock_apart(&self, seconds: i64) {
         self.world.faults().set([Fault::from(Kind::ClockSkew { seconds })]);
+    }
+
+    /// Our clock is set by so many seconds.
+    pub(super) fn set_ours(&self, seconds: i64) {
+        self.clock.jump(SignedDuration::from_secs(seconds));
+    }
+
+    /// As [`Rig::set_clock_apart`], after the settings were asked for and before the metrics are.
+    pub(super) fn set_clock_apart_before_metrics(&self, seconds: i64) {
+        let skew = || Fault::from(Kind::ClockSkew { seconds });
+        self.world.faults().set([skew().on(Resource::ResponseTime), skew().on(Resource::RunExecutionTime)]);
     }
 
     /// The service answers everything with this status from now on.
