@@ -83,11 +83,19 @@ impl Horizon {
         self.settled().div_euclid(self.step) * self.step
     }
 
+    /// Where a new ledger begins: the end of the last whole step that has settled. `None` before the service has replied
+    /// once: until then nobody vouches for our clock, and a ledger begun in the service's future would stand still until
+    /// that has come.
+    #[must_use]
+    pub fn opening(&self) -> Option<i64> {
+        self.has_replied().then(|| self.settled_step())
+    }
+
     /// The first whole step that may still be asked for; what lies before is given up. `None` before the service has
     /// replied once: until then nobody vouches for our clock, and what is given up does not come back.
     #[must_use]
     pub fn oldest(&self) -> Option<i64> {
-        if matches!(self.seen(), Seen::Nothing) {
+        if !self.has_replied() {
             return None;
         }
         let oldest = self.settled().saturating_sub(self.max_catch_up);
@@ -104,14 +112,59 @@ impl Horizon {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
-    /// Whether `range` had settled by the service's own clock when it answered; half of `settle` is left for what
+    /// Whether `range` had settled by the service's own clock when it answered; [`Horizon::tolerance`] is left for what
     /// the two clocks may differ by. A service that sends no Date can't be checked.
     #[must_use]
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
-        date.is_none_or(|date| range.end + self.settle / 2 <= date.as_second() + 1)
+        date.is_none_or(|date| range.end + self.settle - self.tolerance() <= date.as_second() + 1)
+    }
+
+    /// What the two clocks may differ by without anybody noticing: half of `settle`, in seconds.
+    #[must_use]
+    pub fn tolerance(&self) -> i64 {
+        self.settle - self.settle / 2
+    }
+
+    fn has_replied(&self) -> bool {
+        !matches!(self.seen(), Seen::Nothing)
     }
 
     fn seen(&self) -> Seen {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tokio::time::{Duration, advance};
+
+    use super::*;
+    use crate::config;
+
+    /// A horizon at 12:00:07 by our clock; a step is a minute, and what is half a minute old has settled.
+    fn horizon() -> Horizon {
+        let text = "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\n";
+        let config = config::load_text(Path::new("test.toml"), text, &[]).unwrap().config;
+        Horizon::new(&config, Clock::starting_at("2026-03-01T12:00:07Z".parse().unwrap()))
+    }
+
+    fn time(second: Option<i64>) -> String {
+        second.map_or("none".to_owned(), |second| Timestamp::from_second(second).unwrap().to_string())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ledger_begins_where_the_service_has_vouched_for_the_time() {
+        let horizon = horizon();
+        assert_eq!(time(horizon.opening()), "none");
+        horizon.observe(None);
+        assert_eq!(time(horizon.opening()), "2026-03-01T11:59:00Z", "a service without Date leaves it to us");
+        horizon.observe(Some("2026-03-01T11:00:07Z".parse().unwrap()));
+        assert_eq!(time(horizon.opening()), "2026-03-01T10:59:00Z");
+        advance(Duration::from_secs(60)).await;
+        assert_eq!(time(horizon.opening()), "2026-03-01T11:00:00Z", "its clock goes on");
+        horizon.observe(Some("2026-03-01T13:00:07Z".parse().unwrap()));
+        assert_eq!(time(horizon.opening()), "2026-03-01T12:00:00Z", "ours, where that is behind");
     }
 }

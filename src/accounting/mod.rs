@@ -5,7 +5,7 @@
 //! answer; so every second is asked for in exactly one range that is added, and
 //!
 //! ```text
-//! first start           cursor (accounted_until)      now - settle      now
+//! first reply           cursor (accounted_until)      now - settle      now
 //!     |---- added, once ----|---- due: one request ----|-- unsettled --|
 //! ```
 //!

@@ -101,7 +101,7 @@ impl Progress {
         *self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set_due(&self, due: Instant) {
+    pub(crate) fn set_due(&self, due: Instant) {
         *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(due);
     }
 }
@@ -236,6 +236,13 @@ impl Plan {
         interval(&self.config, target.endpoint.cadence(), app)
     }
 
+    /// After how long without success what `target` says is stale.
+    #[must_use]
+    pub fn stale_after(&self, target: &Target) -> Duration {
+        let app = target.subjects.first().and_then(|subject| self.app(subject));
+        stale_after(&self.config, target.endpoint.cadence(), app)
+    }
+
     /// The time between two polls of `target` while the service says that there is no such thing.
     #[must_use]
     pub fn slow_interval(&self, target: &Target) -> Duration {
@@ -269,6 +276,11 @@ fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
         Cadence::Settings => config.poll.settings_interval,
         Cadence::Metrics => app.and_then(|app| app.interval).unwrap_or(config.poll.interval),
     }
+}
+
+/// Three intervals at least, so that one failed poll never makes a series vanish.
+fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
+    config.poll.stale_after.max(interval(config, cadence, app) * 3)
 }
 
 /// The calls that accounting uses.
@@ -319,9 +331,8 @@ fn wanted(config: &Config, owners: &[Owners]) -> Vec<Wanted> {
                 if is_counted(resource) && config.accounting.enabled {
                     cells.push(Wanted { key: key.clone(), section: Section::Counters, stale_after: None });
                 }
-                // Three intervals, so that one failed poll never makes a series vanish.
-                let stale_after = config.poll.stale_after.max(interval(config, endpoint.cadence(), app) * 3);
-                cells.push(Wanted { key, section: Section::Endpoint, stale_after: Some(stale_after) });
+                let stale_after = Some(stale_after(config, endpoint.cadence(), app));
+                cells.push(Wanted { key, section: Section::Endpoint, stale_after });
             }
         }
     }

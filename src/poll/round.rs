@@ -45,6 +45,13 @@ pub enum PollError {
     NotCommitted(#[from] NotCommitted),
 }
 
+/// The classes of polls that fail although each request got its reply.
+pub const ANSWERED: [&str; 3] = [UNSETTLED, REFUSED, STATE];
+
+const UNSETTLED: &str = "unsettled";
+const REFUSED: &str = "refused";
+const STATE: &str = "state";
+
 impl PollError {
     /// The class of the failure: of requests that of their code, else a word of its own.
     #[must_use]
@@ -52,9 +59,9 @@ impl PollError {
         match self {
             Self::Fetch(error) => error.class().as_str(),
             Self::Rule(_) => "identifier",
-            Self::Unsettled { .. } => "unsettled",
-            Self::Refused(_) => "refused",
-            Self::NotCommitted(_) => "state",
+            Self::Unsettled { .. } => UNSETTLED,
+            Self::Refused(_) => REFUSED,
+            Self::NotCommitted(_) => STATE,
         }
     }
 
@@ -168,6 +175,10 @@ async fn metrics_range(
             .map_or(0, |w| w.seconds.unsigned_abs()),
         container: wanted.container.clone(),
     });
+    if ledger.is_none() {
+        // The service's first reply of all: only now is it known where counting begins.
+        *ledger = open_ledger(surroundings, plan, target).await?;
+    }
     let (Some(tally), Some(known)) = (tally, ledger.as_ref()) else { return Ok(()) };
     if wanted.counted {
         if let (Some(date), false) = (answer.date, plan.horizon.has_settled(wanted.range, answer.date)) {
@@ -187,7 +198,8 @@ async fn metrics_range(
     Ok(())
 }
 
-/// The ledger of the target, opened at the current step where it has none, and with what is too old given up.
+/// The ledger of the target, opened at the current step where it has none and that is known, and with what is too old
+/// given up.
 async fn open_ledger(
     surroundings: &Surroundings,
     plan: &Plan,
@@ -197,8 +209,8 @@ async fn open_ledger(
         return Ok(None);
     }
     let Some(ledger) = surroundings.book.ledger(&target.key) else {
-        let opened = Ledger::open(plan.horizon.settled_step());
-        let opened = surroundings.book.commit(&target.key, opened).await?;
+        let Some(first) = plan.horizon.opening() else { return Ok(None) };
+        let opened = surroundings.book.commit(&target.key, Ledger::open(first)).await?;
         show_ledger(target, &opened);
         return Ok(Some(opened));
     };

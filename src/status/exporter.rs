@@ -10,8 +10,7 @@ use crate::poll::Plan;
 use super::model::{Exporter, Token};
 
 /// The exporter as it fares at `now`.
-pub(super) fn exporter(own: &Own, plan: &Plan, started: Timestamp, now: Timestamp) -> Exporter {
-    let gathered = Gathered(own.registry().gather());
+pub(super) fn exporter(gathered: &Gathered, plan: &Plan, started: Timestamp, now: Timestamp) -> Exporter {
     let good = |name| gathered.value(name, None).map(|value| value > 0.0);
     let tokens = plan.client.accounts().map(|account| Token {
         name: account.name().to_owned(),
@@ -44,11 +43,16 @@ pub(super) fn whole(time: Timestamp) -> Timestamp {
     time.round(jiff::Unit::Second).unwrap_or(time)
 }
 
-struct Gathered(Vec<MetricFamily>);
+/// The exporter's own metrics at one moment.
+pub(super) struct Gathered(Vec<MetricFamily>);
 
 impl Gathered {
+    pub(super) fn new(own: &Own) -> Self {
+        Self(own.registry().gather())
+    }
+
     /// The gauge `name`, of the series whose label `token` is `token`, where one is given.
-    fn value(&self, name: &str, token: Option<&str>) -> Option<f64> {
+    pub(super) fn value(&self, name: &str, token: Option<&str>) -> Option<f64> {
         let family = self.0.iter().find(|family| family.name() == name)?;
         let metric = family.get_metric().iter().find(|metric| {
             token.is_none_or(|token| metric.get_label().iter().any(|label| label.value() == token))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
-use crate::accounting::{self, Book, Horizon};
+use crate::accounting::{self, Book, Horizon, Ledger};
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::config::{self, Config, Project};
@@ -115,6 +115,14 @@ impl Fixture {
                 self.surroundings.store.replies().keep(&target.key, now, body.len(), || body.clone());
                 self.surroundings.own.request_done(target.key.resource, "200", Duration::from_millis(120));
             }
+        }
+    }
+
+    /// The counters of every target end `ago` seconds before what has settled.
+    pub(crate) async fn count_until(&self, ago: i64) {
+        let until = self.plan.horizon.settled() - ago;
+        for target in self.plan.targets.iter().filter(|target| target.counter.is_some()) {
+            self.surroundings.book.commit(&target.key, Ledger::open(until)).await.unwrap();
         }
     }
 

@@ -9,6 +9,8 @@
 //! - [`detail`]: one app in full.
 //! - [`source`]: where it is read from, at most once a second.
 //! - `overview`: plan and store into the model.
+//! - `judge`: what is wrong with an app.
+//! - `service`: the service's part of it.
 //! - `exporter`: the exporter's own part of it.
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family name.
@@ -17,9 +19,11 @@
 pub mod detail;
 mod examples;
 mod exporter;
+mod judge;
 pub mod model;
 mod overview;
 mod read;
+mod service;
 pub mod settings;
 pub mod source;
 

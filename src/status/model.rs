@@ -63,16 +63,20 @@ pub struct Token {
 pub struct Service {
     /// Its base URL.
     pub base_url: String,
-    /// How it fares: `down` where every target's metrics fail.
+    /// How it fares.
     pub state: ServiceState,
     /// When a poll of any target last succeeded.
     #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
-    /// Since when it is down.
+    /// Since when every target's metrics fail, whoever is to blame; null while it is `waiting` or `up`.
     #[schemars(with = "Option<String>")]
     pub down_since: Option<Timestamp>,
-    /// The last failure of those that keep it down.
+    /// The last of those failures.
     pub reason: Option<String>,
+    /// Its clock minus ours in whole seconds, as of its last reply; null before that, or where it sends no date.
+    pub clock_skew_seconds: Option<i64>,
+    /// Whether that is more than `poll.settle` makes up for. What is shown and counted goes by the clock that is behind.
+    pub clocks_differ: bool,
     /// Requests a minute over the last four whole minutes.
     pub requests_per_minute: f64,
     /// Of them, those that failed.
@@ -85,9 +89,15 @@ pub struct Service {
 pub enum ServiceState {
     /// Nothing was asked yet.
     Waiting,
-    /// Polls succeed.
+    /// It answers.
     Up,
-    /// Every target's metrics fail.
+    /// Every target's metrics fail because there is no token: the service is not even asked.
+    NotAsked,
+    /// Every target's metrics fail because the service refuses the token.
+    TokenRefused,
+    /// Every target's metrics fail because the service asks us to slow down.
+    Throttled,
+    /// Every target's metrics fail, for other reasons.
     Down,
 }
 
@@ -207,6 +217,23 @@ pub struct Resource {
     pub last_success: Option<Timestamp>,
     /// Since when and why it fails, where it does.
     pub failing: Option<Failing>,
+    /// End of the last range added to its counters; null where it has none.
+    #[schemars(with = "Option<String>")]
+    pub accounted_until: Option<Timestamp>,
+    /// Whether its counters keep up; null where it has none.
+    pub counting: Option<Counting>,
+}
+
+/// Whether counters keep up with the time that has settled, by the clock that is behind: ours, or the service's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Counting {
+    /// They do.
+    Current,
+    /// They end longer ago than polls explain; what is missing is still asked for.
+    Behind,
+    /// They end in the future of a clock that was set back, and stand still until it gets there.
+    Ahead,
 }
 
 /// How fresh a resource is.

@@ -11,12 +11,14 @@ use crate::poll::plan::{Subject, Target};
 use crate::poll::{Plan, Surroundings};
 use crate::store::Variant;
 
-use super::exporter::{exporter, whole};
+use super::exporter::{Gathered, exporter, whole};
+use super::judge::judge;
 use super::model::{
-    App, Failing, LastError, Project, Resource, ResponseTime, Service, ServiceState, State, Status, Summary,
-    TrendPoint, Verdict,
+    App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, Status, Summary, TrendPoint,
+    Verdict,
 };
 use super::read::{Values, label};
+use super::service::service;
 
 /// A poll that is later than this beyond two intervals is overdue.
 const LATE: f64 = 10.0;
@@ -52,8 +54,14 @@ impl View<'_> {
             problem: count(Verdict::Problem),
             waiting: count(Verdict::Waiting),
         };
-        let exporter = exporter(&self.surroundings.own, self.plan, started, self.now);
-        Status { exporter, service: self.service(&projects, &apps), summary, projects, apps }
+        let gathered = Gathered::new(&self.surroundings.own);
+        Status {
+            exporter: exporter(&gathered, self.plan, started, self.now),
+            service: service(self, &gathered, &projects, &apps),
+            summary,
+            projects,
+            apps,
+        }
     }
 
     /// The targets by project and app.
@@ -167,6 +175,7 @@ impl View<'_> {
             _ if age.is_some_and(|age| age > overdue) => State::Late,
             _ => State::Fresh,
         };
+        let accounted_until = self.accounted_until(target);
         Resource {
             resource: target.endpoint.resource().as_str(),
             state,
@@ -176,46 +185,27 @@ impl View<'_> {
                 class: failure.class,
                 message: failure.message.clone(),
             }),
+            accounted_until: accounted_until.and_then(|until| Timestamp::from_second(until).ok()),
+            counting: accounted_until.map(|until| self.counting(target, until)),
         }
     }
 
-    fn service(&self, projects: &[Project], apps: &[App]) -> Service {
-        let resources = || {
-            let of_projects = projects.iter().flat_map(|project| &project.resources);
-            of_projects.chain(apps.iter().flat_map(|app| &app.resources))
-        };
-        let metrics =
-            |resource: &&Resource| matches!(resource.resource, "response_time" | "run_execution_time");
-        // Settings are asked seldom and would tell late; without apps they are all there is.
-        let telling: Vec<&Resource> = match apps.is_empty() {
-            true => resources().collect(),
-            false => resources().filter(metrics).collect(),
-        };
-        let asked = telling.iter().any(|resource| resource.state != State::Waiting);
-        let down = asked && telling.iter().all(|resource| resource.failing.is_some());
-        let last_success = resources().filter_map(|resource| resource.last_success).max();
-        let failing = || telling.iter().filter_map(|resource| resource.failing.as_ref());
-        let rate = self.surroundings.own.request_rate();
-        Service {
-            base_url: self.plan.config.api.base_url.to_string(),
-            state: match (asked, down) {
-                (false, _) => ServiceState::Waiting,
-                (_, true) => ServiceState::Down,
-                (_, false) => ServiceState::Up,
-            },
-            last_success,
-            // The last one that still succeeded says it best; without any, the first that failed.
-            down_since: failing()
-                .map(|failing| failing.since)
-                .min()
-                .map(|first| telling.iter().filter_map(|r| r.last_success).max().unwrap_or(first))
-                .filter(|_| down),
-            reason: failing()
-                .max_by_key(|failing| failing.since)
-                .filter(|_| down)
-                .map(|f| f.message.to_string()),
-            requests_per_minute: rate.requests_per_minute,
-            failures_per_minute: rate.failures_per_minute,
+    /// The cursor of the target's counters.
+    fn accounted_until(&self, target: &Target) -> Option<i64> {
+        target.counter.as_ref()?;
+        Some(self.surroundings.book.ledger(&target.key)?.until)
+    }
+
+    /// Whether counters that end at `until` keep up: what has settled is counted after a step and a poll, and a value
+    /// may be so many polls old before it is stale.
+    fn counting(&self, target: &Target, until: i64) -> Counting {
+        let horizon = &self.plan.horizon;
+        let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
+        let explained = stale_after.saturating_add(horizon.step());
+        match horizon.settled().saturating_sub(until) {
+            behind if behind > explained => Counting::Behind,
+            behind if behind < -explained => Counting::Ahead,
+            _ => Counting::Current,
         }
     }
 }
@@ -227,41 +217,4 @@ fn last_error(parts: &Parts<'_>) -> Option<LastError> {
         Some(LastError { at: whole(at), resource, class: failure.class, message: failure.message })
     });
     failures.max_by_key(|error| error.at)
-}
-
-/// Finds what is wrong with an app, the gravest first, and says so.
-fn judge(app: &mut App, settings: &Values<'_>) {
-    let mut found: Vec<(Verdict, String)> = Vec::new();
-    for resource in &app.resources {
-        let what = match resource.resource {
-            "app" => "settings".to_owned(),
-            other => other.replace('_', " "),
-        };
-        match (resource.state, &resource.failing) {
-            (State::Stale, Some(f)) => {
-                found.push((Verdict::Problem, format!("{what}: nothing to show, {}", f.class)))
-            }
-            (State::Stale, None) => found.push((Verdict::Problem, format!("{what}: nothing to show"))),
-            (State::Failing, Some(f)) => {
-                found.push((Verdict::Problem, format!("{what}: failing, {}", f.class)))
-            }
-            (State::Late, _) => found.push((Verdict::Warning, format!("{what}: late"))),
-            (State::Waiting, _) => found.push((Verdict::Waiting, format!("{what}: not asked yet"))),
-            _ => {}
-        }
-    }
-    let bad = |word: &str| word.contains("error") || word.contains("fail");
-    if let Some(status) = app.status.as_deref().filter(|status| bad(status)) {
-        found.push((Verdict::Problem, format!("the app's status is {status}")));
-    }
-    if settings.value("pds_app_error").is_some_and(|error| error > 0.0) {
-        found.push((Verdict::Warning, "the service reports an error message for the app".to_owned()));
-    }
-    let build = label(&settings.labels("pds_app_last_build_status"), "status");
-    if let Some(build) = build.filter(|build| bad(build) || build.contains("timeout")) {
-        found.push((Verdict::Warning, format!("the last build's status is {build}")));
-    }
-    found.sort_by_key(|(verdict, _)| *verdict);
-    app.verdict = found.first().map_or(Verdict::Ok, |(verdict, _)| *verdict);
-    app.problems = found.into_iter().map(|(_, problem)| problem).collect();
 }

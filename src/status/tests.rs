@@ -3,7 +3,7 @@
 use tokio::time::{Duration, advance};
 
 use super::fixture::{self, Fixture};
-use super::model::{ServiceState, State, Verdict};
+use super::model::{Counting, ServiceState, State, Verdict};
 use super::settings::Value;
 use crate::interface::Resource;
 
@@ -92,6 +92,63 @@ async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
     let status = fixture.source.status();
     assert_eq!((status.service.state, status.service.down_since), (ServiceState::Up, None));
     assert_eq!(status.apps[0].last_error.as_ref().unwrap().class, "connect", "it stays to be seen");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_fails_for_several_reasons_or_for_ours_is_not_put_down_to_one_of_the_service() {
+    let first = |key: &crate::store::Key| key.resource == Resource::ResponseTime;
+    for (one, other, state) in [
+        ("429", "paused", ServiceState::Throttled),
+        ("401", "unauthorized_paused", ServiceState::TokenRefused),
+        ("401", "429", ServiceState::Down),
+        ("credentials", "connect", ServiceState::Down),
+        // The service has answered; what came of it is the apps' problem.
+        ("unsettled", "refused", ServiceState::Up),
+        ("state", "connect", ServiceState::Up),
+    ] {
+        let fixture = answered().await;
+        fixture.fail(one, one, first);
+        fixture.fail(other, other, |key| is_metrics(key.resource) && !first(key));
+        let status = fixture.source.status();
+        assert_eq!(status.service.state, state, "{one} and {other}");
+        assert_eq!(status.service.reason.is_some(), state != ServiceState::Up, "{one} and {other}");
+        assert_eq!(status.summary.problem, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn counters_that_do_not_keep_up_are_a_problem() {
+    let fixture = answered().await;
+    // Five minutes until a value is stale, and a step.
+    for (ago, counting, problem) in [
+        (0, Counting::Current, None),
+        (360, Counting::Current, None),
+        (361, Counting::Behind, Some("response time: counted only up to 2026-03-01T02:54:36Z")),
+        (
+            -361,
+            Counting::Ahead,
+            Some("response time: counters stand still since 2026-03-01T03:06:40Z, for a clock was set back"),
+        ),
+    ] {
+        fixture.answer(1.0);
+        advance(Duration::from_secs(2)).await;
+        fixture.count_until(ago).await;
+        let app = &fixture.source.status().apps[0];
+        let resource = app.resources.iter().find(|resource| resource.resource == "response_time").unwrap();
+        assert_eq!(resource.counting, Some(counting), "{ago}");
+        assert_eq!(app.problems.first().map(String::as_str), problem, "{ago}");
+        assert!(
+            app.resources.iter().all(|r| matches!(r.resource, "response_time" | "run_execution_time")
+                == r.accounted_until.is_some())
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_counted_before_a_restart_is_told_once_the_app_was_asked() {
+    let fixture = fixture::fixture(1).await;
+    fixture.count_until(7200).await;
+    assert_eq!(fixture.source.status().apps[0].verdict, Verdict::Waiting);
 }
 
 #[tokio::test(start_paused = true)]

@@ -112,6 +112,12 @@ pub fn clock(time: Timestamp) -> String {
     time.strftime("%H:%M:%S").to_string()
 }
 
+/// So many of something: `1 app`, `2 apps`.
+#[must_use]
+pub fn count(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// The name of a resource: `response time`.
 #[must_use]
 pub fn resource(name: &str) -> String {

@@ -6,6 +6,7 @@
 //! - [`site`]: paths, caching, headers.
 //! - [`query`]: what the reader asked for: filter, order, page.
 //! - `overview`, `detail`, `configuration`, `families`: one page each.
+//! - `banner`: the overview's first sentence.
 //! - `layout`: what all pages share.
 //! - `plots`: curves and sparklines, drawn by plotters.
 //! - [`links`]: every address of a page, behind any prefix.
@@ -13,6 +14,7 @@
 //! - `assets`: style and script, under names that change with their content.
 
 mod assets;
+mod banner;
 mod configuration;
 mod detail;
 mod families;

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::status::model::ServiceState;
 use crate::status::{App, Project, Resource, Status, Verdict};
 
-use super::format::{self, age, ago, dollars, number, seconds, until};
+use super::banner::banner;
+use super::format::{self, age, ago, count, dollars, number, seconds, until};
 use super::layout::{Frame, missing, sign, value, verdict, verdict_of};
 use super::plots::sparkline;
 use super::query::{PAGE, Query, Sort};
@@ -33,65 +33,6 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
         }
         (projects(frame, query))
     }
-}
-
-/// The answer to the first question, in one sentence.
-fn banner(frame: Frame<'_>) -> Markup {
-    let Status { service, summary, .. } = frame.status;
-    let wrong = summary.problem + summary.warning;
-    let (grade, says) = match service.state {
-        ServiceState::Down => (
-            Verdict::Problem,
-            html! {
-                strong { "The service does not answer" }
-                @if let Some(since) = service.down_since {
-                    " since " time datetime=(since) { (format::absolute(since)) } " (" (ago(since, frame.now)) ")"
-                }
-                "."
-                @if let Some(reason) = &service.reason { span .reason { (reason) } }
-            },
-        ),
-        ServiceState::Waiting => (
-            Verdict::Waiting,
-            html! { strong { "Nothing was asked yet" } "; numbers come with the first polls." },
-        ),
-        ServiceState::Up if summary.problem > 0 => (
-            Verdict::Problem,
-            html! {
-                strong { (count(summary.problem, "app has a problem", "apps have problems")) }
-                @if summary.warning > 0 { ", " (count(summary.warning, "deserves", "deserve")) " a look" }
-                "; " (summary.apps - wrong - summary.waiting) " of " (summary.apps) " are well."
-            },
-        ),
-        ServiceState::Up if summary.warning > 0 => (
-            Verdict::Warning,
-            html! {
-                strong { (count(summary.warning, "app deserves a look", "apps deserve a look")) } "; all numbers are there."
-            },
-        ),
-        ServiceState::Up if summary.waiting > 0 => (
-            Verdict::Waiting,
-            html! {
-                strong { (count(summary.waiting, "app was", "apps were")) " not asked in full yet" } "; the others are well."
-            },
-        ),
-        ServiceState::Up => (
-            Verdict::Ok,
-            html! {
-                strong { "All numbers can be trusted" } ": " (count(summary.apps, "app", "apps")) ", every resource fresh."
-            },
-        ),
-    };
-    html! {
-        section class={ "banner " (grade.as_str()) } aria-label="Verdict" {
-            span .sign aria-hidden="true" { (sign(grade)) }
-            p role="status" { (says) }
-        }
-    }
-}
-
-fn count(count: usize, one: &str, many: &str) -> String {
-    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// The exporter and its service in a row of facts.

@@ -192,6 +192,10 @@ impl Query {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
+    use crate::status::model::{LastError, ResponseTime};
+
     use super::*;
 
     #[test]
@@ -210,5 +214,120 @@ mod tests {
         assert_eq!(once.to_text(), "?sort=p95");
         assert_eq!(once.sorted(Sort::P95).to_text(), "?sort=p95&reversed=1");
         assert_eq!(once.sorted(Sort::P95).sorted(Sort::P95).to_text(), "?sort=p95");
+    }
+
+    /// An app that is in the middle of every column: `rank` higher or, of names and states, later.
+    fn app(project: &str, id: &str, rank: u8) -> App {
+        let value = Some(f64::from(rank));
+        let verdicts = [Verdict::Problem, Verdict::Warning, Verdict::Waiting, Verdict::Ok];
+        App {
+            project: project.into(),
+            id: id.into(),
+            name: None,
+            status: None,
+            verdict: verdicts[usize::from(rank)],
+            problems: Vec::new(),
+            window: "5m".to_owned(),
+            response_time: ResponseTime { p50: value, p90: value, p95: value, p99: value },
+            requests_per_minute: value,
+            min_replicas: None,
+            max_replicas: value,
+            hardware: Some(format!("hardware {rank}")),
+            dollars_per_replica_hour: value,
+            resources: Vec::new(),
+            last_error: Some(LastError {
+                at: Timestamp::from_second(i64::from(rank)).unwrap(),
+                resource: "app",
+                class: "500",
+                message: "".into(),
+            }),
+            trend: Vec::new(),
+        }
+    }
+
+    /// An app without a value in the column `sort`, so far as one can be missing.
+    fn without(sort: Sort, id: &str) -> App {
+        let mut app = app("p-1", id, 1);
+        match sort {
+            Sort::Verdict | Sort::App => {}
+            Sort::P50 => app.response_time.p50 = None,
+            Sort::P95 => app.response_time.p95 = None,
+            Sort::P99 => app.response_time.p99 = None,
+            Sort::Requests => app.requests_per_minute = None,
+            Sort::Replicas => app.max_replicas = None,
+            Sort::Hardware => app.hardware = None,
+            Sort::Cost => app.dollars_per_replica_hour = None,
+            Sort::LastError => app.last_error = None,
+        }
+        app
+    }
+
+    fn ids(query: &str, apps: &[App]) -> Vec<String> {
+        Query::read(query).select(apps).iter().map(|app| app.id.to_string()).collect()
+    }
+
+    #[test]
+    fn every_column_sorts_both_ways_by_its_own_value_alone() {
+        for sort in Sort::ALL {
+            // The other columns have the opposite order, but for names, which are told apart by them.
+            let apps = [1, 3, 0, 2].map(|rank| {
+                let mut app = app("p-1", &format!("app-{rank}"), 3 - rank);
+                let own = self::app("p-1", "", rank);
+                match sort {
+                    Sort::App => {}
+                    Sort::Verdict => app.verdict = own.verdict,
+                    Sort::P50 => app.response_time.p50 = own.response_time.p50,
+                    Sort::P95 => app.response_time.p95 = own.response_time.p95,
+                    Sort::P99 => app.response_time.p99 = own.response_time.p99,
+                    Sort::Requests => app.requests_per_minute = own.requests_per_minute,
+                    Sort::Replicas => app.max_replicas = own.max_replicas,
+                    Sort::Hardware => app.hardware = own.hardware,
+                    Sort::Cost => app.dollars_per_replica_hour = own.dollars_per_replica_hour,
+                    Sort::LastError => app.last_error = own.last_error,
+                }
+                app
+            });
+            let rising = ["app-0", "app-1", "app-2", "app-3"];
+            let falling = ["app-3", "app-2", "app-1", "app-0"];
+            let (usual, reversed) = if sort.is_descending() { (falling, rising) } else { (rising, falling) };
+            let name = sort.as_str();
+            assert_eq!(ids(&format!("sort={name}"), &apps), usual, "{name}");
+            assert_eq!(ids(&format!("sort={name}&reversed=1"), &apps), reversed, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_value_comes_last_and_equal_ones_stay_in_order() {
+        for sort in Sort::ALL {
+            let apps = [without(sort, "app-0"), app("p-1", "app-1", 1), app("p-1", "app-2", 1)];
+            let expected = match sort {
+                Sort::Verdict | Sort::App => ["app-0", "app-1", "app-2"],
+                _ => ["app-1", "app-2", "app-0"],
+            };
+            assert_eq!(ids(&format!("sort={}", sort.as_str()), &apps), expected, "{}", sort.as_str());
+        }
+    }
+
+    #[test]
+    fn a_filter_selects_among_several_apps_of_several_projects() {
+        let mut apps: Vec<App> =
+            (0..12).map(|n| app(&format!("p-{}", n % 3), &format!("p-{}-app-{n:02}", n % 3), 3)).collect();
+        apps[4].verdict = Verdict::Warning;
+        apps[6].verdict = Verdict::Problem;
+        apps[7].name = Some("Ranker".to_owned());
+        for (query, wanted) in [
+            ("", &[6, 4, 0, 1, 2, 3, 5, 7, 8, 9, 10, 11][..]),
+            ("project=p-1", &[4, 1, 7, 10]),
+            ("project=p-1&sort=app&reversed=1", &[10, 7, 4, 1]),
+            ("project=p-", &[]),
+            ("problems=1", &[6, 4]),
+            ("project=p-1&problems=1", &[4]),
+            ("name=ranker", &[7]),
+            ("project=p-2&name=ranker", &[]),
+            ("name=APP-1", &[10, 11]),
+        ] {
+            let wanted: Vec<String> = wanted.iter().map(|n| format!("p-{}-app-{n:02}", n % 3)).collect();
+            assert_eq!(ids(query, &apps), wanted, "{query}");
+        }
     }
 }

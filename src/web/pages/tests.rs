@@ -26,6 +26,12 @@ fn get(site: &Site, path: &str, query: &str) -> String {
     }
 }
 
+/// What stands between the tags.
+fn texts(markup: &str) -> String {
+    let texts = markup.split('<').filter_map(|tag| tag.split_once('>')).map(|(_, text)| text.trim());
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
 async fn answered(apps: usize) -> Fixture {
     let fixture = fixture::fixture(apps).await;
     for poll in 0..30 {
@@ -36,26 +42,77 @@ async fn answered(apps: usize) -> Fixture {
     fixture
 }
 
+/// The overview's first sentence, a little later.
+async fn says(fixture: &Fixture) -> String {
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let (_, rest) = page.split_once("role=\"status\">").unwrap();
+    rest.split_once("</p>").unwrap().0.to_owned()
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
     let fixture = fixture::fixture(3).await;
-    let says = |fixture: &Fixture| {
-        let page = get(&site(&fixture.source, ""), "/", "");
-        let (_, rest) = page.split_once("role=\"status\">").unwrap();
-        rest.split_once("</p>").unwrap().0.to_owned()
-    };
-    assert!(says(&fixture).contains("Nothing was asked yet"));
+    assert!(says(&fixture).await.contains("Nothing was asked yet"));
     fixture.answer(1.0);
-    advance(Duration::from_secs(5)).await;
-    assert_eq!(says(&fixture), "<strong>All numbers can be trusted</strong>: 3 apps, every resource fresh.");
+    assert_eq!(
+        says(&fixture).await,
+        "<strong>All numbers can be trusted</strong>: 3 apps, every resource fresh."
+    );
     fixture.fail("timeout", "no reply", |key| key.owner.app.ends_with("app-1"));
-    advance(Duration::from_secs(5)).await;
-    assert_eq!(says(&fixture), "<strong>1 app has a problem</strong>; 2 of 3 are well.");
-    fixture.fail("connect", "connection refused", |_| true);
-    advance(Duration::from_secs(5)).await;
-    let down = says(&fixture);
-    assert!(down.contains("does not answer</strong> since"), "{down}");
-    assert!(down.contains("2026-03-01 03:00:00 UTC") && down.contains("connection refused"), "{down}");
+    assert_eq!(says(&fixture).await, "<strong>1 app has a problem</strong>; 2 of 3 are well.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
+    for (class, state, what, why) in [
+        ("connect", "down", "The service does not answer", ""),
+        ("500", "down", "The service does not answer", ""),
+        ("credentials", "not_asked", "The service is not asked", ": the token file cannot be read"),
+        ("401", "token_refused", "The service refuses the token", ""),
+        ("unauthorized_paused", "token_refused", "The service refuses the token", ""),
+        ("429", "throttled", "The service asks us to slow down", ""),
+        ("paused", "throttled", "The service asks us to slow down", ""),
+    ] {
+        let fixture = fixture::fixture(3).await;
+        fixture.answer(1.0);
+        advance(Duration::from_secs(60)).await;
+        fixture.fail(class, "what it said", |_| true);
+        let said = says(&fixture).await;
+        assert!(said.starts_with(&format!("<strong>{what}</strong> since <time")), "{class}: {said}");
+        let since = format!(
+            ">2026-03-01 03:00:00 UTC</time> (<time datetime=\"2026-03-01T03:00:00Z\" data-relative=\"ago\" \
+             title=\"2026-03-01 03:00:00 UTC\">65 s ago</time>){why}.<span class=\"reason\">what it said</span>"
+        );
+        assert!(said.ends_with(&since), "{class}: {said}");
+        let json = get(&site(&fixture.source, ""), "/api/v1/status", "");
+        assert!(json.contains(&format!("\"state\":\"{state}\",\"last_success\"")), "{class}: {json}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_differ() {
+    let fixture = fixture::fixture(3).await;
+    fixture.answer(1.0);
+    fixture.surroundings.own.clock_skew(14.6);
+    fixture.count_until(300).await;
+    let said = says(&fixture).await;
+    assert!(said.contains("All numbers can be trusted"), "{said}");
+    fixture.count_until(-3600).await;
+    assert_eq!(says(&fixture).await, "<strong>3 apps have problems</strong>; 0 of 3 are well.");
+    fixture.count_until(0).await;
+    fixture.surroundings.own.clock_skew(3599.7);
+    assert_eq!(
+        says(&fixture).await,
+        "<strong>The service's clock is 60 min ahead of ours</strong>; all numbers go by the one that is behind."
+    );
+    fixture.surroundings.own.clock_skew(-3600.2);
+    fixture.count_until(-3600).await;
+    assert_eq!(
+        says(&fixture).await,
+        "<strong>3 apps have problems</strong>; 0 of 3 are well.\
+         <span class=\"reason\">The service's clock is 60 min behind ours.</span>"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -167,12 +224,68 @@ async fn a_row_says_all_there_is_of_an_app() {
     let page = get(&site(&fixture.source, ""), "/", "");
     let (_, row) = page.split_once("<tbody role=\"rowgroup\">").unwrap();
     let row = row.split_once("</tr>").unwrap().0;
-    let cells: Vec<&str> =
-        row.split('<').filter_map(|tag| tag.split_once('>')).map(|(_, text)| text.trim()).collect();
-    let said: Vec<&str> = cells.into_iter().filter(|text| !text.is_empty()).collect();
     assert_eq!(
-        said.join(" "),
+        texts(row),
         "✓ ok ready ranker p-00000000-app-0 in p-00000000 ✓ settings fresh 5 s ✓ response time fresh 5 s ✓ run execution time fresh 5 s \
          40 ms 210 ms 800 ms 304 / min 1–8 AMPERE_A10 $1.10 none"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_draws_how_p95_and_requests_went_of_late() {
+    let fixture = answered(1).await;
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let cell = |name: &str| {
+        let (_, rest) = page.split_once(&format!(" data-name=\"{name}\">")).unwrap();
+        rest.split_once("</td>").unwrap().0
+    };
+    for (name, label, value) in [("p95", "p95 of late", "210 ms"), ("Requests", "requests of late", "304")] {
+        let cell = cell(name);
+        assert_eq!(cell.matches("<svg class=\"sparkline\"").count(), 1, "{cell}");
+        assert!(cell.contains(&format!("aria-label=\"{label}\"")) && cell.contains(value), "{cell}");
+        let line = cell.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(line.split_whitespace().count() >= 30, "{line}");
+    }
+    assert!(!cell("p50").contains("<svg"), "the others have none");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_header_says_how_the_exporter_itself_fares() {
+    let fixture = answered(2).await;
+    let own = &fixture.surroundings.own;
+    let facts = || {
+        let page = get(&site(&fixture.source, ""), "/", "");
+        assert!(page.contains(&format!("<span class=\"version\">{}</span>", env!("CARGO_PKG_VERSION"))));
+        let (_, list) = page.split_once("<dl class=\"facts\"").unwrap();
+        texts(list.split_once("</dl>").unwrap().0)
+    };
+    own.token_expiry("default", Some("2026-03-03T04:00:00Z".parse().unwrap()));
+    own.poll_lag(Duration::ZERO);
+    let due = tokio::time::Instant::now() + Duration::from_secs(45);
+    fixture.plan.targets.iter().for_each(|target| target.progress.set_due(due));
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(
+        facts(),
+        "Service https://api.example.com/ last answer 5 s ago \
+         Requests to it 9 / min none fails \
+         Next poll in 40 s polls begin on time \
+         Configuration in force loaded 30 min ago \
+         Token ▲ expires in 2 d 1 service account \
+         Up 30 min since 2026-03-01 03:00:00 UTC"
+    );
+    fixture.fail("timeout", "no reply", |key| key.resource == Resource::App);
+    own.token_read("default", false);
+    own.config_loaded(None);
+    own.poll_lag(Duration::from_secs(12));
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(
+        facts(),
+        "Service https://api.example.com/ last answer 65 s ago \
+         Requests to it ▲ 9.5 / min 0.5 / min fail \
+         Next poll ▲ now the last began 12 s late \
+         Configuration ✕ last reload refused loaded 31 min ago \
+         Token ✕ expires in 2 d the file of default cannot be read \
+         Up 31 min since 2026-03-01 03:00:00 UTC"
     );
 }

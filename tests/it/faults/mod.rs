@@ -5,6 +5,7 @@
 //! says, how many series vanished and came, how often the service saw the target asked for, and how many other
 //! targets failed: those of the same token, where the service refuses it or asks it to wait.
 
+mod clocks;
 mod rig;
 
 use std::fmt::Write as _;

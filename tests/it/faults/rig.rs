@@ -11,12 +11,15 @@ use pds_exporter::catalogue::Format;
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
 use pds_exporter::config;
-use pds_exporter::interface::{ENDPOINTS, Resource};
+use pds_exporter::interface::{ENDPOINTS, Resource, TimeRange};
 use pds_exporter::own::Own;
 use pds_exporter::poll::changes::Changes;
+use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Plan, Surroundings, round};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
+use pds_exporter::status::Source;
 use pds_exporter::store::{Filter, Store};
+use pds_exporter::web::pages::{Reply, Site};
 use tokio::time::Instant;
 
 use crate::process::series;
@@ -26,10 +29,10 @@ const LONG: Duration = Duration::from_secs(2 * 3600);
 
 pub(super) struct Rig {
     world: World,
-    /// Ours and the service's.
+    service_clock: Clock,
     clock: Clock,
     surroundings: Surroundings,
-    plan: Plan,
+    plan: Arc<Plan>,
     resource: Resource,
 }
 
@@ -49,7 +52,11 @@ impl Page {
         self.of("pds_up").count() > 0 && self.of("pds_up").all(|(_, up)| up == 1.0)
     }
 
-    fn value(&self, series: &str) -> f64 {
+    pub(super) fn sum(&self, family: &str) -> f64 {
+        self.of(family).map(|(_, value)| value).sum()
+    }
+
+    pub(super) fn value(&self, series: &str) -> f64 {
         crate::process::value(&self.text, series).unwrap_or_default()
     }
 }
@@ -58,9 +65,10 @@ impl Rig {
     /// Two projects with two apps each and a token of their own; `resource` of the first app, or of the first project,
     /// is to have trouble.
     pub(super) async fn start(resource: Resource) -> Self {
-        let clock = Clock::standing_at("2026-03-01T12:00:07Z".parse().unwrap());
-        let world =
-            World::new(Settings { seed: 7, projects: 2, apps: 4, ..Settings::default() }, clock.clone());
+        let start = "2026-03-01T12:00:07Z".parse().unwrap();
+        let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
+        let settings = Settings { seed: 7, projects: 2, apps: 4, ..Settings::default() };
+        let world = World::new(settings, service_clock.clone());
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut text = format!(
             "[api]\nbase_url = \"http://{}\"\nmax_retries = 1\nmax_requests_per_second = 0\ntimeout = \"2s\"\n\
@@ -86,16 +94,80 @@ impl Rig {
             Client::new(&config.api, &config.projects, surroundings.own.clone(), clock.clone()).unwrap();
         let client = client.in_rhythm_of(&config.poll);
         let horizon = Horizon::new(&config, clock.clone());
-        let plan = Plan::new(Arc::new(config), client, horizon, &surroundings, None);
-        Self { world, clock, surroundings, plan, resource }
+        let plan = Arc::new(Plan::new(Arc::new(config), client, horizon, &surroundings, None));
+        Self { world, service_clock, clock, surroundings, plan, resource }
     }
 
     /// A minute passes, and everything is polled once.
     pub(super) async fn poll(&self) {
+        self.poll_targets(|_| true).await;
+    }
+
+    /// A minute passes, and what is counted is polled once.
+    pub(super) async fn poll_metrics(&self) {
+        self.poll_targets(|target| target.counter.is_some()).await;
+    }
+
+    async fn poll_targets(&self, wanted: impl Fn(&Target) -> bool) {
         self.clock.jump(SignedDuration::from_secs(60));
-        for target in &self.plan.targets {
+        self.service_clock.jump(SignedDuration::from_secs(60));
+        for target in self.plan.targets.iter().filter(|target| wanted(target)) {
             round::poll(&self.surroundings, &self.plan, target, &Changes::default()).await;
         }
+    }
+
+    /// The service's clock is apart from ours by so many seconds from now on.
+    pub(super) fn set_clock_apart(&self, seconds: i64) {
+        self.world.faults().set([Fault::from(Kind::ClockSkew { seconds })]);
+    }
+
+    /// Our clock is set by so many seconds.
+    pub(super) fn set_ours(&self, seconds: i64) {
+        self.clock.jump(SignedDuration::from_secs(seconds));
+    }
+
+    /// As [`Rig::set_clock_apart`], after the settings were asked for and before the metrics are.
+    pub(super) fn set_clock_apart_before_metrics(&self, seconds: i64) {
+        let skew = || Fault::from(Kind::ClockSkew { seconds });
+        self.world.faults().set([skew().on(Resource::ResponseTime), skew().on(Resource::RunExecutionTime)]);
+    }
+
+    /// The service answers everything with this status from now on.
+    pub(super) fn strike_all(&self, status: u16) {
+        self.world.faults().set([Fault::status(status)]);
+    }
+
+    /// The first sentence of the status page.
+    pub(super) fn sentence(&self) -> String {
+        let source = Source::new(self.surroundings.clone(), Arc::clone(&self.plan), Vec::new());
+        let Reply::Page(page) = Site::new(source, Vec::new(), "").respond("/", "") else { panic!("a page") };
+        let (_, rest) = page.split_once("role=\"status\">").unwrap();
+        rest.split_once("</p>").unwrap().0.split('<').map(|tag| tag.rsplit('>').next().unwrap()).collect()
+    }
+
+    /// What is wrong with the apps, each thing once.
+    pub(super) fn problems(&self) -> BTreeSet<String> {
+        let source = Source::new(self.surroundings.clone(), Arc::clone(&self.plan), Vec::new());
+        source.status().apps.iter().flat_map(|app| app.problems.clone()).collect()
+    }
+
+    /// How long ago by our clock all counters end, in seconds; they hold exactly what there was from `first` on.
+    pub(super) fn counted_from(&self, first: i64) -> i64 {
+        let counted = self.plan.targets.iter().filter(|target| target.counter.is_some());
+        let ends: BTreeSet<i64> = counted
+            .map(|target| {
+                let ledger = self.surroundings.book.ledger(&target.key).unwrap();
+                let range = TimeRange { start: first, end: ledger.until };
+                let truth =
+                    self.world.truth(&target.key.owner.project, &target.key.owner.app, range).unwrap();
+                let of_requests = target.key.resource == Resource::ResponseTime;
+                let truth = if of_requests { truth.requests } else { truth.runs };
+                assert_eq!((ledger.total, ledger.unaccounted), (truth, 0), "{}", target.key);
+                ledger.until
+            })
+            .collect();
+        assert_eq!(ends.len(), 1, "all ledgers end together");
+        self.clock.unix_seconds() - ends.first().unwrap()
     }
 
     /// What stands on the page now.

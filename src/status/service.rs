@@ -1,0 +1,71 @@
+//! The service's own part of the model, read from how all targets fare.
+
+use crate::client::Class;
+use crate::poll::round::ANSWERED;
+
+use super::exporter::Gathered;
+use super::model::{App, Project, Resource, Service, ServiceState, State};
+use super::overview::View;
+
+/// What failures of these classes say of the service when there are no others.
+const TELLING: [(Class, ServiceState); 5] = [
+    (Class::Credentials, ServiceState::NotAsked),
+    (Class::Status(401), ServiceState::TokenRefused),
+    (Class::UnauthorizedPaused, ServiceState::TokenRefused),
+    (Class::Status(429), ServiceState::Throttled),
+    (Class::Paused, ServiceState::Throttled),
+];
+
+/// The service as the targets of `projects` and `apps` know it.
+pub(super) fn service(view: &View<'_>, gathered: &Gathered, projects: &[Project], apps: &[App]) -> Service {
+    let resources = || {
+        let of_projects = projects.iter().flat_map(|project| &project.resources);
+        of_projects.chain(apps.iter().flat_map(|app| &app.resources))
+    };
+    let metrics = |resource: &&Resource| matches!(resource.resource, "response_time" | "run_execution_time");
+    // Settings are asked seldom and would tell late; without apps they are all there is.
+    let telling: Vec<&Resource> = match apps.is_empty() {
+        true => resources().collect(),
+        false => resources().filter(metrics).collect(),
+    };
+    let state = state(&telling);
+    let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
+    let failing = || telling.iter().filter_map(|resource| resource.failing.as_ref()).filter(|_| fails);
+    let rate = view.surroundings.own.request_rate();
+    let skew = gathered.value("pds_api_clock_skew_seconds", None);
+    #[expect(clippy::cast_precision_loss, reason = "some seconds")]
+    // A date has whole seconds.
+    let tolerated = (view.plan.horizon.tolerance() + 1) as f64;
+    Service {
+        base_url: view.plan.config.api.base_url.to_string(),
+        state,
+        last_success: resources().filter_map(|resource| resource.last_success).max(),
+        // The last one that still succeeded says it best; without any, the first that failed.
+        down_since: failing()
+            .map(|failing| failing.since)
+            .min()
+            .map(|first| telling.iter().filter_map(|r| r.last_success).max().unwrap_or(first)),
+        reason: failing().max_by_key(|failing| failing.since).map(|failing| failing.message.to_string()),
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds; a cast saturates")]
+        clock_skew_seconds: skew.map(|skew| skew.round() as i64),
+        clocks_differ: skew.is_some_and(|skew| skew.abs() > tolerated),
+        requests_per_minute: rate.requests_per_minute,
+        failures_per_minute: rate.failures_per_minute,
+    }
+}
+
+fn state(telling: &[&Resource]) -> ServiceState {
+    if telling.iter().all(|resource| resource.state == State::Waiting) {
+        return ServiceState::Waiting;
+    }
+    let classes = telling.iter().map(|resource| resource.failing.as_ref().map(|failing| failing.class));
+    // One target that got its reply is enough.
+    let unanswered = classes.map(|class| class.filter(|class| !ANSWERED.contains(class)));
+    let Some(unanswered) = unanswered.collect::<Option<Vec<_>>>() else { return ServiceState::Up };
+    let mut states = unanswered.into_iter().map(|class| {
+        let told = TELLING.iter().find(|(known, _)| known.as_str() == class);
+        told.map_or(ServiceState::Down, |(_, state)| *state)
+    });
+    let first = states.next().unwrap_or(ServiceState::Down);
+    if states.all(|state| state == first) { first } else { ServiceState::Down }
+}

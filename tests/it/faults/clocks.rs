@@ -1,0 +1,141 @@
+//! The service's clock and ours are apart: what is counted then, what stands on the page, and what its first sentence
+//! says.
+
+use pds_exporter::interface::Resource;
+
+use super::rig::Rig;
+
+const HOUR: i64 = 3600;
+/// 2026-03-01T12:00:00Z, the last whole step that has settled at the rig's first poll by its clock.
+const NOON: i64 = 1_772_366_400;
+/// The rig polls seven seconds after a minute: by then the last whole step that has settled ended so long ago.
+const SETTLING: i64 = 67;
+
+/// Nothing fails, and the metric tells how far the clocks are apart.
+fn assert_well(rig: &Rig, apart: i64) {
+    let page = rig.page();
+    assert!(page.all_up(), "{}", page.text);
+    #[expect(clippy::cast_precision_loss, reason = "some thousand seconds")]
+    let error = page.value("pds_api_clock_skew_seconds") - apart as f64;
+    assert!(error.abs() < 2.0, "{error}");
+}
+
+#[tokio::test]
+async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
+    let rig = Rig::start(Resource::App).await;
+    rig.set_clock_apart(-HOUR);
+    for poll in 0..6 {
+        rig.poll().await;
+        assert_eq!(rig.counted_from(NOON - HOUR), HOUR + SETTLING, "poll {poll}");
+        assert_well(&rig, -HOUR);
+        assert_eq!(
+            rig.sentence(),
+            "The service's clock is 60 min behind ours; all numbers go by the one that is behind."
+        );
+    }
+    assert!(rig.page().sum("pds_app_requests_total") > 0.0);
+}
+
+#[tokio::test]
+async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
+    let rig = Rig::start(Resource::App).await;
+    for _ in 0..3 {
+        rig.poll().await;
+    }
+    assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
+    let before = rig.page().sum("pds_app_requests_total");
+
+    rig.set_clock_apart_before_metrics(-HOUR);
+    rig.poll().await;
+    let unsettled = "response time: failing, unsettled".to_owned();
+    assert!(rig.problems().contains(&unsettled), "the reply that brings the news: {:?}", rig.problems());
+    let down =
+        rig.page().text.lines().filter(|line| line.starts_with("pds_up{") && line.ends_with(" 0")).count();
+    assert_eq!(down, 1, "by then all others know");
+
+    rig.set_clock_apart(-HOUR);
+    let behind = rig.counted_from(NOON);
+    for poll in 1..6 {
+        rig.poll().await;
+        assert_well(&rig, -HOUR);
+        assert_eq!(rig.counted_from(NOON), behind + poll * 60, "the counters stand still");
+        assert_eq!(
+            rig.sentence(),
+            "4 apps have problems; 0 of 4 are well.The service's clock is 60 min behind ours."
+        );
+        let since = ["response time", "run execution time"].map(|what| {
+            format!("{what}: counters stand still since 2026-03-01T12:02:00Z, for a clock was set back")
+        });
+        assert_eq!(rig.problems(), since.into());
+    }
+    assert_eq!(rig.page().sum("pds_app_requests_total"), before);
+
+    rig.mend().await;
+    rig.poll().await;
+    rig.poll().await;
+    assert_well(&rig, 0);
+    assert_eq!(rig.counted_from(NOON), SETTLING, "nothing is lost, and nothing is counted twice");
+    assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
+    assert!(rig.page().sum("pds_app_requests_total") > before);
+}
+
+#[tokio::test]
+async fn ours_set_back_stops_the_counters_too() {
+    let rig = Rig::start(Resource::App).await;
+    for _ in 0..3 {
+        rig.poll().await;
+    }
+    rig.set_ours(-HOUR);
+    rig.poll().await;
+    let ahead = -rig.counted_from(NOON);
+    for poll in 1..4 {
+        rig.poll().await;
+        assert_well(&rig, HOUR);
+        assert_eq!(-rig.counted_from(NOON), ahead - poll * 60, "the counters stand still");
+        assert_eq!(
+            rig.sentence(),
+            "4 apps have problems; 0 of 4 are well.The service's clock is 60 min ahead of ours."
+        );
+    }
+    rig.set_ours(HOUR);
+    rig.poll().await;
+    assert_eq!(rig.counted_from(NOON), SETTLING, "nothing is lost, and nothing is counted twice");
+    assert_eq!(rig.sentence(), "All numbers can be trusted: 4 apps, every resource fresh.");
+}
+
+#[tokio::test]
+async fn beside_a_clock_that_is_ahead_everything_is_counted_by_ours() {
+    let rig = Rig::start(Resource::App).await;
+    rig.poll().await;
+    rig.set_clock_apart(HOUR);
+    for poll in 0..6 {
+        rig.poll().await;
+        assert_eq!(rig.counted_from(NOON), SETTLING, "poll {poll}");
+        assert_well(&rig, HOUR);
+        assert_eq!(
+            rig.sentence(),
+            "The service's clock is 60 min ahead of ours; all numbers go by the one that is behind."
+        );
+    }
+}
+
+#[tokio::test]
+async fn counting_begins_with_the_first_reply_and_not_before() {
+    let rig = Rig::start(Resource::App).await;
+    rig.strike_all(500);
+    rig.poll_metrics().await;
+    assert_eq!(
+        rig.page().sum("pds_app_accounted_until_timestamp_seconds"),
+        0.0,
+        "nobody vouches for our clock"
+    );
+    rig.mend().await;
+    rig.set_clock_apart(-HOUR);
+    rig.poll_metrics().await;
+    // The buckets are there at zero before the first of them moves.
+    let page = rig.page();
+    assert_eq!(page.sum("pds_app_requests_total"), 0.0);
+    assert!(page.text.contains("pds_app_request_duration_seconds_bucket"), "{}", page.text);
+    rig.poll().await;
+    assert_eq!(rig.counted_from(NOON - HOUR + 60), HOUR + SETTLING);
+}
