@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use crate::catalogue::encode::label;
@@ -17,6 +17,8 @@ pub struct Owner {
     pub app: Arc<str>,
     /// `project="..."` and, for an app, `app="..."`, escaped once.
     labels: Arc<str>,
+    /// Of both ids: each poll looks itself up by name.
+    digest: u64,
 }
 
 impl Owner {
@@ -28,7 +30,9 @@ impl Owner {
         if !app.is_empty() {
             label(&mut labels, "app", &app);
         }
-        Arc::new(Self { project, app, labels: labels.into() })
+        let mut hasher = DefaultHasher::new();
+        (&project, &app).hash(&mut hasher);
+        Arc::new(Self { project, app, labels: labels.into(), digest: hasher.finish() })
     }
 
     /// The labels that all its series have, as they stand on the page.
@@ -54,7 +58,8 @@ impl Key {
 
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
+        self.resource == other.resource
+            && (Arc::ptr_eq(&self.owner, &other.owner) || self.parts() == other.parts())
     }
 }
 
@@ -74,7 +79,7 @@ impl Ord for Key {
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.parts().hash(state);
+        (self.owner.digest, self.resource).hash(state);
     }
 }
 
