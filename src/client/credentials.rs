@@ -164,6 +164,14 @@ impl Token {
     }
 }
 
+/// Whether `source` holds a token that can be sent.
+///
+/// # Errors
+/// Why not.
+pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
+    read(source, None).map(drop)
+}
+
 /// The token that `source` holds now; `None` where it still is the one `before`.
 fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
     let (secret, path) = match source {

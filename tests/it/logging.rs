@@ -134,7 +134,11 @@ async fn what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_
     ] {
         let (world, _folder, config) = service(4).await;
         let text = std::fs::read_to_string(&config).unwrap();
-        std::fs::write(&config, text.replace("[api]\n", "[api]\ntimeout = \"2s\"\n")).unwrap();
+        std::fs::write(
+            &config,
+            text.replace("[api]\n", "[api]\ntimeout = \"1s\"\n").replace("\"5s\"", "\"2s\""),
+        )
+        .unwrap();
         let exporter = Exporter::start(&["--config.file", &config, "--log.format", "json"]);
         exporter.wait_for("/-/ready").await;
         until_all(&exporter, "1").await;
