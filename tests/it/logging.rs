@@ -16,7 +16,7 @@ use crate::process::{Exporter, until, value};
 use crate::real_kill::configuration;
 
 /// A simulated service of so many apps, and the path of a configuration that polls it every second.
-async fn service(apps: usize) -> (World, TempDir, String) {
+pub(crate) async fn service(apps: usize) -> (World, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, Clock::system());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -154,6 +154,8 @@ async fn what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_
         until_all(&exporter, "1").await;
         let [began, ended] = &*messages(&exporter.log(), before) else { panic!("{}", exporter.log()) };
         assert!(began.starts_with(told[0]) && ended == told[1], "{began}, {ended}");
+        let account = format!("\"token\":\"{}\"", world.projects()[0].0);
+        assert_eq!(exporter.log().matches(&account).count(), 2, "both name it: {}", exporter.log());
     }
 }
 
