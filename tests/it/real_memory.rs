@@ -10,7 +10,6 @@ use tokio::net::TcpListener;
 use crate::process::Exporter;
 use crate::real_kill::configuration;
 
-const MIB: f64 = 1024.0 * 1024.0;
 /// The default.
 const AT_ONCE: f64 = 32.0;
 /// As the configurations in `deploy/` have it.
