@@ -13,9 +13,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::causes::with_causes;
+use crate::client;
 use crate::clock::Clock;
 use crate::config::shard::ShardError;
-use crate::config::{Config, LoadError};
+use crate::config::{Config, LoadError, TokenSource};
 use crate::own::Own;
 use crate::status;
 use crate::web;
@@ -97,7 +98,7 @@ pub fn main(
     }
 }
 
-/// `--config.check`: says what the configuration costs.
+/// `--config.check`: says what the configuration costs, and what may be amiss beside it.
 fn check(source: &Source) -> Result<(), Error> {
     let loaded = source.load()?;
     let load = loaded.config.requests_per_minute();
@@ -112,7 +113,29 @@ fn check(source: &Source) -> Result<(), Error> {
     if let Some(overload) = load.exceeds(&loaded.config.api) {
         say(format!("warning: {overload}"));
     }
+    for warning in token_warnings(&loaded.config) {
+        say(format!("warning: {warning}"));
+    }
     Ok(())
+}
+
+/// What keeps tokens from being sent, by key. No problem of the configuration: their files may come later, and may be
+/// readable only where the daemon runs.
+fn token_warnings(config: &Config) -> Vec<String> {
+    let projects = config.projects.iter().enumerate();
+    let projects = projects.map(|(index, project)| (format!("projects[{index}]"), &project.token));
+    let sections = std::iter::once(("api".to_owned(), &config.api.token)).chain(projects);
+    let sources = sections.filter_map(|(section, source)| Some((section, source.as_ref()?)));
+    sources
+        .filter_map(|(section, source)| {
+            let key = match source {
+                TokenSource::File(_) => "token_file",
+                TokenSource::Inline(_) => "token",
+            };
+            let error = client::check_token(source).err()?;
+            Some(format!("{section}.{key}: {}", with_causes(&error)))
+        })
+        .collect()
 }
 
 /// Starts logging and a runtime, and runs.

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use humantime::format_duration;
 use tokio::time::Instant;
 
-use super::attempt::from_now;
+use super::attempt::{from_now, whole};
 use super::credentials::{Credentials, Token};
 use super::pace::Pace;
 use crate::config::TokenSource;
@@ -31,6 +32,8 @@ pub(super) struct Refusal {
     pub(super) message: String,
     /// Which token was refused.
     generation: u64,
+    /// When the first of the refusals came that nothing else came between.
+    since: Instant,
     /// When it is asked again with the same one.
     pub(super) until: Instant,
 }
@@ -91,10 +94,9 @@ impl Account {
             if refusal.stands(token) {
                 return Some(refusal.clone());
             }
+            // Of another token it stands no more, but stays until this one is taken, which is then said.
             if refusal.generation == token.generation {
                 refusal.until = from_now(again);
-            } else {
-                refusals.remove(key);
             }
         }
         None
@@ -103,25 +105,29 @@ impl Account {
     /// The service refused `token` for `path`.
     pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
         let key = if status == 401 { WHOLE_ACCOUNT } else { path };
+        let mut refusals = self.refusals();
         let refusal = Refusal {
             status,
             message: message.to_owned(),
             generation: token.generation,
+            since: refusals.get(key).map_or_else(Instant::now, |before| before.since),
             until: from_now(again),
         };
-        let mut refusals = self.refusals();
         if key != WHOLE_ACCOUNT {
             // The token as such is good, then.
-            refusals.remove(WHOLE_ACCOUNT);
+            self.take_again(refusals.remove(WHOLE_ACCOUNT));
         }
         let before = refusals.insert(key.to_owned(), refusal);
         drop(refusals);
-        if before.is_none_or(|before| before.generation != token.generation) {
+        let is_new = before.is_none_or(|before| before.generation != token.generation);
+        // Of a single thing that is refused its target has its own line.
+        if is_new && key == WHOLE_ACCOUNT {
             tracing::warn!(
                 token = self.name(),
                 status,
                 path,
-                message,
+                // Not `message`: that is the line's own.
+                said = message,
                 "the service refuses this token; it is asked again when the token changes or after some time"
             );
         }
@@ -131,8 +137,16 @@ impl Account {
     pub(super) fn accept(&self, path: &str) {
         let mut refusals = self.refusals();
         if !refusals.is_empty() {
-            refusals.remove(WHOLE_ACCOUNT);
+            self.take_again(refusals.remove(WHOLE_ACCOUNT));
             refusals.remove(path);
+        }
+    }
+
+    /// The service takes the token that it had refused, or the one in its place.
+    fn take_again(&self, refusal: Option<Refusal>) {
+        if let Some(refusal) = refusal {
+            let after = format_duration(whole(refusal.since.elapsed())).to_string();
+            tracing::info!(token = self.name(), after, "the service takes the token again");
         }
     }
 

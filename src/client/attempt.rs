@@ -108,7 +108,7 @@ impl Client {
                     inner.pace.too_many(sent);
                 }
                 if let (429 | 503, Some(wait)) = (status, error.retry_after()) {
-                    inner.pace.pause(wait);
+                    inner.pace.pause(wait, self.inner.patience);
                 }
             }
             None => {}
@@ -182,6 +182,6 @@ pub(super) fn from_now(wait: Duration) -> Instant {
 }
 
 /// In whole seconds, rounded up, as people read it.
-fn whole(wait: Duration) -> Duration {
+pub(super) fn whole(wait: Duration) -> Duration {
     Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }

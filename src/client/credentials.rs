@@ -14,6 +14,7 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::causes::with_causes;
 use crate::config::TokenSource;
 use crate::own::Own;
 use crate::secret::Secret;
@@ -148,9 +149,9 @@ impl Credentials {
     }
 
     fn say_unreadable(&self, error: &CredentialsError, kept: bool) {
-        let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
         let consequence = if kept { "the last good token is kept" } else { "requests that need it fail" };
-        tracing::warn!(token = &*self.name, %error, cause, consequence, "the token cannot be read");
+        let error = with_causes(error);
+        tracing::warn!(token = &*self.name, error, consequence, "the token cannot be read");
     }
 }
 
@@ -161,6 +162,14 @@ impl Token {
         header.set_sensitive(true);
         Some(Self { secret, header, generation })
     }
+}
+
+/// Whether `source` holds a token that can be sent.
+///
+/// # Errors
+/// Why not.
+pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
+    read(source, None).map(drop)
 }
 
 /// The token that `source` holds now; `None` where it still is the one `before`.

@@ -31,7 +31,7 @@ use url::{Host, Url};
 
 pub use account::Account;
 pub use class::Class;
-pub use credentials::CredentialsError;
+pub use credentials::{CredentialsError, check_token};
 pub use error::{BuildError, FetchError};
 pub use transport::Fetched;
 

@@ -6,8 +6,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use humantime::format_duration;
 use tokio::time::Instant;
 
+use super::attempt::whole;
 use crate::own::Own;
 
 /// A second 429 within this time is a repeated one; a single one is answered by waiting alone.
@@ -34,6 +36,8 @@ pub(super) struct Pace {
 struct State {
     /// Nothing is sent until then.
     paused_until: Option<Instant>,
+    /// When a pause began that is told and whose end is not yet.
+    told: Option<Instant>,
     /// The adapted pace, while there is one.
     adapted: Option<Adapted>,
     /// When the last 429 was taken to heart; requests sent before it belong to the same burst.
@@ -56,8 +60,14 @@ struct Adapted {
 
 impl Pace {
     pub(super) fn new(name: Arc<str>, own: Own) -> Self {
-        let state =
-            State { paused_until: None, adapted: None, heeded: None, recent: 0.0, recent_at: Instant::now() };
+        let state = State {
+            paused_until: None,
+            told: None,
+            adapted: None,
+            heeded: None,
+            recent: 0.0,
+            recent_at: Instant::now(),
+        };
         Self { name, own, state: Mutex::new(state), line: tokio::sync::Mutex::new(()) }
     }
 
@@ -67,11 +77,21 @@ impl Pace {
         self.state().paused_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
-    /// The service asked to wait. Pauses are never shortened by a later reply to an earlier request.
-    pub(super) fn pause(&self, wait: Duration) {
-        let until = Instant::now() + wait;
+    /// The service asked to wait. Pauses are never shortened by a later reply to an earlier request. One that is longer
+    /// than requests wait, `patience`, makes them fail, so it is said.
+    pub(super) fn pause(&self, wait: Duration, patience: Duration) {
+        let now = Instant::now();
         let mut state = self.state();
-        state.paused_until = state.paused_until.max(Some(until));
+        state.paused_until = state.paused_until.max(Some(now + wait));
+        let begins = wait > patience && state.told.is_none();
+        if begins {
+            state.told = Some(now);
+        }
+        drop(state);
+        if begins {
+            let wait = format_duration(whole(wait)).to_string();
+            tracing::warn!(token = &*self.name, wait, "the service asks to wait; nothing is sent meanwhile");
+        }
     }
 
     /// Waits until the adapted pace, if there is one, allows one more request, and says for how long.
@@ -141,6 +161,13 @@ impl Pace {
     pub(super) fn went_well(&self) {
         let now = Instant::now();
         let mut state = self.state();
+        // A reply to what was sent before the pause is not the end of it.
+        if state.paused_until.is_none_or(|until| until <= now)
+            && let Some(since) = state.told.take()
+        {
+            let after = format_duration(whole(now - since)).to_string();
+            tracing::info!(token = &*self.name, after, "the service answers again after it asked to wait");
+        }
         let Some(adapted) = &mut state.adapted else { return };
         let share = (now - adapted.grown).as_secs_f64() / RECOVERY.as_secs_f64();
         adapted.grown = now;
@@ -269,8 +296,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_never_shortened() {
         let pace = pace();
-        pace.pause(Duration::from_secs(30));
-        pace.pause(Duration::from_secs(5));
+        pace.pause(Duration::from_secs(30), Duration::ZERO);
+        pace.pause(Duration::from_secs(5), Duration::ZERO);
         assert_eq!(pace.paused_for(), Duration::from_secs(30));
         tokio::time::advance(Duration::from_secs(30)).await;
         assert_eq!(pace.paused_for(), Duration::ZERO);

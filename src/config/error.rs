@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
@@ -56,9 +56,14 @@ pub enum LoadError {
     /// The layers could not be laid over each other: a mistake in the declared defaults.
     #[error("the declared defaults cannot be read")]
     Layers(#[from] config::ConfigError),
-    /// The keys and values are not as they have to be: all problems, sorted by key, one a line.
-    #[error("{}", lines(.0))]
-    Problems(Vec<Problem>),
+    /// The keys and values are not as they have to be.
+    #[error("the configuration {}is not valid:\n{}", named(file.as_deref()), lines(problems))]
+    Problems {
+        /// The file, where there is one. What the environment has set over it is said with each problem.
+        file: Option<PathBuf>,
+        /// All problems, sorted by key; told one a line.
+        problems: Vec<Problem>,
+    },
 }
 
 impl LoadError {
@@ -66,10 +71,14 @@ impl LoadError {
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
-            Self::Problems(problems) => problems,
+            Self::Problems { problems, .. } => problems,
             _ => &[],
         }
     }
+}
+
+fn named(file: Option<&Path>) -> String {
+    file.map(|file| format!("{} ", file.display())).unwrap_or_default()
 }
 
 fn lines(problems: &[Problem]) -> String {

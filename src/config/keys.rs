@@ -116,7 +116,7 @@ pub const KEYS: &[Key] = &[
     key("api.ca_file", Default("\"\""), Kind::Path,
         "Further trust anchors in PEM, for a service behind a private authority; empty is none."),
     key("api.proxy_url", Default("\"\""), Kind::Url,
-        "An http or https proxy to reach the service through; empty is none."),
+        "An http or https proxy to reach the service through, unless the variable NO_PROXY names its host; empty is none."),
     key("api.query_names.start", Default("\"start\""), Kind::Text,
         "The query parameter for the start of a range. The service's interface leaves these four names open."),
     key("api.query_names.end", Default("\"end\""), Kind::Text,

@@ -61,8 +61,7 @@ pub fn load(
     environment: impl IntoIterator<Item = (String, String)>,
     taken_labels: &[&str],
 ) -> Result<Loaded, LoadError> {
-    let folder = path.parent().unwrap_or(Path::new(""));
-    load_layers(file::read(path)?, folder, environment, Some(taken_labels))
+    load_layers(file::read(path)?, Some(path), environment, Some(taken_labels))
 }
 
 /// Loads the configuration from the text of a file named `path`, which need not exist; the environment has no say.
@@ -70,7 +69,7 @@ pub fn load(
 /// # Errors
 /// As [`load`].
 pub fn load_text(path: &Path, text: &str, taken_labels: &[&str]) -> Result<Loaded, LoadError> {
-    load_layers(file::parse(path, text)?, path.parent().unwrap_or(Path::new("")), [], Some(taken_labels))
+    load_layers(file::parse(path, text)?, Some(path), [], Some(taken_labels))
 }
 
 /// Loads what there is without a configuration file: defaults, over them `environment`. It has no projects; for a
@@ -81,20 +80,21 @@ pub fn load_text(path: &Path, text: &str, taken_labels: &[&str]) -> Result<Loade
 pub fn load_without_file(
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Config, LoadError> {
-    load_layers(config::Map::new(), Path::new(""), environment, None).map(|loaded| loaded.config)
+    load_layers(config::Map::new(), None, environment, None).map(|loaded| loaded.config)
 }
 
 fn load_layers(
-    file: config::Map<String, config::Value>,
-    folder: &Path,
+    values: config::Map<String, config::Value>,
+    file: Option<&Path>,
     environment: impl IntoIterator<Item = (String, String)>,
     taken_labels: Option<&[&str]>,
 ) -> Result<Loaded, LoadError> {
     let environment: Vec<(String, String)> = environment.into_iter().collect();
     let no_proxy = no_proxy(&environment);
-    let raw = file::layers(file, environment)?;
-    let mut config =
-        check::check(&raw.values, folder, taken_labels, raw.problems).map_err(LoadError::Problems)?;
+    let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let raw = file::layers(values, environment)?;
+    let mut config = check::check(&raw.values, folder, taken_labels, raw.problems)
+        .map_err(|problems| LoadError::Problems { file: file.map(Path::to_owned), problems })?;
     config.api.no_proxy = no_proxy;
     Ok(Loaded { config, explained: explain::explain(&raw.values) })
 }

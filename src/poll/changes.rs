@@ -2,7 +2,8 @@
 //!
 //! When the service is down, ten thousand apps say so within a minute, and each of them says it for the same reason.
 //! So of each sort of change only the first [`LINES`] in a [`PERIOD`] have a line of their own; the others are told as
-//! a number when it ends. Nothing is lost by that: `pds_up` and the status page name every one of them.
+//! a number when it ends. What stops a whole service account is said by the account, once. Nothing is lost by that:
+//! `pds_up` and the status page name every one of them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

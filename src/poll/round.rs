@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use crate::accounting::book::NotCommitted;
 use crate::accounting::{self, Ledger, Refusal};
@@ -72,6 +72,17 @@ impl PollError {
         !matches!(error.class(), Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422))
     }
 
+    /// Whether it stops the whole service account, which says so itself: its token is missing or refused, or the
+    /// service asked it to wait for longer than a request may take, `patience`.
+    fn is_of_account(&self, patience: Duration) -> bool {
+        let Self::Fetch(error) = self else { return false };
+        match error.class() {
+            Class::Credentials | Class::UnauthorizedPaused | Class::Paused | Class::Status(401) => true,
+            Class::Status(429 | 503) => error.retry_after() > Some(patience),
+            _ => false,
+        }
+    }
+
     /// Whether a shorter range may succeed.
     fn is_of_size(&self) -> bool {
         let Self::Fetch(error) = self else { return false };
@@ -106,6 +117,9 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target, cha
         }
         let transition = match &result {
             Ok(()) => subject.cell.succeeded(now),
+            Err(error) if error.is_of_account(plan.config.api.timeout) => {
+                subject.cell.failed_with_account(now, error.class(), &with_causes(error))
+            }
             Err(error) => subject.cell.failed(now, error.class(), &with_causes(error)),
         };
         subject.cell.note(polled.clone(), &plan.shown());

@@ -96,6 +96,8 @@ pub struct Failure {
     pub class: &'static str,
     /// The last failure in words.
     pub message: Arc<str>,
+    /// The class that was last a [`Transition::Failing`]; `None` where its service account spoke for it.
+    told: Option<&'static str>,
 }
 
 /// What a poll's outcome changed; worth a line in the log unless it is `Same`.
@@ -105,7 +107,7 @@ pub enum Transition {
     Same,
     /// The first failure, or the first for another reason.
     Failing,
-    /// The first success after failures.
+    /// The first success after failures of its own.
     Recovered {
         /// How long it had failed, by the wall clock.
         after: Duration,
@@ -247,27 +249,35 @@ impl Cell {
         drop(state);
         self.changed();
         match failing {
-            Some(failure) => Transition::Recovered {
+            Some(failure) if failure.told.is_some() => Transition::Recovered {
                 after: Duration::try_from(now.duration_since(failure.since)).unwrap_or_default(),
             },
-            None => Transition::Same,
+            _ => Transition::Same,
         }
     }
 
     /// A poll failed at `now`; what was said before stays until it goes stale.
     pub fn failed(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
+        self.fail(now, class, message, true)
+    }
+
+    /// As [`Cell::failed`], for a reason that stops its whole service account and that the account itself tells: for
+    /// each of its targets this is no transition, and neither is the end of it.
+    pub fn failed_with_account(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
+        self.fail(now, class, message, false)
+    }
+
+    fn fail(&self, now: Timestamp, class: &'static str, message: &str, tell: bool) -> Transition {
         let mut state = self.state();
         self.asked(&mut state, false);
         let before = state.failing.take();
-        let transition = match &before {
-            Some(failure) if failure.class == class => Transition::Same,
-            _ => Transition::Failing,
-        };
+        let told_before = before.as_ref().and_then(|failure| failure.told);
+        let told = if tell { Some(class) } else { told_before };
         let since = before.map_or(now, |failure| failure.since);
-        state.failing = Some(Arc::new(Failure { since, last: now, class, message: message.into() }));
+        state.failing = Some(Arc::new(Failure { since, last: now, class, message: message.into(), told }));
         drop(state);
         self.changed();
-        transition
+        if told == told_before { Transition::Same } else { Transition::Failing }
     }
 
     pub(super) fn set_stale_after(&self, stale_after: Option<Duration>) {

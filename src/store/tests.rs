@@ -94,6 +94,20 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
     assert_eq!(recovered, Transition::Recovered { after: Duration::from_secs(20) });
 }
 
+#[tokio::test]
+async fn what_the_service_account_tells_is_no_transition_of_its_targets() {
+    let (_store, domains, _) = small_store();
+    let at = |second| Timestamp::from_second(second).unwrap();
+    assert_eq!(domains.failed_with_account(at(10), "paused", "to wait"), Transition::Same);
+    assert_eq!(domains.succeeded(at(20)), Transition::Same);
+    assert_eq!(domains.failed(at(30), "403", "forbidden"), Transition::Failing);
+    assert_eq!(domains.failed_with_account(at(40), "unauthorized_paused", "not sent"), Transition::Same);
+    assert_eq!(domains.failed(at(50), "403", "forbidden"), Transition::Same, "that was said before");
+    assert_eq!(domains.failed(at(60), "500", "broken"), Transition::Failing);
+    assert_eq!(domains.health().failing.unwrap().since, at(30));
+    assert_eq!(domains.succeeded(at(70)), Transition::Recovered { after: Duration::from_secs(40) });
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples() {
     let (store, domains, counter) = small_store();

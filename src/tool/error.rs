@@ -29,12 +29,9 @@ pub enum ToolError {
     /// Arguments that break a rule of the interface.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// The configuration can't be used.
-    #[error("the configuration is not valid:\n{0}")]
-    Problems(LoadError),
-    /// The configuration can't be read.
+    /// The configuration can't be read or used.
     #[error(transparent)]
-    Config(LoadError),
+    Config(#[from] LoadError),
     /// The web configuration can't be used.
     #[error("the web configuration is not valid")]
     Web(#[from] WebConfigError),
@@ -84,19 +81,13 @@ pub enum ToolError {
     Interrupted(String),
 }
 
-impl From<LoadError> for ToolError {
-    fn from(error: LoadError) -> Self {
-        if error.problems().is_empty() { Self::Config(error) } else { Self::Problems(error) }
-    }
-}
-
 impl ToolError {
     /// The exit code.
     #[must_use]
     pub fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Rule(_) => 2,
-            Self::Problems(_) | Self::Config(_) | Self::Web(_) | Self::Client(_) => 78,
+            Self::Config(_) | Self::Web(_) | Self::Client(_) => 78,
             Self::Fetch(error) => code_of_fetch(error),
             Self::Failed { code, .. } => *code,
             Self::Interrupted(_) => 130,

@@ -45,6 +45,7 @@ fn what_a_new_user_does_wrong_gets_a_sentence_and_an_exit_code() {
     );
     let (code, said) = run(&[], &[], at);
     assert_eq!(code, Some(78));
+    assert!(said.starts_with("pds-exporter: the configuration pds-exporter.toml is not valid:\n"), "{said}");
     for problem in ["api.base_url: ", "api.timout: ", "timeout", "poll.interval: ", "token"] {
         assert!(said.contains(problem), "all problems are told at once, {problem} too:\n{said}");
     }
@@ -57,6 +58,26 @@ fn a_configuration_that_its_own_limits_cannot_carry_is_said() {
     configuration(folder.path(), &format!("{text}{PROJECT}"));
     let warning = "warning: the configuration asks for 123 requests a minute, but api.max_requests_per_second allows 60";
     assert_ends(&["--config.check"], &[], folder.path(), 0, warning);
+}
+
+#[test]
+fn a_token_that_cannot_be_read_is_a_warning_of_the_check_with_its_key_and_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let api = "[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"one\"\n";
+    configuration(folder.path(), &format!("{api}{PROJECT}token_file = \"two\"\n"));
+    std::fs::write(folder.path().join("two"), "\n").unwrap();
+    let (code, said) = run(&["--config.check"], &[], folder.path());
+    let warnings: Vec<&str> = said.lines().filter(|line| line.starts_with("warning: ")).collect();
+    let wanted = [
+        "warning: api.token_file: cannot read the token file one: No such file or directory (os error 2)",
+        "warning: projects[0].token_file: the token file two is empty",
+    ];
+    assert_eq!((code, &*warnings), (Some(0), &wanted[..]), "{said}");
+    for file in ["one", "two"] {
+        std::fs::write(folder.path().join(file), "t0ken").unwrap();
+    }
+    let (code, said) = run(&["--config.check"], &[], folder.path());
+    assert!(code == Some(0) && !said.contains("warning"), "{said}");
 }
 
 #[tokio::test]

@@ -84,6 +84,22 @@ fn a_variable_is_read_as_its_key_wants_it() {
 }
 
 #[test]
+fn no_proxy_of_the_environment_is_heeded_in_either_spelling() {
+    let no_proxy = |name: &str, value: &str| {
+        let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
+        config::load(Path::new("tests/it/config/good/minimal.toml"), environment, TAKEN)
+            .unwrap()
+            .config
+            .api
+            .no_proxy
+    };
+    for name in ["NO_PROXY", "no_proxy"] {
+        assert_eq!(no_proxy(name, "10.0.0.0/8,.example.com").as_deref(), Some("10.0.0.0/8,.example.com"));
+    }
+    assert_eq!(no_proxy("NO_PROXY_AT_ALL", "*"), None);
+}
+
+#[test]
 fn what_is_left_out_has_the_documented_default() {
     let config = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
     assert_eq!(config.api.timeout, Duration::from_secs(10));

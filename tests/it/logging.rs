@@ -7,7 +7,7 @@ use pds_exporter::app::logging;
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::Resource;
 use pds_exporter::secret::Secret;
-use pds_exporter::simulator::{self, Fault, Settings, World};
+use pds_exporter::simulator::{self, Fault, Kind, RetryAfter, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ use crate::process::{Exporter, until, value};
 use crate::real_kill::configuration;
 
 /// A simulated service of so many apps, and the path of a configuration that polls it every second.
-async fn service(apps: usize) -> (World, TempDir, String) {
+pub(crate) async fn service(apps: usize) -> (World, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, Clock::system());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -98,6 +98,87 @@ async fn an_outage_of_many_is_a_few_lines_and_a_number() {
     assert!(
         lines[10].contains("\"polling of further targets began to fail\"") && lines[10].contains("class=500")
     );
+}
+
+/// Waits until every target is up (1) or down (0).
+async fn until_all(exporter: &Exporter, up: &str) {
+    until(&format!("every target is {up}"), async || {
+        let page = exporter.get("/metrics").await;
+        let mut ups = page.lines().filter(|line| line.starts_with("pds_up{")).peekable();
+        ups.peek().is_some() && ups.all(|line| line.ends_with(up))
+    })
+    .await;
+}
+
+/// The messages of a log in JSON after its first lines.
+fn messages(log: &str, first: usize) -> Vec<String> {
+    let lines = log.lines().skip(first).map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.map(|line| line["message"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_targets() {
+    let asked_to_wait = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(8)) };
+    for (fault, paused, told) in [
+        (
+            Fault::status(401),
+            "unauthorized_paused",
+            ["the service refuses this token", "the service takes the token again"],
+        ),
+        (
+            // Once: further ones would also slow the pace, which has lines of its own.
+            Fault::from(asked_to_wait).times(1),
+            "paused",
+            ["the service asks to wait", "the service answers again after it asked to wait"],
+        ),
+    ] {
+        let (world, _folder, config) = service(4).await;
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(
+            &config,
+            text.replace("[api]\n", "[api]\ntimeout = \"1s\"\n").replace("\"5s\"", "\"2s\""),
+        )
+        .unwrap();
+        let exporter = Exporter::start(&["--config.file", &config, "--log.format", "json"]);
+        exporter.wait_for("/-/ready").await;
+        until_all(&exporter, "1").await;
+        let before = exporter.log().lines().count();
+        world.faults().set([fault]);
+        until_all(&exporter, "0").await;
+        let again = format!("pds_api_requests_total{{code=\"{paused}\",resource=\"response_time\"}}");
+        until("all of them failed again", async || {
+            value(&exporter.get("/metrics").await, &again).is_some_and(|failed| failed >= 8.0)
+        })
+        .await;
+        world.faults().clear();
+        until_all(&exporter, "1").await;
+        let [began, ended] = &*messages(&exporter.log(), before) else { panic!("{}", exporter.log()) };
+        assert!(began.starts_with(told[0]) && ended == told[1], "{began}, {ended}");
+        let account = format!("\"token\":\"{}\"", world.projects()[0].0);
+        assert_eq!(exporter.log().matches(&account).count(), 2, "both name it: {}", exporter.log());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_token_file_that_is_not_there_is_said_once_and_so_is_its_coming() {
+    let (world, folder, config) = service(4).await;
+    let token = world.token(&world.projects()[0].0).unwrap();
+    let inline = format!("token = \"{}\"", token.expose());
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.contains(&inline), "{text}");
+    std::fs::write(&config, text.replace(&inline, "token_file = \"token\"")).unwrap();
+    let exporter = Exporter::start(&["--config.file", &config, "--log.format", "json"]);
+    exporter.wait_for("/-/ready").await;
+    until_all(&exporter, "0").await;
+    std::fs::write(folder.path().join("token"), token.expose()).unwrap();
+    until_all(&exporter, "1").await;
+    let log = exporter.log();
+    let token_lines: Vec<String> =
+        messages(&log, 0).into_iter().filter(|message| message.contains("token")).collect();
+    assert_eq!(token_lines, ["the token cannot be read", "the token can be read again"]);
+    assert!(!log.contains("polling"), "{log}");
+    let warning = log.lines().find(|line| line.contains("cannot be read")).unwrap();
+    assert!(warning.contains("No such file") && !warning.contains("\"cause\""), "{warning}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -15,7 +15,7 @@ use pds_exporter::interface::{Endpoint, Request, Resource, Spec, get_app};
 use pds_exporter::own::Own;
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Plan, Poller, Surroundings};
-use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::simulator::{self, Fault, Settings, World};
 use pds_exporter::store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -110,4 +110,31 @@ async fn polls_are_spread_over_their_interval() {
     assert_eq!(times.len(), 8, "two calls for each of four apps a minute");
     let closest = times.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap();
     assert!(closest > 2_000, "two polls are only {closest} ms apart: {times:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_is_gone_is_asked_less_often_until_it_is_back() {
+    let (world, surroundings, plan) = rig().await;
+    let (_plans, coming) = mpsc::channel(1);
+    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    let app = world.projects()[0].1[0].clone();
+    // Response times are asked for every minute, settings and what is gone every five.
+    let asked_in_half_an_hour = async || {
+        let asked = || {
+            let journal = world.requests();
+            journal.of("response_time").filter(|entry| entry.app.as_ref() == Some(&app)).count()
+        };
+        let before = asked();
+        tokio::time::sleep(Duration::from_secs(1800)).await;
+        asked() - before
+    };
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(asked_in_half_an_hour().await, 30);
+    world.faults().set([Fault::status(404).on(Resource::ResponseTime).of_app(&app)]);
+    // Up to a minute until the first 404, and ten seconds of grace for the phase.
+    tokio::time::sleep(Duration::from_secs(70)).await;
+    assert_eq!(asked_in_half_an_hour().await, 6);
+    world.faults().clear();
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(asked_in_half_an_hour().await, 30, "it came back by itself");
 }

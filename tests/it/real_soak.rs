@@ -5,7 +5,7 @@ use std::process::Command;
 #[test]
 fn faults_at_random_leave_memory_flat_and_counters_exact() {
     let output = Command::new("tests/soak")
-        .arg("90s")
+        .arg("2m")
         .env("PDS_EXPORTER", env!("CARGO_BIN_EXE_pds-exporter"))
         .env("PDSTOOL", env!("CARGO_BIN_EXE_pdstool"))
         .output()

@@ -81,7 +81,8 @@ async fn a_bad_file_changes_nothing_and_says_so() {
 
     std::fs::write(&running.file, running.with_one_app().replace("settle", "setle")).unwrap();
     let (status, text) = running.reload().await;
-    assert!(status.is_server_error() && text.contains("poll.setle"), "{status}: {text}");
+    let named = format!("the configuration {} is not valid:\npoll.setle: ", running.file);
+    assert!(status == 500 && text.contains(&named), "{status}: {text}");
     let refusals = || running.exporter.log().matches("the configuration was not loaded").count();
     assert_eq!(refusals(), 2);
     running.exporter.signal("HUP");

@@ -179,8 +179,9 @@ async fn what_changes_is_said_once_and_not_with_each_request() {
     std::fs::write(&path, "two").unwrap();
     ask().await;
     assert_eq!(log.lines_with("the token can be read again"), 1, "{}", log.text());
+    assert_eq!(log.lines_with("the service takes the token again"), 1, "{}", log.text());
     assert_eq!(log.lines_with("clock and ours are apart"), 1, "{}", log.text());
-    assert_eq!(log.text().lines().count(), 4, "{}", log.text());
+    assert_eq!(log.text().lines().count(), 5, "{}", log.text());
 }
 
 #[tokio::test]

@@ -187,6 +187,24 @@ async fn a_forbidden_app_does_not_stop_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_forbidden_app_is_asked_for_again_after_the_settings_interval() {
+    let server = Server::start(|seen| if seen.number < 2 { status(403, "") } else { ok("{}") }).await;
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+    for asked in [1, 2] {
+        for _ in 0..3 {
+            asking.ask("p", "theirs").await.unwrap_err();
+            tokio::time::advance(Duration::from_secs(99)).await;
+        }
+        assert_eq!(server.count(), asked, "once in 297 seconds");
+        tokio::time::advance(Duration::from_secs(3)).await;
+    }
+    for _ in 0..3 {
+        asking.ask("p", "theirs").await.unwrap();
+    }
+    assert_eq!((asking.ended("403"), asking.ended("unauthorized_paused")), (2.0, 4.0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_token_exchanged_while_it_was_refused_loses_no_poll() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");

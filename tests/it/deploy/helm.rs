@@ -4,11 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::kubernetes::{container, examine, flags, kustomize, object, validate};
+use super::kubernetes::{ACCEPTED, ACCEPTED_BESIDE, container, examine, flags, kustomize, object, validate};
 use super::{command, deploy, list, output, string, succeed, text, yaml};
-
-/// The same two checks as for the manifests; `kubernetes` says why.
-const ACCEPTED: &[(&str, &str)] = &[("CKV_K8S_43", "a tag"), ("CKV_K8S_15", "never overwritten")];
 
 /// The oldest Helm that the chart is for, and a new one. Installed by name and pinned in `tests/packages`.
 const HELMS: &[&str] = &["helm-3.6", "helm"];
@@ -59,12 +56,20 @@ fn the_chart_and_the_manifests_give_the_same_objects() {
     }
 }
 
+/// The objects as one text of many documents.
+fn documents(objects: &[Value]) -> String {
+    objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")
+}
+
 #[test]
 fn the_chart_is_hardened() {
-    for mode in ["deployment", "sharded"] {
-        let objects = template("pds-exporter", &[&format!("mode={mode}")]);
-        let text = objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n");
-        examine(&text, &[ACCEPTED]);
+    for values in [
+        &["mode=deployment"][..],
+        &["mode=sharded"],
+        &["webConfig.existingSecret=web", "webConfig.tls=true", "podMonitor.enabled=true"],
+        &["podMonitor.enabled=true", "prometheusRule.enabled=true", "dashboards.enabled=true"],
+    ] {
+        examine(&documents(&template("pds-exporter", values)), &[ACCEPTED]);
     }
 }
 
@@ -82,6 +87,11 @@ fn the_sidecar_patch_is_that_of_the_manifests() {
         volumes.filter(|volume| string(volume, "/name").starts_with("pds-exporter-")).map(clean).collect()
     };
     assert_eq!(volumes(&patch), volumes(&beside));
+    let mut workload = beside;
+    for list in ["containers", "volumes"] {
+        workload["spec"]["template"]["spec"][list] = patch["spec"]["template"]["spec"][list].clone();
+    }
+    examine(&workload.to_string(), &[ACCEPTED, ACCEPTED_BESIDE]);
 }
 
 #[test]

@@ -15,13 +15,13 @@ use super::{command, deploy, list, operator, output, string, succeed, text, yaml
 const VERSIONS: &[&str] = &["1.30", "1.32", "1.34"];
 
 /// What checkov finds and is meant so.
-const ACCEPTED: &[(&str, &str)] = &[
+pub(super) const ACCEPTED: &[(&str, &str)] = &[
     ("CKV_K8S_43", "an image is named by its tag: the digest is known only once it is built and pushed"),
     ("CKV_K8S_15", "a tag is never overwritten, so it need not be pulled at each start"),
 ];
 
 /// The same for the sidecar, whose pod belongs to somebody else.
-const ACCEPTED_BESIDE: &[(&str, &str)] = &[
+pub(super) const ACCEPTED_BESIDE: &[(&str, &str)] = &[
     ("CKV_K8S_9", "the workload is ready without the exporter, so it has no readiness probe"),
     ("CKV2_K8S_6", "the workload's own policy decides about its pod"),
 ];
@@ -141,6 +141,7 @@ fn the_sidecar_runs_like_the_deployment() {
 fn the_operator_overlay_is_valid_and_finds_the_pods() {
     let manifests = kustomize("overlays/operator");
     validate(&manifests);
+    examine(&manifests, &[ACCEPTED]);
     let objects = yaml(&manifests);
     let labels = &object(&objects, "Deployment")["spec"]["template"]["metadata"]["labels"];
     let service = object(&objects, "Service");

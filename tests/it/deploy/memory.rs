@@ -13,7 +13,8 @@ const MIB: u64 = 1024 * 1024;
 /// What replies under way can take at most beyond what the exporter takes at rest. The README states it, and
 /// `real_memory` measures it.
 fn hostile(config: &Config) -> u64 {
-    3 * u64::from(config.api.max_concurrent_requests.get()) * config.api.max_response_bytes
+    let at_once = u64::from(config.api.max_concurrent_requests.get());
+    5 * at_once.max(32) * config.api.max_response_bytes
 }
 
 fn load(config: &str) -> Config {

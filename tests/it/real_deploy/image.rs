@@ -25,6 +25,9 @@ const NOBODY: u32 = 65532;
 /// The most that all of the image may weigh.
 const LARGEST: u64 = 15_000_000;
 
+/// Told to the build, as whoever publishes the image does.
+const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
+
 /// Images and containers in folders of their own, gone at the end.
 struct Podman {
     folder: TempDir,
@@ -68,6 +71,7 @@ impl Podman {
         chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
         let mut build = self.storage("buildah");
         build.args(["build", "--isolation", "chroot", "--format", "docker", "--tag", "pds-exporter:test"]);
+        build.arg(format!("--build-arg=REVISION={REVISION}"));
         build.arg(format!("--build-context=build={}", self.folder.path().join("built").display()));
         build.arg("--file").arg(deploy("Dockerfile")).arg(&built);
         succeed(build);
@@ -150,7 +154,16 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     let size = image["Size"].as_u64().unwrap();
     assert!(size < LARGEST, "{size} bytes");
     assert_eq!(string(image, "/Config/User"), "65532:65532");
-    assert_eq!(string(image, "/Config/Labels/org.opencontainers.image.title"), "pds-exporter");
+    for (label, wanted) in [
+        ("title", env!("CARGO_PKG_NAME")),
+        ("description", env!("CARGO_PKG_DESCRIPTION")),
+        ("licenses", env!("CARGO_PKG_LICENSE")),
+        ("version", env!("CARGO_PKG_VERSION")),
+        ("revision", REVISION),
+    ] {
+        let label = format!("/Config/Labels/org.opencontainers.image.{label}");
+        assert_eq!(string(image, &label), wanted, "{label}");
+    }
     assert_eq!(image["Healthcheck"]["Test"], serde_json::json!(["CMD", "/pds-exporter", "--health"]));
 
     let (world, base_url) = service().await;
