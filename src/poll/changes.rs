@@ -1,4 +1,5 @@
-//! What the log says of targets that begin to fail and that recover: a line each, unless they are many.
+//! What the log says of targets that begin to fail, that recover, and whose time is given up: a line each, unless they
+//! are many.
 //!
 //! When the service is down, ten thousand apps say so within a minute, and each of them says it for the same reason.
 //! So of each sort of change only the first [`LINES`] in a [`PERIOD`] have a line of their own; the others are told as
@@ -30,6 +31,7 @@ enum Sort {
     /// Began to fail with this class.
     Failing(&'static str),
     Recovered,
+    GaveUp,
 }
 
 #[derive(Debug)]
@@ -60,6 +62,19 @@ impl Changes {
                 tracing::info!(resource, project, app, after, "polling recovered");
             }
             _ => {}
+        }
+    }
+
+    /// The first `seconds` that the counters of the target `key` will never have; further ones only count.
+    pub fn gave_up(&self, key: &Key, seconds: u64) {
+        if self.has_line(Sort::GaveUp) {
+            tracing::warn!(
+                resource = key.resource.as_str(),
+                project = %key.owner.project,
+                app = %key.owner.app,
+                seconds,
+                "time older than accounting.max_catch_up is given up; further seconds are only counted in pds_app_unaccounted_seconds_total"
+            );
         }
     }
 
@@ -109,6 +124,7 @@ fn tell_further(sort: Sort, targets: u64) {
         _ if targets == 0 => {}
         Sort::Failing(class) => tracing::warn!(class, targets, "polling of further targets began to fail"),
         Sort::Recovered => tracing::info!(targets, "polling of further targets recovered"),
+        Sort::GaveUp => tracing::warn!(targets, "time of further targets is given up"),
     }
 }
 
@@ -126,6 +142,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(20)).await;
         assert_eq!(lines(Sort::Failing("connect"), 12), 10, "another reason is told");
         assert_eq!(lines(Sort::Recovered, 1), 1);
+        assert_eq!(lines(Sort::GaveUp, 11), 10);
         assert_eq!(changes.next_summary(), Some(began + PERIOD));
         tokio::time::advance(Duration::from_secs(40)).await;
         changes.sum_up(Some(Instant::now()));

@@ -104,7 +104,7 @@ pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target, cha
     let began = Instant::now();
     let result = match target.endpoint.cadence() {
         Cadence::Settings => settings(surroundings, plan, target).await,
-        Cadence::Metrics => metrics(surroundings, plan, target).await,
+        Cadence::Metrics => metrics(surroundings, plan, target, changes).await,
     };
     let now = surroundings.clock.now();
     let failure =
@@ -137,11 +137,16 @@ async fn settings(surroundings: &Surroundings, plan: &Plan, target: &Target) -> 
 
 /// Asks for every range that is due. A failure that says nothing of the other ranges does not keep them from being
 /// asked; the first one is the poll's.
-async fn metrics(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
-    let mut ledger = open_ledger(surroundings, plan, target).await?;
+async fn metrics(
+    surroundings: &Surroundings,
+    plan: &Plan,
+    target: &Target,
+    changes: &Changes,
+) -> Result<(), PollError> {
+    let mut ledger = open_ledger(surroundings, plan, target, changes).await?;
     let mut first_error = None;
     for wanted in ranges::asks(plan, target, ledger.as_deref()) {
-        match metrics_range(surroundings, plan, target, &wanted, &mut ledger).await {
+        match metrics_range(surroundings, plan, target, changes, &wanted, &mut ledger).await {
             Ok(()) => {}
             Err(error) => {
                 let stop = error.is_of_all();
@@ -159,6 +164,7 @@ async fn metrics_range(
     surroundings: &Surroundings,
     plan: &Plan,
     target: &Target,
+    changes: &Changes,
     wanted: &RangeAsk,
     ledger: &mut Option<Arc<Ledger>>,
 ) -> Result<(), PollError> {
@@ -191,7 +197,7 @@ async fn metrics_range(
     });
     if ledger.is_none() {
         // The service's first reply of all: only now is it known where counting begins.
-        *ledger = open_ledger(surroundings, plan, target).await?;
+        *ledger = open_ledger(surroundings, plan, target, changes).await?;
     }
     let (Some(tally), Some(known)) = (tally, ledger.as_ref()) else { return Ok(()) };
     if wanted.counted {
@@ -218,6 +224,7 @@ async fn open_ledger(
     surroundings: &Surroundings,
     plan: &Plan,
     target: &Target,
+    changes: &Changes,
 ) -> Result<Option<Arc<Ledger>>, PollError> {
     if target.counter.is_none() {
         return Ok(None);
@@ -233,13 +240,7 @@ async fn open_ledger(
     let next = surroundings.book.commit(&target.key, next).await?;
     show_ledger(target, &next);
     if !target.progress.gave_up.swap(true, Ordering::Relaxed) {
-        tracing::warn!(
-            resource = target.key.resource.as_str(),
-            project = %target.key.owner.project,
-            app = %target.key.owner.app,
-            seconds = gone.seconds(),
-            "time older than accounting.max_catch_up is given up; further seconds are only counted in pds_app_unaccounted_seconds_total"
-        );
+        changes.gave_up(&target.key, gone.seconds());
     }
     Ok(Some(next))
 }
