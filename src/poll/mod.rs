@@ -9,12 +9,16 @@
 //! - [`poller`]: the loop.
 //! - [`round`]: one poll of one target.
 //! - [`changes`]: what the log says of it.
+//! - [`room`]: how many of them at once.
 //! - [`ranges`]: which ranges a metrics target asks for, each once.
+//! - [`counting`]: what becomes of its ledger.
 
 pub mod changes;
+pub mod counting;
 pub mod plan;
 pub mod poller;
 pub mod ranges;
+pub mod room;
 pub mod round;
 pub mod schedule;
 

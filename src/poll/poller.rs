@@ -12,6 +12,7 @@ use crate::store::Key;
 
 use super::changes::Changes;
 use super::plan::{Plan, Surroundings};
+use super::room::Room;
 use super::round::{self, Outcome};
 use super::schedule::{Phase, Phases, Schedule};
 
@@ -23,6 +24,7 @@ pub struct Poller {
     /// Parallel to the plan's targets.
     places: Vec<Phase>,
     schedule: Schedule,
+    room: Room,
     running: JoinSet<Outcome>,
     /// Which target each running poll is of.
     tasks: HashMap<Id, Started>,
@@ -48,6 +50,7 @@ impl Poller {
             plan: Arc::clone(&plan),
             places: Vec::new(),
             schedule: Schedule::default(),
+            room: Room::default(),
             running: JoinSet::new(),
             tasks: HashMap::new(),
             phases: Phases::default(),
@@ -65,14 +68,19 @@ impl Poller {
         loop {
             self.start_due();
             self.changes.sum_up(Some(Instant::now()));
-            let due = self.schedule.next_due().filter(|_| self.has_room());
-            let wake = due.into_iter().chain(self.changes.next_summary()).min();
+            let (due, summary) = (self.schedule.next_due(), self.changes.next_summary());
+            let most = self.most_at_once();
+            let due_with_room = async {
+                self.room.has_place_again(most).await;
+                sleep_until(due.unwrap_or_else(Instant::now)).await;
+            };
             tokio::select! {
                 biased;
                 () = &mut shutdown => break,
                 Some(plan) = plans.recv() => self.replace(plan),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
-                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+                () = due_with_room, if due.is_some() => {}
+                () = sleep_until(summary.unwrap_or_else(Instant::now)), if summary.is_some() => {}
                 // Nothing to poll and nothing running: only a plan or the shutdown can change that.
                 else => { (&mut shutdown).await; break }
             }
@@ -123,21 +131,23 @@ impl Poller {
         self.places = places;
     }
 
-    fn has_room(&self) -> bool {
-        self.running.len() < self.plan.config.api.max_concurrent_requests.get() as usize
+    fn most_at_once(&self) -> u32 {
+        self.plan.config.api.max_concurrent_requests.get()
     }
 
     /// Starts what is due, as far as there is room; the longest due first.
     fn start_due(&mut self) {
         let now = Instant::now();
-        while self.has_room() {
+        while self.room.has_place(self.most_at_once()) {
             let Some((due, index)) = self.schedule.pop_due(now) else { return };
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.surroundings.own.poll_lag(now - due);
             let surroundings = self.surroundings.clone();
             let (plan, changes) = (Arc::clone(&self.plan), Arc::clone(&self.changes));
-            let task =
-                self.running.spawn(async move { round::poll(&surroundings, &plan, &target, &changes).await });
+            let place = self.room.enter();
+            let task = self
+                .running
+                .spawn(async move { round::poll(&surroundings, &plan, &target, &changes, place).await });
             self.tasks.insert(task.id(), Started { target: index, at: now, task });
         }
     }

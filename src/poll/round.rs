@@ -1,22 +1,23 @@
 //! One poll of one target.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::time::{Duration, Instant};
 
+use crate::accounting::Refusal;
 use crate::accounting::book::NotCommitted;
-use crate::accounting::{self, Ledger, Refusal};
 use crate::causes::with_causes;
 use crate::client::{Class, FetchError};
-use crate::interface::endpoint::{self, Ask, Cadence, Reading, Tally};
+use crate::interface::TimeRange;
+use crate::interface::endpoint::{self, Ask, Cadence, Reading};
 use crate::interface::spec::RuleError;
-use crate::interface::{Resource, TimeRange};
 use crate::store::{PollFailure, Polled, Variant};
 
 use super::changes::Changes;
+use super::counting::Counting;
 use super::plan::{Plan, Subject, Surroundings, Target};
 use super::ranges::{self, MOST_HALVINGS, RangeAsk};
+use super::room::Place;
 
 /// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
@@ -99,17 +100,30 @@ pub enum Outcome {
     Slow,
 }
 
-/// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went.
-pub async fn poll(surroundings: &Surroundings, plan: &Plan, target: &Target, changes: &Changes) -> Outcome {
+/// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went. Holds its `place`
+/// while it asks.
+pub async fn poll(
+    surroundings: &Surroundings,
+    plan: &Plan,
+    target: &Target,
+    changes: &Changes,
+    place: Place,
+) -> Outcome {
     let began = Instant::now();
-    let result = match target.endpoint.cadence() {
-        Cadence::Settings => settings(surroundings, plan, target).await,
-        Cadence::Metrics => metrics(surroundings, plan, target, changes).await,
+    let mut counting = Counting::begin(surroundings, plan, target);
+    // What asking takes in memory is not kept while the disk is waited for.
+    let asked = match target.endpoint.cadence() {
+        Cadence::Settings => Box::pin(settings(surroundings, plan, target)).await,
+        Cadence::Metrics => Box::pin(metrics(surroundings, plan, target, &mut counting)).await,
     };
+    let took = began.elapsed();
+    drop(place);
+    let counted = counting.end(surroundings, target, changes).await;
+    let result = asked.and_then(|()| Ok(counted?));
     let now = surroundings.clock.now();
     let failure =
         |error: &PollError| PollFailure { class: error.class(), message: with_causes(error).into() };
-    let polled = Polled { at: now, took: began.elapsed(), failure: result.as_ref().err().map(failure) };
+    let polled = Polled { at: now, took, failure: result.as_ref().err().map(failure) };
     let gone = matches!(&result, Err(PollError::Fetch(error)) if error.is_not_found());
     for subject in &target.subjects {
         if gone {
@@ -141,12 +155,11 @@ async fn metrics(
     surroundings: &Surroundings,
     plan: &Plan,
     target: &Target,
-    changes: &Changes,
+    counting: &mut Counting,
 ) -> Result<(), PollError> {
-    let mut ledger = open_ledger(surroundings, plan, target, changes).await?;
     let mut first_error = None;
-    for wanted in ranges::asks(plan, target, ledger.as_deref()) {
-        match metrics_range(surroundings, plan, target, changes, &wanted, &mut ledger).await {
+    for wanted in ranges::asks(plan, target, counting.ledger()) {
+        match metrics_range(surroundings, plan, target, &wanted, counting).await {
             Ok(()) => {}
             Err(error) => {
                 let stop = error.is_of_all();
@@ -164,9 +177,8 @@ async fn metrics_range(
     surroundings: &Surroundings,
     plan: &Plan,
     target: &Target,
-    changes: &Changes,
     wanted: &RangeAsk,
-    ledger: &mut Option<Arc<Ledger>>,
+    counting: &mut Counting,
 ) -> Result<(), PollError> {
     let windows: Vec<endpoint::Window<'_>> = wanted
         .windows
@@ -195,60 +207,10 @@ async fn metrics_range(
             .map_or(0, |w| w.seconds.unsigned_abs()),
         container: wanted.container.clone(),
     });
-    if ledger.is_none() {
-        // The service's first reply of all: only now is it known where counting begins.
-        *ledger = open_ledger(surroundings, plan, target, changes).await?;
+    match tally {
+        Some(tally) => counting.take(plan, target, &tally, wanted.range, wanted.counted, answer.date),
+        None => Ok(()),
     }
-    let (Some(tally), Some(known)) = (tally, ledger.as_ref()) else { return Ok(()) };
-    if wanted.counted {
-        if let (Some(date), false) = (answer.date, plan.horizon.has_settled(wanted.range, answer.date)) {
-            return Err(PollError::Unsettled { end: wanted.range.end, date });
-        }
-        let distributed = target.endpoint.resource() == Resource::ResponseTime;
-        let next = known.add(wanted.range, &tally, distributed)?;
-        let next = surroundings.book.commit(&target.key, next).await?;
-        target.progress.gave_up.store(false, Ordering::Relaxed);
-        show_ledger(target, &next);
-        *ledger = Some(next);
-    } else if let Some(learnt) = learn(known, &tally) {
-        let learnt = surroundings.book.note(&target.key, learnt);
-        show_ledger(target, &learnt);
-        *ledger = Some(learnt);
-    }
-    Ok(())
-}
-
-/// The ledger of the target, opened at the current step where it has none and that is known, and with what is too old
-/// given up.
-async fn open_ledger(
-    surroundings: &Surroundings,
-    plan: &Plan,
-    target: &Target,
-    changes: &Changes,
-) -> Result<Option<Arc<Ledger>>, PollError> {
-    if target.counter.is_none() {
-        return Ok(None);
-    }
-    let Some(ledger) = surroundings.book.ledger(&target.key) else {
-        let Some(first) = plan.horizon.opening() else { return Ok(None) };
-        let opened = surroundings.book.commit(&target.key, Ledger::open(first)).await?;
-        show_ledger(target, &opened);
-        return Ok(Some(opened));
-    };
-    let given_up = plan.horizon.oldest().and_then(|oldest| ledger.give_up(oldest));
-    let Some((next, gone)) = given_up else { return Ok(Some(ledger)) };
-    let next = surroundings.book.commit(&target.key, next).await?;
-    show_ledger(target, &next);
-    if !target.progress.gave_up.swap(true, Ordering::Relaxed) {
-        changes.gave_up(&target.key, gone.seconds());
-    }
-    Ok(Some(next))
-}
-
-/// Before anything was counted, the thresholds that a window's reply names become buckets at zero, so that
-/// Prometheus has seen them all before the first of them moves.
-fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
-    if ledger.total > 0 { None } else { ledger.learn(tally.shares.iter().map(|(threshold, _)| *threshold)) }
 }
 
 /// A long range that was too much for the service is asked for in halves, then in halves of those; a success makes
@@ -312,12 +274,6 @@ fn show(surroundings: &Surroundings, target: &Target, reading: Reading, variant:
         if let Some(subject) = subject {
             subject.cell.replace(&variant(index), sink);
         }
-    }
-}
-
-fn show_ledger(target: &Target, ledger: &Ledger) {
-    if let Some(cell) = &target.counter {
-        cell.replace(&Variant::default(), accounting::series(target.key.resource, ledger));
     }
 }
 

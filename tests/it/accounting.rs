@@ -13,6 +13,7 @@ use pds_exporter::config::{self, Config};
 use pds_exporter::interface::{Resource, TimeRange};
 use pds_exporter::own::Own;
 use pds_exporter::poll::changes::Changes;
+use pds_exporter::poll::room::Room;
 use pds_exporter::poll::{Plan, Surroundings, round};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::store::{Key, Store};
@@ -176,7 +177,7 @@ impl Rig {
         self.clock.jump(SignedDuration::from_secs(seconds));
         let (surroundings, plan, _) = self.running.as_ref().unwrap();
         for target in &plan.targets {
-            round::poll(surroundings, plan, target, &Changes::default()).await;
+            round::poll(surroundings, plan, target, &Changes::default(), Room::default().enter()).await;
             let Some(ledger) = surroundings.book.ledger(&target.key).filter(|_| target.counter.is_some())
             else {
                 continue;

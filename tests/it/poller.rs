@@ -1,5 +1,6 @@
 //! The loop that polls: a bug in one poll is contained, and the polls are spread over their interval.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +49,14 @@ impl Endpoint for Buggy {
     }
 }
 
-/// A service with four apps, and the plan that polls them.
+/// A service with four apps, and the plan that polls them without counting.
 async fn rig() -> (World, Surroundings, Plan) {
+    let (book, _) = Book::open(None, Own::new(false).unwrap(), Duration::ZERO).await.unwrap();
+    rig_with(book, "[accounting]\nenabled = false\n").await
+}
+
+/// A service with four apps, and the plan that polls them with these tables of the configuration.
+async fn rig_with(book: Book, tables: &str) -> (World, Surroundings, Plan) {
     let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
     let world = World::new(Settings { projects: 1, apps: 4, ..Settings::default() }, clock.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -58,13 +65,12 @@ async fn rig() -> (World, Surroundings, Plan) {
     let (project, apps) = world.projects().remove(0);
     let text = format!(
         "[api]\nbase_url = \"http://{address}\"\ntoken = \"{}\"\nmax_requests_per_second = 0\n\
-         [accounting]\nenabled = false\n[[projects]]\nid = \"{project}\"\napps = {:?}\n",
+         {tables}[[projects]]\nid = \"{project}\"\napps = {:?}\n",
         world.token(&project).unwrap().expose(),
         apps.iter().map(|app| &**app).collect::<Vec<_>>(),
     );
     let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
     let own = Own::new(false).unwrap();
-    let (book, _) = Book::open(None, own.clone(), Duration::ZERO).await.unwrap();
     let store = Store::new(accounting::FAMILIES);
     let surroundings = Surroundings { store, book, own: own.clone(), clock: clock.clone() };
     let client = Client::new(&config.api, &config.projects, own, clock.clone()).unwrap();
@@ -137,4 +143,35 @@ async fn an_app_that_is_gone_is_asked_less_often_until_it_is_back() {
     world.faults().clear();
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(asked_in_half_an_hour().await, 30, "it came back by itself");
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("state.redb");
+    let ten_minutes = Duration::from_secs(600);
+    let (book, _committer) = Book::open(Some(&file), Own::new(false).unwrap(), ten_minutes).await.unwrap();
+    let (world, surroundings, plan) = rig_with(book.clone(), "").await;
+    let mut config = (*plan.config).clone();
+    config.api.max_concurrent_requests = 1.try_into().unwrap();
+    let plan = Plan { config: Arc::new(config), ..plan };
+    let counted: Vec<_> = plan
+        .targets
+        .iter()
+        .filter(|target| target.counter.is_some())
+        .map(|target| target.key.clone())
+        .collect();
+    let (_plans, coming) = mpsc::channel(1);
+    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    // What the first commit did not take with it waits for the second, ten minutes later.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let journal = world.requests();
+    for call in ["get_app", "response_time", "run_execution_time"] {
+        let apps: HashSet<_> = journal.of(call).map(|entry| entry.app.clone()).collect();
+        assert_eq!(apps.len(), 4, "{call}");
+    }
+    let committed = || counted.iter().filter(|key| book.ledger(key).is_some()).count();
+    assert!(committed() < counted.len(), "some wait");
+    tokio::time::sleep(ten_minutes).await;
+    assert_eq!(committed(), counted.len());
 }

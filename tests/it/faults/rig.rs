@@ -15,6 +15,7 @@ use pds_exporter::interface::{ENDPOINTS, Resource, TimeRange};
 use pds_exporter::own::Own;
 use pds_exporter::poll::changes::Changes;
 use pds_exporter::poll::plan::Target;
+use pds_exporter::poll::room::Room;
 use pds_exporter::poll::{Plan, Surroundings, round};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
@@ -112,7 +113,8 @@ impl Rig {
         self.clock.jump(SignedDuration::from_secs(60));
         self.service_clock.jump(SignedDuration::from_secs(60));
         for target in self.plan.targets.iter().filter(|target| wanted(target)) {
-            round::poll(&self.surroundings, &self.plan, target, &Changes::default()).await;
+            round::poll(&self.surroundings, &self.plan, target, &Changes::default(), Room::default().enter())
+                .await;
         }
     }
 
