@@ -15,9 +15,9 @@ use crate::store::Key;
 use super::ledger::Ledger;
 use super::state::{State, StateError};
 
-/// Commits are at least this far apart, so that ten thousand apps cost four of them a second, and a single one
-/// waits no longer than this.
-pub const COMMIT_INTERVAL: Duration = Duration::from_millis(250);
+/// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
+/// than this.
+pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]

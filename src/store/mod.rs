@@ -176,11 +176,18 @@ impl Store {
     /// What there is to expose at `now`: what has gone stale is left out.
     #[must_use]
     pub fn snapshot(&self, now: Instant) -> Snapshot {
+        self.snapshot_for(now, &Filter::default())
+    }
+
+    /// The same, without the sections of which `filter` wants no family.
+    fn snapshot_for(&self, now: Instant, filter: &Filter) -> Snapshot {
         let version = self.version();
         let shelf = self.shelf();
         let mut snapshot = Snapshot::new(version);
         for (families, cells) in self.0.families.iter().zip(&shelf.0) {
-            snapshot.add_section(families.clone(), cells, now);
+            if families.iter().chain([&UP, &LAST_SUCCESS]).any(|family| filter.wants(family)) {
+                snapshot.add_section(families.clone(), cells, now);
+            }
         }
         snapshot
     }

@@ -190,7 +190,7 @@ impl Pages {
         let (sender, receiver) = mpsc::channel(PIECES);
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
-            let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now()));
+            let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot_for(Instant::now(), &filter));
             // Fails when the scraper has gone; nothing more is rendered then.
             let _ = pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
         });

@@ -52,13 +52,13 @@ impl Endpoint for Buggy {
 /// A service with four apps, and the plan that polls them without counting.
 async fn rig() -> (World, Surroundings, Plan) {
     let (book, _) = Book::open(None, Own::new(false).unwrap(), Duration::ZERO).await.unwrap();
-    rig_with(book, "[accounting]\nenabled = false\n").await
+    rig_with(4, book, "[accounting]\nenabled = false\n").await
 }
 
-/// A service with four apps, and the plan that polls them with these tables of the configuration.
-async fn rig_with(book: Book, tables: &str) -> (World, Surroundings, Plan) {
+/// A service with so many apps, and the plan that polls them with these tables of the configuration.
+async fn rig_with(apps: usize, book: Book, tables: &str) -> (World, Surroundings, Plan) {
     let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
-    let world = World::new(Settings { projects: 1, apps: 4, ..Settings::default() }, clock.clone());
+    let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, clock.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
@@ -151,7 +151,7 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     let file = dir.path().join("state.redb");
     let ten_minutes = Duration::from_secs(600);
     let (book, _committer) = Book::open(Some(&file), Own::new(false).unwrap(), ten_minutes).await.unwrap();
-    let (world, surroundings, plan) = rig_with(book.clone(), "").await;
+    let (world, surroundings, plan) = rig_with(4, book.clone(), "").await;
     let mut config = (*plan.config).clone();
     config.api.max_concurrent_requests = 1.try_into().unwrap();
     let plan = Plan { config: Arc::new(config), ..plan };
@@ -174,4 +174,23 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     assert!(committed() < counted.len(), "some wait");
     tokio::time::sleep(ten_minutes).await;
     assert_eq!(committed(), counted.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_due_within_a_moment_of_one_another_begin_together() {
+    let book = Book::open(None, Own::new(false).unwrap(), Duration::ZERO).await.unwrap().0;
+    let tables = "[poll]\ninterval = \"10s\"\n[accounting]\nenabled = false\n";
+    let (world, surroundings, plan) = rig_with(100, book, tables).await;
+    let (_plans, coming) = mpsc::channel(1);
+    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    tokio::time::sleep(Duration::from_secs(30)).await;
+    let before = world.requests().entries.len();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let journal = world.requests();
+    let times: Vec<i64> =
+        journal.entries.iter().skip(before).map(|entry| entry.at.as_millisecond()).collect();
+    assert!((195..=205).contains(&times.len()), "two calls for each of a hundred apps, not {}", times.len());
+    // Each group takes what is due within a tenth of a second.
+    let groups = HashSet::<i64>::from_iter(times).len();
+    assert!((70..=100).contains(&groups), "{groups} groups in ten seconds");
 }
