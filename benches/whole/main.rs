@@ -41,6 +41,9 @@ fn main() {
         Some("upstream") => {
             runtime.block_on(upstream::serve(number(1), Duration::from_millis(number(2) as u64)));
         }
+        Some("scrapers") => {
+            scrape::ask(&arguments[1], arguments[2] == "gzip", Duration::from_millis(number(3) as u64));
+        }
         Some("constant") => runtime.block_on(constant::serve(&arguments[1])),
         Some("bare") => {
             let load = bare::Load {

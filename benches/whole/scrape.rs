@@ -4,6 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use crate::process::{Core, number_of, role};
+
 /// A connection that is kept.
 pub(crate) struct Scraper {
     stream: TcpStream,
@@ -61,8 +63,17 @@ impl Scraper {
     }
 }
 
-/// Replies a second that two connections get in `time`.
+/// Replies a second that two connections get in `time`, from a core that the server does not run on.
 pub(crate) fn throughput(url: &str, gzip: bool, time: Duration) -> f64 {
+    let mut scrapers = role("scrapers", Core::Last);
+    scrapers.args([url, if gzip { "gzip" } else { "plain" }, &time.as_millis().to_string()]);
+    number_of(scrapers, REPLIES)
+}
+
+const REPLIES: &str = "replies a second ";
+
+/// The process that asks for [`throughput`].
+pub(crate) fn ask(url: &str, gzip: bool, time: Duration) {
     let asking: Vec<_> = (0..2)
         .map(|_| {
             let mut scraper = Scraper::new(url, gzip);
@@ -77,7 +88,7 @@ pub(crate) fn throughput(url: &str, gzip: bool, time: Duration) -> f64 {
             })
         })
         .collect();
-    asking.into_iter().map(|thread| thread.join().unwrap()).sum()
+    println!("{REPLIES}{}", asking.into_iter().map(|thread| thread.join().unwrap()).sum::<f64>());
 }
 
 /// The value of the first series of a text page that begins with `name`.
