@@ -1,49 +1,50 @@
 //! How many polls may ask at once.
 
-use tokio::sync::watch;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tokio::sync::Notify;
 
 /// The places of polls that ask. One that has asked and waits for the disk holds none: commits are few and far apart,
 /// and at ten thousand apps hundreds of polls wait for the same one.
-#[derive(Debug)]
-pub struct Room {
-    taken: watch::Sender<u32>,
-    seen: watch::Receiver<u32>,
+#[derive(Debug, Default)]
+pub struct Room(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    taken: AtomicU32,
+    given_back: Notify,
 }
 
 /// A place, given back when dropped.
 #[derive(Debug)]
-pub struct Place(watch::Sender<u32>);
-
-impl Default for Room {
-    fn default() -> Self {
-        let (taken, seen) = watch::channel(0);
-        Self { taken, seen }
-    }
-}
+pub struct Place(Arc<Inner>);
 
 impl Room {
     /// Takes a place, whether there is one or not.
     #[must_use]
     pub fn enter(&self) -> Place {
-        self.taken.send_modify(|taken| *taken += 1);
-        Place(self.taken.clone())
+        self.0.taken.fetch_add(1, Ordering::AcqRel);
+        Place(Arc::clone(&self.0))
     }
 
     /// Whether fewer than `most` are taken.
     #[must_use]
     pub fn has_place(&self, most: u32) -> bool {
-        *self.taken.borrow() < most
+        self.0.taken.load(Ordering::Acquire) < most
     }
 
-    /// Waits until fewer than `most` are taken.
-    pub async fn has_place_again(&mut self, most: u32) {
-        // Fails only without a sender, and here is one.
-        let _ = self.seen.wait_for(|taken| *taken < most).await;
+    /// Waits until fewer than `most` are taken. Who waits is one.
+    pub async fn has_place_again(&self, most: u32) {
+        while !self.has_place(most) {
+            self.0.given_back.notified().await;
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.0.send_modify(|taken| *taken -= 1);
+        self.0.taken.fetch_sub(1, Ordering::AcqRel);
+        self.0.given_back.notify_one();
     }
 }
