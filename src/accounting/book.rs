@@ -197,8 +197,11 @@ async fn commit_all(
             return;
         }
         next = Instant::now() + apart;
-        let records: Vec<(Key, Option<Arc<Ledger>>)> =
+        let mut records: Vec<(Key, Option<Arc<Ledger>>)> =
             batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
+        // In the order of the file, so that each of its pages is written once. Stable: of two records of one ledger the
+        // later one holds.
+        records.sort_by(|(one, _), (other, _)| one.cmp(other));
         let file = Arc::clone(&state);
         // redb may panic on a file that something else damaged; that too is a failed commit.
         let written = tokio::task::spawn_blocking(move || {

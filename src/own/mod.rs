@@ -8,13 +8,14 @@ mod encode;
 mod recent;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus::core::Collector;
 use prometheus::{
-    CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry,
+    Counter, CounterVec, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGaugeVec, Opts, Registry,
 };
 
 use crate::catalogue::{Family, Format};
@@ -154,6 +155,7 @@ struct Inner {
     /// Of which values it was already said in the log that they are unexpected.
     unexpected_logged: Mutex<HashSet<(Resource, &'static str)>>,
     recent: Mutex<Recent>,
+    known: [Known; Resource::ALL.len()],
     // Gauges are vectors, even those without labels, so that they are absent until their fact is known.
     clock_skew: GaugeVec,
     token_expiry: GaugeVec,
@@ -166,6 +168,15 @@ struct Inner {
     poll_lag: Gauge,
     panics: IntCounterVec,
     state_committed: IntGaugeVec,
+}
+
+/// What each request of a resource counts on, looked up once.
+#[derive(Debug, Default)]
+struct Known {
+    /// With status 200.
+    answered: OnceLock<IntCounter>,
+    took: OnceLock<Histogram>,
+    throttled: OnceLock<Counter>,
 }
 
 impl Own {
@@ -190,6 +201,7 @@ impl Own {
             unexpected: IntCounterVec::new(opts(&UNEXPECTED), UNEXPECTED.labels)?,
             unexpected_logged: Mutex::default(),
             recent: Mutex::new(Recent::new()),
+            known: Default::default(),
             clock_skew: GaugeVec::new(opts(&CLOCK_SKEW), CLOCK_SKEW.labels)?,
             token_expiry: GaugeVec::new(opts(&TOKEN_EXPIRY), TOKEN_EXPIRY.labels)?,
             token_read: IntGaugeVec::new(opts(&TOKEN_READ), TOKEN_READ.labels)?,
@@ -229,8 +241,14 @@ impl Own {
 
     /// A request to the service ended: `code` is its HTTP status or the class of its failure.
     pub fn request_done(&self, resource: Resource, code: &str, took: Duration) {
-        self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.0.api_duration.with_label_values(&[resource.as_str()]).observe(took.as_secs_f64());
+        let (name, known) = (resource.as_str(), self.known(resource));
+        let requests = || self.0.api_requests.with_label_values(&[name, code]);
+        if code == "200" {
+            known.answered.get_or_init(requests).inc();
+        } else {
+            requests().inc();
+        }
+        known.took.get_or_init(|| self.0.api_duration.with_label_values(&[name])).observe(took.as_secs_f64());
         self.recent().note(!code.starts_with('2'));
     }
 
@@ -247,7 +265,12 @@ impl Own {
 
     /// A request waited `waited` for its turn under the rate limit or for a pause to end.
     pub fn throttled(&self, resource: Resource, waited: Duration) {
-        self.0.api_throttled.with_label_values(&[resource.as_str()]).inc_by(waited.as_secs_f64());
+        let throttled = || self.0.api_throttled.with_label_values(&[resource.as_str()]);
+        self.known(resource).throttled.get_or_init(throttled).inc_by(waited.as_secs_f64());
+    }
+
+    fn known(&self, resource: Resource) -> &Known {
+        &self.0.known[resource as usize]
     }
 
     /// A reply held values that are not what the interface says; logged once for each field.

@@ -19,12 +19,12 @@ use super::schedule::{Phase, Phases, Schedule};
 /// Polls begin up to so much later than they are due, where nothing else is to be done, and never by more than a
 /// hundredth of the shortest interval: those due meanwhile begin together, and cost a fraction of what each would that wakes an
 /// idle processor for itself.
-const MOST_SLACK: Duration = Duration::from_millis(200);
+const MOST_SLACK: Duration = Duration::from_millis(100);
 
 /// Runs a [`Plan`], and each that replaces it.
 #[derive(Debug)]
 pub struct Poller {
-    surroundings: Surroundings,
+    surroundings: Arc<Surroundings>,
     plan: Arc<Plan>,
     /// Parallel to the plan's targets.
     places: Vec<Phase>,
@@ -53,7 +53,7 @@ impl Poller {
     #[must_use]
     pub fn new(surroundings: Surroundings, plan: Arc<Plan>) -> Self {
         let mut poller = Self {
-            surroundings,
+            surroundings: Arc::new(surroundings),
             plan: Arc::clone(&plan),
             places: Vec::new(),
             schedule: Schedule::default(),
@@ -152,7 +152,7 @@ impl Poller {
             let Some((due, index)) = self.schedule.pop_due(now) else { return };
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.surroundings.own.poll_lag(now - due);
-            let surroundings = self.surroundings.clone();
+            let surroundings = Arc::clone(&self.surroundings);
             let (plan, changes) = (Arc::clone(&self.plan), Arc::clone(&self.changes));
             let place = self.room.enter();
             let task = self
