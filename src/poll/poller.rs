@@ -17,8 +17,8 @@ use super::round::{self, Outcome};
 use super::schedule::{Phase, Phases, Schedule};
 
 /// Polls begin up to so much later than they are due, where nothing else is to be done, and never by more than a
-/// hundredth of the shortest interval: those due meanwhile begin together, and cost a fraction of what each would that wakes an
-/// idle processor for itself.
+/// hundredth of the shortest interval: those due meanwhile begin together, and cost less than half of what each would
+/// that wakes an idle processor for itself.
 const MOST_SLACK: Duration = Duration::from_millis(100);
 
 /// Runs a [`Plan`], and each that replaces it.

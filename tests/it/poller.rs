@@ -20,6 +20,7 @@ use pds_exporter::simulator::{self, Fault, Settings, World};
 use pds_exporter::store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// The endpoint of an app's settings with a bug in it.
 #[derive(Debug)]
@@ -79,6 +80,26 @@ async fn rig_with(apps: usize, book: Book, tables: &str) -> (World, Surroundings
     (world, surroundings, plan)
 }
 
+/// A poller that runs until this is dropped.
+struct Polling {
+    task: JoinHandle<()>,
+    _plans: mpsc::Sender<Arc<Plan>>,
+}
+
+impl Polling {
+    fn start(surroundings: Surroundings, plan: Plan) -> Self {
+        let (plans, coming) = mpsc::channel(1);
+        let poller = Poller::new(surroundings, Arc::new(plan));
+        Self { task: tokio::spawn(poller.run(coming, std::future::pending())), _plans: plans }
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_being_polled() {
     let (world, surroundings, mut plan) = rig().await;
@@ -86,8 +107,7 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
     let sound = Arc::into_inner(plan.targets.remove(broken)).unwrap();
     plan.targets.push(Arc::new(Target { endpoint: &Buggy, ..sound }));
     let own = surroundings.own.clone();
-    let (_plans, coming) = mpsc::channel(1);
-    let running = tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    let polling = Polling::start(surroundings, plan);
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let mut page = Vec::new();
     own.write(&mut page, pds_exporter::catalogue::Format::Text, |family| family.name.contains("panics"));
@@ -97,14 +117,13 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
     assert!((11.0..=13.0).contains(&panics), "{panics} panics in an hour");
     let asked = world.requests().by_call["get_app"];
     assert!((33..=39).contains(&asked), "the other three apps were asked {asked} times");
-    assert!(!running.is_finished());
+    assert!(!polling.task.is_finished());
 }
 
 #[tokio::test(start_paused = true)]
 async fn polls_are_spread_over_their_interval() {
     let (world, surroundings, plan) = rig().await;
-    let (_plans, coming) = mpsc::channel(1);
-    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    let _polling = Polling::start(surroundings, plan);
     // The first round asks everything at once.
     tokio::time::sleep(Duration::from_secs(300)).await;
     let before = world.requests().entries.len();
@@ -121,8 +140,7 @@ async fn polls_are_spread_over_their_interval() {
 #[tokio::test(start_paused = true)]
 async fn an_app_that_is_gone_is_asked_less_often_until_it_is_back() {
     let (world, surroundings, plan) = rig().await;
-    let (_plans, coming) = mpsc::channel(1);
-    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    let _polling = Polling::start(surroundings, plan);
     let app = world.projects()[0].1[0].clone();
     // Response times are asked for every minute, settings and what is gone every five.
     let asked_in_half_an_hour = async || {
@@ -161,8 +179,7 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
         .filter(|target| target.counter.is_some())
         .map(|target| target.key.clone())
         .collect();
-    let (_plans, coming) = mpsc::channel(1);
-    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    let _polling = Polling::start(surroundings, plan);
     // What the first commit did not take with it waits for the second, ten minutes later.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let journal = world.requests();
@@ -181,8 +198,7 @@ async fn polls_due_within_a_moment_of_one_another_begin_together() {
     let book = Book::open(None, Own::new(false).unwrap(), Duration::ZERO).await.unwrap().0;
     let tables = "[poll]\ninterval = \"10s\"\n[accounting]\nenabled = false\n";
     let (world, surroundings, plan) = rig_with(100, book, tables).await;
-    let (_plans, coming) = mpsc::channel(1);
-    tokio::spawn(Poller::new(surroundings, Arc::new(plan)).run(coming, std::future::pending()));
+    let _polling = Polling::start(surroundings, plan);
     tokio::time::sleep(Duration::from_secs(30)).await;
     let before = world.requests().entries.len();
     tokio::time::sleep(Duration::from_secs(10)).await;
