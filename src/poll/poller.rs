@@ -14,7 +14,7 @@ use super::changes::Changes;
 use super::plan::{Plan, Surroundings};
 use super::room::Room;
 use super::round::{self, Outcome};
-use super::schedule::{Phase, Phases, Schedule};
+use super::schedule::{Phase, Schedule};
 
 /// Polls begin up to so much later than they are due, where nothing else is to be done, and never by more than a
 /// hundredth of the shortest interval: those due meanwhile begin together, and cost less than half of what each would
@@ -26,14 +26,11 @@ const MOST_SLACK: Duration = Duration::from_millis(100);
 pub struct Poller {
     surroundings: Arc<Surroundings>,
     plan: Arc<Plan>,
-    /// Parallel to the plan's targets.
-    places: Vec<Phase>,
     schedule: Schedule,
     room: Room,
     running: JoinSet<Outcome>,
     /// Which target each running poll is of.
     tasks: HashMap<Id, Started>,
-    phases: Phases,
     origin: Instant,
     /// See [`MOST_SLACK`].
     slack: Duration,
@@ -55,12 +52,10 @@ impl Poller {
         let mut poller = Self {
             surroundings: Arc::new(surroundings),
             plan: Arc::clone(&plan),
-            places: Vec::new(),
             schedule: Schedule::default(),
             room: Room::default(),
             running: JoinSet::new(),
             tasks: HashMap::new(),
-            phases: Phases::default(),
             origin: Instant::now(),
             slack: Duration::ZERO,
             changes: Arc::default(),
@@ -97,32 +92,32 @@ impl Poller {
         self.changes.sum_up(None);
     }
 
-    /// Follows `plan` from now on. A target that stays keeps its phase and its due time, or its poll under way; a new
-    /// one is due at once.
+    /// Follows `plan` from now on. A target that stays keeps its due time, or its poll under way; a new one is due at
+    /// once.
     fn replace(&mut self, plan: Arc<Plan>) {
-        let due: HashMap<usize, Instant> = self.schedule.drain().map(|(due, target)| (target, due)).collect();
-        // Indices into the plan before and into the new one: only a change of plans needs to find targets by name.
-        let before: HashMap<&Key, usize> = indices(&self.plan);
-        let after: HashMap<&Key, usize> = indices(&plan);
-        let mut places = Vec::with_capacity(plan.targets.len());
+        // When those of the plan before are due; `None` where a poll is under way.
+        let mut before: HashMap<&Key, Option<Instant>> = HashMap::new();
+        let due = self.schedule.drain().map(|(due, target)| (target, Some(due)));
+        for (target, due) in due.chain(self.tasks.values().map(|started| (started.target, None))) {
+            before.extend(self.plan.targets.get(target).map(|target| (&target.key, due)));
+        }
         let now = Instant::now();
         for (index, target) in plan.targets.iter().enumerate() {
-            let before = before.get(&target.key).copied();
-            let (phase, due) = match before.and_then(|before| Some((before, *self.places.get(before)?))) {
+            let due = match before.get(&target.key) {
+                None => now,
                 // A shorter interval counts from now on, not after the old one has passed.
-                Some((before, phase)) => {
-                    let latest = phase.tick_after(self.origin, plan.interval(target), now);
-                    (phase, due.get(&before).map(|due| (*due).min(latest)))
+                Some(Some(due)) => {
+                    let phase = Phase::of(&target.key.owner);
+                    phase.tick_after(self.origin, plan.interval(target), now).min(*due)
                 }
-                None => (self.phases.next_phase(), Some(now)),
+                // Due again when that has ended.
+                Some(None) => continue,
             };
-            // What is not due is running, and will be when that has ended.
-            if let Some(due) = due {
-                target.progress.set_due(due);
-                self.schedule.add(due, index);
-            }
-            places.push(phase);
+            target.progress.set_due(due);
+            self.schedule.add(due, index);
         }
+        let after: HashMap<&Key, usize> =
+            plan.targets.iter().enumerate().map(|(index, target)| (&target.key, index)).collect();
         self.tasks.retain(|_, started| {
             let key = self.plan.targets.get(started.target).map(|target| &target.key);
             match key.and_then(|key| after.get(key)) {
@@ -138,7 +133,6 @@ impl Poller {
         let shortest = plan.targets.iter().map(|target| plan.interval(target)).min();
         self.slack = shortest.map_or(MOST_SLACK, |interval| (interval / 100).min(MOST_SLACK));
         self.plan = plan;
-        self.places = places;
     }
 
     fn most_at_once(&self) -> u32 {
@@ -171,9 +165,7 @@ impl Poller {
         // Of a target that a change of plans has removed.
         let Some(started) = self.tasks.remove(&id) else { return };
         let index = started.target;
-        let (Some(target), Some(phase)) = (self.plan.targets.get(index), self.places.get(index)) else {
-            return;
-        };
+        let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
             self.surroundings.own.panicked(&target.key.to_string());
         }
@@ -184,13 +176,8 @@ impl Poller {
         // Not sooner than half an interval after it began: the first poll comes out of turn, and its own tick may
         // follow at once.
         let after = Instant::now().max(started.at + interval / 2);
-        let due = phase.tick_after(self.origin, interval, after);
+        let due = Phase::of(&target.key.owner).tick_after(self.origin, interval, after);
         target.progress.set_due(due);
         self.schedule.add(due, index);
     }
-}
-
-/// Where each target stands in `plan`.
-fn indices(plan: &Plan) -> HashMap<&Key, usize> {
-    plan.targets.iter().enumerate().map(|(index, target)| (&target.key, index)).collect()
 }

@@ -1,29 +1,24 @@
-//! When targets are due: each on a phase of its own, spread over its interval.
+//! When targets are due: those of each app or project on a phase of their own within their interval.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use tokio::time::{Duration, Instant};
 
-/// Hands out phases that lie evenly in 0..1 however many are handed out: multiples of the golden ratio. A target
-/// that joins later falls into a gap, and nobody has to move.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Phases(u64);
-
-impl Phases {
-    /// The next phase.
-    pub fn next_phase(&mut self) -> Phase {
-        // The golden ratio as a fraction of 2^64: adding it wraps around evenly.
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        Phase(self.0)
-    }
-}
+use crate::store::Owner;
 
 /// A place within an interval, as a fraction of 2^64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase(u64);
 
 impl Phase {
+    /// That of all targets of `owner`, which its name alone decides: nobody has to move when others come and go. What
+    /// is asked of an app is of one moment then, and what is counted of it is written side by side.
+    #[must_use]
+    pub fn of(owner: &Owner) -> Self {
+        Self(owner.digest())
+    }
+
     /// The first tick of this phase after `after`: ticks lie `interval` apart, counted from `origin`.
     #[must_use]
     pub fn tick_after(self, origin: Instant, interval: Duration, after: Instant) -> Instant {
@@ -72,28 +67,22 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn phases_spread_evenly_over_the_interval() {
+    async fn apps_spread_over_the_interval() {
         let (origin, interval) = (Instant::now(), Duration::from_secs(60));
-        let mut phases = Phases::default();
-        for targets in [1usize, 7, 100, 3000] {
-            let mut ticks: Vec<Duration> = (0..targets)
-                .map(|_| phases.next_phase().tick_after(origin, interval, origin) - origin)
-                .collect();
-            ticks.sort();
-            let mut gaps: Vec<Duration> = ticks.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            gaps.sort();
-            let even = interval / u32::try_from(targets).unwrap();
-            assert!(
-                gaps.last().is_none_or(|gap| *gap < even * 3),
-                "{targets} targets leave a gap of {gaps:?}"
-            );
+        let mut apps_due_in = [0; 60];
+        for app in 0..6000 {
+            let owner = Owner::new("proj-1".into(), format!("app-{app}").into());
+            let due = Phase::of(&owner).tick_after(origin, interval, origin) - origin;
+            apps_due_in[usize::try_from(due.as_secs()).unwrap().min(59)] += 1;
         }
+        // A hundred on average; by chance, about one second in a thousand strays by more than a third.
+        assert!(apps_due_in.iter().all(|apps| (60..140).contains(apps)), "{apps_due_in:?}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn ticks_of_a_phase_are_an_interval_apart_and_missed_ones_are_skipped() {
         let (origin, interval) = (Instant::now(), Duration::from_secs(60));
-        let phase = Phases::default().next_phase();
+        let phase = Phase::of(&Owner::new("proj-1".into(), "app-1".into()));
         let first = phase.tick_after(origin, interval, origin);
         assert!(first > origin && first <= origin + interval);
         assert_eq!(phase.tick_after(origin, interval, first), first + interval);

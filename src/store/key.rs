@@ -17,7 +17,7 @@ pub struct Owner {
     pub app: Arc<str>,
     /// `project="..."` and, for an app, `app="..."`, escaped once.
     labels: Arc<str>,
-    /// Of both ids: each poll looks itself up by name.
+    /// See [`Owner::digest`].
     digest: u64,
 }
 
@@ -33,6 +33,12 @@ impl Owner {
         let mut hasher = DefaultHasher::new();
         (&project, &app).hash(&mut hasher);
         Arc::new(Self { project, app, labels: labels.into(), digest: hasher.finish() })
+    }
+
+    /// A number that its name decides, now and in any other process; evenly spread over `u64`.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// The labels that all its series have, as they stand on the page.
