@@ -106,6 +106,20 @@ impl TargetFilter {
 /// small enough that a page of a million series needs no more than a few of them.
 const CHUNK: usize = 64 * 1024;
 
+/// So many targets' values are fetched from memory at once.
+const AHEAD: usize = 16;
+
+/// Reads a little of what each of `targets` has for family `index`. What ten thousand apps say is in no cache; one
+/// after the other, each would be waited for when its line is written.
+fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
+    let read = |(labels, said): &(Arc<str>, Arc<Samples>)| {
+        let value = said.values.get(said.layout.series(index).start).copied().unwrap_or_default();
+        let ends = [labels.as_bytes().first(), labels.as_bytes().last()];
+        ends.into_iter().flatten().fold(value.to_bits(), |all, byte| all ^ u64::from(*byte))
+    };
+    std::hint::black_box(targets.iter().fold(0, |all, target| all ^ read(target)));
+}
+
 impl Snapshot {
     pub(super) fn new(version: u64) -> Self {
         Self { version, sections: Vec::new(), health: Vec::new(), stale_at: None }
@@ -169,15 +183,18 @@ impl Snapshot {
             for (index, family) in part.families.iter().enumerate().filter(|(_, family)| filter.wants(family))
             {
                 let mut headed = false;
-                for (labels, said) in part.targets.iter().filter(|(labels, _)| targets.wants(labels)) {
-                    if !headed && !said.layout.series(index).is_empty() {
-                        head(&mut chunk, format, family);
-                        headed = true;
-                    }
-                    samples(&mut chunk, family, labels, said.of(index));
-                    if chunk.len() >= CHUNK {
-                        out(&chunk)?;
-                        chunk.clear();
+                for group in part.targets.chunks(AHEAD) {
+                    fetch(group, index);
+                    for (labels, said) in group.iter().filter(|(labels, _)| targets.wants(labels)) {
+                        if !headed && !said.layout.series(index).is_empty() {
+                            head(&mut chunk, format, family);
+                            headed = true;
+                        }
+                        samples(&mut chunk, family, labels, said.of(index));
+                        if chunk.len() >= CHUNK {
+                            out(&chunk)?;
+                            chunk.clear();
+                        }
                     }
                 }
             }
