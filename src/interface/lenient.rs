@@ -17,7 +17,12 @@ const DEEPEST: usize = 6;
 /// # Errors
 /// Where it is no JSON, or lacks the shape of a `T`.
 pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).or_else(|error| {
+    // Looked at once as a whole, text need not be looked at again value by value.
+    let read = match std::str::from_utf8(body) {
+        Ok(text) => serde_json::from_str(text),
+        Err(_) => serde_json::from_slice(body),
+    };
+    read.or_else(|error| {
         let raw: &RawValue = serde_json::from_slice(body).map_err(|_| error)?;
         let mut tamed = String::with_capacity(raw.get().len());
         tame(raw.get(), DEEPEST, &mut tamed);

@@ -157,6 +157,9 @@ impl JsonSchema for Number {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NumberMap(pub Vec<(CompactString, Number)>);
 
+/// Room for a distribution or some percentiles without growing.
+const USUAL_ENTRIES: usize = 32;
+
 impl<'de> Deserialize<'de> for NumberMap {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
@@ -169,7 +172,7 @@ impl<'de> Deserialize<'de> for NumberMap {
                 Ok(NumberMap::default())
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NumberMap, A::Error> {
-                let mut entries = Vec::new();
+                let mut entries = Vec::with_capacity(USUAL_ENTRIES);
                 while let Some(entry) = map.next_entry::<CompactString, Number>()? {
                     entries.push(entry);
                 }

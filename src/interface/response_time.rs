@@ -224,14 +224,16 @@ pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Nu
 /// min, h, hr in either case, and an optional leading `<` or `<=`.
 #[must_use]
 pub fn threshold_seconds(label: &str) -> Option<f64> {
-    let label = label.trim_start();
-    let label =
-        label.strip_prefix('<').map_or(label, |rest| rest.strip_prefix('=').unwrap_or(rest)).trim_start();
+    let label = label.trim_ascii_start();
+    let label = label
+        .strip_prefix('<')
+        .map_or(label, |rest| rest.strip_prefix('=').unwrap_or(rest))
+        .trim_ascii_start();
     let unit_at = label.bytes().position(|byte| !(byte.is_ascii_digit() || byte == b'.'))?;
     let (digits, unit) = label.split_at_checked(unit_at)?;
     let number = decimal(digits)?;
     // Divided, not multiplied by a fraction: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
-    let unit = unit.trim().as_bytes();
+    let unit = unit.as_bytes().trim_ascii();
     let seconds = match (unit.first()?.to_ascii_lowercase(), unit.get(1..)?) {
         (b'u', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e6,
         (b'm', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e3,

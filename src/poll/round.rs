@@ -255,7 +255,8 @@ async fn ask(
     plan.horizon.observe(fetched.date);
     // Of a metrics call's replies the one behind what is shown first.
     if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
-        let text = || String::from_utf8_lossy(&fetched.body).into_owned();
+        let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
+        let text = || std::str::from_utf8(&fetched.body).map_or_else(lossy, str::to_owned);
         let now = surroundings.clock.now();
         surroundings.store.replies().keep(&target.key, now, fetched.body.len(), text);
     }
