@@ -13,7 +13,7 @@ const MINUTES: usize = 3;
 const STEADY: &str = "[state]\npath = \"FOLDER/state.redb\"\n";
 
 fn setting(apps: usize, tables: &str) -> Setting<'_> {
-    Setting { apps, delay: 0, concurrency: 32, tables, core: Core::First, upstream_core: Core::Last }
+    Setting { apps, delay: 0, concurrency: 32, tables, core: Core::Any, upstream_core: Core::Any }
 }
 
 /// Memory at a million series, and at ten apps; time to the first scrape; size of the program.
@@ -111,7 +111,8 @@ fn minute(exporter: &Exporter, lag: &mut f64) -> f64 {
 }
 
 fn steady_load(daemon: &str, apps: usize, table: &mut Table) -> Load {
-    let exporter = Exporter::start(daemon, setting(apps, STEADY)).ready();
+    let setting = Setting { core: Core::First, upstream_core: Core::Last, ..setting(apps, STEADY) };
+    let exporter = Exporter::start(daemon, setting).ready();
     // The first round comes out of turn.
     std::thread::sleep(Duration::from_secs(60));
     exporter.scraper(true).get(|_| ());
