@@ -266,13 +266,22 @@ async fn simulated_shards_keep_to_the_rate_of_the_service_and_ask_for_every_minu
         }
     }
     assert_eq!(ranges.len(), 2 * 500, "two calls for each app");
-    for (target, asked) in &ranges {
+    let mut merged = 0;
+    for (target, asked) in &mut ranges {
         let minutes = asked.windows(2).all(|pair| pair[0].1 == pair[1].0 && pair[1].1 - pair[1].0 == 60);
+        if minutes && (MINUTES - 1..=MINUTES + 1).contains(&(asked.len() as i64)) {
+            continue;
+        }
+        // Polls begin up to a tenth of a second late. Those that are due so shortly before a minute settles may see two
+        // settle at once, and ask for both together.
+        merged += 1;
+        asked.sort_unstable();
         assert!(
-            minutes && (MINUTES - 1..=MINUTES + 1).contains(&(asked.len() as i64)),
-            "{target:?}: {asked:?}"
+            asked.windows(2).all(|pair| pair[1].0 <= pair[0].1),
+            "{target:?} left out a minute: {asked:?}"
         );
     }
+    assert!(merged <= ranges.len() / 100, "{merged} of {} targets do not ask minute by minute", ranges.len());
 }
 
 #[tokio::test(start_paused = true)]
