@@ -221,6 +221,7 @@ impl Cell {
             }
         }
         drop(state);
+        *self.shared.last_said.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         self.changed();
     }
 

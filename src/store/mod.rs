@@ -21,7 +21,7 @@ pub mod render;
 pub mod replies;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::time::{Duration, Instant};
 
@@ -88,6 +88,8 @@ struct Shared {
     layouts: Layouts,
     /// Rises with every change of any cell.
     version: AtomicU64,
+    /// When a target last said something.
+    last_said: Mutex<Option<Instant>>,
     /// How many cells of endpoints were never asked.
     unasked: AtomicUsize,
 }
@@ -171,6 +173,12 @@ impl Store {
     #[must_use]
     pub fn version(&self) -> u64 {
         self.0.shared.version.load(Ordering::Acquire)
+    }
+
+    /// When a target last said something; `None` before the first.
+    #[must_use]
+    pub fn last_said(&self) -> Option<Instant> {
+        *self.0.shared.last_said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What there is to expose at `now`: what has gone stale is left out.

@@ -44,8 +44,9 @@ const FRESH: Duration = Duration::from_secs(1);
 
 impl Coding {
     /// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
-    /// changes, which with so many series is at once as a rule; what is plain is not kept before it is asked for again
-    /// while nothing has changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
+    /// changes, if nothing has for a second: else with so many series it will before anyone asks again, and what was
+    /// collected until then was in vain. What is plain is not kept before it is asked for again while nothing has
+    /// changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
     fn most_whole(self) -> usize {
         match self {
             Self::Identity => 20_000,
@@ -207,7 +208,8 @@ impl Pages {
         mut send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_current = || self.0.store.version() == snapshot.version();
-        let mut kept = (coding == Coding::Gzip && filter.is_empty()).then(Vec::new);
+        let lasts = self.0.store.last_said().is_none_or(|said| said.elapsed() >= FRESH);
+        let mut kept = (coding == Coding::Gzip && filter.is_empty() && lasts).then(Vec::new);
         let mut writer = Writer::first(coding);
         snapshot.write(format, filter, &mut |chunk: &[u8]| {
             writer.write(chunk);

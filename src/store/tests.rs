@@ -206,6 +206,7 @@ async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
 async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once() {
     let (store, _) = large_store(300);
     let pages = Pages::new(store, Own::new(false).unwrap());
+    tokio::time::advance(Duration::from_secs(1)).await;
     let page = streamed(&pages, Coding::Identity).await;
     let zipped = streamed(&pages, Coding::Gzip).await;
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
@@ -235,12 +236,29 @@ async fn a_page_that_is_small_once_compressed_is_made_whole() {
     assert_eq!(unzipped.as_bytes(), streamed(&pages, Coding::Identity).await);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_large_page_that_changed_just_now_is_kept_once_it_is_asked_for_again() {
+    let (store, counter) = large_store(300);
+    let pages = Pages::new(store, Own::new(false).unwrap());
+    put(&counter, 2.0);
+    let zipped = streamed(&pages, Coding::Gzip).await;
+    for _ in 0..2 {
+        let Body::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+            panic!("it did not change after all");
+        };
+        assert_eq!(kept.concat().len(), zipped.len());
+    }
+}
+
 #[test]
 fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let _clock = runtime.enter();
     let (store, counter) = large_store(300);
     let pages = Pages::new(store.clone(), Own::new(false).unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     for changes in [false, true] {
+        runtime.block_on(tokio::time::advance(Duration::from_secs(1)));
         let snapshot = store.snapshot(Instant::now());
         let mut zipped = Vec::new();
         let sent = pages.send(&snapshot, Format::Text, Coding::Gzip, &Filter::default(), |piece| {
