@@ -111,7 +111,9 @@ pub(crate) fn taken_by(apps: u32) -> [String; 5] {
     let written = row(": state written, kB/s");
     let file = written[3].trim_start_matches("state file ").trim_end_matches(" MB");
     let (cpu, memory) = (&row(" each minute: % of a core")[1], &row(": RSS in MB")[1]);
-    [apps.to_string(), cpu.clone(), memory.clone(), file.to_owned(), written[1].clone()]
+    // Of the minutes measured the middle one; the others stand behind it.
+    let cpu = cpu.split(' ').next().unwrap_or_default();
+    [apps.to_string(), cpu.to_owned(), memory.clone(), file.to_owned(), written[1].clone()]
 }
 
 /// What an exporter takes by the number of its apps.
