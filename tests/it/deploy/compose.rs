@@ -6,7 +6,7 @@ use std::path::Path;
 use clap::Parser as _;
 use pds_exporter::app::flags::Flags;
 
-use super::{command, deploy, files, list, output, string, succeed, text, yaml};
+use super::{command, deploy, files, host, list, output, string, succeed, text, yaml};
 
 #[test]
 fn every_file_that_compose_mounts_is_there() {
@@ -78,10 +78,12 @@ fn the_build_context_holds_all_that_cargo_needs() {
             succeed(command("cp", copy));
         }
     }
-    // Unlike `cargo metadata`, this refuses a manifest as a build does, where a file of some target is missing.
+    // Unlike `cargo metadata`, this refuses a manifest as a build does when a file of a target is missing. For this
+    // host only: a fresh machine has never downloaded the packages of other platforms.
+    let host = host();
     let fetch = || {
-        let mut fetch = command("cargo", ["fetch", "--offline", "--locked", "--manifest-path"]);
-        fetch.arg(folder.path().join("Cargo.toml"));
+        let mut fetch = command("cargo", ["fetch", "--offline", "--locked", "--target", &host]);
+        fetch.arg("--manifest-path").arg(folder.path().join("Cargo.toml"));
         fetch
     };
     succeed(fetch());

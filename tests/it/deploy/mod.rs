@@ -65,6 +65,11 @@ pub(crate) fn output(mut command: Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// The platform this compiler builds for, e.g. `x86_64-unknown-linux-gnu`.
+pub(crate) fn host() -> String {
+    output(command("rustc", ["--print", "host-tuple"])).trim().to_owned()
+}
+
 /// All documents of a YAML text.
 pub(crate) fn yaml(text: &str) -> Vec<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::deploy::kubernetes::kustomize;
-use crate::deploy::{deploy, output, string, succeed, yaml};
+use crate::deploy::{deploy, host, output, string, succeed, yaml};
 use crate::process::{get, until, value};
 use crate::tools::tool;
 
@@ -98,12 +98,7 @@ impl Drop for Podman {
 fn static_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        let version = output({
-            let mut rustc = Command::new(tool("rustc"));
-            rustc.arg("-vV");
-            rustc
-        });
-        let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
+        let host = host();
         let project = Path::new(env!("CARGO_MANIFEST_DIR"));
         let target = project.join("target/static");
         let mut cargo = Command::new(tool("cargo"));
@@ -115,7 +110,7 @@ fn static_binary() -> &'static Path {
             "--bin",
             "pds-exporter",
             "--target",
-            host,
+            &host,
         ]);
         cargo.arg("--target-dir").arg(&target).current_dir(project);
         cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
