@@ -13,8 +13,8 @@ use std::process::{Command, ExitCode};
 use fixture::store::{Filled, reply};
 use pds_exporter::catalogue::Format;
 use pds_exporter::interface::Resource;
-use pds_exporter::own::Own;
 use pds_exporter::store::{Coding, Pages};
+use pds_exporter::telemetry::Telemetry;
 
 /// What is compared with.
 const COUNTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/counts.txt");
@@ -46,7 +46,7 @@ fn poll(filled: &Filled, resource: Resource, times: u32) {
 
 fn page(filled: &Filled, coding: Coding, times: u32) {
     // The process's own metrics are read from the system, whose answers differ.
-    let pages = Pages::new(filled.store.clone(), Own::new(false).unwrap());
+    let pages = Pages::new(filled.store.clone(), Telemetry::new(false).unwrap());
     let runtime = runtime();
     (0..times).for_each(|_| drop(runtime.block_on(filled.page(&pages, coding))));
 }

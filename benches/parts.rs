@@ -107,6 +107,6 @@ fn gzip_pass(bencher: Bencher<'_, '_>, apps: usize) {
 #[divan::bench(args = SIZES, sample_count = 10)]
 fn gzip_page(bencher: Bencher<'_, '_>, apps: usize) {
     let (filled, runtime) = (filled(apps), runtime());
-    let pages = Pages::new(filled.store.clone(), filled.own.clone());
+    let pages = Pages::new(filled.store.clone(), filled.telemetry.clone());
     bencher.bench_local(|| runtime.block_on(filled.page(&pages, Coding::Gzip)));
 }

@@ -10,7 +10,7 @@
 //!
 //! | layer | what it is |
 //! | --- | --- |
-//! | [`causes`], [`clock`], [`secret`] | errors for people; time as an argument; text that redacts itself |
+//! | [`error_chain`], [`clock`], [`secret`] | errors for people; time as an argument; text that redacts itself |
 //! | [`catalogue`], [`config`] | metric families and how they are written; what the user wants |
 //! | [`interface`], [`own`] | the service's 16 calls, one file each, with the rows of metrics read from their replies; the exporter's metrics about itself |
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
@@ -28,16 +28,16 @@
 pub mod accounting;
 pub mod app;
 pub mod catalogue;
-pub mod causes;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod error_chain;
 pub mod interface;
-pub mod own;
 pub mod poll;
 pub mod secret;
 pub mod simulator;
 pub mod status;
 pub mod store;
+pub mod telemetry;
 pub mod tool;
 pub mod web;

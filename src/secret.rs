@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 pub const REDACTED: &str = "[redacted]";
 
 /// A shorter secret is not looked for in replies: it might be a word of theirs, or a number.
-const LEAST: usize = 12;
+const MIN: usize = 12;
 
 /// A token, password or key. `Debug` and `Display` show [`REDACTED`]; only [`Secret::expose`] gives the text.
 #[derive(Clone)]
@@ -29,7 +29,7 @@ impl Secret {
     pub fn new(text: &str) -> Self {
         let mut forms = vec![text.to_owned(), text.replace('/', "\\/")];
         forms.dedup();
-        forms.retain(|form| form.len() >= LEAST);
+        forms.retain(|form| form.len() >= MIN);
         let forms = forms.iter().map(|form| Finder::new(form).into_owned()).collect();
         Self(Arc::new(Inner { text: text.into(), forms }))
     }

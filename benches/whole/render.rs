@@ -22,7 +22,7 @@ pub(crate) fn cost(_daemon: &str, table: &mut Table) {
         let series = rivals::series(&page);
         let count = series.len() as f64;
         let registry = (apps == 1_000).then(|| rivals::registry(&series));
-        let pages = Pages::new(filled.store.clone(), filled.own.clone());
+        let pages = Pages::new(filled.store.clone(), filled.telemetry.clone());
         let (mut copy, mut other) = (Vec::new(), Vec::new());
         let nanos = |run: &mut dyn FnMut()| {
             let began = Instant::now();

@@ -10,17 +10,17 @@
 //! ```
 //!
 //! A failed request moves nothing: the same stretch, by then longer, is asked for by the next poll, in one request
-//! of up to [`MOST_MERGED`]. A ledger is on disk before it is shown, so a crash repeats a request at most.
+//! of up to [`MAX_MERGED`]. A ledger is on disk before it is shown, so a crash repeats a request at most.
 //!
-//! - [`horizon`]: which time has settled, by our clock and the service's.
+//! - [`watermark`]: which time has settled, by our clock and the service's.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
-//! - [`book`]: all ledgers, and their grouped commits.
+//! - [`ledger_store`]: all ledgers, and their grouped commits.
 //! - [`state`]: the file they survive in.
 
-pub mod book;
-pub mod horizon;
 pub mod ledger;
+pub mod ledger_store;
 pub mod state;
+pub mod watermark;
 
 use std::time::Duration;
 
@@ -28,14 +28,14 @@ use crate::catalogue::encode::LabelNumber;
 use crate::catalogue::{Family, Sink};
 use crate::interface::Resource;
 
-pub use book::Book;
-pub use horizon::Horizon;
 pub use ledger::{Ledger, Refusal};
+pub use ledger_store::LedgerStore;
 pub use state::StateError;
+pub use watermark::Watermark;
 
 /// The longest stretch asked for in one request after an outage. Fewer requests would be cheaper still, but the
 /// distribution comes as percentages: the more requests one range holds, the coarser the counts made of them.
-pub const MOST_MERGED: Duration = Duration::from_secs(6 * 3600);
+pub const MAX_MERGED: Duration = Duration::from_secs(6 * 3600);
 
 /// A removed app's ledgers stay this long after the last range added (or `max_catch_up`, where that is longer), so
 /// that an app taken out and put back goes on counting where it stood.

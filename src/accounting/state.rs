@@ -166,8 +166,8 @@ impl StorageBackend for Copy {
 
     fn set_len(&self, len: u64) -> std::io::Result<()> {
         // A damaged header may ask for any size.
-        const MOST: u64 = 1 << 32;
-        if len > MOST {
+        const MAX: u64 = 1 << 32;
+        if len > MAX {
             return Err(std::io::ErrorKind::InvalidData.into());
         }
         self.bytes().resize(span(len, 0).start, 0);

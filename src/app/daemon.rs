@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, mpsc};
 
-use crate::accounting::book::Committer;
-use crate::accounting::{self, Book, Horizon, StateError};
+use crate::accounting::ledger_store::Committer;
+use crate::accounting::{self, LedgerStore, StateError, Watermark};
 use crate::client::{self, Client};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::own::Own;
-use crate::poll::{Plan, Poller, Surroundings};
+use crate::poll::{Context, Plan, Poller};
 use crate::store::{Pages, Store};
+use crate::telemetry::Telemetry;
 
 /// Why the daemon can't start.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub struct Daemon {
 /// What others hold of a running daemon. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    surroundings: Surroundings,
+    context: Context,
     pages: Pages,
     /// The plan in force. The lock is held while one takes another's place, so that reloads follow one another.
     plan: Arc<Mutex<Arc<Plan>>>,
@@ -68,21 +68,25 @@ impl Daemon {
     ///
     /// # Errors
     /// Where a part can't be built.
-    pub async fn build(config: Config, clock: Clock, own: Own) -> Result<Self, StartError> {
+    pub async fn build(config: Config, clock: Clock, telemetry: Telemetry) -> Result<Self, StartError> {
         let config = Arc::new(config);
-        let (book, committer) =
-            Book::open(config.state_path.as_deref(), own.clone(), accounting::book::COMMIT_INTERVAL).await?;
+        let (ledgers, committer) = LedgerStore::open(
+            config.state_path.as_deref(),
+            telemetry.clone(),
+            accounting::ledger_store::COMMIT_INTERVAL,
+        )
+        .await?;
         let store = Store::new(accounting::FAMILIES);
-        let surroundings = Surroundings { store, book, own, clock };
-        let client = client(&config, &surroundings)?;
-        let horizon = Horizon::new(&config, surroundings.clock.clone());
-        let plan = Arc::new(Plan::new(config, client, horizon, &surroundings, None));
-        plan.prune(&surroundings.book).await;
-        surroundings.own.config_loaded(Some(surroundings.clock.now()));
-        let poller = Poller::new(surroundings.clone(), Arc::clone(&plan));
-        let pages = Pages::new(surroundings.store.clone(), surroundings.own.clone());
+        let context = Context { store, ledgers, telemetry, clock };
+        let client = client(&config, &context)?;
+        let watermark = Watermark::new(&config, context.clock.clone());
+        let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
+        plan.prune(&context.ledgers).await;
+        context.telemetry.config_loaded(Some(context.clock.now()));
+        let poller = Poller::new(context.clone(), Arc::clone(&plan));
+        let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
-        let handle = Handle { surroundings, pages, plan: Arc::new(Mutex::new(plan)), plans: sender };
+        let handle = Handle { context, pages, plan: Arc::new(Mutex::new(plan)), plans: sender };
         Ok(Self { handle, poller, plans, committer })
     }
 
@@ -96,7 +100,7 @@ impl Daemon {
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { handle, poller, plans, committer } = self;
         poller.run(plans, shutdown).await;
-        handle.surroundings.book.close();
+        handle.context.ledgers.close();
         committer.finished().await;
     }
 }
@@ -110,8 +114,8 @@ impl Handle {
 
     /// What polls work with.
     #[must_use]
-    pub fn surroundings(&self) -> &Surroundings {
-        &self.surroundings
+    pub fn context(&self) -> &Context {
+        &self.context
     }
 
     /// The plan in force.
@@ -122,7 +126,7 @@ impl Handle {
     /// Whether every target was asked at least once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.surroundings.store.is_complete()
+        self.context.store.is_complete()
     }
 
     /// Follows `config` from now on; its plan. Targets that stay keep what they said, their schedule and their counters.
@@ -138,21 +142,21 @@ impl Handle {
         let client = if config.api == current.config.api && tokens(&config) == tokens(&current.config) {
             current.client.clone().in_rhythm_of(&config.poll)
         } else {
-            client(&config, &self.surroundings)?
+            client(&config, &self.context)?
         };
-        let horizon = current.horizon.reconfigured(&config);
-        let plan = Arc::new(Plan::new(config, client, horizon, &self.surroundings, Some(&current)));
+        let watermark = current.watermark.reconfigured(&config);
+        let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
         // The poller is gone only when the daemon is shutting down.
         let _ = self.plans.send(Arc::clone(&plan)).await;
-        plan.prune(&self.surroundings.book).await;
+        plan.prune(&self.context.ledgers).await;
         *current = Arc::clone(&plan);
         Ok(plan)
     }
 }
 
-fn client(config: &Config, surroundings: &Surroundings) -> Result<Client, client::BuildError> {
+fn client(config: &Config, context: &Context) -> Result<Client, client::BuildError> {
     let client =
-        Client::new(&config.api, &config.projects, surroundings.own.clone(), surroundings.clock.clone())?;
+        Client::new(&config.api, &config.projects, context.telemetry.clone(), context.clock.clone())?;
     Ok(client.in_rhythm_of(&config.poll))
 }
 

@@ -22,8 +22,8 @@ use crate::accounting;
 use crate::catalogue::Kind;
 use crate::catalogue::markdown::Group;
 use crate::interface::ENDPOINTS;
-use crate::own;
 use crate::store::{LAST_SUCCESS, UP};
+use crate::telemetry;
 
 /// Every family that can be on the page, in its order, by the part it comes from.
 #[must_use]
@@ -34,8 +34,8 @@ pub fn catalogue() -> Vec<Group> {
     let rest = [
         Group { title: "exact counters", families: accounting::FAMILIES.to_vec() },
         Group { title: "targets", families: vec![UP, LAST_SUCCESS] },
-        Group { title: "the exporter itself", families: own::FAMILIES.to_vec() },
-        Group { title: "its process", families: own::PROCESS_FAMILIES.to_vec() },
+        Group { title: "the exporter itself", families: telemetry::FAMILIES.to_vec() },
+        Group { title: "its process", families: telemetry::PROCESS_FAMILIES.to_vec() },
     ];
     of_service.chain(rest).collect()
 }

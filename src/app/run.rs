@@ -12,13 +12,13 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::causes::with_causes;
 use crate::client;
 use crate::clock::Clock;
 use crate::config::shard::ShardError;
 use crate::config::{Config, LoadError, TokenSource};
-use crate::own::Own;
+use crate::error_chain::with_sources;
 use crate::status;
+use crate::telemetry::Telemetry;
 use crate::web;
 use crate::web::pages::Site;
 
@@ -92,7 +92,7 @@ pub fn main(
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "pds-exporter: {}", with_causes(&error));
+            let _ = writeln!(std::io::stderr(), "pds-exporter: {}", with_sources(&error));
             ExitCode::from(error.exit_code())
         }
     }
@@ -133,7 +133,7 @@ fn token_warnings(config: &Config) -> Vec<String> {
                 TokenSource::Inline(_) => "token",
             };
             let error = client::check_token(source).err()?;
-            Some(format!("{section}.{key}: {}", with_causes(&error)))
+            Some(format!("{section}.{key}: {}", with_sources(&error)))
         })
         .collect()
 }
@@ -155,7 +155,7 @@ fn start(flags: &Flags, source: Source) -> Result<(), Error> {
 }
 
 async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(), Error> {
-    let own = Own::new(!flags.web_disable_exporter_metrics)?;
+    let telemetry = Telemetry::new(!flags.web_disable_exporter_metrics)?;
     let clock = Clock::system();
     let (loaded, source) = if flags.demo {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Demo)?;
@@ -166,11 +166,11 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
     if let Some(log) = &log {
         log.follow(loaded.config.log_level);
     }
-    let server = web_config(flags).bind(&own)?;
-    let daemon = Daemon::build(loaded.config, clock, own).await?;
+    let server = web_config(flags).bind(&telemetry)?;
+    let daemon = Daemon::build(loaded.config, clock, telemetry).await?;
     let handle = daemon.handle();
     say_start(&handle.plan().await.config, &server);
-    let status = status::Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
+    let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
     let pages = Site::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
     let served = Served::new(handle, status, source).with_log(log);
 

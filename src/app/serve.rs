@@ -6,12 +6,12 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::catalogue::Format;
-use crate::causes::with_causes;
 use crate::config::shard::{Shard, ShardError};
 use crate::config::{self, Loaded};
+use crate::error_chain::with_sources;
 use crate::status;
 use crate::store::{self, Coding, Filter};
-use crate::web::{self, Encoding, Page, Promise};
+use crate::web::{self, BoxFuture, Encoding, Page};
 
 use super::daemon::Handle;
 use super::flags::Flags;
@@ -88,11 +88,11 @@ impl Served {
     /// # Errors
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
-        let own = &self.handle.surroundings().own;
+        let telemetry = &self.handle.context().telemetry;
         web::notify::reloading();
         let result = self.follow().await;
         web::notify::ready();
-        own.config_loaded(result.is_ok().then(|| self.handle.surroundings().clock.now()));
+        telemetry.config_loaded(result.is_ok().then(|| self.handle.context().clock.now()));
         match &result {
             Ok(()) => tracing::info!("the configuration was loaded again"),
             Err(problems) => {
@@ -108,8 +108,8 @@ impl Served {
         let Some(source) = &self.source else {
             return Err("the demo has no configuration file to load".to_owned());
         };
-        let loaded = source.load().map_err(|error| with_causes(&error))?;
-        let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_causes(&error))?;
+        let loaded = source.load().map_err(|error| with_sources(&error))?;
+        let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_sources(&error))?;
         if let Some(log) = &self.log {
             log.follow(plan.config.log_level);
         }
@@ -119,7 +119,7 @@ impl Served {
 }
 
 impl web::Daemon for Served {
-    fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> Promise<'a, Page> {
+    fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page> {
         Box::pin(async move {
             // Any other encoding is made on the way out.
             let (coding, encoding) = match encoding {
@@ -127,8 +127,8 @@ impl web::Daemon for Served {
                 _ => (Coding::Identity, Encoding::Identity),
             };
             let body = match self.handle.pages().page(format, coding, filter).await {
-                store::Body::Whole(parts) => web::Body::Parts(parts.into()),
-                store::Body::Pieces(pieces) => web::Body::Channel(pieces),
+                store::PageBody::Whole(parts) => web::Body::Parts(parts.into()),
+                store::PageBody::Pieces(pieces) => web::Body::Channel(pieces),
             };
             Page { encoding, body }
         })
@@ -138,7 +138,7 @@ impl web::Daemon for Served {
         if self.handle.is_ready() { Ok(()) } else { Err("not every target was asked yet".to_owned()) }
     }
 
-    fn reload(&self) -> Promise<'_, Result<(), String>> {
+    fn reload(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(self.load_again())
     }
 

@@ -11,7 +11,7 @@ use super::attempt::{from_now, whole};
 use super::credentials::{Credentials, Token};
 use super::pace::Pace;
 use crate::config::TokenSource;
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 
 /// A service account. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -22,23 +22,23 @@ pub(super) struct Inner {
     name: Arc<str>,
     pub(super) credentials: Credentials,
     pub(super) pace: Pace,
-    refusals: Mutex<HashMap<String, Refusal>>,
+    rejections: Mutex<HashMap<String, Rejection>>,
 }
 
 /// A 401 or 403 that still stands.
 #[derive(Clone, Debug)]
-pub(super) struct Refusal {
+pub(super) struct Rejection {
     pub(super) status: u16,
     pub(super) message: String,
     /// Which token was refused.
     generation: u64,
-    /// When the first of the refusals came that nothing else came between.
+    /// When the first of the rejections came that nothing else came between.
     since: Instant,
     /// When it is asked again with the same one.
     pub(super) until: Instant,
 }
 
-impl Refusal {
+impl Rejection {
     fn stands(&self, token: &Token) -> bool {
         self.generation == token.generation && Instant::now() < self.until
     }
@@ -49,11 +49,11 @@ impl Refusal {
 const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
-    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, own: &Own) -> Self {
+    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, telemetry: &Telemetry) -> Self {
         Self(Arc::new(Inner {
-            credentials: Credentials::new(name.clone(), source, own.clone()),
-            pace: Pace::new(name.clone(), own.clone()),
-            refusals: Mutex::default(),
+            credentials: Credentials::new(name.clone(), source, telemetry.clone()),
+            pace: Pace::new(name.clone(), telemetry.clone()),
+            rejections: Mutex::default(),
             name,
         }))
     }
@@ -79,18 +79,18 @@ impl Account {
     }
 
     /// The refusal that stands against sending `token` to `path`, if any.
-    pub(super) fn refused(&self, path: &str, token: &Token) -> Option<Refusal> {
-        let refusals = self.refusals();
-        let standing = |key| refusals.get(key).filter(|refusal| refusal.stands(token)).cloned();
+    pub(super) fn refused(&self, path: &str, token: &Token) -> Option<Rejection> {
+        let rejections = self.rejections();
+        let standing = |key| rejections.get(key).filter(|refusal| refusal.stands(token)).cloned();
         standing(WHOLE_ACCOUNT).or_else(|| standing(path))
     }
 
     /// As [`Account::refused`], for a request that is about to go. Where a refusal has run out, this request goes
     /// to see whether it still holds, and the others wait for what becomes of it, for `again` at most.
-    pub(super) fn claim(&self, path: &str, token: &Token, again: Duration) -> Option<Refusal> {
-        let mut refusals = self.refusals();
+    pub(super) fn claim(&self, path: &str, token: &Token, again: Duration) -> Option<Rejection> {
+        let mut rejections = self.rejections();
         for key in [WHOLE_ACCOUNT, path] {
-            let Some(refusal) = refusals.get_mut(key) else { continue };
+            let Some(refusal) = rejections.get_mut(key) else { continue };
             if refusal.stands(token) {
                 return Some(refusal.clone());
             }
@@ -105,20 +105,20 @@ impl Account {
     /// The service refused `token` for `path`.
     pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
         let key = if status == 401 { WHOLE_ACCOUNT } else { path };
-        let mut refusals = self.refusals();
-        let refusal = Refusal {
+        let mut rejections = self.rejections();
+        let refusal = Rejection {
             status,
             message: message.to_owned(),
             generation: token.generation,
-            since: refusals.get(key).map_or_else(Instant::now, |before| before.since),
+            since: rejections.get(key).map_or_else(Instant::now, |before| before.since),
             until: from_now(again),
         };
         if key != WHOLE_ACCOUNT {
             // The token as such is good, then.
-            self.take_again(refusals.remove(WHOLE_ACCOUNT));
+            self.take_again(rejections.remove(WHOLE_ACCOUNT));
         }
-        let before = refusals.insert(key.to_owned(), refusal);
-        drop(refusals);
+        let before = rejections.insert(key.to_owned(), refusal);
+        drop(rejections);
         let is_new = before.is_none_or(|before| before.generation != token.generation);
         // Of a single thing that is refused its target has its own line.
         if is_new && key == WHOLE_ACCOUNT {
@@ -135,23 +135,23 @@ impl Account {
 
     /// The service answered a request to `path` otherwise than by a refusal: what stood against it has fallen.
     pub(super) fn accept(&self, path: &str) {
-        let mut refusals = self.refusals();
-        if !refusals.is_empty() {
-            self.take_again(refusals.remove(WHOLE_ACCOUNT));
-            refusals.remove(path);
+        let mut rejections = self.rejections();
+        if !rejections.is_empty() {
+            self.take_again(rejections.remove(WHOLE_ACCOUNT));
+            rejections.remove(path);
         }
     }
 
     /// The service takes the token that it had refused, or the one in its place.
-    fn take_again(&self, refusal: Option<Refusal>) {
+    fn take_again(&self, refusal: Option<Rejection>) {
         if let Some(refusal) = refusal {
             let after = format_duration(whole(refusal.since.elapsed())).to_string();
             tracing::info!(token = self.name(), after, "the service takes the token again");
         }
     }
 
-    fn refusals(&self) -> MutexGuard<'_, HashMap<String, Refusal>> {
-        self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rejections(&self) -> MutexGuard<'_, HashMap<String, Rejection>> {
+        self.0.rejections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
-use super::account::Refusal;
+use super::account::Rejection;
 use super::credentials::Token;
 use super::{Account, Client, FetchError, Fetched, retry};
 use crate::interface::spec::Method;
@@ -14,7 +14,7 @@ use crate::interface::{Request, Resource};
 
 impl Client {
     /// Tries until it succeeds, or a further try is not worth it, or there is none left.
-    pub(super) async fn tries(
+    pub(super) async fn send_with_retries(
         &self,
         account: &Account,
         resource: Option<Resource>,
@@ -30,12 +30,12 @@ impl Client {
                 Err(error) => error,
             };
             let too_long = error.retry_after().is_some_and(|wait| wait > inner.patience);
-            if left == 0 || too_long || !retry::mends(&error) || !inner.budget.spend() {
+            if left == 0 || too_long || !retry::is_retryable(&error) || !inner.budget.spend() {
                 return Err(error);
             }
             left -= 1;
             if let Some(resource) = resource {
-                inner.own.retried(resource);
+                inner.telemetry.retried(resource);
             }
             tokio::time::sleep(waits.next().unwrap_or_default()).await;
         }
@@ -52,11 +52,11 @@ impl Client {
         let inner = &*self.inner;
         let mut exchanged = false;
         loop {
-            let (token, slot) = match self.turn(account, resource, request).await {
-                Ok(turn) => turn,
+            let (token, slot) = match self.acquire(account, resource, request).await {
+                Ok(acquired) => acquired,
                 Err(error) => {
                     if let Some(resource) = resource {
-                        inner.own.request_not_sent(resource, error.class().as_str());
+                        inner.telemetry.request_not_sent(resource, error.class().as_str());
                     }
                     return Err(error);
                 }
@@ -74,9 +74,9 @@ impl Client {
                 Err(error) => error,
             };
             if let Some(resource) = resource {
-                inner.own.request_done(resource, error.class().as_str(), sent.elapsed());
+                inner.telemetry.request_done(resource, error.class().as_str(), sent.elapsed());
             }
-            if !self.heed(account, request, &token, sent, &error) || exchanged {
+            if !self.apply_failure(account, request, &token, sent, &error) || exchanged {
                 return Err(error);
             }
             exchanged = true;
@@ -85,7 +85,7 @@ impl Client {
 
     /// Draws the consequences of a failure for all requests of the account. Says whether there is another token
     /// by now, which may do better.
-    fn heed(
+    fn apply_failure(
         &self,
         account: &Account,
         request: &Request,
@@ -117,7 +117,7 @@ impl Client {
     }
 
     /// Waits until `request` may go: what it is sent with, and its place among those under way.
-    async fn turn(
+    async fn acquire(
         &self,
         account: &Account,
         resource: Option<Resource>,
@@ -126,7 +126,7 @@ impl Client {
         let inner = &*self.inner;
         let again = self.rhythm.ask_again;
         self.token(account, request, |token| account.refused(&request.path, token))?;
-        let mut throttled = account.0.pace.turn().await;
+        let mut throttled = account.0.pace.acquire().await;
         let slot = loop {
             let pause = account.0.pace.paused_for();
             if pause > inner.patience {
@@ -146,7 +146,7 @@ impl Client {
             }
         };
         if let Some(resource) = resource {
-            inner.own.throttled(resource, throttled);
+            inner.telemetry.throttled(resource, throttled);
         }
         let slot = slot?;
         let token = self.token(account, request, |token| account.claim(&request.path, token, again))?;
@@ -158,7 +158,7 @@ impl Client {
         &self,
         account: &Account,
         request: &Request,
-        refusal: impl FnOnce(&Token) -> Option<Refusal>,
+        refusal: impl FnOnce(&Token) -> Option<Rejection>,
     ) -> Result<Arc<Token>, FetchError> {
         let name = || self.inner.transport.name(request);
         let token = account.0.credentials.current();

@@ -14,10 +14,10 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::causes::with_causes;
 use crate::config::TokenSource;
-use crate::own::Own;
+use crate::error_chain::with_sources;
 use crate::secret::Secret;
+use crate::telemetry::Telemetry;
 
 /// How often the file is read at most, unless the service has just refused the token.
 const REREAD_EVERY: Duration = Duration::from_secs(1);
@@ -73,7 +73,7 @@ pub(super) struct Token {
 pub(super) struct Credentials {
     name: Arc<str>,
     source: Option<TokenSource>,
-    own: Own,
+    telemetry: Telemetry,
     state: Mutex<State>,
 }
 
@@ -88,9 +88,9 @@ struct State {
 
 impl Credentials {
     /// Reads the token for the first time. A failure is said now, and given to every request until there is one.
-    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, own: Own) -> Self {
+    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, telemetry: Telemetry) -> Self {
         let state = State { token: Err(CredentialsError::Missing), read: Instant::now(), failing: false };
-        let credentials = Self { name, source, own, state: Mutex::new(state) };
+        let credentials = Self { name, source, telemetry, state: Mutex::new(state) };
         credentials.reread();
         credentials
     }
@@ -123,7 +123,7 @@ impl Credentials {
         let read = read(source, before.map(|token| &**token));
         state.read = Instant::now();
         if matches!(source, TokenSource::File(_)) {
-            self.own.token_read(&self.name, read.is_ok());
+            self.telemetry.token_read(&self.name, read.is_ok());
         }
         match read {
             Ok(changed) => {
@@ -133,7 +133,7 @@ impl Credentials {
                     tracing::info!(token = &*self.name, "the token has changed");
                 }
                 if let Some(token) = changed {
-                    self.own.token_expiry(&self.name, expiry(&token.secret));
+                    self.telemetry.token_expiry(&self.name, expiry(&token.secret));
                     state.token = Ok(Arc::new(token));
                 }
             }
@@ -150,7 +150,7 @@ impl Credentials {
 
     fn say_unreadable(&self, error: &CredentialsError, kept: bool) {
         let consequence = if kept { "the last good token is kept" } else { "requests that need it fail" };
-        let error = with_causes(error);
+        let error = with_sources(error);
         tracing::warn!(token = &*self.name, error, consequence, "the token cannot be read");
     }
 }

@@ -9,7 +9,7 @@
 //! - `retry`: which failures get a second try, and how many of them there are for all requests together;
 //! - `error`: why it failed in the end, and `class`: as which label value that counts.
 //!
-//! Waits follow tokio's time. Everything is counted here, in [`Own`].
+//! Waits follow tokio's time. Everything is counted here, in [`Telemetry`].
 
 mod account;
 mod attempt;
@@ -35,12 +35,12 @@ pub use credentials::{CredentialsError, check_token};
 pub use error::{BuildError, FetchError};
 pub use transport::Fetched;
 
-use crate::causes::{in_brief, with_causes};
 use crate::clock::Clock;
 use crate::config;
+use crate::error_chain::{in_brief, with_sources};
 use crate::interface::spec::{DecodeError, Method};
 use crate::interface::{Request, Resource};
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 use limits::Limits;
 use retry::Budget;
 use skew::Skew;
@@ -59,7 +59,7 @@ struct Inner {
     limits: Limits,
     budget: Budget,
     skew: Skew,
-    own: Own,
+    telemetry: Telemetry,
     /// The account of projects that have none of their own.
     default: Account,
     /// By project.
@@ -92,19 +92,19 @@ impl Client {
     pub fn new(
         api: &config::Api,
         projects: &[config::Project],
-        own: Own,
+        telemetry: Telemetry,
         clock: Clock,
     ) -> Result<Self, BuildError> {
         let transport = Transport::new(api)?;
         warn_of_plain_http(&api.base_url);
-        own.forget_tokens();
-        let default = Account::new("default".into(), api.token.clone(), &own);
+        telemetry.forget_tokens();
+        let default = Account::new("default".into(), api.token.clone(), &telemetry);
         let mut inner = Inner {
             transport,
             limits: Limits::new(api),
             budget: Budget::new(),
-            skew: Skew::new(clock, own.clone()),
-            own,
+            skew: Skew::new(clock, telemetry.clone()),
+            telemetry,
             default,
             projects: HashMap::with_capacity(projects.len()),
             accounts: Vec::new(),
@@ -117,7 +117,7 @@ impl Client {
             let source = project.token.as_ref().or(api.token.as_ref());
             let account = by_source
                 .entry(source)
-                .or_insert_with(|| Account::new(project.id.clone(), source.cloned(), &inner.own));
+                .or_insert_with(|| Account::new(project.id.clone(), source.cloned(), &inner.telemetry));
             if used.insert(source) {
                 inner.accounts.push(account.clone());
             }
@@ -174,13 +174,13 @@ impl Client {
         if request.method != Method::Get {
             return Err(FetchError::NotGet { request: self.inner.transport.name(request) });
         }
-        let fetched = self.tries(account, Some(resource), request).await?;
+        let fetched = self.send_with_retries(account, Some(resource), request).await?;
         let read = decode(&fetched.body).map_err(|error| FetchError::Decode {
             request: self.inner.transport.name(request),
-            problem: in_brief(&account.redact(&with_causes(&error))),
+            problem: in_brief(&account.redact(&with_sources(&error))),
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
-        self.inner.own.request_done(resource, class.as_str(), fetched.took);
+        self.inner.telemetry.request_done(resource, class.as_str(), fetched.took);
         Ok((read?, fetched))
     }
 
@@ -189,7 +189,7 @@ impl Client {
     /// # Errors
     /// As [`Client::fetch`].
     pub async fn call(&self, account: &Account, request: &Request) -> Result<Fetched, FetchError> {
-        self.tries(account, None, request).await
+        self.send_with_retries(account, None, request).await
     }
 }
 

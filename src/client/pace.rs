@@ -10,7 +10,7 @@ use humantime::format_duration;
 use tokio::time::Instant;
 
 use super::attempt::whole;
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 
 /// A second 429 within this time is a repeated one; a single one is answered by waiting alone.
 const REPEATED_WITHIN: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ const MEASURED_OVER: f64 = 2.0;
 #[derive(Debug)]
 pub(super) struct Pace {
     name: Arc<str>,
-    own: Own,
+    telemetry: Telemetry,
     state: Mutex<State>,
     /// Who waits for the adapted pace stands in line here; only the first sleeps, so that a pace which has grown
     /// meanwhile holds for all the others.
@@ -59,7 +59,7 @@ struct Adapted {
 }
 
 impl Pace {
-    pub(super) fn new(name: Arc<str>, own: Own) -> Self {
+    pub(super) fn new(name: Arc<str>, telemetry: Telemetry) -> Self {
         let state = State {
             paused_until: None,
             told: None,
@@ -68,7 +68,7 @@ impl Pace {
             recent: 0.0,
             recent_at: Instant::now(),
         };
-        Self { name, own, state: Mutex::new(state), line: tokio::sync::Mutex::new(()) }
+        Self { name, telemetry, state: Mutex::new(state), line: tokio::sync::Mutex::new(()) }
     }
 
     /// How much longer a pause lasts; zero without one.
@@ -95,7 +95,7 @@ impl Pace {
     }
 
     /// Waits until the adapted pace, if there is one, allows one more request, and says for how long.
-    pub(super) async fn turn(&self) -> Duration {
+    pub(super) async fn acquire(&self) -> Duration {
         if self.state().adapted.is_none() {
             return Duration::ZERO;
         }
@@ -147,7 +147,7 @@ impl Pace {
         adapted.next += adapted.gap();
         state.adapted = Some(adapted);
         drop(state);
-        self.own.pace(&self.name, Some(per_second));
+        self.telemetry.pace(&self.name, Some(per_second));
         if began {
             tracing::warn!(
                 token = &*self.name,
@@ -178,7 +178,7 @@ impl Pace {
             state.adapted = None;
         }
         drop(state);
-        self.own.pace(&self.name, (!recovered).then_some(per_second));
+        self.telemetry.pace(&self.name, (!recovered).then_some(per_second));
         if recovered {
             tracing::info!(token = &*self.name, "back at full pace");
         }
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn pace() -> Pace {
-        Pace::new("default".into(), Own::new(false).unwrap())
+        Pace::new("default".into(), Telemetry::new(false).unwrap())
     }
 
     /// The adapted pace.
@@ -269,7 +269,7 @@ mod tests {
         let per_second = adapted(&pace).unwrap();
         let began = Instant::now();
         for _ in 0..50 {
-            pace.turn().await;
+            pace.acquire().await;
         }
         let expected = 50.0 / per_second;
         let took = began.elapsed().as_secs_f64();
@@ -290,7 +290,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(130)).await;
         pace.went_well();
         assert_eq!(adapted(&pace), None);
-        assert_eq!(pace.turn().await, Duration::ZERO);
+        assert_eq!(pace.acquire().await, Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]

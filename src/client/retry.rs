@@ -12,7 +12,7 @@ use super::{Class, FetchError};
 /// A connection that could not be made or broke off, a gateway's 502, 503 and 504, and a 429: yes. A timeout: no,
 /// for it has already cost the service all the time that a request may take, and the next poll asks again anyway.
 /// A 500 is the service's answer to this very request, and everything else stays as it is until someone acts.
-pub(super) fn mends(error: &FetchError) -> bool {
+pub(super) fn is_retryable(error: &FetchError) -> bool {
     matches!(
         error.class(),
         Class::Connect | Class::Dns | Class::Reset | Class::Body | Class::Status(429 | 502 | 503 | 504)

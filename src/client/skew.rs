@@ -6,19 +6,19 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::clock::Clock;
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 
 /// Compares the clocks with every reply.
 #[derive(Debug)]
 pub(super) struct Skew {
     clock: Clock,
-    own: Own,
+    telemetry: Telemetry,
     said: AtomicBool,
 }
 
 impl Skew {
-    pub(super) fn new(clock: Clock, own: Own) -> Self {
-        Self { clock, own, said: AtomicBool::new(false) }
+    pub(super) fn new(clock: Clock, telemetry: Telemetry) -> Self {
+        Self { clock, telemetry, said: AtomicBool::new(false) }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -31,7 +31,7 @@ impl Skew {
         let date = date.as_duration().as_secs_f64() + 0.5;
         let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
         let skew = date - ours;
-        self.own.clock_skew(skew);
+        self.telemetry.clock_skew(skew);
         let large = skew.abs() > limit.as_secs_f64();
         if self.said.swap(large, Ordering::Relaxed) == large {
             return;

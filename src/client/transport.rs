@@ -37,7 +37,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// More of an error page nobody reads.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The service may not silence us for longer than this with one reply.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// Space set aside because a reply announces its length; a larger one has to arrive first.
 const MAX_RESERVED: u64 = 1024 * 1024;
 
@@ -312,7 +312,7 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
             Duration::try_from(until.duration_since(now)).unwrap_or_default()
         }
     };
-    Some(wait.min(LONGEST_PAUSE))
+    Some(wait.min(MAX_PAUSE))
 }
 
 fn http_date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {

@@ -56,7 +56,7 @@ pub enum Kind {
     Path,
     /// An http or https URL.
     Url,
-    /// A humantime text, above zero and at most [`super::value::LONGEST`].
+    /// A humantime text, above zero and at most [`super::value::MAX`].
     Duration,
     /// A list of such.
     Durations,

@@ -9,7 +9,7 @@ use config::{Value, ValueKind};
 use url::Url;
 
 /// The longest duration of any key: the service keeps no data longer than that.
-pub const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// The bounds of a size: a reply of a few hundred bytes must fit, and no reply may fill the machine's memory.
 const SIZES: std::ops::RangeInclusive<u64> = 1024..=1024 * 1024 * 1024;
@@ -61,7 +61,7 @@ pub fn count(value: &Value, min: u32, max: u32) -> Result<u32, String> {
         .ok_or_else(|| format!("is {number}, but must be from {min} to {max}"))
 }
 
-/// A duration above zero, at most [`LONGEST`].
+/// A duration above zero, at most [`MAX`].
 ///
 /// # Errors
 /// Where it is no humantime text, or outside.
@@ -78,8 +78,8 @@ pub fn duration(value: &Value) -> Result<Duration, String> {
     if duration.is_zero() {
         return Err(format!("is {text:?}, but must be longer than zero"));
     }
-    if duration > LONGEST {
-        return Err(format!("is {text:?}, but must be at most {}", humantime::format_duration(LONGEST)));
+    if duration > MAX {
+        return Err(format!("is {text:?}, but must be at most {}", humantime::format_duration(MAX)));
     }
     Ok(duration)
 }

@@ -13,10 +13,10 @@ use super::number::lenient_text;
 use super::spec::{Call, DecodeError, Method, Param, ParamKind, ReplyKind, Request, RuleError, Spec};
 
 /// The most characters of a key's name (section 8).
-pub const MOST_NAME: usize = 50;
+pub const MAX_NAME: usize = 50;
 
 /// The most characters of a key's description (section 8).
-pub const MOST_DESCRIPTION: usize = 255;
+pub const MAX_DESCRIPTION: usize = 255;
 
 /// The name of a key that was given none (section 4.1).
 pub const DEFAULT_NAME: &str = "API Key";
@@ -26,12 +26,12 @@ pub const NEVER: &str = "never";
 
 const NAME: Param = Param {
     name: "name",
-    kind: ParamKind::Text { max_chars: Some(MOST_NAME) },
+    kind: ParamKind::Text { max_chars: Some(MAX_NAME) },
     purpose: "name of the key; \"API Key\" when omitted",
 };
 const DESCRIPTION: Param = Param {
     name: "description",
-    kind: ParamKind::Text { max_chars: Some(MOST_DESCRIPTION) },
+    kind: ParamKind::Text { max_chars: Some(MAX_DESCRIPTION) },
     purpose: "description of the key",
 };
 const EXPIRES_AT: Param = Param {
@@ -77,7 +77,7 @@ impl Call for CreateApiKey<'_> {
     fn request(&self) -> Result<Request, RuleError> {
         let mut request = Request::new(&SPEC, &[("project_id", self.project_id)])?;
         for (param, text, max) in
-            [(NAME, self.name, MOST_NAME), (DESCRIPTION, self.description, MOST_DESCRIPTION)]
+            [(NAME, self.name, MAX_NAME), (DESCRIPTION, self.description, MAX_DESCRIPTION)]
         {
             let Some(text) = text else { continue };
             let len = text.chars().count();

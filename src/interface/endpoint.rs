@@ -255,11 +255,11 @@ impl Reader<'_> {
 pub type Label<'a> = (&'static str, &'a str);
 
 /// No name and no word of the interface is as long. Stores of metrics refuse label values beyond some such length.
-const LONGEST_LABEL: usize = 1024;
+const MAX_LABEL: usize = 1024;
 
 /// The label as it is; where its value is longer than any may be it is noted, and empty: to Prometheus that is none.
 fn within<'a>((name, value): Label<'a>, unexpected: &mut Unexpected) -> Label<'a> {
-    if value.len() <= LONGEST_LABEL {
+    if value.len() <= MAX_LABEL {
         return (name, value);
     }
     unexpected.0.push(name);

@@ -203,11 +203,11 @@ impl Shares {
 const NOISE: f64 = 1e-5;
 
 /// A whole count that f64 holds exactly.
-pub(super) const MOST_COUNT: f64 = 9_007_199_254_740_992.0;
+pub(super) const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
 
 /// A count of requests or runs, where it is a whole number.
 pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<u64> {
-    let value = unexpected.check(field, number, 0.0, MOST_COUNT)?;
+    let value = unexpected.check(field, number, 0.0, MAX_COUNT)?;
     if value.trunc() != value {
         unexpected.0.push(field);
         return None;

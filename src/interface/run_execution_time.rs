@@ -66,7 +66,7 @@ pub struct RunExecutionTimeReply {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunExecutionTime {
-    /// The datapoints, in the order sent; of a very long series only the newest (see [`MOST_DATAPOINTS`]).
+    /// The datapoints, in the order sent; of a very long series only the newest (see [`MAX_DATAPOINTS`]).
     #[serde(deserialize_with = "newest_datapoints")]
     pub time_series: Vec<Datapoint>,
     /// How many runs there were.
@@ -98,7 +98,7 @@ pub struct Datapoint {
 
 /// So many datapoints of one reply are kept: a week of one a minute. A reply may be as large as
 /// `max_response_bytes` allows, the memory it takes may not.
-pub const MOST_DATAPOINTS: usize = 10_080;
+pub const MAX_DATAPOINTS: usize = 10_080;
 
 /// How far a datapoint may lie after the end of the range asked for: a service that labels a bucket by its end
 /// rounds up to whole buckets. Later ones are from a broken clock.
@@ -117,13 +117,13 @@ fn newest_datapoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<D
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
             let mut points = Vec::new();
             while let Some(point) = seq.next_element::<Option<Datapoint>>()? {
-                if points.len() == 2 * MOST_DATAPOINTS {
+                if points.len() == 2 * MAX_DATAPOINTS {
                     keep_newest(&mut points);
                 }
                 points.extend(point);
             }
             while seq.next_element::<IgnoredAny>()?.is_some() {}
-            if points.len() > MOST_DATAPOINTS {
+            if points.len() > MAX_DATAPOINTS {
                 keep_newest(&mut points);
             }
             Ok(points)
@@ -135,7 +135,7 @@ fn newest_datapoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<D
 fn keep_newest(points: &mut Vec<Datapoint>) {
     let time = |point: &Datapoint| point.timestamp.value().unwrap_or(f64::NEG_INFINITY);
     points.sort_by(|a, b| time(a).total_cmp(&time(b)));
-    points.drain(..points.len() - MOST_DATAPOINTS);
+    points.drain(..points.len() - MAX_DATAPOINTS);
 }
 
 impl RunExecutionTime {
@@ -312,7 +312,7 @@ mod tests {
         let points: Vec<_> =
             (0..30_000).map(|second| format!(r#"{{"timestamp":{second},"p50":1}}"#)).collect();
         let read = RunExecutionTimes::reply(reply(&format!("[{}]", points.join(","))).as_bytes()).unwrap();
-        assert_eq!(read.time_series.len(), MOST_DATAPOINTS);
+        assert_eq!(read.time_series.len(), MAX_DATAPOINTS);
         assert!(read.time_series.iter().any(|point| point.timestamp == Number::Value(29_999.0)));
     }
 

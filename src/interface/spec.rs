@@ -250,14 +250,14 @@ pub fn error_message(body: &[u8]) -> String {
         message: String,
     }
     // What an error page says beyond this no log line needs.
-    const MOST: usize = 200;
+    const MAX: usize = 200;
     let text = match serde_json::from_slice::<Message>(body) {
         Ok(Message { message }) => message,
         Err(_) => {
-            String::from_utf8_lossy(body.get(..body.len().min(4 * MOST)).unwrap_or_default()).into_owned()
+            String::from_utf8_lossy(body.get(..body.len().min(4 * MAX)).unwrap_or_default()).into_owned()
         }
     };
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MOST).collect()
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX).collect()
 }
 
 #[cfg(test)]

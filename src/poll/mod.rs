@@ -7,20 +7,20 @@
 //! - [`plan`]: the targets of a configuration.
 //! - [`schedule`]: when each of them is due.
 //! - [`poller`]: the loop.
-//! - [`round`]: one poll of one target.
-//! - [`changes`]: what the log says of it.
-//! - [`room`]: how many of them at once.
+//! - [`execute`]: one poll of one target.
+//! - [`transition_log`]: what the log says of it.
+//! - [`slots`]: how many of them at once.
 //! - [`ranges`]: which ranges a metrics target asks for, each once.
-//! - [`counting`]: what becomes of its ledger.
+//! - [`ledger_update`]: what becomes of its ledger.
 
-pub mod changes;
-pub mod counting;
+pub mod execute;
+pub mod ledger_update;
 pub mod plan;
 pub mod poller;
 pub mod ranges;
-pub mod room;
-pub mod round;
 pub mod schedule;
+pub mod slots;
+pub mod transition_log;
 
-pub use plan::{Plan, Surroundings};
+pub use plan::{Context, Plan};
 pub use poller::Poller;

@@ -6,24 +6,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-use crate::accounting::{self, Book, Horizon, KEPT_AFTER_REMOVAL};
+use crate::accounting::{self, KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
 use crate::client::{Account, Client};
 use crate::clock::Clock;
 use crate::config::{App, Config, Project};
 use crate::interface::endpoint::{Cadence, Scope};
 use crate::interface::{ENDPOINTS, Endpoint, Resource};
-use crate::own::Own;
-use crate::store::{Cell, Key, Owner, Section, Store, Variant, Wanted};
+use crate::store::{Desired, Key, Owner, Section, Store, TargetState, Variant};
+use crate::telemetry::Telemetry;
 
 /// What polls work with, whatever the configuration.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct Context {
     /// Where samples go.
     pub store: Store,
     /// Where counters are kept.
-    pub book: Book,
+    pub ledgers: LedgerStore,
     /// Where the exporter counts what it does.
-    pub own: Own,
+    pub telemetry: Telemetry,
     /// The wall clock.
     pub clock: Clock,
 }
@@ -36,16 +36,16 @@ pub struct Plan {
     /// How the service is asked.
     pub client: Client,
     /// Which time has settled.
-    pub horizon: Horizon,
+    pub watermark: Watermark,
     /// The windows that metrics targets show.
-    pub windows: Vec<Window>,
+    pub windows: Vec<ConfiguredWindow>,
     /// The targets.
     pub targets: Vec<Arc<Target>>,
 }
 
 /// A configured window.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct ConfiguredWindow {
     /// Its length as the label `window` has it.
     pub label: String,
     /// Its length in seconds.
@@ -62,25 +62,25 @@ pub struct Target {
     /// The service account that asks.
     pub account: Account,
     /// Whose series its replies hold; one but for targets about a service account.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<TargetSubject>,
     /// Where what is counted goes, for the calls that accounting uses.
-    pub counter: Option<Arc<Cell>>,
+    pub counter: Option<Arc<TargetState>>,
     /// What a poll leaves to the next; shared with the target of the same name before and after a reload.
     pub progress: Arc<Progress>,
 }
 
 /// A project by its index in the configuration, or an app of it by its index in that.
-type Place = (usize, Option<usize>);
+type SubjectIndex = (usize, Option<usize>);
 
 /// A project, or an app of it, by its place in the configuration, and its cell.
 #[derive(Debug)]
-pub struct Subject {
+pub struct TargetSubject {
     /// Index into [`Config::projects`].
     pub project: usize,
     /// Index into [`Project::apps`].
     pub app: Option<usize>,
     /// Where its series go.
-    pub cell: Arc<Cell>,
+    pub cell: Arc<TargetState>,
 }
 
 /// What a poll leaves to the next one of the same target.
@@ -113,17 +113,17 @@ impl Plan {
     pub fn new(
         config: Arc<Config>,
         client: Client,
-        horizon: Horizon,
-        surroundings: &Surroundings,
+        watermark: Watermark,
+        context: &Context,
         before: Option<&Self>,
     ) -> Self {
         let owners = owners(&config);
-        surroundings.store.arrange(wanted(&config, &owners));
-        let windows: Vec<Window> = config
+        context.store.reconcile(wanted(&config, &owners));
+        let windows: Vec<ConfiguredWindow> = config
             .poll
             .windows
             .iter()
-            .map(|window| Window {
+            .map(|window| ConfiguredWindow {
                 label: humantime::format_duration(*window).to_string(),
                 seconds: i64::try_from(window.as_secs()).unwrap_or(i64::MAX),
             })
@@ -133,19 +133,19 @@ impl Plan {
             .flat_map(|plan| &plan.targets)
             .map(|target| (&target.key, &target.progress))
             .collect();
-        let mut plan = Self { config: Arc::clone(&config), client, horizon, windows, targets: Vec::new() };
+        let mut plan = Self { config: Arc::clone(&config), client, watermark, windows, targets: Vec::new() };
         for endpoint in ENDPOINTS {
             for places in plan.about(*endpoint) {
-                let target = plan.target(*endpoint, &places, &owners, surroundings, &progress);
+                let target = plan.target(*endpoint, &places, &owners, context, &progress);
                 plan.targets.extend(target.map(Arc::new));
             }
         }
-        surroundings.own.targets(plan.targets.iter().map(|target| target.subjects.len()).sum());
+        context.telemetry.targets(plan.targets.iter().map(|target| target.subjects.len()).sum());
         plan
     }
 
     /// What each of the endpoint's targets is about.
-    fn about(&self, endpoint: &dyn Endpoint) -> Vec<Vec<Place>> {
+    fn about(&self, endpoint: &dyn Endpoint) -> Vec<Vec<SubjectIndex>> {
         let projects = || self.config.projects.iter().enumerate();
         let polled = || projects().filter(|(_, project)| project.polled);
         match endpoint.scope() {
@@ -154,7 +154,7 @@ impl Plan {
                 .collect(),
             Scope::Project => polled().map(|(p, _)| vec![(p, None)]).collect(),
             Scope::Account => {
-                let mut accounts: Vec<(Account, Vec<Place>)> = Vec::new();
+                let mut accounts: Vec<(Account, Vec<SubjectIndex>)> = Vec::new();
                 for (p, project) in polled() {
                     let account = self.client.account(&project.id);
                     match accounts.iter_mut().find(|(known, _)| *known == account) {
@@ -171,24 +171,24 @@ impl Plan {
     fn target(
         &self,
         endpoint: &'static dyn Endpoint,
-        places: &[Place],
+        places: &[SubjectIndex],
         owners: &[Owners],
-        surroundings: &Surroundings,
+        context: &Context,
         progress: &HashMap<&Key, &Arc<Progress>>,
     ) -> Option<Target> {
-        let store = &surroundings.store;
+        let store = &context.store;
         let mut subjects = Vec::with_capacity(places.len());
         for &(project, app) in places {
             let (named, owner) = (self.config.projects.get(project)?, owners.get(project)?.of(app)?);
             let key = Key { owner: Arc::clone(owner), resource: endpoint.resource() };
             let cell = store.cell(&key, Section::Endpoint)?;
             cell.retain(&self.variants(endpoint, app.and_then(|app| named.apps.get(app))));
-            subjects.push(Subject { project, app, cell });
+            subjects.push(TargetSubject { project, app, cell });
         }
         // A cell that was there before keeps its name; it is held once.
         let key = subjects.first()?.cell.key().clone();
         let counter = store.cell(&key, Section::Counters);
-        if let (Some(cell), Some(ledger)) = (&counter, surroundings.book.adopt(&key)) {
+        if let (Some(cell), Some(ledger)) = (&counter, context.ledgers.adopt(&key)) {
             cell.replace(&Variant::default(), accounting::series(key.resource, &ledger));
         }
         Some(Target {
@@ -225,7 +225,7 @@ impl Plan {
 
     /// The project of a subject.
     #[must_use]
-    pub fn project(&self, subject: &Subject) -> Option<&Project> {
+    pub fn project(&self, subject: &TargetSubject) -> Option<&Project> {
         self.config.projects.get(subject.project)
     }
 
@@ -251,17 +251,17 @@ impl Plan {
 
     /// The app of a subject, where it is one.
     #[must_use]
-    pub fn app(&self, subject: &Subject) -> Option<&App> {
+    pub fn app(&self, subject: &TargetSubject) -> Option<&App> {
         self.project(subject)?.apps.get(subject.app?)
     }
 
-    /// Drops from the book what belonged to apps removed long ago.
-    pub async fn prune(&self, book: &Book) {
+    /// Drops from the ledgers what belonged to apps removed long ago.
+    pub async fn prune(&self, ledgers: &LedgerStore) {
         let wanted: HashSet<Key> =
             self.targets.iter().filter(|t| t.counter.is_some()).map(|t| t.key.clone()).collect();
         let kept = KEPT_AFTER_REMOVAL.max(self.config.accounting.max_catch_up);
         let kept = i64::try_from(kept.as_secs()).unwrap_or(i64::MAX);
-        book.prune(&wanted, self.horizon.settled().saturating_sub(kept)).await;
+        ledgers.prune(&wanted, self.watermark.settled().saturating_sub(kept)).await;
     }
 }
 
@@ -315,7 +315,7 @@ fn owners(config: &Config) -> Vec<Owners> {
 }
 
 /// The cells that a configuration wants in the store.
-fn wanted(config: &Config, owners: &[Owners]) -> Vec<Wanted> {
+fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
     let mut cells = Vec::new();
     for endpoint in ENDPOINTS {
         let resource = endpoint.resource();
@@ -329,10 +329,10 @@ fn wanted(config: &Config, owners: &[Owners]) -> Vec<Wanted> {
             for (owner, app) in about {
                 let key = Key { owner: Arc::clone(owner), resource };
                 if is_counted(resource) && config.accounting.enabled {
-                    cells.push(Wanted { key: key.clone(), section: Section::Counters, stale_after: None });
+                    cells.push(Desired { key: key.clone(), section: Section::Counters, stale_after: None });
                 }
                 let stale_after = Some(stale_after(config, endpoint.cadence(), app));
-                cells.push(Wanted { key, section: Section::Endpoint, stale_after });
+                cells.push(Desired { key, section: Section::Endpoint, stale_after });
             }
         }
     }

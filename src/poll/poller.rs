@@ -10,31 +10,31 @@ use tokio::time::{Duration, Instant, sleep_until};
 
 use crate::store::Key;
 
-use super::changes::Changes;
-use super::plan::{Plan, Surroundings};
-use super::room::Room;
-use super::round::{self, Outcome};
+use super::execute::{self, Outcome};
+use super::plan::{Context, Plan};
 use super::schedule::{Phase, Schedule};
+use super::slots::PollSlots;
+use super::transition_log::TransitionLog;
 
 /// Polls begin up to so much later than they are due, where nothing else is to be done, and never by more than a
 /// hundredth of the shortest interval: those due meanwhile begin together, and cost less than half of what each would
 /// that wakes an idle processor for itself.
-const MOST_SLACK: Duration = Duration::from_millis(100);
+const MAX_SLACK: Duration = Duration::from_millis(100);
 
 /// Runs a [`Plan`], and each that replaces it.
 #[derive(Debug)]
 pub struct Poller {
-    surroundings: Arc<Surroundings>,
+    context: Arc<Context>,
     plan: Arc<Plan>,
     schedule: Schedule,
-    room: Room,
+    slots: PollSlots,
     running: JoinSet<Outcome>,
     /// Which target each running poll is of.
     tasks: HashMap<Id, Started>,
     origin: Instant,
-    /// See [`MOST_SLACK`].
+    /// See [`MAX_SLACK`].
     slack: Duration,
-    changes: Arc<Changes>,
+    transitions: Arc<TransitionLog>,
 }
 
 #[derive(Debug)]
@@ -48,17 +48,17 @@ struct Started {
 impl Poller {
     /// A poller of `plan`; every target is due at once.
     #[must_use]
-    pub fn new(surroundings: Surroundings, plan: Arc<Plan>) -> Self {
+    pub fn new(context: Context, plan: Arc<Plan>) -> Self {
         let mut poller = Self {
-            surroundings: Arc::new(surroundings),
+            context: Arc::new(context),
             plan: Arc::clone(&plan),
             schedule: Schedule::default(),
-            room: Room::default(),
+            slots: PollSlots::default(),
             running: JoinSet::new(),
             tasks: HashMap::new(),
             origin: Instant::now(),
             slack: Duration::ZERO,
-            changes: Arc::default(),
+            transitions: Arc::default(),
         };
         poller.replace(plan);
         poller
@@ -70,11 +70,11 @@ impl Poller {
         tokio::pin!(shutdown);
         loop {
             self.start_due();
-            self.changes.sum_up(Some(Instant::now()));
-            let (due, summary) = (self.schedule.next_due(), self.changes.next_summary());
+            self.transitions.sum_up(Some(Instant::now()));
+            let (due, summary) = (self.schedule.next_due(), self.transitions.next_summary());
             let (most, slack) = (self.most_at_once(), self.slack);
             let due_with_room = async {
-                self.room.has_place_again(most).await;
+                self.slots.has_place_again(most).await;
                 sleep_until(due.unwrap_or_else(Instant::now) + slack).await;
             };
             tokio::select! {
@@ -89,7 +89,7 @@ impl Poller {
             }
         }
         self.running.shutdown().await;
-        self.changes.sum_up(None);
+        self.transitions.sum_up(None);
     }
 
     /// Follows `plan` from now on. A target that stays keeps its due time, or its poll under way; a new one is due at
@@ -131,7 +131,7 @@ impl Poller {
             true
         });
         let shortest = plan.targets.iter().map(|target| plan.interval(target)).min();
-        self.slack = shortest.map_or(MOST_SLACK, |interval| (interval / 100).min(MOST_SLACK));
+        self.slack = shortest.map_or(MAX_SLACK, |interval| (interval / 100).min(MAX_SLACK));
         self.plan = plan;
     }
 
@@ -142,16 +142,16 @@ impl Poller {
     /// Starts what is due, as far as there is room; the longest due first.
     fn start_due(&mut self) {
         let now = Instant::now();
-        while self.room.has_place(self.most_at_once()) {
+        while self.slots.has_place(self.most_at_once()) {
             let Some((due, index)) = self.schedule.pop_due(now) else { return };
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
-            self.surroundings.own.poll_lag(now - due);
-            let surroundings = Arc::clone(&self.surroundings);
-            let (plan, changes) = (Arc::clone(&self.plan), Arc::clone(&self.changes));
-            let place = self.room.enter();
+            self.context.telemetry.poll_lag(now - due);
+            let context = Arc::clone(&self.context);
+            let (plan, transitions) = (Arc::clone(&self.plan), Arc::clone(&self.transitions));
+            let permit = self.slots.enter();
             let task = self
                 .running
-                .spawn(async move { round::poll(&surroundings, &plan, &target, &changes, place).await });
+                .spawn(async move { execute::poll(&context, &plan, &target, &transitions, permit).await });
             self.tasks.insert(task.id(), Started { target: index, at: now, task });
         }
     }
@@ -167,7 +167,7 @@ impl Poller {
         let index = started.target;
         let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
-            self.surroundings.own.panicked(&target.key.to_string());
+            self.context.telemetry.panicked(&target.key.to_string());
         }
         let interval = match outcome {
             Outcome::Usual => self.plan.interval(target),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::accounting::{Horizon, Ledger, MOST_MERGED};
+use crate::accounting::{Ledger, MAX_MERGED, Watermark};
 use crate::interface::TimeRange;
 
 use super::plan::{Plan, Progress, Target, containers};
@@ -28,7 +28,7 @@ pub struct RangeAsk {
 #[must_use]
 pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeAsk> {
     let (settled, settled_step, step) =
-        (plan.horizon.settled(), plan.horizon.settled_step(), plan.horizon.step());
+        (plan.watermark.settled(), plan.watermark.settled_step(), plan.watermark.step());
     let app = target.subjects.first().and_then(|subject| plan.app(subject));
     let polled_every = plan.interval(target).as_secs();
     let mut asks: Vec<RangeAsk> = Vec::new();
@@ -45,7 +45,7 @@ pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeA
             }
         }
     }
-    if let Some(range) = ledger.and_then(|ledger| due(&plan.horizon, &target.progress, ledger)) {
+    if let Some(range) = ledger.and_then(|ledger| due(&plan.watermark, &target.progress, ledger)) {
         match asks.iter_mut().find(|ask| ask.range == range && ask.container.is_none()) {
             Some(ask) => ask.counted = true,
             None => asks.push(RangeAsk { range, container: None, windows: Vec::new(), counted: true }),
@@ -55,11 +55,11 @@ pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeA
 }
 
 /// The range to be counted next; shorter than could be where longer ones have failed.
-fn due(horizon: &Horizon, progress: &Progress, ledger: &Ledger) -> Option<TimeRange> {
-    let most = i64::try_from(MOST_MERGED.as_secs()).unwrap_or(i64::MAX);
-    let most = most >> progress.halvings.load(Ordering::Relaxed).min(MOST_HALVINGS);
-    ledger.due(horizon.settled_step(), horizon.step(), most)
+fn due(watermark: &Watermark, progress: &Progress, ledger: &Ledger) -> Option<TimeRange> {
+    let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
+    let most = most >> progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
+    ledger.due(watermark.settled_step(), watermark.step(), most)
 }
 
 /// Six hours halved so often are less than a minute, the usual step.
-pub(super) const MOST_HALVINGS: u32 = 9;
+pub(super) const MAX_HALVINGS: u32 = 9;

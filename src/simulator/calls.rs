@@ -14,33 +14,39 @@ use crate::interface::validate_domain::Validation;
 use crate::interface::volume_alerts::Alerts;
 
 use super::chance::{hash, word};
-use super::routes::{Answer, Asked, Refusal, date};
+use super::routes::{Answer, Asked, ErrorReply, date};
 use super::state::{Domain, Project};
 use super::{blueprint, tokens};
 
 impl Asked<'_> {
     /// Reads or changes the project.
-    fn with_project<T>(&self, read: impl FnOnce(&mut Project) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn with_project<T>(
+        &self,
+        read: impl FnOnce(&mut Project) -> Result<T, ErrorReply>,
+    ) -> Result<T, ErrorReply> {
         self.world.state(|state| match state.projects.get_mut(&self.project) {
             Some(project) => read(project),
-            None => Err(Refusal::new(404, "there is no such project")),
+            None => Err(ErrorReply::new(404, "there is no such project")),
         })
     }
 
     /// Reads or changes the domain in the path.
-    fn with_domain<T>(&self, read: impl FnOnce(&mut Domain) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn with_domain<T>(
+        &self,
+        read: impl FnOnce(&mut Domain) -> Result<T, ErrorReply>,
+    ) -> Result<T, ErrorReply> {
         self.with_project(|project| match project.domains.get_mut(self.route.id("domain_id")) {
             Some(domain) => read(domain),
-            None => Err(Refusal::new(404, "there is no such domain")),
+            None => Err(ErrorReply::new(404, "there is no such domain")),
         })
     }
 }
 
-pub(super) fn create_api_key(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn create_api_key(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let expires = asked.query("expiresAt").map(|text| date("expiresAt", text)).transpose()?;
     if let Some(expires) = expires {
         let today = asked.now.to_zoned(TimeZone::UTC).date();
-        check_future(expires, today).map_err(|broken| Refusal::new(400, broken.to_string()))?;
+        check_future(expires, today).map_err(|broken| ErrorReply::new(400, broken.to_string()))?;
     }
     let number = asked.with_project(|project| {
         project.keys += 1;
@@ -63,9 +69,9 @@ pub(super) fn create_api_key(asked: &Asked<'_>) -> Result<Answer, Refusal> {
     })
 }
 
-pub(super) fn change_plan(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn change_plan(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let change: PlanChange = serde_json::from_slice(asked.body)
-        .map_err(|_| Refusal::new(400, "planCode must be hobby, standard or enterprise"))?;
+        .map_err(|_| ErrorReply::new(400, "planCode must be hobby, standard or enterprise"))?;
     let upgraded = asked.with_project(|project| {
         let before = std::mem::replace(&mut project.plan, change.plan_code);
         Ok(change.plan_code > before)
@@ -81,20 +87,20 @@ fn checkout(asked: &Asked<'_>) -> String {
     format!("https://checkout.example.com/pay/{}-{}", asked.project, word(session, 12))
 }
 
-pub(super) fn payment_url(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn payment_url(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     Ok(Answer::text(checkout(asked)))
 }
 
-pub(super) fn get_app(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn get_app(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let (app, id) = (asked.app()?, asked.route.id("app_id"));
     Answer::json(&blueprint::settings(asked.world.settings().seed, app.number, id, &asked.project))
 }
 
-pub(super) fn delete_app(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn delete_app(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let (id, now) = (asked.route.id("app_id"), asked.now.as_second());
     asked.with_project(|project| {
         let app = project.apps.get_mut(id).filter(|app| app.deleted.is_none());
-        let app = app.ok_or_else(|| Refusal::new(404, "there is no such app"))?;
+        let app = app.ok_or_else(|| ErrorReply::new(404, "there is no such app"))?;
         app.deleted = Some(now);
         for domain in project.domains.values_mut() {
             domain.app.take_if(|assigned| **assigned == *id);
@@ -104,7 +110,7 @@ pub(super) fn delete_app(asked: &Asked<'_>) -> Result<Answer, Refusal> {
 }
 
 /// A service account belongs to one project, so that is all it is shown.
-pub(super) fn list_projects(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn list_projects(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let project = asked.with_project(|project| {
         let (id, name, role) = (asked.project.to_string(), project.name.clone(), project.role.to_owned());
         Ok(list_projects::Project { id, name, role, extra: BTreeMap::new() })
@@ -112,19 +118,19 @@ pub(super) fn list_projects(asked: &Asked<'_>) -> Result<Answer, Refusal> {
     Answer::json(&[project])
 }
 
-pub(super) fn volume_alerts(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn volume_alerts(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let on = asked.with_project(|project| Ok(project.alerts.clone()))?;
     let thresholds = on.into_iter().map(|threshold| Number::Value(f64::from(threshold))).collect();
     Answer::json(&Alerts { thresholds: Some(thresholds), extra: BTreeMap::new() })
 }
 
-pub(super) fn list_domains(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn list_domains(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let domains = asked
         .with_project(|project| Ok(project.domains.iter().map(|(id, domain)| domain.item(id)).collect()))?;
     Answer::json(&Domains { domains: Some(domains), extra: BTreeMap::new() })
 }
 
-pub(super) fn validate_domain(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn validate_domain(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let success = asked.with_domain(|domain| {
         domain.status = if domain.configured { "validated" } else { "failed" };
         domain.updated = asked.now;
@@ -134,20 +140,20 @@ pub(super) fn validate_domain(asked: &Asked<'_>) -> Result<Answer, Refusal> {
     Answer::json(&Validation { message: message.to_owned(), success: Some(success), extra: BTreeMap::new() })
 }
 
-pub(super) fn unassign_domain(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn unassign_domain(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     asked.with_domain(|domain| match domain.app.take() {
         Some(_) => {
             domain.updated = asked.now;
             Ok(Answer::empty())
         }
-        None => Err(Refusal::new(409, "the domain is not assigned to an app")),
+        None => Err(ErrorReply::new(409, "the domain is not assigned to an app")),
     })
 }
 
-pub(super) fn delete_domain(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn delete_domain(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let assigned: Option<Arc<str>> = asked.with_domain(|domain| Ok(domain.app.clone()))?;
     if let Some(app) = assigned {
-        return Err(Refusal::new(409, format!("the domain is assigned to app {app}; unassign it first")));
+        return Err(ErrorReply::new(409, format!("the domain is assigned to app {app}; unassign it first")));
     }
     asked.with_project(|project| {
         project.domains.remove(asked.route.id("domain_id"));

@@ -5,14 +5,14 @@ use serde_json::json;
 use crate::interface::TimeRange;
 
 use super::faults::{self, Fault};
-use super::routes::{Answer, Incoming, Refusal, second};
+use super::routes::{Answer, ErrorReply, Incoming, second};
 use super::world::World;
 
 /// The path below which all of it is.
 pub(super) const PREFIX: &str = "/simulator/";
 
 /// Answers a request below [`PREFIX`].
-pub(super) fn answer(world: &World, incoming: &Incoming<'_>) -> Result<Answer, Refusal> {
+pub(super) fn answer(world: &World, incoming: &Incoming<'_>) -> Result<Answer, ErrorReply> {
     let subject = incoming.path.strip_prefix(PREFIX).unwrap_or_default();
     match (incoming.method, subject) {
         ("GET", "truth") => truth(world, incoming.query),
@@ -28,14 +28,14 @@ pub(super) fn answer(world: &World, incoming: &Incoming<'_>) -> Result<Answer, R
         }
         ("GET", "projects") => Answer::json(&projects(world)),
         (_, "truth" | "requests" | "faults" | "projects") => {
-            Err(Refusal::new(405, format!("{} is not allowed here", incoming.method)))
+            Err(ErrorReply::new(405, format!("{} is not allowed here", incoming.method)))
         }
-        _ => Err(Refusal::new(404, "there is truth, requests, faults and projects")),
+        _ => Err(ErrorReply::new(404, "there is truth, requests, faults and projects")),
     }
 }
 
-fn faults(body: &[u8]) -> Result<Vec<Fault>, Refusal> {
-    faults::parse(body).map_err(|problem| Refusal::new(400, problem.to_string()))
+fn faults(body: &[u8]) -> Result<Vec<Fault>, ErrorReply> {
+    faults::parse(body).map_err(|problem| ErrorReply::new(400, problem.to_string()))
 }
 
 fn projects(world: &World) -> serde_json::Value {
@@ -43,11 +43,11 @@ fn projects(world: &World) -> serde_json::Value {
 }
 
 /// `?project=&app=&start=&end=`, the bounds as Unix seconds or RFC 3339.
-fn truth(world: &World, query: &str) -> Result<Answer, Refusal> {
+fn truth(world: &World, query: &str) -> Result<Answer, ErrorReply> {
     let value = |wanted: &str| {
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         let found = pairs.find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
-        found.ok_or_else(|| Refusal::new(400, format!("{wanted} is missing")))
+        found.ok_or_else(|| ErrorReply::new(400, format!("{wanted} is missing")))
     };
     let bound = |name: &str| {
         let text = value(name)?;
@@ -56,6 +56,6 @@ fn truth(world: &World, query: &str) -> Result<Answer, Refusal> {
     let range = TimeRange { start: bound("start")?, end: bound("end")? };
     match world.truth(&value("project")?, &value("app")?, range) {
         Some(truth) => Answer::json(&truth),
-        None => Err(Refusal::new(404, "there is no such app")),
+        None => Err(ErrorReply::new(404, "there is no such app")),
     }
 }

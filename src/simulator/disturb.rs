@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::body::Chunks;
 use super::faults::{Kind, RetryAfter};
-use super::routes::{Answer, Refusal};
+use super::routes::{Answer, ErrorReply};
 
 /// A reply, and how it is sent.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Disturbed {
             Kind::ClockSkew { seconds } => self.skew = SignedDuration::from_secs(*seconds),
             Kind::Reset => self.reset = true,
             Kind::Status { status, retry_after } => {
-                self.answer = Refusal::new(*status, format!("a fault was asked for: {status}")).answer();
+                self.answer = ErrorReply::new(*status, format!("a fault was asked for: {status}")).answer();
                 if let Some(value) = retry_after.as_ref().and_then(|after| retry_after_value(after, now)) {
                     self.answer.headers.push((header::RETRY_AFTER, value));
                 }

@@ -9,7 +9,7 @@ use crate::interface::{Number, TimeRange};
 use super::blueprint;
 use super::chance::{hash, unit};
 use super::latency::{THRESHOLDS, percentile};
-use super::routes::{Answer, Asked, Refusal};
+use super::routes::{Answer, Asked, ErrorReply};
 use super::state::App;
 
 /// The status of an envelope when data was retrieved (section 2).
@@ -19,23 +19,23 @@ const SUCCESS: &str = "success";
 const DEFAULT_RANGE: i64 = 3600;
 
 /// The most datapoints of a series; longer ranges have them further apart.
-const MOST_DATAPOINTS: u64 = 1500;
+const MAX_DATAPOINTS: u64 = 1500;
 
 /// The range asked for: missing bounds are an hour ago and now.
-pub(super) fn range(asked: &Asked<'_>) -> Result<TimeRange, Refusal> {
+pub(super) fn range(asked: &Asked<'_>) -> Result<TimeRange, ErrorReply> {
     let now = asked.now.as_second();
     let end = asked.second("end")?;
     let start = asked.second("start")?;
     let end = end.unwrap_or(now.max(start.unwrap_or(now)));
     let start = start.unwrap_or(end - DEFAULT_RANGE);
     if end < start {
-        return Err(Refusal::new(400, "end must not be before start"));
+        return Err(ErrorReply::new(400, "end must not be before start"));
     }
     Ok(TimeRange { start, end })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let (app, range) = (asked.app()?, range(asked)?);
     let seen = asked.world.visible(app, range, asked.world.settings().lag);
     let counts = asked.world.count(app.number, seen, asked.query("container_id"));
@@ -62,7 +62,7 @@ pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, Refusal> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn run_execution_time(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn run_execution_time(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let (app, range) = (asked.app()?, range(asked)?);
     let seen = asked.world.visible(app, range, asked.world.settings().lag);
     let (time_series, total) = datapoints(asked, app, seen);
@@ -89,7 +89,7 @@ fn datapoints(asked: &Asked<'_>, app: App, range: TimeRange) -> (Vec<Datapoint>,
         Some("medium") => 30,
         _ => 60,
     };
-    let step = finest * (range.seconds() / finest).div_ceil(MOST_DATAPOINTS).max(1);
+    let step = finest * (range.seconds() / finest).div_ceil(MAX_DATAPOINTS).max(1);
     let step = i64::try_from(step).unwrap_or(i64::MAX);
 
     let (mut points, mut total) = (Vec::new(), 0);

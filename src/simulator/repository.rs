@@ -11,7 +11,7 @@ use crate::interface::zip_contents::ZipContentsReply;
 
 use super::blueprint;
 use super::chance::hash;
-use super::routes::{Answer, Asked, Refusal};
+use super::routes::{Answer, Asked, ErrorReply};
 
 /// Who owns the repositories; there is one for each app of the project, named as the app without the project.
 pub(super) const OWNER: &str = "acme";
@@ -31,12 +31,12 @@ const FILES: [&str; 7] = [
 ];
 
 /// The number of the repository's app.
-fn repository(asked: &Asked<'_>) -> Result<usize, Refusal> {
+fn repository(asked: &Asked<'_>) -> Result<usize, ErrorReply> {
     let id = format!("{}-{}", asked.project, asked.route.id("repo"));
     let app = asked.world.state(|state| state.projects.get(&asked.project)?.apps.get(id.as_str()).copied());
     match app.filter(|_| asked.route.id("owner") == OWNER) {
         Some(app) => Ok(app.number),
-        None => Err(Refusal::new(404, "there is no such repository")),
+        None => Err(ErrorReply::new(404, "there is no such repository")),
     }
 }
 
@@ -49,7 +49,7 @@ fn sha(asked: &Asked<'_>, repository: usize, branch: usize) -> String {
     sha
 }
 
-pub(super) fn branches(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn branches(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let repository = repository(asked)?;
     let branch = |(index, (name, protected)): (usize, &(&str, bool))| Branch {
         name: (*name).to_owned(),
@@ -62,12 +62,12 @@ pub(super) fn branches(asked: &Asked<'_>) -> Result<Answer, Refusal> {
     Answer::json(&BranchesReply { branches, extra: BTreeMap::new() })
 }
 
-pub(super) fn file_tree(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn file_tree(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let repository = repository(asked)?;
     if let Some(wanted) = asked.query("ref") {
         let mut known = BRANCHES.iter().enumerate();
         if !known.any(|(index, (name, _))| *name == wanted || sha(asked, repository, index) == wanted) {
-            return Err(Refusal::new(404, "there is no such branch or commit"));
+            return Err(ErrorReply::new(404, "there is no such branch or commit"));
         }
     }
     let directory = asked.query("path").unwrap_or_default().trim_matches('/');
@@ -83,7 +83,7 @@ pub(super) fn file_tree(asked: &Asked<'_>) -> Result<Answer, Refusal> {
         }
     }
     if count == 0 {
-        return Err(Refusal::new(404, "there is no such directory"));
+        return Err(ErrorReply::new(404, "there is no such directory"));
     }
     let total_count = Number::Value(f64::from(count));
     Answer::json(&FileTreeReply { tree, total_count, truncated: Some(false), extra: BTreeMap::new() })
@@ -107,11 +107,11 @@ fn plant(tree: &mut Vec<Value>, parents: &str, inside: &str) -> u32 {
     }
 }
 
-pub(super) fn zip_contents(asked: &Asked<'_>) -> Result<Answer, Refusal> {
+pub(super) fn zip_contents(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let (app, id) = (asked.app()?, asked.route.id("build_id"));
     let builds = blueprint::builds(asked.world.settings().seed, app.number);
     let Some(age) = builds.iter().position(|build| build == id) else {
-        return Err(Refusal::new(404, "there is no such build"));
+        return Err(ErrorReply::new(404, "there is no such build"));
     };
     // Older builds had fewer files.
     let files = FILES.iter().take(FILES.len() - age).enumerate();

@@ -40,10 +40,10 @@ impl Answer {
     }
 
     /// A reply of JSON.
-    pub(super) fn json(reply: &impl Serialize) -> Result<Self, Refusal> {
+    pub(super) fn json(reply: &impl Serialize) -> Result<Self, ErrorReply> {
         match serde_json::to_vec(reply) {
             Ok(body) => Ok(Self::of_type("application/json", body)),
-            Err(_) => Err(Refusal::new(500, "the reply cannot be written")),
+            Err(_) => Err(ErrorReply::new(500, "the reply cannot be written")),
         }
     }
 
@@ -60,13 +60,13 @@ impl Answer {
 
 /// An error as section 7 has it.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ErrorReply {
     status: u16,
     message: String,
     header: Option<(HeaderName, HeaderValue)>,
 }
 
-impl Refusal {
+impl ErrorReply {
     pub(super) fn new(status: u16, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), header: None }
     }
@@ -93,7 +93,7 @@ pub(super) struct Route {
 
 impl Route {
     /// The call of this path and method: 404 where no call has such a path, 405 where none of those has the method.
-    pub(super) fn find(method: &str, path: &str) -> Result<Self, Refusal> {
+    pub(super) fn find(method: &str, path: &str) -> Result<Self, ErrorReply> {
         let mut allowed: Vec<&str> = Vec::new();
         for spec in CALLS {
             let Some(ids) = identifiers(spec.path, path) else { continue };
@@ -103,10 +103,10 @@ impl Route {
             allowed.push(spec.method.as_str());
         }
         if allowed.is_empty() {
-            return Err(Refusal::new(404, "there is nothing at this path"));
+            return Err(ErrorReply::new(404, "there is nothing at this path"));
         }
         let message = format!("{method} is not allowed here");
-        Err(Refusal::new(405, message).with(header::ALLOW, &allowed.join(", ")))
+        Err(ErrorReply::new(405, message).with(header::ALLOW, &allowed.join(", ")))
     }
 
     /// The identifier `name` of the path; empty where the path has none.
@@ -156,27 +156,27 @@ impl Asked<'_> {
     }
 
     /// The query parameter `name` as a Unix second, rounded down.
-    pub(super) fn second(&self, name: &str) -> Result<Option<i64>, Refusal> {
+    pub(super) fn second(&self, name: &str) -> Result<Option<i64>, ErrorReply> {
         self.query(name).map(|text| second(name, text)).transpose()
     }
 
     /// The app in the path.
-    pub(super) fn app(&self) -> Result<App, Refusal> {
+    pub(super) fn app(&self) -> Result<App, ErrorReply> {
         let app = self.world.state(|state| state.projects.get(&self.project)?.app(self.route.id("app_id")));
-        app.ok_or_else(|| Refusal::new(404, "there is no such app"))
+        app.ok_or_else(|| ErrorReply::new(404, "there is no such app"))
     }
 }
 
 /// An RFC 3339 timestamp as a Unix second, rounded down.
-pub(super) fn second(name: &str, text: &str) -> Result<i64, Refusal> {
+pub(super) fn second(name: &str, text: &str) -> Result<i64, ErrorReply> {
     match text.parse::<Timestamp>() {
         Ok(time) => Ok(time.as_second() - i64::from(time.subsec_nanosecond() < 0)),
-        Err(_) => Err(Refusal::new(400, format!("{name} must be an RFC 3339 timestamp"))),
+        Err(_) => Err(ErrorReply::new(400, format!("{name} must be an RFC 3339 timestamp"))),
     }
 }
 
 /// Answers one request to the call that `route` found.
-pub(super) fn answer(world: &World, route: &Route, incoming: &Incoming<'_>) -> Result<Answer, Refusal> {
+pub(super) fn answer(world: &World, route: &Route, incoming: &Incoming<'_>) -> Result<Answer, ErrorReply> {
     let now = world.clock().now();
     let project = authorize(world, route, incoming.authorization, now)?;
     let query = parameters(route.spec, incoming.query)?;
@@ -198,7 +198,7 @@ pub(super) fn answer(world: &World, route: &Route, incoming: &Incoming<'_>) -> R
         14 => calls::unassign_domain(&asked),
         15 => calls::delete_domain(&asked),
         16 => calls::delete_app(&asked),
-        _ => Err(Refusal::new(501, "the simulator lacks this call")),
+        _ => Err(ErrorReply::new(501, "the simulator lacks this call")),
     }
 }
 
@@ -208,43 +208,43 @@ fn authorize(
     route: &Route,
     authorization: Option<&[u8]>,
     now: Timestamp,
-) -> Result<Arc<str>, Refusal> {
+) -> Result<Arc<str>, ErrorReply> {
     let wanted = route.id("project_id");
     world.state(|state| {
         let account = state
             .tokens
             .account(authorization, now)
-            .map_err(|message| Refusal::new(401, message).with(header::WWW_AUTHENTICATE, "Bearer"))?;
+            .map_err(|message| ErrorReply::new(401, message).with(header::WWW_AUTHENTICATE, "Bearer"))?;
         if wanted.is_empty() || *account.project == *wanted {
             return Ok(Arc::clone(&account.project));
         }
         match state.projects.contains_key(wanted) {
-            true => Err(Refusal::new(403, "the service account does not belong to this project")),
-            false => Err(Refusal::new(404, "there is no such project")),
+            true => Err(ErrorReply::new(403, "the service account does not belong to this project")),
+            false => Err(ErrorReply::new(404, "there is no such project")),
         }
     })
 }
 
 /// The query parameters, checked against what the interface says of each.
-fn parameters(spec: &Spec, query: &str) -> Result<Vec<(String, String)>, Refusal> {
+fn parameters(spec: &Spec, query: &str) -> Result<Vec<(String, String)>, ErrorReply> {
     let given: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     for param in spec.query {
         let name = param.name;
         let mut values = given.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let Some(value) = values.next() else { continue };
         if values.next().is_some() {
-            return Err(Refusal::new(400, format!("{name} must be given once")));
+            return Err(ErrorReply::new(400, format!("{name} must be given once")));
         }
         match param.kind {
             ParamKind::Text { max_chars: Some(max) } if value.chars().count() > max => {
-                return Err(Refusal::new(400, format!("{name} must have at most {max} characters")));
+                return Err(ErrorReply::new(400, format!("{name} must have at most {max} characters")));
             }
             ParamKind::Text { .. } => {}
             ParamKind::DateTime => drop(second(name, value)?),
             ParamKind::Date => drop(date(name, value)?),
             ParamKind::Word(words) if words.contains(&value) => {}
             ParamKind::Word(words) => {
-                return Err(Refusal::new(400, format!("{name} must be one of {}", words.join(", "))));
+                return Err(ErrorReply::new(400, format!("{name} must be one of {}", words.join(", "))));
             }
         }
     }
@@ -252,9 +252,9 @@ fn parameters(spec: &Spec, query: &str) -> Result<Vec<(String, String)>, Refusal
 }
 
 /// A calendar date as YYYY-MM-DD and in no other form.
-pub(super) fn date(name: &str, text: &str) -> Result<civil::Date, Refusal> {
+pub(super) fn date(name: &str, text: &str) -> Result<civil::Date, ErrorReply> {
     let date = text.parse::<civil::Date>().ok().filter(|date| date.to_string() == text);
-    date.ok_or_else(|| Refusal::new(400, format!("{name} must be a date as YYYY-MM-DD")))
+    date.ok_or_else(|| ErrorReply::new(400, format!("{name} must be a date as YYYY-MM-DD")))
 }
 
 /// The range and container that a request to one of the metrics calls asks for, for the journal.

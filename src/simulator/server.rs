@@ -24,14 +24,14 @@ use super::body::{Chunks, Sending};
 use super::control;
 use super::disturb::{Disturbed, http_date, replaces_the_call};
 use super::journal::Entry;
-use super::routes::{self, Answer, Incoming, Refusal, Route};
+use super::routes::{self, Answer, ErrorReply, Incoming, Route};
 use super::world::World;
 
 /// How long replies under way may take once the end is near.
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// The largest body of a request that is read.
-const MOST_BODY: usize = 1024 * 1024;
+const MAX_BODY: usize = 1024 * 1024;
 
 /// Answers for `world` on `listener`, over HTTP/1.1 and HTTP/2 (with prior knowledge), until `shutdown` is done.
 /// Replies under way get a second to end; then all connections are closed.
@@ -79,7 +79,7 @@ async fn respond(
 ) -> Result<Response<Sending>, Infallible> {
     let under_way = world.recorder().begin();
     let (parts, body) = request.into_parts();
-    let body = Limited::new(body, MOST_BODY).collect().await;
+    let body = Limited::new(body, MAX_BODY).collect().await;
     let body = body.map(|body| body.to_bytes());
     let disturbed = match &body {
         Ok(body) => reply(
@@ -92,7 +92,7 @@ async fn respond(
                 body,
             },
         ),
-        Err(_) => Disturbed::new(Refusal::new(413, "the body is too large").answer()),
+        Err(_) => Disturbed::new(ErrorReply::new(413, "the body is too large").answer()),
     };
     if !disturbed.delay.is_zero() {
         tokio::time::sleep(disturbed.delay).await;
@@ -107,7 +107,7 @@ async fn respond(
 /// Finds the call, lets it answer, and lets faults have their way with that.
 fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
     if incoming.path.starts_with(control::PREFIX) {
-        return Disturbed::new(control::answer(world, incoming).unwrap_or_else(Refusal::answer));
+        return Disturbed::new(control::answer(world, incoming).unwrap_or_else(ErrorReply::answer));
     }
     let route = match Route::find(incoming.method, incoming.path) {
         Ok(route) => route,
@@ -118,7 +118,7 @@ fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
     let faults = world.faults().draw(route.spec, project, app);
     let answer = match faults.iter().any(replaces_the_call) {
         true => Answer::empty(),
-        false => routes::answer(world, &route, incoming).unwrap_or_else(Refusal::answer),
+        false => routes::answer(world, &route, incoming).unwrap_or_else(ErrorReply::answer),
     };
     let mut disturbed = Disturbed::new(answer);
     for fault in &faults {

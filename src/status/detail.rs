@@ -6,7 +6,7 @@ use crate::interface::Number;
 use crate::interface::endpoint::{Cadence, Resource};
 use crate::interface::run_execution_time::RunExecutionTimes;
 use crate::interface::spec::Call;
-use crate::store::{Polled, Reply};
+use crate::store::{PollRecord, Reply};
 
 use super::exporter::{next_poll, whole};
 use super::model::App;
@@ -40,7 +40,7 @@ pub struct Detail {
     /// When each resource is polled next.
     pub next_polls: Vec<(&'static str, Option<Timestamp>)>,
     /// The last polls of all resources, the newest first; failures are kept longer than successes.
-    pub polls: Vec<(&'static str, Polled)>,
+    pub polls: Vec<(&'static str, PollRecord)>,
     /// The last replies; `None` where one was not kept.
     pub replies: Vec<(&'static str, Option<Reply>)>,
 }
@@ -62,7 +62,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
     let a = projects.get(p)?.apps.iter().position(|known| *known.id == *app)?;
     let parts = view.parts_of(p, a);
     let overview = view.app(p, a, &parts)?;
-    let store = &view.surroundings.store;
+    let store = &view.context.store;
     store.replies().look_at(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> = parts
         .iter()
@@ -71,7 +71,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
     let runs = replies.iter().find(|(resource, _)| *resource == Resource::RunExecutionTime.as_str());
     let total = |resource: Resource| {
         let target = parts.iter().find(|(target, _)| target.endpoint.resource() == resource)?.0;
-        let ledger = view.surroundings.book.ledger(&target.key)?;
+        let ledger = view.context.ledgers.ledger(&target.key)?;
         #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
         Some(ledger.total as f64)
     };
@@ -108,9 +108,10 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
 }
 
 /// The last polls of all parts, and failures before them.
-fn polls(parts: &Parts<'_>) -> Vec<(&'static str, Polled)> {
-    let of = |resource: &'static str, polls: Vec<Polled>| polls.into_iter().map(move |poll| (resource, poll));
-    let mut polls: Vec<(&'static str, Polled)> = parts
+fn polls(parts: &Parts<'_>) -> Vec<(&'static str, PollRecord)> {
+    let of =
+        |resource: &'static str, polls: Vec<PollRecord>| polls.into_iter().map(move |poll| (resource, poll));
+    let mut polls: Vec<(&'static str, PollRecord)> = parts
         .iter()
         .flat_map(|(target, subject)| of(target.endpoint.resource().as_str(), subject.cell.polls()))
         .collect();

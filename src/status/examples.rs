@@ -15,8 +15,8 @@ impl Source {
     /// project where they have one.
     #[must_use]
     pub fn examples(&self, names: &[&str]) -> HashMap<String, String> {
-        let surroundings = self.surroundings();
-        let snapshot = surroundings.store.snapshot(Instant::now());
+        let context = self.context();
+        let snapshot = context.store.snapshot(Instant::now());
         let mut found = HashMap::new();
         let read = |found: &mut HashMap<String, String>, filter: &Filter| {
             let Ok(()) = snapshot.write(Format::Text, filter, &mut |chunk: &[u8]| {
@@ -36,9 +36,9 @@ impl Source {
         if !missing.names.is_empty() {
             read(&mut found, &missing);
         }
-        let mut own = Vec::new();
-        surroundings.own.write(&mut own, Format::Text, |_| true);
-        note(&mut found, &own);
+        let mut telemetry = Vec::new();
+        context.telemetry.write(&mut telemetry, Format::Text, |_| true);
+        note(&mut found, &telemetry);
         found
     }
 }

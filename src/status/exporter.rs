@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use prometheus::proto::MetricFamily;
 use tokio::time::Instant;
 
-use crate::own::Own;
 use crate::poll::Plan;
+use crate::telemetry::Telemetry;
 
 use super::model::{Exporter, Token};
 
@@ -47,8 +47,8 @@ pub(super) fn whole(time: Timestamp) -> Timestamp {
 pub(super) struct Gathered(Vec<MetricFamily>);
 
 impl Gathered {
-    pub(super) fn new(own: &Own) -> Self {
-        Self(own.registry().gather())
+    pub(super) fn new(telemetry: &Telemetry) -> Self {
+        Self(telemetry.registry().gather())
     }
 
     /// The gauge `name`, of the series whose label `token` is `token`, where one is given.

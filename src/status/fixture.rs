@@ -8,15 +8,15 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
-use crate::accounting::{self, Book, Horizon, Ledger};
+use crate::accounting::{self, Ledger, LedgerStore, Watermark};
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::config::{self, Config, Project};
 use crate::interface::TimeRange;
 use crate::interface::endpoint::{Cadence, Subject, Window};
-use crate::own::Own;
-use crate::poll::{Plan, Surroundings};
-use crate::store::{PollFailure, Polled, Store, Variant};
+use crate::poll::{Context, Plan};
+use crate::store::{PollFailure, PollRecord, Store, Variant};
+use crate::telemetry::Telemetry;
 
 use super::Source;
 
@@ -30,7 +30,7 @@ pub(crate) const HOSTILE: &str = "p-<script>alert(1)</script>\"'&/é 🦀";
 pub(crate) struct Fixture {
     pub(crate) source: Source,
     pub(crate) plan: Arc<Plan>,
-    pub(crate) surroundings: Surroundings,
+    pub(crate) context: Context,
 }
 
 /// A fixture of `apps` apps in projects of twenty. Nothing was asked yet.
@@ -42,18 +42,18 @@ pub(crate) async fn fixture(apps: usize) -> Fixture {
 /// A fixture of the apps given as (project, app).
 pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
     let clock = Clock::starting_at(NOW.parse().unwrap());
-    let own = Own::new(false).unwrap();
-    let (book, _) = Book::open(None, own.clone(), accounting::book::COMMIT_INTERVAL).await.unwrap();
-    let surroundings = Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock };
+    let telemetry = Telemetry::new(false).unwrap();
+    let (ledgers, _) =
+        LedgerStore::open(None, telemetry.clone(), accounting::ledger_store::COMMIT_INTERVAL).await.unwrap();
+    let context = Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock };
     let config = Arc::new(config(apps));
     let client =
-        Client::new(&config.api, &config.projects, surroundings.own.clone(), surroundings.clock.clone())
-            .unwrap();
-    let horizon = Horizon::new(&config, surroundings.clock.clone());
-    let plan = Arc::new(Plan::new(config, client, horizon, &surroundings, None));
-    surroundings.own.config_loaded(Some(surroundings.clock.now()));
-    let source = Source::new(surroundings.clone(), Arc::clone(&plan), Vec::new());
-    Fixture { source, plan, surroundings }
+        Client::new(&config.api, &config.projects, context.telemetry.clone(), context.clock.clone()).unwrap();
+    let watermark = Watermark::new(&config, context.clock.clone());
+    let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
+    context.telemetry.config_loaded(Some(context.clock.now()));
+    let source = Source::new(context.clone(), Arc::clone(&plan), Vec::new());
+    Fixture { source, plan, context }
 }
 
 fn config(apps: &[(&str, &str)]) -> Config {
@@ -88,7 +88,7 @@ fn config(apps: &[(&str, &str)]) -> Config {
 impl Fixture {
     /// Every target answers, slower by `slowness`.
     pub(crate) fn answer(&self, slowness: f64) {
-        let now = self.surroundings.clock.now();
+        let now = self.context.clock.now();
         for target in &self.plan.targets {
             let path = target.endpoint.spec().id;
             let body = reply(path, slowness, now);
@@ -110,19 +110,19 @@ impl Fixture {
                     subject.cell.replace(&variant, sink);
                 }
                 subject.cell.succeeded(now);
-                let polled = Polled { at: now, took: Duration::from_millis(120), failure: None };
+                let polled = PollRecord { at: now, took: Duration::from_millis(120), failure: None };
                 subject.cell.note(polled, &self.plan.shown());
-                self.surroundings.store.replies().keep(&target.key, now, body.len(), || body.clone());
-                self.surroundings.own.request_done(target.key.resource, "200", Duration::from_millis(120));
+                self.context.store.replies().keep(&target.key, now, body.len(), || body.clone());
+                self.context.telemetry.request_done(target.key.resource, "200", Duration::from_millis(120));
             }
         }
     }
 
     /// The counters of every target end `ago` seconds before what has settled.
     pub(crate) async fn count_until(&self, ago: i64) {
-        let until = self.plan.horizon.settled() - ago;
+        let until = self.plan.watermark.settled() - ago;
         for target in self.plan.targets.iter().filter(|target| target.counter.is_some()) {
-            self.surroundings.book.commit(&target.key, Ledger::open(until)).await.unwrap();
+            self.context.ledgers.commit(&target.key, Ledger::open(until)).await.unwrap();
         }
     }
 
@@ -133,14 +133,14 @@ impl Fixture {
         message: &str,
         fails: impl Fn(&crate::store::Key) -> bool,
     ) {
-        let now = self.surroundings.clock.now();
+        let now = self.context.clock.now();
         let targets = self.plan.targets.iter().flat_map(|target| &target.subjects);
         for subject in targets.filter(|subject| fails(subject.cell.key())) {
             subject.cell.failed(now, class, message);
             let failure = Some(PollFailure { class, message: message.into() });
-            let polled = Polled { at: now, took: Duration::from_secs(10), failure };
+            let polled = PollRecord { at: now, took: Duration::from_secs(10), failure };
             subject.cell.note(polled, &self.plan.shown());
-            self.surroundings.own.request_done(subject.cell.key().resource, class, Duration::from_secs(10));
+            self.context.telemetry.request_done(subject.cell.key().resource, class, Duration::from_secs(10));
         }
     }
 }

@@ -7,8 +7,8 @@ use tokio::time::Instant;
 
 use crate::interface;
 use crate::interface::endpoint::Cadence;
-use crate::poll::plan::{Subject, Target};
-use crate::poll::{Plan, Surroundings};
+use crate::poll::plan::{Target, TargetSubject};
+use crate::poll::{Context, Plan};
 use crate::store::Variant;
 
 use super::exporter::{Gathered, exporter, whole};
@@ -24,12 +24,12 @@ use super::service::service;
 const LATE: f64 = 10.0;
 
 /// What plan and store hold about one project or app: its targets, and its places in them.
-pub(super) type Parts<'a> = Vec<(&'a Target, &'a Subject)>;
+pub(super) type Parts<'a> = Vec<(&'a Target, &'a TargetSubject)>;
 
 /// What the model is read from, at one moment.
 pub(super) struct View<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) surroundings: &'a Surroundings,
+    pub(super) context: &'a Context,
     pub(super) now: Timestamp,
     pub(super) instant: Instant,
 }
@@ -54,7 +54,7 @@ impl View<'_> {
             problem: count(Verdict::Problem),
             waiting: count(Verdict::Waiting),
         };
-        let gathered = Gathered::new(&self.surroundings.own);
+        let gathered = Gathered::new(&self.context.telemetry);
         Status {
             exporter: exporter(&gathered, self.plan, started, self.now),
             service: service(self, &gathered, &projects, &apps),
@@ -88,7 +88,7 @@ impl View<'_> {
         let part = parts.iter().find(|(target, _)| target.endpoint.resource() == resource);
         let samples =
             part.and_then(|(target, subject)| subject.cell.fresh(&self.shown(target), self.instant));
-        Values::new(&self.surroundings.store, resource, samples)
+        Values::new(&self.context.store, resource, samples)
     }
 
     fn shown(&self, target: &Target) -> Variant {
@@ -164,7 +164,7 @@ impl View<'_> {
         Some(app)
     }
 
-    fn resource(&self, (target, subject): &(&Target, &Subject)) -> Resource {
+    fn resource(&self, (target, subject): &(&Target, &TargetSubject)) -> Resource {
         let health = subject.cell.health();
         let age = health.last_success.map(|time| self.now.duration_since(time).as_secs_f64());
         let overdue = 2.0 * self.plan.interval(target).as_secs_f64() + LATE;
@@ -193,16 +193,16 @@ impl View<'_> {
     /// The cursor of the target's counters.
     fn accounted_until(&self, target: &Target) -> Option<i64> {
         target.counter.as_ref()?;
-        Some(self.surroundings.book.ledger(&target.key)?.until)
+        Some(self.context.ledgers.ledger(&target.key)?.until)
     }
 
     /// Whether counters that end at `until` keep up: what has settled is counted after a step and a poll, and a value
     /// may be so many polls old before it is stale.
     fn counting(&self, target: &Target, until: i64) -> Counting {
-        let horizon = &self.plan.horizon;
+        let watermark = &self.plan.watermark;
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
-        let explained = stale_after.saturating_add(horizon.step());
-        match horizon.settled().saturating_sub(until) {
+        let explained = stale_after.saturating_add(watermark.step());
+        match watermark.settled().saturating_sub(until) {
             behind if behind > explained => Counting::Behind,
             behind if behind < -explained => Counting::Ahead,
             _ => Counting::Current,

@@ -1,7 +1,7 @@
 //! The service's own part of the model, read from how all targets fare.
 
 use crate::client::Class;
-use crate::poll::round::ANSWERED;
+use crate::poll::execute::ANSWERED;
 
 use super::exporter::Gathered;
 use super::model::{App, Project, Resource, Service, ServiceState, State};
@@ -31,11 +31,11 @@ pub(super) fn service(view: &View<'_>, gathered: &Gathered, projects: &[Project]
     let state = state(&telling);
     let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
     let failing = || telling.iter().filter_map(|resource| resource.failing.as_ref()).filter(|_| fails);
-    let rate = view.surroundings.own.request_rate();
+    let rate = view.context.telemetry.request_rate();
     let skew = gathered.value("pds_api_clock_skew_seconds", None);
     #[expect(clippy::cast_precision_loss, reason = "some seconds")]
     // A date has whole seconds.
-    let tolerated = (view.plan.horizon.tolerance() + 1) as f64;
+    let tolerated = (view.plan.watermark.tolerance() + 1) as f64;
     Service {
         base_url: view.plan.config.api.base_url.to_string(),
         state,

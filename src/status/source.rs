@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
 use crate::config::Explained;
-use crate::poll::{Plan, Surroundings};
+use crate::poll::{Context, Plan};
 
 use super::detail::{self, Detail};
 use super::model::Status;
@@ -21,7 +21,7 @@ pub struct Source(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    surroundings: Surroundings,
+    context: Context,
     started: Timestamp,
     followed: RwLock<Followed>,
     read: Mutex<Option<(Instant, Arc<Status>)>>,
@@ -37,10 +37,10 @@ impl Source {
     /// The model of what `plan` polls, started now; `explained` is the configuration behind it
     /// ([`crate::config::Loaded::explained`]).
     #[must_use]
-    pub fn new(surroundings: Surroundings, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
-        let started = surroundings.clock.now();
+    pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
+        let started = context.clock.now();
         let followed = RwLock::new(Followed { plan, explained: explained.into() });
-        Self(Arc::new(Inner { surroundings, started, followed, read: Mutex::default() }))
+        Self(Arc::new(Inner { context, started, followed, read: Mutex::default() }))
     }
 
     /// Follows another plan, as the poller does.
@@ -80,20 +80,20 @@ impl Source {
 
     /// What polls work with.
     #[must_use]
-    pub fn surroundings(&self) -> &Surroundings {
-        &self.0.surroundings
+    pub fn context(&self) -> &Context {
+        &self.0.context
     }
 
     /// The time by which ages are told.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.0.surroundings.clock.now()
+        self.0.context.clock.now()
     }
 
     fn view<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
         let followed = self.followed();
         let (now, instant) = (self.now(), Instant::now());
-        read(View { plan: &followed.plan, surroundings: &self.0.surroundings, now, instant })
+        read(View { plan: &followed.plan, context: &self.0.context, now, instant })
     }
 
     fn followed(&self) -> Followed {

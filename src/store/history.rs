@@ -20,7 +20,7 @@ pub const POINTS: usize = 30;
 
 /// One poll of a target.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Polled {
+pub struct PollRecord {
     /// When it ended; to the second.
     pub at: Timestamp,
     /// How long it took, with all its requests.
@@ -71,7 +71,7 @@ pub(super) struct History {
         clippy::box_collection,
         reason = "8 bytes instead of 24 for each of the many that never failed"
     )]
-    failures: Option<Box<Vec<Polled>>>,
+    failures: Option<Box<Vec<PollRecord>>>,
     trend: Option<Box<Ring<[u16; 2], POINTS>>>,
 }
 
@@ -85,7 +85,7 @@ struct Success {
 }
 
 impl History {
-    pub(super) fn note(&mut self, poll: Polled) {
+    pub(super) fn note(&mut self, poll: PollRecord) {
         if poll.failure.is_none() {
             let at = u32::try_from(poll.at.as_second()).unwrap_or_default();
             self.successes.push(Success { at, took: pack(Some(poll.took.as_secs_f64())) });
@@ -103,20 +103,20 @@ impl History {
     }
 
     /// The polls kept, the newest first.
-    pub(super) fn polls(&self) -> Vec<Polled> {
-        let successes = self.successes.iter().map(|Success { at, took }| Polled {
+    pub(super) fn polls(&self) -> Vec<PollRecord> {
+        let successes = self.successes.iter().map(|Success { at, took }| PollRecord {
             at: Timestamp::from_second(i64::from(at)).unwrap_or_default(),
             took: Duration::from_secs_f64(unpack(took).unwrap_or_default()),
             failure: None,
         });
-        let mut polls: Vec<Polled> =
+        let mut polls: Vec<PollRecord> =
             successes.chain(self.failures.iter().flat_map(|f| f.iter().cloned())).collect();
         polls.sort_by_key(|poll| std::cmp::Reverse(poll.at));
         polls
     }
 
     /// The last failure, however many successes have followed it.
-    pub(super) fn last_failure(&self) -> Option<Polled> {
+    pub(super) fn last_failure(&self) -> Option<PollRecord> {
         self.failures.as_ref()?.last().cloned()
     }
 
@@ -186,9 +186,9 @@ fn unpack(packed: u16) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn poll(second: i64, class: Option<&'static str>) -> Polled {
+    fn poll(second: i64, class: Option<&'static str>) -> PollRecord {
         let failure = class.map(|class| PollFailure { class, message: "no reply".into() });
-        Polled { at: Timestamp::from_second(second).unwrap(), took: Duration::from_millis(250), failure }
+        PollRecord { at: Timestamp::from_second(second).unwrap(), took: Duration::from_millis(250), failure }
     }
 
     #[test]

@@ -1,24 +1,24 @@
 //! What every target last said, and the pages made of it.
 //!
-//! A [`Cell`] holds what one target (an endpoint's resource of one project or app) last said; a poll replaces it
+//! A [`TargetState`] holds what one target (an endpoint's resource of one project or app) last said; a poll replaces it
 //! whole, and it expires. The cells stand in sections, one an endpoint and one for the counters, in the order of
 //! the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders that; it never
 //! waits for a poll, and no poll waits for it.
 //!
 //! - `key`: what a target is about, and its name.
-//! - [`cell`]: one target's samples, health and expiry.
+//! - [`target_state`]: one target's samples, health and expiry.
 //! - [`history`]: how it fared of late.
 //! - [`replies`]: last replies in full, as far as there is room.
 //! - [`render`]: a snapshot as text, chunk by chunk.
-//! - [`pages`]: ready pages, made at most once a change; `member`: their bytes, plain or compressed.
+//! - [`pages`]: ready pages, made at most once a change; `gzip`: their bytes, plain or compressed.
 
-pub mod cell;
+mod gzip;
 pub mod history;
 mod key;
-mod member;
 pub mod pages;
 pub mod render;
 pub mod replies;
+pub mod target_state;
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -29,12 +29,12 @@ use crate::catalogue::Family;
 use crate::catalogue::samples::Layouts;
 use crate::interface::{ENDPOINTS, Resource};
 
-pub use cell::{Cell, Failure, Health, Transition, Variant};
-pub use history::{Point, PollFailure, Polled};
+pub use history::{Point, PollFailure, PollRecord};
 pub use key::{Key, Owner};
-pub use pages::{Body, Coding, Pages};
+pub use pages::{Coding, PageBody, Pages};
 pub use render::{Filter, Snapshot};
 pub use replies::{Replies, Reply};
+pub use target_state::{Failure, Health, TargetState, Transition, Variant};
 
 /// Whether the last poll of a target succeeded.
 pub const UP: Family = Family::gauge(
@@ -60,7 +60,7 @@ pub enum Section {
 
 /// A cell that is wanted, by name and place.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct Desired {
     /// Its name.
     pub key: Key,
     /// Its place.
@@ -77,7 +77,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     /// Families by section: one for each endpoint, then the counters'.
     families: Vec<Vec<Family>>,
-    cells: RwLock<Arc<Shelf>>,
+    cells: RwLock<Arc<Index>>,
     replies: Replies,
     shared: Arc<Shared>,
 }
@@ -89,17 +89,17 @@ struct Shared {
     /// Rises with every change of any cell.
     version: AtomicU64,
     /// When a target last said something.
-    last_said: Mutex<Option<Instant>>,
+    last_update: Mutex<Option<Instant>>,
     /// How many cells of endpoints were never asked.
     unasked: AtomicUsize,
 }
 
 /// The cells of one moment, by section, each section in the order of keys.
 #[derive(Debug, Default)]
-struct Shelf(Vec<Vec<Arc<Cell>>>);
+struct Index(Vec<Vec<Arc<TargetState>>>);
 
-impl Shelf {
-    fn cell(&self, key: &Key, section: Section) -> Option<&Arc<Cell>> {
+impl Index {
+    fn cell(&self, key: &Key, section: Section) -> Option<&Arc<TargetState>> {
         let cells = self.0.get(section_index(section, key.resource))?;
         cells.get(cells.binary_search_by(|cell| cell.key().cmp(key)).ok()?)
     }
@@ -121,40 +121,40 @@ impl Store {
 
     /// Makes the store hold exactly the cells wanted. One that was there keeps its contents, one that is no
     /// longer wanted is gone from the next page on.
-    pub fn arrange(&self, wanted: Vec<Wanted>) {
-        let before = self.shelf();
-        let mut shelf = Shelf(vec![Vec::new(); self.0.families.len()]);
-        for Wanted { key, section, stale_after } in wanted {
+    pub fn reconcile(&self, wanted: Vec<Desired>) {
+        let before = self.index();
+        let mut index = Index(vec![Vec::new(); self.0.families.len()]);
+        for Desired { key, section, stale_after } in wanted {
             let place = section_index(section, key.resource);
             let cell = before
                 .cell(&key, section)
                 .cloned()
-                .unwrap_or_else(|| Arc::new(Cell::new(key, section, Arc::clone(&self.0.shared))));
+                .unwrap_or_else(|| Arc::new(TargetState::new(key, section, Arc::clone(&self.0.shared))));
             cell.set_stale_after(stale_after);
-            if let Some(cells) = shelf.0.get_mut(place) {
+            if let Some(cells) = index.0.get_mut(place) {
                 cells.push(cell);
             }
         }
-        for cells in &mut shelf.0 {
+        for cells in &mut index.0 {
             cells.sort_by(|a, b| a.key().cmp(b.key()));
         }
-        self.0.replies.retain(|key| shelf.cell(key, Section::Endpoint).is_some());
-        let unasked = shelf.0.iter().flatten().filter(|cell| cell.is_unasked()).count();
-        *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(shelf);
+        self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
+        let unasked = index.0.iter().flatten().filter(|cell| cell.is_unasked()).count();
+        *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
         self.0.shared.unasked.store(unasked, Ordering::Release);
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
 
     /// The cell of that name, if it is wanted.
     #[must_use]
-    pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<Cell>> {
-        self.shelf().cell(key, section).cloned()
+    pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<TargetState>> {
+        self.index().cell(key, section).cloned()
     }
 
     /// The cells of all endpoints, in the order of the page.
     #[must_use]
-    pub fn endpoint_cells(&self) -> Vec<Arc<Cell>> {
-        self.shelf().0.iter().flatten().filter(|cell| cell.section() == Section::Endpoint).cloned().collect()
+    pub fn endpoint_cells(&self) -> Vec<Arc<TargetState>> {
+        self.index().0.iter().flatten().filter(|cell| cell.section() == Section::Endpoint).cloned().collect()
     }
 
     /// The last replies in full, as far as they are kept.
@@ -177,8 +177,8 @@ impl Store {
 
     /// When a target last said something; `None` before the first.
     #[must_use]
-    pub fn last_said(&self) -> Option<Instant> {
-        *self.0.shared.last_said.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn last_update(&self) -> Option<Instant> {
+        *self.0.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What there is to expose at `now`: what has gone stale is left out.
@@ -190,9 +190,9 @@ impl Store {
     /// The same, without the sections of which `filter` wants no family.
     fn snapshot_for(&self, now: Instant, filter: &Filter) -> Snapshot {
         let version = self.version();
-        let shelf = self.shelf();
+        let index = self.index();
         let mut snapshot = Snapshot::new(version);
-        for (families, cells) in self.0.families.iter().zip(&shelf.0) {
+        for (families, cells) in self.0.families.iter().zip(&index.0) {
             if families.iter().chain([&UP, &LAST_SUCCESS]).any(|family| filter.wants(family)) {
                 snapshot.add_section(families.clone(), cells, now);
             }
@@ -206,7 +206,7 @@ impl Store {
         &self.0.families
     }
 
-    fn shelf(&self) -> Arc<Shelf> {
+    fn index(&self) -> Arc<Index> {
         Arc::clone(&self.0.cells.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

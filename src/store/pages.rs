@@ -14,10 +14,10 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Duration, Instant};
 
 use crate::catalogue::Format;
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 
 use super::Store;
-use super::member::{Stretch, Writer};
+use super::gzip::{Segment, Writer};
 use super::render::{Filter, Snapshot};
 
 /// How a page is compressed.
@@ -32,7 +32,7 @@ pub enum Coding {
 
 /// A page, whole or in pieces.
 #[derive(Debug)]
-pub enum Body {
+pub enum PageBody {
     /// The whole page in its parts, each shared with whoever asks for it meanwhile.
     Whole(Vec<Bytes>),
     /// Its pieces as they are rendered. The sender stops when the receiver is dropped.
@@ -66,7 +66,7 @@ pub struct Pages(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     store: Store,
-    own: Own,
+    telemetry: Telemetry,
     /// One place for each format and coding. Its lock is held while the page is made, so that of many who ask
     /// one makes it and the others wait for that.
     ready: [Mutex<Place>; 4],
@@ -83,7 +83,7 @@ struct Place {
 #[derive(Debug)]
 struct Ready {
     version: u64,
-    said: Stretch,
+    said: Segment,
     /// When the first of what was said goes stale.
     said_until: Option<Instant>,
     end: Bytes,
@@ -91,20 +91,20 @@ struct Ready {
 }
 
 impl Ready {
-    fn body(&self) -> Body {
-        Body::Whole(self.said.pieces.iter().chain([&self.end]).cloned().collect())
+    fn body(&self) -> PageBody {
+        PageBody::Whole(self.said.pieces.iter().chain([&self.end]).cloned().collect())
     }
 }
 
 impl Pages {
     /// The pages of `store`, each with the metrics of `own` at its end.
     #[must_use]
-    pub fn new(store: Store, own: Own) -> Self {
-        Self(Arc::new(Inner { store, own, ready: Default::default() }))
+    pub fn new(store: Store, telemetry: Telemetry) -> Self {
+        Self(Arc::new(Inner { store, telemetry, ready: Default::default() }))
     }
 
     /// The page, or the part of it that `filter` names.
-    pub async fn page(&self, format: Format, coding: Coding, filter: &Filter) -> Body {
+    pub async fn page(&self, format: Format, coding: Coding, filter: &Filter) -> PageBody {
         let now = Instant::now();
         if !filter.is_empty() {
             return self.stream(None, format, coding, filter.clone());
@@ -138,7 +138,7 @@ impl Pages {
                 self.stream(Some(large), format, coding, Filter::default())
             }
             // It panicked, which its thread has said.
-            Err(_) => Body::Whole(Vec::new()),
+            Err(_) => PageBody::Whole(Vec::new()),
         }
     }
 
@@ -168,7 +168,7 @@ impl Pages {
     fn end(&self, format: Format, coding: Coding, filter: &Filter, before: &Crc) -> Bytes {
         let mut end = Vec::with_capacity(16 * 1024);
         if filter.spans_targets() {
-            self.0.own.write(&mut end, format, |family| filter.wants(family));
+            self.0.telemetry.write(&mut end, format, |family| filter.wants(family));
         }
         end.extend_from_slice(format.trailer().as_bytes());
         let mut writer = Writer::further(coding);
@@ -187,7 +187,7 @@ impl Pages {
     }
 
     /// Renders on a thread of its own, handing on piece after piece.
-    fn stream(&self, snapshot: Option<Snapshot>, format: Format, coding: Coding, filter: Filter) -> Body {
+    fn stream(&self, snapshot: Option<Snapshot>, format: Format, coding: Coding, filter: Filter) -> PageBody {
         let (sender, receiver) = mpsc::channel(PIECES);
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
@@ -195,7 +195,7 @@ impl Pages {
             // Fails when the scraper has gone; nothing more is rendered then.
             let _ = pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
         });
-        Body::Pieces(receiver)
+        PageBody::Pieces(receiver)
     }
 
     /// Renders the part of the page that `filter` names to `send`, and keeps it where it is of use to others.
@@ -208,7 +208,7 @@ impl Pages {
         mut send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_current = || self.0.store.version() == snapshot.version();
-        let lasts = self.0.store.last_said().is_none_or(|said| said.elapsed() >= FRESH);
+        let lasts = self.0.store.last_update().is_none_or(|said| said.elapsed() >= FRESH);
         let mut kept = (coding == Coding::Gzip && filter.is_empty() && lasts).then(Vec::new);
         let mut writer = Writer::first(coding);
         snapshot.write(format, filter, &mut |chunk: &[u8]| {
@@ -226,7 +226,7 @@ impl Pages {
             pieces.push(last);
             let ready = Ready {
                 version: snapshot.version(),
-                said: Stretch { pieces, crc },
+                said: Segment { pieces, crc },
                 said_until: snapshot.stale_at(),
                 end,
                 end_until: Instant::now() + FRESH,
@@ -238,7 +238,7 @@ impl Pages {
 }
 
 /// What was said.
-fn said(snapshot: &Snapshot, format: Format, coding: Coding) -> Stretch {
+fn said(snapshot: &Snapshot, format: Format, coding: Coding) -> Segment {
     let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
         writer.write(chunk);
@@ -247,5 +247,5 @@ fn said(snapshot: &Snapshot, format: Format, coding: Coding) -> Stretch {
     });
     let (last, crc) = writer.pause();
     pieces.push(last);
-    Stretch { pieces, crc }
+    Segment { pieces, crc }
 }

@@ -9,8 +9,8 @@ use crate::catalogue::{Family, Samples};
 use crate::interface::endpoint::Scope;
 use crate::interface::{ENDPOINTS, Resource};
 
-use super::cell::{UnixNanos, timestamp};
-use super::{Cell, LAST_SUCCESS, Owner, Section, UP};
+use super::target_state::{UnixNanos, timestamp};
+use super::{LAST_SUCCESS, Owner, Section, TargetState, UP};
 
 /// What there is to expose at one moment: shared pointers to samples, nothing copied.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Snapshot {
         Self { version, sections: Vec::new(), health: Vec::new(), stale_at: None }
     }
 
-    pub(super) fn add_section(&mut self, families: Vec<Family>, cells: &[Arc<Cell>], now: Instant) {
+    pub(super) fn add_section(&mut self, families: Vec<Family>, cells: &[Arc<TargetState>], now: Instant) {
         let mut targets = Vec::with_capacity(cells.len());
         self.health.reserve_exact(cells.len());
         for cell in cells {

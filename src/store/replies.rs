@@ -14,7 +14,7 @@ use super::Key;
 /// What all texts together may take.
 const BUDGET: usize = 1024 * 1024;
 /// A longer text is not kept; nobody reads it on a page.
-const LONGEST: usize = 128 * 1024;
+const MAX: usize = 128 * 1024;
 /// So many apps are remembered as looked at.
 const LOOKED_AT: usize = 32;
 
@@ -46,7 +46,7 @@ impl Replies {
         let mut kept = self.kept();
         kept.remove(key);
         let wanted = kept.looked_at(key);
-        if length > LONGEST || (!wanted && kept.bytes + length > BUDGET) {
+        if length > MAX || (!wanted && kept.bytes + length > BUDGET) {
             return;
         }
         let text: Arc<str> = text().into();
@@ -129,7 +129,7 @@ mod tests {
     fn a_reply_too_long_to_read_takes_the_place_of_none() {
         let replies = Replies::default();
         replies.keep(&key(0), Timestamp::UNIX_EPOCH, 2, || "{}".to_owned());
-        replies.keep(&key(0), Timestamp::UNIX_EPOCH, LONGEST + 1, || unreachable!());
+        replies.keep(&key(0), Timestamp::UNIX_EPOCH, MAX + 1, || unreachable!());
         assert_eq!(replies.of(&key(0)), None, "an old one would be taken for the last");
     }
 }

@@ -8,7 +8,7 @@ use tokio::time::{Duration, Instant, advance};
 
 use crate::catalogue::{Family, Format, Sink};
 use crate::interface::Resource;
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 
 use super::*;
 
@@ -18,16 +18,16 @@ fn key(project: &str, app: &str, resource: Resource) -> Key {
     Key { owner: Owner::new(project.into(), app.into()), resource }
 }
 
-fn wanted(key: Key, section: Section) -> Wanted {
+fn wanted(key: Key, section: Section) -> Desired {
     let stale_after = (section == Section::Endpoint).then_some(Duration::from_secs(300));
-    Wanted { key, section, stale_after }
+    Desired { key, section, stale_after }
 }
 
 /// A store with one project's domains and one app's counter.
-fn small_store() -> (Store, Arc<Cell>, Arc<Cell>) {
+fn small_store() -> (Store, Arc<TargetState>, Arc<TargetState>) {
     let store = Store::new(COUNTERS);
     let (domains, counter) = (key("p", "", Resource::Domains), key("p", "a\"b", Resource::ResponseTime));
-    store.arrange(vec![
+    store.reconcile(vec![
         wanted(domains.clone(), Section::Endpoint),
         wanted(counter.clone(), Section::Counters),
     ]);
@@ -36,7 +36,7 @@ fn small_store() -> (Store, Arc<Cell>, Arc<Cell>) {
     (store, domains, counter)
 }
 
-fn put(cell: &Cell, value: f64) {
+fn put(cell: &TargetState, value: f64) {
     let mut sink = Sink::default();
     sink.next_family();
     sink.put(value);
@@ -113,7 +113,7 @@ async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples(
     let (store, domains, counter) = small_store();
     put(&domains, 3.0);
     put(&counter, 7.0);
-    store.arrange(vec![wanted(counter.key().clone(), Section::Counters)]);
+    store.reconcile(vec![wanted(counter.key().clone(), Section::Counters)]);
     assert_eq!(
         series(&text(&store, Format::Text, &Filter::default())),
         ["pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7"]
@@ -143,10 +143,10 @@ async fn a_filter_gives_its_part_of_the_page() {
 #[tokio::test(start_paused = true)]
 async fn a_page_is_made_once_a_change_and_shared() {
     let (store, domains, _) = small_store();
-    let pages = Pages::new(store.clone(), Own::new(false).unwrap());
+    let pages = Pages::new(store.clone(), Telemetry::new(false).unwrap());
     let whole = async |coding| match pages.page(Format::OpenMetrics, coding, &Filter::default()).await {
-        Body::Whole(parts) => parts,
-        Body::Pieces(_) => panic!("a small page is not streamed"),
+        PageBody::Whole(parts) => parts,
+        PageBody::Pieces(_) => panic!("a small page is not streamed"),
     };
     put(&domains, 3.0);
     let first = whole(Coding::Identity).await;
@@ -173,10 +173,10 @@ async fn a_page_is_made_once_a_change_and_shared() {
 }
 
 /// A store of so many apps, each with a thousand counters.
-fn large_store(apps: usize) -> (Store, Arc<Cell>) {
+fn large_store(apps: usize) -> (Store, Arc<TargetState>) {
     let store = Store::new(COUNTERS);
     let keys: Vec<Key> = (0..apps).map(|n| key("p", &format!("app-{n}"), Resource::ResponseTime)).collect();
-    store.arrange(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
+    store.reconcile(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
     for key in &keys {
         let mut sink = Sink::default();
         sink.next_family();
@@ -191,7 +191,7 @@ fn large_store(apps: usize) -> (Store, Arc<Cell>) {
 
 /// What comes while it is made.
 async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
-    let Body::Pieces(mut pieces) = pages.page(Format::Text, coding, &Filter::default()).await else {
+    let PageBody::Pieces(mut pieces) = pages.page(Format::Text, coding, &Filter::default()).await else {
         panic!("a large page goes out while it is made");
     };
     let mut page = Vec::new();
@@ -205,17 +205,17 @@ async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
 #[tokio::test(start_paused = true)]
 async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once() {
     let (store, _) = large_store(300);
-    let pages = Pages::new(store, Own::new(false).unwrap());
+    let pages = Pages::new(store, Telemetry::new(false).unwrap());
     tokio::time::advance(Duration::from_secs(1)).await;
     let page = streamed(&pages, Coding::Identity).await;
     let zipped = streamed(&pages, Coding::Gzip).await;
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), page);
-    let Body::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+    let PageBody::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
         panic!("what was compressed is kept while nothing changes");
     };
     assert_eq!(kept.concat(), zipped);
-    let Body::Whole(kept) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await else {
+    let PageBody::Whole(kept) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await else {
         panic!("a large page that is asked for again while nothing changes is kept");
     };
     assert_eq!(kept.concat(), page);
@@ -228,8 +228,8 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
 #[tokio::test(start_paused = true)]
 async fn a_page_that_is_small_once_compressed_is_made_whole() {
     let (store, _) = large_store(100);
-    let pages = Pages::new(store, Own::new(false).unwrap());
-    let Body::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+    let pages = Pages::new(store, Telemetry::new(false).unwrap());
+    let PageBody::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
         panic!("a compressed page of 100,000 series takes less than a megabyte");
     };
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped.concat()[..])).unwrap();
@@ -239,11 +239,11 @@ async fn a_page_that_is_small_once_compressed_is_made_whole() {
 #[tokio::test(start_paused = true)]
 async fn a_large_page_that_changed_just_now_is_kept_once_it_is_asked_for_again() {
     let (store, counter) = large_store(300);
-    let pages = Pages::new(store, Own::new(false).unwrap());
+    let pages = Pages::new(store, Telemetry::new(false).unwrap());
     put(&counter, 2.0);
     let zipped = streamed(&pages, Coding::Gzip).await;
     for _ in 0..2 {
-        let Body::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+        let PageBody::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
             panic!("it did not change after all");
         };
         assert_eq!(kept.concat().len(), zipped.len());
@@ -256,7 +256,7 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let _clock = runtime.enter();
     let (store, counter) = large_store(300);
-    let pages = Pages::new(store.clone(), Own::new(false).unwrap());
+    let pages = Pages::new(store.clone(), Telemetry::new(false).unwrap());
     for changes in [false, true] {
         runtime.block_on(tokio::time::advance(Duration::from_secs(1)));
         let snapshot = store.snapshot(Instant::now());
@@ -270,6 +270,6 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
         });
         assert!(sent.is_ok() && GzDecoder::new(&zipped[..]).header().is_some());
         let kept = runtime.block_on(pages.page(Format::Text, Coding::Gzip, &Filter::default()));
-        assert_eq!(matches!(kept, Body::Whole(_)), !changes);
+        assert_eq!(matches!(kept, PageBody::Whole(_)), !changes);
     }
 }

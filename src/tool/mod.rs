@@ -21,11 +21,11 @@ pub mod console;
 pub mod error;
 pub mod manual;
 pub mod metrics;
-pub mod moment;
 pub mod openapi;
 pub mod page;
 pub mod service;
 pub mod simulate;
+pub mod time_arg;
 pub mod top;
 pub mod units;
 
@@ -35,8 +35,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
-use crate::causes::with_causes;
 use crate::clock::Clock;
+use crate::error_chain::with_sources;
 
 use console::{BAD, Console};
 use error::{EXIT_CODES, ToolError};
@@ -112,7 +112,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
         Err(error) => {
             if !error.is_broken_pipe() {
                 let label = console.styled(BAD, "error:");
-                console.say(&format!("{label} {}", with_causes(&error)));
+                console.say(&format!("{label} {}", with_sources(&error)));
             }
             error.exit_code()
         }

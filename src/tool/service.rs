@@ -10,7 +10,7 @@ use crate::app::flags::DEFAULT_CONFIG;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::config::{self, Config};
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 
 use super::error::ToolError;
 
@@ -96,10 +96,10 @@ impl Service {
     /// # Errors
     /// Where no client can be built for it.
     pub fn new(config: Config) -> Result<Self, ToolError> {
-        let own =
-            Own::new(false).map_err(|error| ToolError::Failed { message: error.to_string(), code: 1 })?;
-        let client =
-            Client::new(&config.api, &config.projects, own, Clock::system())?.in_rhythm_of(&config.poll);
+        let telemetry = Telemetry::new(false)
+            .map_err(|error| ToolError::Failed { message: error.to_string(), code: 1 })?;
+        let client = Client::new(&config.api, &config.projects, telemetry, Clock::system())?
+            .in_rhythm_of(&config.poll);
         Ok(Self { config, client })
     }
 

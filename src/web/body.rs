@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 use super::compress::Compressor;
-use super::pulse::Open;
+use super::timeouts::InFlight;
 
 /// Bodies are handed over in pieces of this size, so that a slow reader holds its place under
 /// `--web.max-requests` until it has read nearly all, and an encoder never holds up its thread for long.
@@ -92,7 +92,7 @@ pub(super) struct Outgoing {
     body: Body,
     compressor: Option<Compressor>,
     /// The connection's record of this answer.
-    open: Option<Open>,
+    open: Option<InFlight>,
     /// The place under `--web.max-requests`, given back once the body is written or dropped.
     place: Option<OwnedSemaphorePermit>,
 }
@@ -108,7 +108,7 @@ impl Outgoing {
     }
 
     /// Reports to the connection it goes out on.
-    pub(super) fn report_to(&mut self, open: Open) {
+    pub(super) fn report_to(&mut self, open: InFlight) {
         self.open = Some(open);
     }
 

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 
 use super::Limits;
 use super::listen::Stream;
-use super::pulse::{Pulse, Watched};
 use super::site::Site;
+use super::timeouts::{ConnectionTimeouts, TrackedIo};
 
 /// How far the server's end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,13 +39,13 @@ pub(super) async fn serve(
     limits: Limits,
     stage: watch::Receiver<Stage>,
 ) {
-    let pulse = Pulse::new(limits, http2);
-    let io = TokioIo::new(Watched::new(stream, pulse.clone()));
+    let timeouts = ConnectionTimeouts::new(limits, http2);
+    let io = TokioIo::new(TrackedIo::new(stream, timeouts.clone()));
     let service = service_fn({
-        let pulse = pulse.clone();
+        let timeouts = timeouts.clone();
         move |request: http::Request<Incoming>| {
             let site = Arc::clone(&site);
-            let open = pulse.open();
+            let open = timeouts.open();
             async move {
                 let mut answer = site.answer(request).await;
                 answer.body_mut().report_to(open);
@@ -53,7 +53,7 @@ pub(super) async fn serve(
             }
         }
     });
-    // The pulse watches all times; the timer is only hyper's need for HTTP/2.
+    // The timeouts watch all times; the timer is only hyper's need for HTTP/2.
     if http2 {
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -62,7 +62,7 @@ pub(super) async fn serve(
             .max_send_buf_size(WRITE_BUFFER)
             .serve_connection(io, service);
         let connection = std::pin::pin!(connection);
-        run(connection, |connection| connection.graceful_shutdown(), &pulse, stage).await;
+        run(connection, |connection| connection.graceful_shutdown(), &timeouts, stage).await;
     } else {
         let connection = http1::Builder::new()
             .header_read_timeout(None)
@@ -70,7 +70,7 @@ pub(super) async fn serve(
             .max_buf_size(limits.max_header_bytes.max(WRITE_BUFFER))
             .serve_connection(io, service);
         let connection = std::pin::pin!(connection);
-        run(connection, |connection| connection.graceful_shutdown(), &pulse, stage).await;
+        run(connection, |connection| connection.graceful_shutdown(), &timeouts, stage).await;
     }
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn serve(
 async fn run<C>(
     mut connection: std::pin::Pin<&mut C>,
     finish: impl Fn(std::pin::Pin<&mut C>),
-    pulse: &Pulse,
+    timeouts: &ConnectionTimeouts,
     mut stage: watch::Receiver<Stage>,
 ) where
     C: Future<Output = hyper::Result<()>>,
@@ -92,7 +92,7 @@ async fn run<C>(
                 }
                 return;
             }
-            why = pulse.expired() => {
+            why = timeouts.expired() => {
                 tracing::debug!(why, "a connection was closed");
                 return;
             }
@@ -101,7 +101,7 @@ async fn run<C>(
                     return;
                 }
                 draining = true;
-                pulse.last_call();
+                timeouts.last_call();
                 finish(connection.as_mut());
             }
         }

@@ -16,7 +16,7 @@ use crate::catalogue::Format;
 use crate::store::Filter;
 
 /// What [`Daemon`]'s methods give; write `Box::pin(async move { ... })`.
-pub type Promise<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A metrics page.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct Page {
 pub trait Daemon: Send + Sync + 'static {
     /// The metrics page in a format, of everything or of what `filter` wants. Dropped unfinished where the
     /// client leaves or its scrape timeout ends.
-    fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> Promise<'a, Page>;
+    fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page>;
 
     /// Whether every target was asked once.
     ///
@@ -44,7 +44,7 @@ pub trait Daemon: Send + Sync + 'static {
     ///
     /// # Errors
     /// The problems found, as text; then the old configuration stays in force.
-    fn reload(&self) -> Promise<'_, Result<(), String>>;
+    fn reload(&self) -> BoxFuture<'_, Result<(), String>>;
 
     /// Begins to shut down; returns at once.
     fn quit(&self);

@@ -22,18 +22,18 @@ mod listen;
 pub mod negotiate;
 pub mod notify;
 pub mod pages;
-mod pulse;
 mod response;
 mod route;
 mod server;
 mod site;
+mod timeouts;
 pub mod webconfig;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use body::Body;
-pub use daemon::{Daemon, Page, Promise};
+pub use daemon::{BoxFuture, Daemon, Page};
 pub use error::Error;
 pub use listen::Listener;
 pub use negotiate::Encoding;

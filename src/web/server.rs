@@ -16,7 +16,7 @@ use super::route::Route;
 use super::site::Site;
 use super::webconfig::Live;
 use super::{Config, Limits};
-use crate::own::Own;
+use crate::telemetry::Telemetry;
 
 /// How long taking connections pauses where the system has no more files to give; asking at once again would
 /// only burn the processor.
@@ -36,27 +36,26 @@ impl Config {
     ///
     /// # Errors
     /// Where an address can't be listened on or the web configuration file is bad.
-    pub fn bind(self, own: &Own) -> Result<Server, Error> {
+    pub fn bind(self, telemetry: &Telemetry) -> Result<Server, Error> {
         let listeners = if self.systemd_socket {
             listen::from_systemd()?
         } else {
             self.listen_addresses.iter().map(|address| listen::open(address)).collect::<Result<_, _>>()?
         };
-        self.bind_to(listeners, own)
+        self.bind_to(listeners, telemetry)
     }
 
     /// The same with listeners that are open already.
     ///
     /// # Errors
     /// As [`Config::bind`].
-    pub fn bind_to(self, listeners: Vec<Listener>, own: &Own) -> Result<Server, Error> {
+    pub fn bind_to(self, listeners: Vec<Listener>, telemetry: &Telemetry) -> Result<Server, Error> {
         if listeners.is_empty() {
             return Err(Error::NoAddress);
         }
         self.check_paths()?;
-        let live = Live::start(self.config_file.as_deref(), own).map_err(|source| Error::WebConfig {
-            path: self.config_file.clone().unwrap_or_default(),
-            source,
+        let live = Live::start(self.config_file.as_deref(), telemetry).map_err(|source| {
+            Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
         })?;
         Ok(Server { auth: Auth::new()?, live: Arc::new(live), config: self, listeners })
     }

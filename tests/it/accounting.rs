@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::accounting::{self, Book, Horizon};
+use pds_exporter::accounting::{self, LedgerStore, Watermark};
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
 use pds_exporter::config::{self, Config};
 use pds_exporter::interface::{Resource, TimeRange};
-use pds_exporter::own::Own;
-use pds_exporter::poll::changes::Changes;
-use pds_exporter::poll::room::Room;
-use pds_exporter::poll::{Plan, Surroundings, round};
+use pds_exporter::poll::slots::PollSlots;
+use pds_exporter::poll::transition_log::TransitionLog;
+use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::store::{Key, Store};
+use pds_exporter::telemetry::Telemetry;
 use proptest::prelude::*;
 
 /// Something that happens.
@@ -90,7 +90,7 @@ struct Rig {
     state: PathBuf,
     both: bool,
     windows: &'static str,
-    running: Option<(Surroundings, Plan, accounting::book::Committer)>,
+    running: Option<(Context, Plan, accounting::ledger_store::Committer)>,
     expected: HashMap<Key, Expected>,
 }
 
@@ -142,43 +142,50 @@ impl Rig {
 
     /// A new process on the old state file.
     async fn restart(&mut self) {
-        if let Some((surroundings, plan, committer)) = self.running.take() {
-            drop((surroundings, plan));
+        if let Some((context, plan, committer)) = self.running.take() {
+            drop((context, plan));
             committer.finished().await;
         }
-        let own = Own::new(false).unwrap();
-        let (book, committer) = Book::open(Some(&self.state), own.clone(), Duration::ZERO).await.unwrap();
-        let surroundings =
-            Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock: self.clock.clone() };
-        let plan = self.plan(&surroundings, None);
-        self.running = Some((surroundings, plan, committer));
+        let telemetry = Telemetry::new(false).unwrap();
+        let (ledgers, committer) =
+            LedgerStore::open(Some(&self.state), telemetry.clone(), Duration::ZERO).await.unwrap();
+        let context = Context {
+            store: Store::new(accounting::FAMILIES),
+            ledgers,
+            telemetry,
+            clock: self.clock.clone(),
+        };
+        let plan = self.plan(&context, None);
+        self.running = Some((context, plan, committer));
     }
 
-    fn plan(&self, surroundings: &Surroundings, before: Option<&Plan>) -> Plan {
+    fn plan(&self, context: &Context, before: Option<&Plan>) -> Plan {
         let config = self.config();
         let client =
-            Client::new(&config.api, &config.projects, surroundings.own.clone(), self.clock.clone()).unwrap();
-        let horizon = match before {
-            Some(before) => before.horizon.reconfigured(&config),
-            None => Horizon::new(&config, self.clock.clone()),
+            Client::new(&config.api, &config.projects, context.telemetry.clone(), self.clock.clone())
+                .unwrap();
+        let watermark = match before {
+            Some(before) => before.watermark.reconfigured(&config),
+            None => Watermark::new(&config, self.clock.clone()),
         };
-        Plan::new(Arc::new(config), client, horizon, surroundings, before)
+        Plan::new(Arc::new(config), client, watermark, context, before)
     }
 
     fn reload(&mut self) {
-        let (surroundings, plan, committer) = self.running.take().unwrap();
-        let plan = self.plan(&surroundings, Some(&plan));
-        self.running = Some((surroundings, plan, committer));
+        let (context, plan, committer) = self.running.take().unwrap();
+        let plan = self.plan(&context, Some(&plan));
+        self.running = Some((context, plan, committer));
     }
 
     /// Lets `seconds` pass and polls everything once; notes what each ledger should hold now.
     async fn poll(&mut self, seconds: i64) {
         self.service_clock.jump(SignedDuration::from_secs(seconds));
         self.clock.jump(SignedDuration::from_secs(seconds));
-        let (surroundings, plan, _) = self.running.as_ref().unwrap();
+        let (context, plan, _) = self.running.as_ref().unwrap();
         for target in &plan.targets {
-            round::poll(surroundings, plan, target, &Changes::default(), Room::default().enter()).await;
-            let Some(ledger) = surroundings.book.ledger(&target.key).filter(|_| target.counter.is_some())
+            execute::poll(context, plan, target, &TransitionLog::default(), PollSlots::default().enter())
+                .await;
+            let Some(ledger) = context.ledgers.ledger(&target.key).filter(|_| target.counter.is_some())
             else {
                 continue;
             };
@@ -230,10 +237,10 @@ impl Rig {
         for _ in 0..6 {
             self.poll(60).await;
         }
-        let (surroundings, plan, _) = self.running.as_ref().unwrap();
+        let (context, plan, _) = self.running.as_ref().unwrap();
         for (key, expected) in &self.expected {
-            let ledger = surroundings.book.ledger(key).unwrap();
-            assert!(ledger.until > plan.horizon.settled_step() - 120, "{key}: has not caught up");
+            let ledger = context.ledgers.ledger(key).unwrap();
+            assert!(ledger.until > plan.watermark.settled_step() - 120, "{key}: has not caught up");
             let passed = u64::try_from(ledger.until - expected.first).unwrap();
             assert_eq!(
                 passed,

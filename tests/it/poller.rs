@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::accounting::{self, Book, Horizon};
+use pds_exporter::accounting::{self, LedgerStore, Watermark};
 use pds_exporter::catalogue::Family;
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
@@ -13,11 +13,11 @@ use pds_exporter::config;
 use pds_exporter::interface::endpoint::{Ask, Cadence, Reading, Scope, Subject};
 use pds_exporter::interface::spec::{DecodeError, RuleError};
 use pds_exporter::interface::{Endpoint, Request, Resource, Spec, get_app};
-use pds_exporter::own::Own;
 use pds_exporter::poll::plan::Target;
-use pds_exporter::poll::{Plan, Poller, Surroundings};
+use pds_exporter::poll::{Context, Plan, Poller};
 use pds_exporter::simulator::{self, Fault, Settings, World};
 use pds_exporter::store::Store;
+use pds_exporter::telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -51,13 +51,13 @@ impl Endpoint for Buggy {
 }
 
 /// A service with four apps, and the plan that polls them without counting.
-async fn rig() -> (World, Surroundings, Plan) {
-    let (book, _) = Book::open(None, Own::new(false).unwrap(), Duration::ZERO).await.unwrap();
-    rig_with(4, book, "[accounting]\nenabled = false\n").await
+async fn rig() -> (World, Context, Plan) {
+    let (ledgers, _) = LedgerStore::open(None, Telemetry::new(false).unwrap(), Duration::ZERO).await.unwrap();
+    rig_with(4, ledgers, "[accounting]\nenabled = false\n").await
 }
 
 /// A service with so many apps, and the plan that polls them with these tables of the configuration.
-async fn rig_with(apps: usize, book: Book, tables: &str) -> (World, Surroundings, Plan) {
+async fn rig_with(apps: usize, ledgers: LedgerStore, tables: &str) -> (World, Context, Plan) {
     let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
     let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, clock.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -71,13 +71,13 @@ async fn rig_with(apps: usize, book: Book, tables: &str) -> (World, Surroundings
         apps.iter().map(|app| &**app).collect::<Vec<_>>(),
     );
     let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
-    let own = Own::new(false).unwrap();
+    let telemetry = Telemetry::new(false).unwrap();
     let store = Store::new(accounting::FAMILIES);
-    let surroundings = Surroundings { store, book, own: own.clone(), clock: clock.clone() };
-    let client = Client::new(&config.api, &config.projects, own, clock.clone()).unwrap();
-    let horizon = Horizon::new(&config, clock);
-    let plan = Plan::new(Arc::new(config), client, horizon, &surroundings, None);
-    (world, surroundings, plan)
+    let context = Context { store, ledgers, telemetry: telemetry.clone(), clock: clock.clone() };
+    let client = Client::new(&config.api, &config.projects, telemetry, clock.clone()).unwrap();
+    let watermark = Watermark::new(&config, clock);
+    let plan = Plan::new(Arc::new(config), client, watermark, &context, None);
+    (world, context, plan)
 }
 
 /// A poller that runs until this is dropped.
@@ -87,9 +87,9 @@ struct Polling {
 }
 
 impl Polling {
-    fn start(surroundings: Surroundings, plan: Plan) -> Self {
+    fn start(context: Context, plan: Plan) -> Self {
         let (plans, coming) = mpsc::channel(1);
-        let poller = Poller::new(surroundings, Arc::new(plan));
+        let poller = Poller::new(context, Arc::new(plan));
         Self { task: tokio::spawn(poller.run(coming, std::future::pending())), _plans: plans }
     }
 }
@@ -102,15 +102,16 @@ impl Drop for Polling {
 
 #[tokio::test(start_paused = true)]
 async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_being_polled() {
-    let (world, surroundings, mut plan) = rig().await;
+    let (world, context, mut plan) = rig().await;
     let broken = plan.targets.iter().position(|target| target.key.resource == Resource::App).unwrap();
     let sound = Arc::into_inner(plan.targets.remove(broken)).unwrap();
     plan.targets.push(Arc::new(Target { endpoint: &Buggy, ..sound }));
-    let own = surroundings.own.clone();
-    let polling = Polling::start(surroundings, plan);
+    let telemetry = context.telemetry.clone();
+    let polling = Polling::start(context, plan);
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let mut page = Vec::new();
-    own.write(&mut page, pds_exporter::catalogue::Format::Text, |family| family.name.contains("panics"));
+    telemetry
+        .write(&mut page, pds_exporter::catalogue::Format::Text, |family| family.name.contains("panics"));
     let page = String::from_utf8(page).unwrap();
     let panics = crate::process::value(&page, "pds_exporter_panics_total").unwrap();
     // Settings are polled every five minutes.
@@ -122,8 +123,8 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
 
 #[tokio::test(start_paused = true)]
 async fn what_is_asked_about_an_app_is_of_one_moment_and_apps_are_spread_over_the_interval() {
-    let (world, surroundings, plan) = rig().await;
-    let _polling = Polling::start(surroundings, plan);
+    let (world, context, plan) = rig().await;
+    let _polling = Polling::start(context, plan);
     // The first round asks everything at once.
     tokio::time::sleep(Duration::from_secs(300)).await;
     let before = world.requests().entries.len();
@@ -148,8 +149,8 @@ async fn what_is_asked_about_an_app_is_of_one_moment_and_apps_are_spread_over_th
 
 #[tokio::test(start_paused = true)]
 async fn an_app_that_is_gone_is_asked_less_often_until_it_is_back() {
-    let (world, surroundings, plan) = rig().await;
-    let _polling = Polling::start(surroundings, plan);
+    let (world, context, plan) = rig().await;
+    let _polling = Polling::start(context, plan);
     let app = world.projects()[0].1[0].clone();
     // Response times are asked for every minute, settings and what is gone every five.
     let asked_in_half_an_hour = async || {
@@ -178,8 +179,9 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("state.redb");
     let ten_minutes = Duration::from_secs(600);
-    let (book, _committer) = Book::open(Some(&file), Own::new(false).unwrap(), ten_minutes).await.unwrap();
-    let (world, surroundings, plan) = rig_with(4, book.clone(), "").await;
+    let (ledgers, _committer) =
+        LedgerStore::open(Some(&file), Telemetry::new(false).unwrap(), ten_minutes).await.unwrap();
+    let (world, context, plan) = rig_with(4, ledgers.clone(), "").await;
     let mut config = (*plan.config).clone();
     config.api.max_concurrent_requests = 1.try_into().unwrap();
     let plan = Plan { config: Arc::new(config), ..plan };
@@ -189,7 +191,7 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
         .filter(|target| target.counter.is_some())
         .map(|target| target.key.clone())
         .collect();
-    let _polling = Polling::start(surroundings, plan);
+    let _polling = Polling::start(context, plan);
     // What the first commit did not take with it waits for the second, ten minutes later.
     tokio::time::sleep(Duration::from_secs(60)).await;
     let journal = world.requests();
@@ -197,7 +199,7 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
         let apps: HashSet<_> = journal.of(call).map(|entry| entry.app.clone()).collect();
         assert_eq!(apps.len(), 4, "{call}");
     }
-    let committed = || counted.iter().filter(|key| book.ledger(key).is_some()).count();
+    let committed = || counted.iter().filter(|key| ledgers.ledger(key).is_some()).count();
     assert!(committed() < counted.len(), "some wait");
     tokio::time::sleep(ten_minutes).await;
     assert_eq!(committed(), counted.len());
@@ -205,10 +207,10 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn polls_due_within_a_moment_of_one_another_begin_together() {
-    let book = Book::open(None, Own::new(false).unwrap(), Duration::ZERO).await.unwrap().0;
+    let ledgers = LedgerStore::open(None, Telemetry::new(false).unwrap(), Duration::ZERO).await.unwrap().0;
     let tables = "[poll]\ninterval = \"10s\"\n[accounting]\nenabled = false\n";
-    let (world, surroundings, plan) = rig_with(100, book, tables).await;
-    let _polling = Polling::start(surroundings, plan);
+    let (world, context, plan) = rig_with(100, ledgers, tables).await;
+    let _polling = Polling::start(context, plan);
     tokio::time::sleep(Duration::from_secs(30)).await;
     let before = world.requests().entries.len();
     tokio::time::sleep(Duration::from_secs(10)).await;

@@ -13,9 +13,9 @@ use pds_exporter::catalogue::Format;
 use pds_exporter::clock::Clock;
 use pds_exporter::config::shard::Shard;
 use pds_exporter::config::{self, App, Config, Project};
-use pds_exporter::own::Own;
 use pds_exporter::simulator::journal::{Entry, Journal};
 use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::telemetry::Telemetry;
 use tokio::net::TcpListener;
 
 use crate::readme::{assert_current, taken_by};
@@ -215,7 +215,7 @@ impl Simulation {
         simulation.allowed = each * SHARDS;
         for mut shard in shards {
             shard.api.max_requests_per_second = NonZeroU32::new(each);
-            let daemon = Daemon::build(shard, clock.clone(), Own::new(false).unwrap()).await.unwrap();
+            let daemon = Daemon::build(shard, clock.clone(), Telemetry::new(false).unwrap()).await.unwrap();
             simulation.shards.push(daemon.handle());
             tokio::spawn(daemon.run(std::future::pending()));
         }

@@ -8,9 +8,9 @@ use pds_exporter::app::{self, demo};
 use pds_exporter::catalogue::Format;
 use pds_exporter::clock::Clock;
 use pds_exporter::config::{self, Config};
-use pds_exporter::own::Own;
 use pds_exporter::simulator::{self, Settings, World};
 use pds_exporter::store::Filter;
+use pds_exporter::telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::process::until;
 /// What stands on the page beside the exporter's own metrics.
 pub(crate) fn page(daemon: &app::daemon::Handle, format: Format) -> String {
     let mut page = Vec::new();
-    let snapshot = daemon.surroundings().store.snapshot(Instant::now());
+    let snapshot = daemon.context().store.snapshot(Instant::now());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
         page.extend_from_slice(chunk);
         Ok::<(), std::convert::Infallible>(())
@@ -33,7 +33,7 @@ async fn the_demo_exposes_this_to_the_letter() {
     let clock = Clock::standing_at("2026-03-01T12:00:00Z".parse().unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let demo = demo::start(listener, clock.clone()).unwrap();
-    let daemon = Daemon::build(demo.loaded.config, clock, Own::new(false).unwrap()).await.unwrap();
+    let daemon = Daemon::build(demo.loaded.config, clock, Telemetry::new(false).unwrap()).await.unwrap();
     let handle = daemon.handle();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(daemon.run(async { drop(stopped.await) }));
@@ -69,7 +69,7 @@ async fn requests_a_minute(more: &str) -> (f64, f64) {
     tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
     let config = configuration(&world, &address.to_string(), more);
     let expected = config.requests_per_minute().total;
-    let daemon = Daemon::build(config, clock, Own::new(false).unwrap()).await.unwrap();
+    let daemon = Daemon::build(config, clock, Telemetry::new(false).unwrap()).await.unwrap();
     let handle = daemon.handle();
     let running = tokio::spawn(daemon.run(std::future::pending()));
     // The first round asks everything at once, out of turn.

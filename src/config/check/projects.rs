@@ -106,7 +106,7 @@ impl Checker<'_> {
 
     /// An app, given as its id or as a table, and the key its id stands at.
     fn app(&mut self, shown: String, entry: &Value, inherited: &Labels) -> Option<(String, App)> {
-        let labels = |own: Labels| inherited.clone().into_iter().chain(own).collect::<Labels>();
+        let labels = |telemetry: Labels| inherited.clone().into_iter().chain(telemetry).collect::<Labels>();
         match &entry.kind {
             ValueKind::Table(values) => {
                 let at = Section { shown, declared: "projects[].apps[]", values: Some(values) };

@@ -28,8 +28,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
 use super::error::ToolError;
-use super::moment::Moment;
 use super::service::{Environment, ServiceArgs};
+use super::time_arg::TimeArg;
 use super::units;
 use plan::{Plan, Work};
 
@@ -88,7 +88,7 @@ pub struct BackfillArgs {
 }
 
 fn checked_moment(text: &str) -> Result<String, String> {
-    text.parse::<Moment>().map(|_| text.to_owned())
+    text.parse::<TimeArg>().map(|_| text.to_owned())
 }
 
 fn window(text: &str) -> Result<Duration, String> {
@@ -102,7 +102,7 @@ fn window(text: &str) -> Result<Duration, String> {
 fn step(text: &str) -> Result<Duration, String> {
     const DAY: u64 = 86_400;
     let step = window(text)?;
-    if step > crate::accounting::MOST_MERGED || !DAY.is_multiple_of(step.as_secs()) {
+    if step > crate::accounting::MAX_MERGED || !DAY.is_multiple_of(step.as_secs()) {
         return Err("must divide a day and be 6h at most, such as 5m or 1h".to_owned());
     }
     Ok(step)

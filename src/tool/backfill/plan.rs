@@ -13,8 +13,8 @@ use crate::interface::endpoint::Cadence;
 use crate::interface::range::rfc3339;
 use crate::interface::{ENDPOINTS, Endpoint, TimeRange};
 use crate::tool::error::ToolError;
-use crate::tool::moment::Moment;
 use crate::tool::service;
+use crate::tool::time_arg::TimeArg;
 
 use super::BackfillArgs;
 use super::journal::Journal;
@@ -65,7 +65,7 @@ impl Plan {
         let seconds = |duration: &Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let step = seconds(&args.step);
         let settled = now.as_second() - seconds(&config.poll.settle);
-        let moment = |text: &str| text.parse::<Moment>().map_err(ToolError::Usage);
+        let moment = |text: &str| text.parse::<TimeArg>().map_err(ToolError::Usage);
         let start = moment(&args.start)?.resolve(now);
         let end = match &args.end {
             Some(end) => moment(end)?.resolve(now),

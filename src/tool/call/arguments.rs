@@ -11,7 +11,7 @@ use jiff::civil::Date;
 use crate::config::Resolution;
 use crate::interface::TimeRange;
 use crate::interface::spec::{Param, ParamKind};
-use crate::tool::moment::Moment;
+use crate::tool::time_arg::TimeArg;
 
 use super::Row;
 use super::rows::ROWS;
@@ -55,7 +55,7 @@ impl Given {
     /// The range between `start` and `end`; one without an end reaches until now.
     #[must_use]
     pub fn range(&self) -> Option<TimeRange> {
-        let second = |name| Some(self.option(name)?.parse::<Moment>().ok()?.resolve(self.now));
+        let second = |name| Some(self.option(name)?.parse::<TimeArg>().ok()?.resolve(self.now));
         let start = second("start")?;
         Some(TimeRange { start, end: second("end").unwrap_or_else(|| self.now.as_second()) })
     }
@@ -121,7 +121,7 @@ fn option(param: &'static Param) -> Arg {
             arg.value_name("TEXT").help(format!("{}; at most {most} characters", param.purpose))
         }
         ParamKind::DateTime => {
-            let arg = arg.value_name("TIME").value_parser(checked::<Moment>);
+            let arg = arg.value_name("TIME").value_parser(checked::<TimeArg>);
             arg.help(format!("{}: a time, a day, or how long ago (24h)", param.purpose))
         }
         ParamKind::Date => arg.value_name("YYYY-MM-DD").value_parser(checked::<Date>),

@@ -3,9 +3,9 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::causes::with_causes;
 use crate::client::{Account, FetchError};
 use crate::config::{Config, Project};
+use crate::error_chain::with_sources;
 use crate::interface::endpoint::{Ask, Cadence, Scope};
 use crate::interface::list_projects::ListProjects;
 use crate::interface::spec::{Call as _, RuleError};
@@ -181,7 +181,7 @@ impl Outcome {
                     Unanswered::Rule(_) => 2,
                 };
                 self.code = self.code.max(code);
-                with_causes(&error)
+                with_sources(&error)
             }
         };
         vec![endpoint.spec().purpose.to_owned(), of.to_owned(), answer]

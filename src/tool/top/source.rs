@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tokio::task::JoinSet;
 use url::Url;
 
-use crate::causes::with_causes;
 use crate::config::Config;
+use crate::error_chain::with_sources;
 use crate::interface::endpoint::Unexpected;
 use crate::interface::get_app::{self, GetApp};
 use crate::interface::response_time::{MetricsQuery, ResponseTime, ResponseTimes};
@@ -88,7 +88,7 @@ impl Source {
     /// Where no HTTP client can be set up.
     pub fn exporter(base: &Url) -> Result<Self, ToolError> {
         let failed =
-            |error: &dyn std::error::Error| ToolError::Failed { message: with_causes(error), code: 1 };
+            |error: &dyn std::error::Error| ToolError::Failed { message: with_sources(error), code: 1 };
         let mut anchors = rustls::RootCertStore::empty();
         anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -132,7 +132,7 @@ impl Source {
     pub async fn ask(&self) -> Answer {
         match self {
             Self::Exporter { http, url } => {
-                ask_exporter(http, url).await.map_err(|error| with_causes(&error))
+                ask_exporter(http, url).await.map_err(|error| with_sources(&error))
             }
             Self::Service(service) => Ok(ask_service(service).await),
         }
@@ -182,10 +182,11 @@ async fn ask_app(service: &Service, project: &str, app: &str) -> Row {
     let mut row = Row { project: project.to_owned(), id: app.to_owned(), ..Row::default() };
     let account = service.client.account(project);
     let settings = match (GetApp { project_id: project, app_id: app }).request() {
-        Ok(request) => service.client.call(&account, &request).await.map_err(|error| with_causes(&error)),
-        Err(error) => Err(with_causes(&error)),
+        Ok(request) => service.client.call(&account, &request).await.map_err(|error| with_sources(&error)),
+        Err(error) => Err(with_sources(&error)),
     };
-    let settings = settings.and_then(|reply| GetApp::reply(&reply.body).map_err(|error| with_causes(&error)));
+    let settings =
+        settings.and_then(|reply| GetApp::reply(&reply.body).map_err(|error| with_sources(&error)));
     match settings {
         Ok(settings) => row.settings(&settings),
         Err(problem) => row.problems.push(problem),
@@ -200,11 +201,11 @@ async fn ask_app(service: &Service, project: &str, app: &str) -> Row {
         names: &service.config.api.query_names,
     };
     let times = match ResponseTimes(query).request() {
-        Ok(request) => service.client.call(&account, &request).await.map_err(|error| with_causes(&error)),
-        Err(error) => Err(with_causes(&error)),
+        Ok(request) => service.client.call(&account, &request).await.map_err(|error| with_sources(&error)),
+        Err(error) => Err(with_sources(&error)),
     };
     let times =
-        times.and_then(|reply| ResponseTimes::reply(&reply.body).map_err(|error| with_causes(&error)));
+        times.and_then(|reply| ResponseTimes::reply(&reply.body).map_err(|error| with_sources(&error)));
     match times {
         Ok(times) => row.times(&times, range),
         Err(problem) => row.problems.push(problem),

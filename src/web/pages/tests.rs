@@ -94,19 +94,19 @@ async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
 async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_differ() {
     let fixture = fixture::fixture(3).await;
     fixture.answer(1.0);
-    fixture.surroundings.own.clock_skew(14.6);
+    fixture.context.telemetry.clock_skew(14.6);
     fixture.count_until(300).await;
     let said = says(&fixture).await;
     assert!(said.contains("All numbers can be trusted"), "{said}");
     fixture.count_until(-3600).await;
     assert_eq!(says(&fixture).await, "<strong>3 apps have problems</strong>; 0 of 3 are well.");
     fixture.count_until(0).await;
-    fixture.surroundings.own.clock_skew(3599.7);
+    fixture.context.telemetry.clock_skew(3599.7);
     assert_eq!(
         says(&fixture).await,
         "<strong>The service's clock is 60 min ahead of ours</strong>; all numbers go by the one that is behind."
     );
-    fixture.surroundings.own.clock_skew(-3600.2);
+    fixture.context.telemetry.clock_skew(-3600.2);
     fixture.count_until(-3600).await;
     assert_eq!(
         says(&fixture).await,
@@ -253,15 +253,15 @@ async fn a_row_draws_how_p95_and_requests_went_of_late() {
 #[tokio::test(start_paused = true)]
 async fn the_header_says_how_the_exporter_itself_fares() {
     let fixture = answered(2).await;
-    let own = &fixture.surroundings.own;
+    let telemetry = &fixture.context.telemetry;
     let facts = || {
         let page = get(&site(&fixture.source, ""), "/", "");
         assert!(page.contains(&format!("<span class=\"version\">{}</span>", env!("CARGO_PKG_VERSION"))));
         let (_, list) = page.split_once("<dl class=\"facts\"").unwrap();
         texts(list.split_once("</dl>").unwrap().0)
     };
-    own.token_expiry("default", Some("2026-03-03T04:00:00Z".parse().unwrap()));
-    own.poll_lag(Duration::ZERO);
+    telemetry.token_expiry("default", Some("2026-03-03T04:00:00Z".parse().unwrap()));
+    telemetry.poll_lag(Duration::ZERO);
     let due = tokio::time::Instant::now() + Duration::from_secs(45);
     fixture.plan.targets.iter().for_each(|target| target.progress.set_due(due));
     advance(Duration::from_secs(5)).await;
@@ -275,9 +275,9 @@ async fn the_header_says_how_the_exporter_itself_fares() {
          Up 30 min since 2026-03-01 03:00:00 UTC"
     );
     fixture.fail("timeout", "no reply", |key| key.resource == Resource::App);
-    own.token_read("default", false);
-    own.config_loaded(None);
-    own.poll_lag(Duration::from_secs(12));
+    telemetry.token_read("default", false);
+    telemetry.config_loaded(None);
+    telemetry.poll_lag(Duration::from_secs(12));
     advance(Duration::from_secs(60)).await;
     assert_eq!(
         facts(),

@@ -11,9 +11,9 @@ use http::header::{HeaderName, HeaderValue};
 use super::error::WebConfigError;
 use super::sources::Sources;
 use super::{Loaded, Rate, load};
-use crate::causes::with_causes;
-use crate::own::Own;
+use crate::error_chain::with_sources;
 use crate::secret::Secret;
+use crate::telemetry::Telemetry;
 
 /// What is in force for a handshake or request.
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ impl Current {
 /// Follows a file; or, without one, has nothing to say for ever.
 #[derive(Debug)]
 pub(in crate::web) struct Live {
-    file: Option<(PathBuf, Own)>,
+    file: Option<(PathBuf, Telemetry)>,
     state: Mutex<State>,
 }
 
@@ -76,15 +76,15 @@ struct State {
 
 impl Live {
     /// Reads the file for the first time.
-    pub(in crate::web) fn start(path: Option<&Path>, own: &Own) -> Result<Self, WebConfigError> {
+    pub(in crate::web) fn start(path: Option<&Path>, telemetry: &Telemetry) -> Result<Self, WebConfigError> {
         let mut state = State::default();
         if let Some(path) = path {
             let loaded = load(path, &mut state.sources)?;
-            own.web_config_loaded(true);
+            telemetry.web_config_loaded(true);
             log_ignored(path, &loaded);
             state.current = Arc::new(Current::new(loaded, None));
         }
-        Ok(Self { file: path.map(|path| (path.to_owned(), own.clone())), state: Mutex::new(state) })
+        Ok(Self { file: path.map(|path| (path.to_owned(), telemetry.clone())), state: Mutex::new(state) })
     }
 
     /// What is in force now.
@@ -94,10 +94,10 @@ impl Live {
 
     fn current_at(&self, now: SystemTime) -> Arc<Current> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, own)) = &self.file
+        if let Some((path, telemetry)) = &self.file
             && state.sources.changed(now)
         {
-            state.follow(path, own);
+            state.follow(path, telemetry);
         }
         Arc::clone(&state.current)
     }
@@ -105,19 +105,19 @@ impl Live {
 
 impl State {
     /// Reads the changed files; the last good configuration stays where they are no good.
-    fn follow(&mut self, path: &Path, own: &Own) {
+    fn follow(&mut self, path: &Path, telemetry: &Telemetry) {
         self.sources = Sources::default();
-        let loaded = load(path, &mut self.sources).map_err(|error| with_causes(&error));
+        let loaded = load(path, &mut self.sources).map_err(|error| with_sources(&error));
         match loaded.and_then(|loaded| self.keeps_shut(loaded)) {
             Ok(loaded) => {
-                own.web_config_loaded(true);
+                telemetry.web_config_loaded(true);
                 tracing::info!(file = %path.display(), "the web configuration was read again");
                 log_ignored(path, &loaded);
                 self.current = Arc::new(Current::new(loaded, Some(&self.current)));
                 self.problem = None;
             }
             Err(problem) => {
-                own.web_config_loaded(false);
+                telemetry.web_config_loaded(false);
                 if self.problem.as_ref() != Some(&problem) {
                     tracing::error!(file = %path.display(), problem, "the web configuration is bad; the last good one stays in force");
                 }
@@ -158,7 +158,7 @@ mod tests {
     struct Followed {
         _folder: tempfile::TempDir,
         path: PathBuf,
-        own: Own,
+        telemetry: Telemetry,
         live: Live,
     }
 
@@ -167,9 +167,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("web.yml");
             fs::write(&path, text).unwrap();
-            let own = Own::new(false).unwrap();
-            let live = Live::start(Some(&path), &own).unwrap();
-            Self { _folder: folder, path, own, live }
+            let telemetry = Telemetry::new(false).unwrap();
+            let live = Live::start(Some(&path), &telemetry).unwrap();
+            Self { _folder: folder, path, telemetry, live }
         }
 
         /// The users once the file was written and settled.
@@ -181,7 +181,7 @@ mod tests {
 
         fn reload_successful(&self) -> bool {
             let mut page = Vec::new();
-            self.own.write(&mut page, Format::Text, |_| true);
+            self.telemetry.write(&mut page, Format::Text, |_| true);
             String::from_utf8(page).unwrap().contains("web_config_last_reload_successful 1\n")
         }
     }

@@ -18,8 +18,8 @@ use pds_exporter::client::{Client, FetchError};
 use pds_exporter::clock::Clock;
 use pds_exporter::config::{Api, Project, TokenSource};
 use pds_exporter::interface::{Request, Resource};
-use pds_exporter::own::Own;
 use pds_exporter::secret::Secret;
+use pds_exporter::telemetry::Telemetry;
 
 const TOKEN: &str = "s3rvice-acc0unt-t0ken";
 
@@ -52,14 +52,14 @@ fn file(path: &Path) -> Option<TokenSource> {
 /// A client with what it counts in.
 struct Asking {
     client: Client,
-    own: Own,
+    telemetry: Telemetry,
 }
 
 impl Asking {
     fn new(api: &Api, projects: &[Project]) -> Self {
-        let own = Own::new(false).unwrap();
-        let client = Client::new(api, projects, own.clone(), Clock::system()).unwrap();
-        Self { client, own }
+        let telemetry = Telemetry::new(false).unwrap();
+        let client = Client::new(api, projects, telemetry.clone(), Clock::system()).unwrap();
+        Self { client, telemetry }
     }
 
     /// Asks for app `app` of project `project`, with the project's service account.
@@ -72,7 +72,7 @@ impl Asking {
     /// The exporter's own page.
     fn page(&self) -> String {
         let mut page = Vec::new();
-        self.own.write(&mut page, Format::Text, |_| true);
+        self.telemetry.write(&mut page, Format::Text, |_| true);
         String::from_utf8(page).unwrap()
     }
 

@@ -238,7 +238,7 @@ async fn the_expiry_of_a_jwt_is_shown_where_it_has_one() {
     assert_eq!(shown, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
     // A reload builds a new client on the same metrics; what it no longer uses is gone.
     api.token = inline(LASTING);
-    Client::new(&api, &[], asking.own.clone(), Clock::system()).unwrap();
+    Client::new(&api, &[], asking.telemetry.clone(), Clock::system()).unwrap();
     assert!(!asking.page().contains("pds_token_expiry"));
 }
 

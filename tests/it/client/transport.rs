@@ -11,7 +11,7 @@ use tokio_rustls::TlsAcceptor;
 use pds_exporter::client::{BuildError, Client};
 use pds_exporter::clock::Clock;
 use pds_exporter::config::Api;
-use pds_exporter::own::Own;
+use pds_exporter::telemetry::Telemetry;
 
 use super::server::{Server, ok, status};
 use super::{Asking, TOKEN, api, chain};
@@ -99,7 +99,8 @@ async fn http_2_carries_all_requests_over_one_connection() {
 #[tokio::test]
 async fn a_ca_file_that_is_none_is_refused_at_start() {
     let dir = tempfile::tempdir().unwrap();
-    let refusal = |api: &Api| Client::new(api, &[], Own::new(false).unwrap(), Clock::system()).unwrap_err();
+    let refusal =
+        |api: &Api| Client::new(api, &[], Telemetry::new(false).unwrap(), Clock::system()).unwrap_err();
     let mut api = api("https://api.example.com");
     let path = dir.path().join("ca.pem");
     api.ca_file = Some(path.clone());

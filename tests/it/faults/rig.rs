@@ -6,20 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::accounting::{self, Book, Horizon};
+use pds_exporter::accounting::{self, LedgerStore, Watermark};
 use pds_exporter::catalogue::Format;
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
 use pds_exporter::config;
 use pds_exporter::interface::{ENDPOINTS, Resource, TimeRange};
-use pds_exporter::own::Own;
-use pds_exporter::poll::changes::Changes;
 use pds_exporter::poll::plan::Target;
-use pds_exporter::poll::room::Room;
-use pds_exporter::poll::{Plan, Surroundings, round};
+use pds_exporter::poll::slots::PollSlots;
+use pds_exporter::poll::transition_log::TransitionLog;
+use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
 use pds_exporter::store::{Filter, Store};
+use pds_exporter::telemetry::Telemetry;
 use pds_exporter::web::pages::{Reply, Site};
 use tokio::time::Instant;
 
@@ -32,7 +32,7 @@ pub(super) struct Rig {
     world: World,
     service_clock: Clock,
     clock: Clock,
-    surroundings: Surroundings,
+    context: Context,
     plan: Arc<Plan>,
     resource: Resource,
 }
@@ -87,16 +87,16 @@ impl Rig {
             );
         }
         let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
-        let own = Own::new(false).unwrap();
-        let (book, _) = Book::open(None, own.clone(), Duration::ZERO).await.unwrap();
-        let surroundings =
-            Surroundings { store: Store::new(accounting::FAMILIES), book, own, clock: clock.clone() };
+        let telemetry = Telemetry::new(false).unwrap();
+        let (ledgers, _) = LedgerStore::open(None, telemetry.clone(), Duration::ZERO).await.unwrap();
+        let context =
+            Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock: clock.clone() };
         let client =
-            Client::new(&config.api, &config.projects, surroundings.own.clone(), clock.clone()).unwrap();
+            Client::new(&config.api, &config.projects, context.telemetry.clone(), clock.clone()).unwrap();
         let client = client.in_rhythm_of(&config.poll);
-        let horizon = Horizon::new(&config, clock.clone());
-        let plan = Arc::new(Plan::new(Arc::new(config), client, horizon, &surroundings, None));
-        Self { world, service_clock, clock, surroundings, plan, resource }
+        let watermark = Watermark::new(&config, clock.clone());
+        let plan = Arc::new(Plan::new(Arc::new(config), client, watermark, &context, None));
+        Self { world, service_clock, clock, context, plan, resource }
     }
 
     /// A minute passes, and everything is polled once.
@@ -113,8 +113,14 @@ impl Rig {
         self.clock.jump(SignedDuration::from_secs(60));
         self.service_clock.jump(SignedDuration::from_secs(60));
         for target in self.plan.targets.iter().filter(|target| wanted(target)) {
-            round::poll(&self.surroundings, &self.plan, target, &Changes::default(), Room::default().enter())
-                .await;
+            execute::poll(
+                &self.context,
+                &self.plan,
+                target,
+                &TransitionLog::default(),
+                PollSlots::default().enter(),
+            )
+            .await;
         }
     }
 
@@ -141,7 +147,7 @@ impl Rig {
 
     /// The first sentence of the status page.
     pub(super) fn sentence(&self) -> String {
-        let source = Source::new(self.surroundings.clone(), Arc::clone(&self.plan), Vec::new());
+        let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
         let Reply::Page(page) = Site::new(source, Vec::new(), "").respond("/", "") else { panic!("a page") };
         let (_, rest) = page.split_once("role=\"status\">").unwrap();
         rest.split_once("</p>").unwrap().0.split('<').map(|tag| tag.rsplit('>').next().unwrap()).collect()
@@ -149,7 +155,7 @@ impl Rig {
 
     /// What is wrong with the apps, each thing once.
     pub(super) fn problems(&self) -> BTreeSet<String> {
-        let source = Source::new(self.surroundings.clone(), Arc::clone(&self.plan), Vec::new());
+        let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
         source.status().apps.iter().flat_map(|app| app.problems.clone()).collect()
     }
 
@@ -158,7 +164,7 @@ impl Rig {
         let counted = self.plan.targets.iter().filter(|target| target.counter.is_some());
         let ends: BTreeSet<i64> = counted
             .map(|target| {
-                let ledger = self.surroundings.book.ledger(&target.key).unwrap();
+                let ledger = self.context.ledgers.ledger(&target.key).unwrap();
                 let range = TimeRange { start: first, end: ledger.until };
                 let truth =
                     self.world.truth(&target.key.owner.project, &target.key.owner.app, range).unwrap();
@@ -175,12 +181,12 @@ impl Rig {
     /// What stands on the page now.
     pub(super) fn page(&self) -> Page {
         let mut page = Vec::new();
-        let snapshot = self.surroundings.store.snapshot(Instant::now());
+        let snapshot = self.context.store.snapshot(Instant::now());
         let Ok(()) = snapshot.write(Format::Text, &Filter::default(), &mut |chunk: &[u8]| {
             page.extend_from_slice(chunk);
             Ok::<(), std::convert::Infallible>(())
         });
-        self.surroundings.own.write(&mut page, Format::Text, |_| true);
+        self.context.telemetry.write(&mut page, Format::Text, |_| true);
         Page { text: String::from_utf8(page).unwrap(), asked: self.asked() }
     }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::app::serve::Served;
 use pds_exporter::clock::Clock;
-use pds_exporter::own::Own;
 use pds_exporter::simulator::{Settings, World, serve};
 use pds_exporter::status::Source;
+use pds_exporter::telemetry::Telemetry;
 use pds_exporter::web::pages::Site;
 use pds_exporter::{app, config, web};
 use tokio::net::TcpListener;
@@ -49,17 +49,17 @@ async fn stage(hostile: Option<&str>) -> Stage {
     let loaded = config::load(file.path(), [], &app::taken_labels()).unwrap();
     let service = tokio::spawn(serve(world, listener, pending()));
 
-    let own = Own::new(true).unwrap();
+    let telemetry = Telemetry::new(true).unwrap();
     let flags = web::Config {
         listen_addresses: vec!["127.0.0.1:0".to_owned()],
         route_prefix: PREFIX.to_owned(),
         ..web::Config::default()
     };
-    let server = flags.bind(&own).unwrap();
+    let server = flags.bind(&telemetry).unwrap();
     let url = format!("http://{}{PREFIX}/", server.addresses()[0]);
-    let daemon = Daemon::build(loaded.config, clock, own).await.unwrap();
+    let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
     let handle = daemon.handle();
-    let source = Source::new(handle.surroundings().clone(), handle.plan().await, loaded.explained);
+    let source = Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
     let pages = Site::new(source.clone(), app::catalogue(), PREFIX).routes();
     let served = Arc::new(Served::new(handle.clone(), source, None));
     tokio::spawn(daemon.run(pending()));

@@ -18,9 +18,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use pds_exporter::catalogue::Format;
-use pds_exporter::own::Own;
 use pds_exporter::store::Filter;
-use pds_exporter::web::{Body, Config, Daemon, Encoding, Page, Promise, Response, Route, Server};
+use pds_exporter::telemetry::Telemetry;
+use pds_exporter::web::{Body, BoxFuture, Config, Daemon, Encoding, Page, Response, Route, Server};
 use tokio::process::Command;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -66,7 +66,7 @@ impl Stub {
 }
 
 impl Daemon for Stub {
-    fn metrics<'a>(&'a self, format: Format, _: Encoding, filter: &'a Filter) -> Promise<'a, Page> {
+    fn metrics<'a>(&'a self, format: Format, _: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page> {
         Box::pin(async move {
             self.open.subscribe().wait_for(|open| *open).await.unwrap();
             Page { encoding: Encoding::Identity, body: Body::Whole(self.page(format, filter)) }
@@ -77,7 +77,7 @@ impl Daemon for Stub {
         if self.ready.load(Ordering::Relaxed) { Ok(()) } else { Err("3 of 12 targets were asked".to_owned()) }
     }
 
-    fn reload(&self) -> Promise<'_, Result<(), String>> {
+    fn reload(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async {
             let good = self.reloads.load(Ordering::Relaxed);
             if good { Ok(()) } else { Err("poll.interval: not a duration".to_owned()) }
@@ -93,7 +93,7 @@ impl Daemon for Stub {
 pub(super) struct Running {
     address: SocketAddr,
     stub: Arc<Stub>,
-    own: Own,
+    telemetry: Telemetry,
     stop: oneshot::Sender<()>,
     done: JoinHandle<()>,
 }
@@ -105,17 +105,17 @@ impl Running {
     }
 
     fn start_with(config: Config) -> Self {
-        let own = Own::new(false).unwrap();
-        Self::run(config.bind(&own).unwrap(), own)
+        let telemetry = Telemetry::new(false).unwrap();
+        Self::run(config.bind(&telemetry).unwrap(), telemetry)
     }
 
-    fn run(server: Server, own: Own) -> Self {
+    fn run(server: Server, telemetry: Telemetry) -> Self {
         let address = server.tcp_address().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
         let stub = Arc::new(Stub::default());
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { drop(stopped.await) };
         let done = tokio::spawn(server.serve(Arc::clone(&stub) as Arc<dyn Daemon>, pages(), shutdown));
-        Self { address, stub, own, stop, done }
+        Self { address, stub, telemetry, stop, done }
     }
 
     fn url(&self, path: &str) -> String {
@@ -131,7 +131,7 @@ impl Running {
     /// The exporter's own metrics.
     fn own_page(&self) -> String {
         let mut page = Vec::new();
-        self.own.write(&mut page, Format::Text, |_| true);
+        self.telemetry.write(&mut page, Format::Text, |_| true);
         String::from_utf8(page).unwrap()
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 /// The places of polls that ask. One that has asked and waits for the disk holds none: commits are few and far apart,
 /// and at ten thousand apps hundreds of polls wait for the same one.
 #[derive(Debug, Default)]
-pub struct Room(Arc<Inner>);
+pub struct PollSlots(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -16,16 +16,16 @@ struct Inner {
     given_back: Notify,
 }
 
-/// A place, given back when dropped.
+/// A permit, given back when dropped.
 #[derive(Debug)]
-pub struct Place(Arc<Inner>);
+pub struct SlotPermit(Arc<Inner>);
 
-impl Room {
-    /// Takes a place, whether there is one or not.
+impl PollSlots {
+    /// Takes a permit, whether there is one or not.
     #[must_use]
-    pub fn enter(&self) -> Place {
+    pub fn enter(&self) -> SlotPermit {
         self.0.taken.fetch_add(1, Ordering::AcqRel);
-        Place(Arc::clone(&self.0))
+        SlotPermit(Arc::clone(&self.0))
     }
 
     /// Whether fewer than `most` are taken.
@@ -42,7 +42,7 @@ impl Room {
     }
 }
 
-impl Drop for Place {
+impl Drop for SlotPermit {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::AcqRel);
         self.0.given_back.notify_one();

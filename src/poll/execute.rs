@@ -5,19 +5,19 @@ use std::sync::atomic::Ordering;
 use tokio::time::{Duration, Instant};
 
 use crate::accounting::Refusal;
-use crate::accounting::book::NotCommitted;
-use crate::causes::with_causes;
+use crate::accounting::ledger_store::NotCommitted;
 use crate::client::{Class, FetchError};
+use crate::error_chain::with_sources;
 use crate::interface::TimeRange;
 use crate::interface::endpoint::{self, Ask, Cadence, Reading};
 use crate::interface::spec::RuleError;
-use crate::store::{PollFailure, Polled, Variant};
+use crate::store::{PollFailure, PollRecord, Variant};
 
-use super::changes::Changes;
-use super::counting::Counting;
-use super::plan::{Plan, Subject, Surroundings, Target};
-use super::ranges::{self, MOST_HALVINGS, RangeAsk};
-use super::room::Place;
+use super::ledger_update::LedgerUpdate;
+use super::plan::{Context, Plan, Target, TargetSubject};
+use super::ranges::{self, MAX_HALVINGS, RangeAsk};
+use super::slots::SlotPermit;
+use super::transition_log::TransitionLog;
 
 /// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
@@ -100,30 +100,30 @@ pub enum Outcome {
     Slow,
 }
 
-/// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went. Holds its `place`
+/// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went. Holds its `permit`
 /// while it asks.
 pub async fn poll(
-    surroundings: &Surroundings,
+    context: &Context,
     plan: &Plan,
     target: &Target,
-    changes: &Changes,
-    place: Place,
+    transitions: &TransitionLog,
+    permit: SlotPermit,
 ) -> Outcome {
     let began = Instant::now();
-    let mut counting = Counting::begin(surroundings, plan, target);
+    let mut update = LedgerUpdate::begin(context, plan, target);
     // What asking takes in memory is not kept while the disk is waited for.
     let asked = match target.endpoint.cadence() {
-        Cadence::Settings => Box::pin(settings(surroundings, plan, target)).await,
-        Cadence::Metrics => Box::pin(metrics(surroundings, plan, target, &mut counting)).await,
+        Cadence::Settings => Box::pin(settings(context, plan, target)).await,
+        Cadence::Metrics => Box::pin(metrics(context, plan, target, &mut update)).await,
     };
     let took = began.elapsed();
-    drop(place);
-    let counted = counting.end(surroundings, target, changes).await;
+    drop(permit);
+    let counted = update.end(context, target, transitions).await;
     let result = asked.and_then(|()| Ok(counted?));
-    let now = surroundings.clock.now();
+    let now = context.clock.now();
     let failure =
-        |error: &PollError| PollFailure { class: error.class(), message: with_causes(error).into() };
-    let polled = Polled { at: now, took, failure: result.as_ref().err().map(failure) };
+        |error: &PollError| PollFailure { class: error.class(), message: with_sources(error).into() };
+    let polled = PollRecord { at: now, took, failure: result.as_ref().err().map(failure) };
     let gone = matches!(&result, Err(PollError::Fetch(error)) if error.is_not_found());
     for subject in &target.subjects {
         if gone {
@@ -132,34 +132,34 @@ pub async fn poll(
         let transition = match &result {
             Ok(()) => subject.cell.succeeded(now),
             Err(error) if error.is_of_account(plan.config.api.timeout) => {
-                subject.cell.failed_with_account(now, error.class(), &with_causes(error))
+                subject.cell.failed_with_account(now, error.class(), &with_sources(error))
             }
-            Err(error) => subject.cell.failed(now, error.class(), &with_causes(error)),
+            Err(error) => subject.cell.failed(now, error.class(), &with_sources(error)),
         };
         subject.cell.note(polled.clone(), &plan.shown());
-        changes.note(subject.cell.key(), &transition, result.as_ref().err());
+        transitions.note(subject.cell.key(), &transition, result.as_ref().err());
     }
     if gone { Outcome::Slow } else { Outcome::Usual }
 }
 
-async fn settings(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Result<(), PollError> {
+async fn settings(context: &Context, plan: &Plan, target: &Target) -> Result<(), PollError> {
     let subjects = subjects(plan, target, &[]);
-    let reading = ask(surroundings, plan, target, None, None, &subjects).await?.reading;
-    show(surroundings, target, reading, |_| Variant::default());
+    let reading = ask(context, plan, target, None, None, &subjects).await?.reading;
+    show(context, target, reading, |_| Variant::default());
     Ok(())
 }
 
 /// Asks for every range that is due. A failure that says nothing of the other ranges does not keep them from being
 /// asked; the first one is the poll's.
 async fn metrics(
-    surroundings: &Surroundings,
+    context: &Context,
     plan: &Plan,
     target: &Target,
-    counting: &mut Counting,
+    update: &mut LedgerUpdate,
 ) -> Result<(), PollError> {
     let mut first_error = None;
-    for wanted in ranges::asks(plan, target, counting.ledger()) {
-        match metrics_range(surroundings, plan, target, &wanted, counting).await {
+    for wanted in ranges::asks(plan, target, update.ledger()) {
+        match metrics_range(context, plan, target, &wanted, update).await {
             Ok(()) => {}
             Err(error) => {
                 let stop = error.is_of_all();
@@ -174,11 +174,11 @@ async fn metrics(
 }
 
 async fn metrics_range(
-    surroundings: &Surroundings,
+    context: &Context,
     plan: &Plan,
     target: &Target,
     wanted: &RangeAsk,
-    counting: &mut Counting,
+    update: &mut LedgerUpdate,
 ) -> Result<(), PollError> {
     let windows: Vec<endpoint::Window<'_>> = wanted
         .windows
@@ -193,13 +193,13 @@ async fn metrics_range(
         .collect();
     let subjects = subjects(plan, target, &windows);
     let container = wanted.container.as_deref();
-    let answer = ask(surroundings, plan, target, Some(wanted.range), container, &subjects).await;
+    let answer = ask(context, plan, target, Some(wanted.range), container, &subjects).await;
     if wanted.counted {
-        note_span(target, wanted.range, plan.horizon.step(), answer.as_ref().err());
+        note_span(target, wanted.range, plan.watermark.step(), answer.as_ref().err());
     }
     let mut answer = answer?;
     let tally = answer.reading.tally.take();
-    show(surroundings, target, answer.reading, |index| Variant {
+    show(context, target, answer.reading, |index| Variant {
         window: wanted
             .windows
             .get(index)
@@ -208,7 +208,7 @@ async fn metrics_range(
         container: wanted.container.clone(),
     });
     match tally {
-        Some(tally) => counting.take(plan, target, &tally, wanted.range, wanted.counted, answer.date),
+        Some(tally) => update.take(plan, target, &tally, wanted.range, wanted.counted, answer.date),
         None => Ok(()),
     }
 }
@@ -220,7 +220,7 @@ fn note_span(target: &Target, range: TimeRange, step: i64, error: Option<&PollEr
     let next = match error {
         None => halvings.saturating_sub(1),
         Some(error) if error.is_of_size() && range.end - range.start > step => {
-            (halvings + 1).min(MOST_HALVINGS)
+            (halvings + 1).min(MAX_HALVINGS)
         }
         Some(_) => halvings,
     };
@@ -234,7 +234,7 @@ struct Answer {
 }
 
 async fn ask(
-    surroundings: &Surroundings,
+    context: &Context,
     plan: &Plan,
     target: &Target,
     range: Option<TimeRange>,
@@ -252,21 +252,25 @@ async fn ask(
     })?;
     let read = |body: &[u8]| target.endpoint.read(body, subjects);
     let (reading, fetched) = plan.client.read(&target.account, resource, &request, read).await?;
-    plan.horizon.observe(fetched.date);
+    plan.watermark.observe(fetched.date);
     // Of a metrics call's replies the one behind what is shown first.
     if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
         let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
         let text = || std::str::from_utf8(&fetched.body).map_or_else(lossy, str::to_owned);
-        let now = surroundings.clock.now();
-        surroundings.store.replies().keep(&target.key, now, fetched.body.len(), text);
+        let now = context.clock.now();
+        context.store.replies().keep(&target.key, now, fetched.body.len(), text);
     }
     Ok(Answer { reading, date: fetched.date })
 }
 
 /// Puts each subject's series into its cell.
-fn show(surroundings: &Surroundings, target: &Target, reading: Reading, variant: impl Fn(usize) -> Variant) {
+fn show(context: &Context, target: &Target, reading: Reading, variant: impl Fn(usize) -> Variant) {
     if !reading.unexpected.is_empty() {
-        surroundings.own.unexpected(target.endpoint.resource(), &reading.unexpected, &target.key.to_string());
+        context.telemetry.unexpected(
+            target.endpoint.resource(),
+            &reading.unexpected,
+            &target.key.to_string(),
+        );
     }
     for (index, sink) in reading.sinks.into_iter().enumerate() {
         // A target about one app has a reading for each window; one about an account has one for each project.
@@ -284,7 +288,7 @@ fn subjects<'a>(
     target: &Target,
     windows: &[endpoint::Window<'a>],
 ) -> Vec<endpoint::Subject<'a>> {
-    let of = |subject: &Subject, window| {
+    let of = |subject: &TargetSubject, window| {
         Some(endpoint::Subject { project: plan.project(subject)?, app: plan.app(subject), window })
     };
     match target.endpoint.cadence() {

@@ -8,9 +8,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
-use crate::causes::with_causes;
-use crate::own::Own;
+use crate::error_chain::with_sources;
 use crate::store::Key;
+use crate::telemetry::Telemetry;
 
 use super::ledger::Ledger;
 use super::state::{State, StateError};
@@ -21,7 +21,7 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]
-pub struct Book {
+pub struct LedgerStore {
     ledgers: Arc<Mutex<Ledgers>>,
     /// Where ledgers go to be committed; `None` where they are kept in memory alone.
     commits: Option<mpsc::UnboundedSender<Entry>>,
@@ -49,7 +49,7 @@ struct Entry {
 #[error("the state file could not be written")]
 pub struct NotCommitted;
 
-/// The task that commits; to be awaited after [`Book::close`], so that nothing is left behind.
+/// The task that commits; to be awaited after [`LedgerStore::close`], so that nothing is left behind.
 #[derive(Debug)]
 pub struct Committer(Option<JoinHandle<()>>);
 
@@ -63,15 +63,15 @@ impl Committer {
     }
 }
 
-impl Book {
-    /// The book kept in the file at `path`, which is made where there is none; in memory without a path. Commits are
+impl LedgerStore {
+    /// The ledgers kept in the file at `path`, which is made where there is none; in memory without a path. Commits are
     /// at least `apart` from one another ([`COMMIT_INTERVAL`]).
     ///
     /// # Errors
     /// Where the file can't be used for any reason: it is never overwritten and never taken for empty.
     pub async fn open(
         path: Option<&Path>,
-        own: Own,
+        telemetry: Telemetry,
         apart: Duration,
     ) -> Result<(Self, Committer), StateError> {
         let Some(path) = path else {
@@ -88,9 +88,9 @@ impl Book {
         }
         let (commits, entries) = mpsc::unbounded_channel();
         let closed = Arc::new(Notify::new());
-        let task = tokio::spawn(commit_all(state, entries, own, apart, Arc::clone(&closed)));
-        let book = Self { ledgers: Arc::new(Mutex::new(ledgers)), commits: Some(commits), closed };
-        Ok((book, Committer(Some(task))))
+        let task = tokio::spawn(commit_all(state, entries, telemetry, apart, Arc::clone(&closed)));
+        let ledgers = Self { ledgers: Arc::new(Mutex::new(ledgers)), commits: Some(commits), closed };
+        Ok((ledgers, Committer(Some(task))))
     }
 
     /// Lets the [`Committer`] end once everything handed over by now is on disk; what comes later is not committed.
@@ -168,11 +168,11 @@ impl Book {
     }
 }
 
-/// Commits whatever has come in since the last commit, until the book is closed or the last of its clones is gone.
+/// Commits whatever has come in since the last commit, until the store is closed or the last of its clones is gone.
 async fn commit_all(
     state: State,
     mut entries: mpsc::UnboundedReceiver<Entry>,
-    own: Own,
+    telemetry: Telemetry,
     apart: Duration,
     closed: Arc<Notify>,
 ) {
@@ -209,8 +209,8 @@ async fn commit_all(
         })
         .await
         .map_err(|panic| panic.to_string())
-        .and_then(|result| result.map_err(|error| with_causes(&error)));
-        own.state_committed(&written, &mut good);
+        .and_then(|result| result.map_err(|error| with_sources(&error)));
+        telemetry.state_committed(&written, &mut good);
         for entry in batch.drain(..) {
             // Whoever asked may have been shut down meanwhile.
             let _ = entry.done.send(written.is_ok());

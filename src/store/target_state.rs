@@ -10,7 +10,7 @@ use tokio::time::{Duration, Instant};
 use crate::catalogue::{Samples, Sink};
 use crate::interface::{ENDPOINTS, Resource};
 
-use super::history::{History, Point, PollFailure, Polled};
+use super::history::{History, Point, PollFailure, PollRecord};
 use super::{Key, Section, Shared};
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
@@ -24,7 +24,7 @@ pub struct Variant {
 
 /// What one target last said, and how it fares.
 #[derive(Debug)]
-pub struct Cell {
+pub struct TargetState {
     key: Key,
     section: Section,
     shared: Arc<Shared>,
@@ -63,7 +63,7 @@ impl State {
 
     /// When `entry` goes stale; an expiry beyond what an `Instant` can hold is none.
     fn stale_at(&self, entry: &Entry) -> Option<Instant> {
-        self.stale_after().and_then(|after| entry.said.checked_add(after))
+        self.stale_after().and_then(|after| entry.updated_at.checked_add(after))
     }
 }
 
@@ -71,7 +71,7 @@ impl State {
 struct Entry {
     variant: Variant,
     samples: Arc<Samples>,
-    said: Instant,
+    updated_at: Instant,
 }
 
 /// How a target fares.
@@ -114,7 +114,7 @@ pub enum Transition {
     },
 }
 
-impl Cell {
+impl TargetState {
     pub(super) fn new(key: Key, section: Section, shared: Arc<Shared>) -> Self {
         Self { key, section, shared, state: Mutex::default() }
     }
@@ -168,7 +168,7 @@ impl Cell {
     }
 
     /// A poll has ended; `shown` is the variant that an app's trend follows.
-    pub fn note(&self, poll: Polled, shown: &Variant) {
+    pub fn note(&self, poll: PollRecord, shown: &Variant) {
         let mut state = self.state();
         let failed = poll.failure.is_some();
         let point = (self.key.resource == Resource::ResponseTime).then(|| {
@@ -186,7 +186,7 @@ impl Cell {
 
     /// The last polls, the newest first; failures are kept longer than successes.
     #[must_use]
-    pub fn polls(&self) -> Vec<Polled> {
+    pub fn polls(&self) -> Vec<PollRecord> {
         self.state().history.as_ref().map(|history| history.polls()).unwrap_or_default()
     }
 
@@ -204,24 +204,24 @@ impl Cell {
     }
 
     /// Replaces what `variant` said, whole.
-    pub fn replace(&self, variant: &Variant, said: Sink) {
+    pub fn replace(&self, variant: &Variant, sink: Sink) {
         let now = Instant::now();
         let mut state = self.state();
         match state.entries.iter_mut().find(|entry| entry.variant == *variant) {
             Some(entry) => {
-                said.replace(&mut entry.samples, &self.shared.layouts);
-                entry.said = now;
+                sink.replace(&mut entry.samples, &self.shared.layouts);
+                entry.updated_at = now;
             }
             None => {
-                let samples = Arc::new(said.finish(&self.shared.layouts));
+                let samples = Arc::new(sink.finish(&self.shared.layouts));
                 let mut entries = std::mem::take(&mut state.entries).into_vec();
                 let place = entries.partition_point(|entry| entry.variant < *variant);
-                entries.insert(place, Entry { variant: variant.clone(), samples, said: now });
+                entries.insert(place, Entry { variant: variant.clone(), samples, updated_at: now });
                 state.entries = entries.into();
             }
         }
         drop(state);
-        *self.shared.last_said.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        *self.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         self.changed();
     }
 
@@ -262,7 +262,7 @@ impl Cell {
         self.fail(now, class, message, true)
     }
 
-    /// As [`Cell::failed`], for a reason that stops its whole service account and that the account itself tells: for
+    /// As [`TargetState::failed`], for a reason that stops its whole service account and that the account itself tells: for
     /// each of its targets this is no transition, and neither is the end of it.
     pub fn failed_with_account(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
         self.fail(now, class, message, false)

@@ -27,7 +27,7 @@ pub(super) enum Writer {
 
 /// A stretch as it was written.
 #[derive(Debug)]
-pub(super) struct Stretch {
+pub(super) struct Segment {
     /// In pieces: put together, a large page would stand in memory twice for a moment.
     pub(super) pieces: Vec<Bytes>,
     /// Checksum and length of the plain text; of no use where that is what the bytes are.
@@ -103,10 +103,10 @@ impl Writer {
     pub(super) fn close(self, before: &Crc) -> Bytes {
         match self {
             Self::Identity(bytes) => bytes.into(),
-            Self::Gzip(encoder, own) => {
+            Self::Gzip(encoder, telemetry) => {
                 let mut crc = Crc::new();
                 crc.combine(before);
-                crc.combine(&own);
+                crc.combine(&telemetry);
                 let mut bytes = encoder.finish().unwrap_or_default();
                 bytes.extend_from_slice(&crc.sum().to_le_bytes());
                 bytes.extend_from_slice(&crc.amount().to_le_bytes());

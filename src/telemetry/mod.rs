@@ -36,7 +36,7 @@ const DURATION_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 /// The exporter's own metrics. Cloning shares them.
 #[derive(Clone, Debug)]
-pub struct Own(Arc<Inner>);
+pub struct Telemetry(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -73,7 +73,7 @@ struct Known {
     throttled: OnceLock<Counter>,
 }
 
-impl Own {
+impl Telemetry {
     /// The metrics, all in a registry of their own; with the process's where `process` is set
     /// (`--web.disable-exporter-metrics` unsets it).
     ///
@@ -294,27 +294,29 @@ mod tests {
 
     #[test]
     fn a_fact_not_known_yet_is_a_missing_series() {
-        let own = Own::new(false).unwrap();
-        let page = |own: &Own| {
+        let telemetry = Telemetry::new(false).unwrap();
+        let page = |telemetry: &Telemetry| {
             let mut out = Vec::new();
-            own.write(&mut out, Format::Text, |_| true);
+            telemetry.write(&mut out, Format::Text, |_| true);
             String::from_utf8(out).unwrap()
         };
-        assert!(!page(&own).contains("pds_api_clock_skew_seconds"));
-        own.clock_skew(-2.5);
-        own.token_expiry("default", Some(Timestamp::from_second(1_800_000_000).unwrap()));
-        assert!(page(&own).contains("\npds_api_clock_skew_seconds -2.5\n"));
-        assert!(page(&own).contains("\npds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000\n"));
-        own.token_expiry("default", None);
-        assert!(!page(&own).contains("pds_token_expiry"));
+        assert!(!page(&telemetry).contains("pds_api_clock_skew_seconds"));
+        telemetry.clock_skew(-2.5);
+        telemetry.token_expiry("default", Some(Timestamp::from_second(1_800_000_000).unwrap()));
+        assert!(page(&telemetry).contains("\npds_api_clock_skew_seconds -2.5\n"));
+        assert!(
+            page(&telemetry).contains("\npds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000\n")
+        );
+        telemetry.token_expiry("default", None);
+        assert!(!page(&telemetry).contains("pds_token_expiry"));
     }
 
     #[test]
     fn histograms_and_infos_are_written_as_the_formats_want_them() {
-        let own = Own::new(true).unwrap();
-        own.request_done(Resource::App, "200", Duration::from_millis(20));
+        let telemetry = Telemetry::new(true).unwrap();
+        telemetry.request_done(Resource::App, "200", Duration::from_millis(20));
         let mut out = Vec::new();
-        own.write(&mut out, Format::OpenMetrics, |_| true);
+        telemetry.write(&mut out, Format::OpenMetrics, |_| true);
         let page = String::from_utf8(out).unwrap();
         assert!(page.contains(
             "# TYPE pds_api_requests counter\npds_api_requests_total{code=\"200\",resource=\"app\"} 1\n"
@@ -327,8 +329,8 @@ mod tests {
 
     #[test]
     fn the_process_families_are_those_the_collector_has() {
-        let own = Own::new(true).unwrap();
-        let found: Vec<(String, String)> = own
+        let telemetry = Telemetry::new(true).unwrap();
+        let found: Vec<(String, String)> = telemetry
             .registry()
             .gather()
             .iter()

@@ -8,14 +8,14 @@ use jiff::tz::TimeZone;
 
 /// A point in time, perhaps relative to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum TimeArg {
     /// So many seconds since the Unix epoch.
     At(i64),
     /// So many seconds ago.
     Ago(i64),
 }
 
-impl Moment {
+impl TimeArg {
     /// In seconds since the Unix epoch, where it is `now`.
     #[must_use]
     pub fn resolve(self, now: Timestamp) -> i64 {
@@ -26,7 +26,7 @@ impl Moment {
     }
 }
 
-impl FromStr for Moment {
+impl FromStr for TimeArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -57,12 +57,12 @@ mod tests {
     #[test]
     fn times_days_and_durations_are_points_in_time() {
         let now: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-        let at = |text: &str| text.parse::<Moment>().unwrap().resolve(now) - now.as_second();
+        let at = |text: &str| text.parse::<TimeArg>().unwrap().resolve(now) - now.as_second();
         assert_eq!(at("2026-01-31T13:00:00+01:00"), 0);
         assert_eq!(at("2026-01-31"), -12 * 3600);
         assert_eq!((at("24h"), at("now"), at("1h 30m")), (-86_400, 0, -5400));
         for wrong in ["", "yesterday", "24", "2026-13-01", "-1h"] {
-            assert!(wrong.parse::<Moment>().is_err(), "{wrong}");
+            assert!(wrong.parse::<TimeArg>().is_err(), "{wrong}");
         }
     }
 }

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::accounting::book::NotCommitted;
+use crate::accounting::ledger_store::NotCommitted;
 use crate::accounting::{self, Ledger};
 use crate::interface::endpoint::Tally;
 use crate::interface::{Resource, TimeRange};
 use crate::store::Variant;
 
-use super::changes::Changes;
-use super::plan::{Plan, Surroundings, Target};
-use super::round::PollError;
+use super::execute::PollError;
+use super::plan::{Context, Plan, Target};
+use super::transition_log::TransitionLog;
 
 /// The ledger of a target while it is polled.
 #[derive(Debug)]
-pub struct Counting {
+pub struct LedgerUpdate {
     /// As this poll leaves it so far; `None` where nothing is counted, or nobody knows yet where counting begins.
     ledger: Option<Arc<Ledger>>,
     change: Change,
@@ -34,19 +34,19 @@ enum Change {
     Added,
 }
 
-impl Counting {
+impl LedgerUpdate {
     /// The ledger of the target, with what is too old given up.
     #[must_use]
-    pub fn begin(surroundings: &Surroundings, plan: &Plan, target: &Target) -> Self {
-        let ledger = target.counter.as_ref().and_then(|_| surroundings.book.ledger(&target.key));
-        let mut counting = Self { ledger, change: Change::None, gave_up: None };
-        let given_up = |ledger: &Arc<Ledger>| ledger.give_up(plan.horizon.oldest()?);
-        if let Some((next, gone)) = counting.ledger.as_ref().and_then(given_up) {
-            counting.becomes(next, Change::Begun);
-            counting.gave_up = Some(gone);
+    pub fn begin(context: &Context, plan: &Plan, target: &Target) -> Self {
+        let ledger = target.counter.as_ref().and_then(|_| context.ledgers.ledger(&target.key));
+        let mut update = Self { ledger, change: Change::None, gave_up: None };
+        let given_up = |ledger: &Arc<Ledger>| ledger.give_up(plan.watermark.oldest()?);
+        if let Some((next, gone)) = update.ledger.as_ref().and_then(given_up) {
+            update.becomes(next, Change::Begun);
+            update.gave_up = Some(gone);
         }
-        counting.open(plan, target);
-        counting
+        update.open(plan, target);
+        update
     }
 
     /// The ledger as it stands.
@@ -73,7 +73,7 @@ impl Counting {
         self.open(plan, target);
         let Some(ledger) = &self.ledger else { return Ok(()) };
         if counted {
-            if let (Some(date), false) = (date, plan.horizon.has_settled(range, date)) {
+            if let (Some(date), false) = (date, plan.watermark.has_settled(range, date)) {
                 return Err(PollError::Unsettled { end: range.end, date });
             }
             let distributed = target.endpoint.resource() == Resource::ResponseTime;
@@ -91,22 +91,22 @@ impl Counting {
     /// Where it could not be written; the ledger before stays, and what was added to it is asked for again.
     pub async fn end(
         self,
-        surroundings: &Surroundings,
+        context: &Context,
         target: &Target,
-        changes: &Changes,
+        transitions: &TransitionLog,
     ) -> Result<(), NotCommitted> {
         let Some(ledger) = self.ledger.filter(|_| self.change > Change::None) else { return Ok(()) };
-        let (book, ledger) = (&surroundings.book, Arc::unwrap_or_clone(ledger));
+        let (ledgers, ledger) = (&context.ledgers, Arc::unwrap_or_clone(ledger));
         let ledger = match self.change {
-            Change::None | Change::Learnt => book.note(&target.key, ledger),
-            Change::Begun | Change::Added => book.commit(&target.key, ledger).await?,
+            Change::None | Change::Learnt => ledgers.note(&target.key, ledger),
+            Change::Begun | Change::Added => ledgers.commit(&target.key, ledger).await?,
         };
         if let Some(cell) = &target.counter {
             cell.replace(&Variant::default(), accounting::series(target.key.resource, &ledger));
         }
         let gave_up = &target.progress.gave_up;
         if let Some(gone) = self.gave_up.filter(|_| !gave_up.swap(true, Ordering::Relaxed)) {
-            changes.gave_up(&target.key, gone.seconds());
+            transitions.gave_up(&target.key, gone.seconds());
         }
         if self.change == Change::Added {
             gave_up.store(false, Ordering::Relaxed);
@@ -118,7 +118,7 @@ impl Counting {
     fn open(&mut self, plan: &Plan, target: &Target) {
         if target.counter.is_some()
             && self.ledger.is_none()
-            && let Some(first) = plan.horizon.opening()
+            && let Some(first) = plan.watermark.first_cursor()
         {
             self.becomes(Ledger::open(first), Change::Begun);
         }

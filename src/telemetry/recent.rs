@@ -4,7 +4,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use tokio::time::Instant;
 
-use super::Own;
+use super::Telemetry;
 
 /// The minutes looked back on, with the one that runs.
 const MINUTES: usize = 5;
@@ -26,7 +26,7 @@ pub struct RequestRate {
     pub failures_per_minute: f64,
 }
 
-impl Own {
+impl Telemetry {
     /// How many requests there were of late.
     #[must_use]
     pub fn request_rate(&self) -> RequestRate {

@@ -15,7 +15,7 @@ use super::Limits;
 
 /// The shared record of one connection.
 #[derive(Clone)]
-pub(super) struct Pulse(Arc<Record>);
+pub(super) struct ConnectionTimeouts(Arc<Record>);
 
 struct Record {
     limits: Limits,
@@ -35,7 +35,7 @@ struct State {
     next: u64,
     /// Set when the server stops: a connection without a request has until then.
     leave_by: Option<Instant>,
-    /// When [`Pulse::expired`] looks again by itself; `None` where it has nothing to wait for.
+    /// When [`ConnectionTimeouts::expired`] looks again by itself; `None` where it has nothing to wait for.
     looks_at: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ enum Phase {
 /// How long a connection that has not sent a whole request yet gets to do so when the server stops.
 const LAST_CALL: Duration = Duration::from_secs(1);
 
-impl Pulse {
+impl ConnectionTimeouts {
     pub(super) fn new(limits: Limits, multiplexed: bool) -> Self {
         let phase = Phase::Reading(Instant::now());
         let state = State { open: 0, phase, sending: Vec::new(), next: 0, leave_by: None, looks_at: None };
@@ -59,11 +59,11 @@ impl Pulse {
     }
 
     /// A request was taken; the guard is dropped once it is answered.
-    pub(super) fn open(&self) -> Open {
+    pub(super) fn open(&self) -> InFlight {
         let mut state = self.state();
         state.open += 1;
         state.next += 1;
-        Open { pulse: self.clone(), number: state.next }
+        InFlight { timeouts: self.clone(), number: state.next }
     }
 
     /// The server stops.
@@ -107,7 +107,7 @@ impl Pulse {
         [stuck, waiting].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Wakes [`Pulse::expired`] where it would look too late. Where something is due later than it was, it finds that
+    /// Wakes [`ConnectionTimeouts::expired`] where it would look too late. Where something is due later than it was, it finds that
     /// out by itself: nobody is woken for each piece of an answer.
     fn changed(&self, state: &State) {
         let due = self.due(state).map(|(at, _)| at);
@@ -130,22 +130,22 @@ impl Pulse {
 }
 
 /// A request that is being answered.
-pub(super) struct Open {
-    pulse: Pulse,
+pub(super) struct InFlight {
+    timeouts: ConnectionTimeouts,
     number: u64,
 }
 
-impl Open {
+impl InFlight {
     /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
     pub(super) fn sending(&self) {
-        let mut state = self.pulse.state();
+        let mut state = self.timeouts.state();
         state.sending.push((self.number, Instant::now()));
-        self.pulse.changed(&state);
+        self.timeouts.changed(&state);
     }
 
     /// The client waits for the next piece.
     pub(super) fn taken(&self) {
-        self.pulse.state().taken(self.number);
+        self.timeouts.state().taken(self.number);
     }
 }
 
@@ -155,31 +155,31 @@ impl State {
     }
 }
 
-impl Drop for Open {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        let mut state = self.pulse.state();
+        let mut state = self.timeouts.state();
         state.taken(self.number);
         state.open -= 1;
         if state.open == 0 {
             state.phase = Phase::Idle(Instant::now());
-            self.pulse.changed(&state);
+            self.timeouts.changed(&state);
         }
     }
 }
 
-/// A stream that reports to a [`Pulse`].
-pub(super) struct Watched<S> {
+/// A stream that reports to a [`ConnectionTimeouts`].
+pub(super) struct TrackedIo<S> {
     stream: S,
-    pulse: Pulse,
+    timeouts: ConnectionTimeouts,
 }
 
-impl<S> Watched<S> {
-    pub(super) fn new(stream: S, pulse: Pulse) -> Self {
-        Self { stream, pulse }
+impl<S> TrackedIo<S> {
+    pub(super) fn new(stream: S, timeouts: ConnectionTimeouts) -> Self {
+        Self { stream, timeouts }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TrackedIo<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -188,13 +188,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         let before = buf.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.pulse.arrived();
+            self.timeouts.arrived();
         }
         result
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }
@@ -226,41 +226,41 @@ mod tests {
 
     use super::*;
 
-    async fn expires_after(pulse: &Pulse) -> (u64, &'static str) {
+    async fn expires_after(timeouts: &ConnectionTimeouts) -> (u64, &'static str) {
         let before = Instant::now();
-        let why = pulse.expired().await;
+        let why = timeouts.expired().await;
         (before.elapsed().as_secs(), why)
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_header_an_idle_connection_and_an_open_request_have_limits_of_their_own() {
         let limits = Limits::default();
-        let pulse = Pulse::new(limits, false);
+        let timeouts = ConnectionTimeouts::new(limits, false);
         assert_eq!(
-            expires_after(&pulse).await,
+            expires_after(&timeouts).await,
             (limits.header_timeout.as_secs(), "no whole request arrived")
         );
-        let open = pulse.open();
-        assert!(tokio::time::timeout(Duration::from_secs(86_400), pulse.expired()).await.is_err());
+        let open = timeouts.open();
+        assert!(tokio::time::timeout(Duration::from_secs(86_400), timeouts.expired()).await.is_err());
         drop(open);
-        assert_eq!(expires_after(&pulse).await, (limits.idle_timeout.as_secs(), "idle"));
-        pulse.open();
-        pulse.arrived();
+        assert_eq!(expires_after(&timeouts).await, (limits.idle_timeout.as_secs(), "idle"));
+        timeouts.open();
+        timeouts.arrived();
         assert_eq!(
-            expires_after(&pulse).await,
+            expires_after(&timeouts).await,
             (limits.header_timeout.as_secs(), "no whole request arrived")
         );
-        pulse.open();
-        pulse.last_call();
-        assert_eq!(expires_after(&pulse).await, (1, "the server stops"));
+        timeouts.open();
+        timeouts.last_call();
+        assert_eq!(expires_after(&timeouts).await, (1, "the server stops"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn bytes_that_drip_do_not_buy_time() {
         let limits = Limits::default();
-        let pulse = Pulse::new(limits, false);
+        let timeouts = ConnectionTimeouts::new(limits, false);
         let (mut client, server) = tokio::io::duplex(64);
-        let mut server = Watched::new(server, pulse.clone());
+        let mut server = TrackedIo::new(server, timeouts.clone());
         let dripping = async {
             loop {
                 client.write_u8(b'x').await.unwrap();
@@ -270,15 +270,15 @@ mod tests {
         };
         tokio::select! {
             () = dripping => {}
-            (after, _) = expires_after(&pulse) => assert_eq!(after, limits.header_timeout.as_secs()),
+            (after, _) = expires_after(&timeouts) => assert_eq!(after, limits.header_timeout.as_secs()),
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_is_stuck_is_let_go_and_a_slow_one_is_not() {
         let limits = Limits::default();
-        let pulse = Pulse::new(limits, true);
-        let (stuck, lively) = (pulse.open(), pulse.open());
+        let timeouts = ConnectionTimeouts::new(limits, true);
+        let (stuck, lively) = (timeouts.open(), timeouts.open());
         let slow = async {
             for _ in 0..10 {
                 stuck.sending();
@@ -295,7 +295,7 @@ mod tests {
         };
         tokio::select! {
             () = slow => {}
-            (after, why) = expires_after(&pulse) => {
+            (after, why) = expires_after(&timeouts) => {
                 assert_eq!(why, "the client does not read");
                 assert_eq!(after, limits.write_timeout.as_secs() * 34 / 4);
             }

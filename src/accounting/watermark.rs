@@ -15,9 +15,9 @@ use crate::interface::TimeRange;
 /// had happened of it so far, and the rest lost; a stretch taken for too old would be given up for nothing. So the
 /// time is the earlier of two: our clock, and the service's Date of its last reply carried on by the machine's steady
 /// clock, which nobody sets. And a reply that is to be counted is checked against its own Date once more
-/// ([`Horizon::has_settled`]).
+/// ([`Watermark::has_settled`]).
 #[derive(Clone, Debug)]
-pub struct Horizon {
+pub struct Watermark {
     clock: Clock,
     settle: i64,
     step: i64,
@@ -37,8 +37,8 @@ enum Seen {
     Date { second: i64, at: Instant },
 }
 
-impl Horizon {
-    /// The horizon of a configuration.
+impl Watermark {
+    /// The watermark of a configuration.
     #[must_use]
     pub fn new(config: &Config, clock: Clock) -> Self {
         let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
@@ -51,7 +51,7 @@ impl Horizon {
         }
     }
 
-    /// This horizon with another configuration: what was learned of the service's clock stays.
+    /// This watermark with another configuration: what was learned of the service's clock stays.
     #[must_use]
     pub fn reconfigured(&self, config: &Config) -> Self {
         Self { seen: Arc::clone(&self.seen), ..Self::new(config, self.clock.clone()) }
@@ -87,7 +87,7 @@ impl Horizon {
     /// once: until then nobody vouches for our clock, and a ledger begun in the service's future would stand still until
     /// that has come.
     #[must_use]
-    pub fn opening(&self) -> Option<i64> {
+    pub fn first_cursor(&self) -> Option<i64> {
         self.has_replied().then(|| self.settled_step())
     }
 
@@ -112,7 +112,7 @@ impl Horizon {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
-    /// Whether `range` had settled by the service's own clock when it answered; [`Horizon::tolerance`] is left for what
+    /// Whether `range` had settled by the service's own clock when it answered; [`Watermark::tolerance`] is left for what
     /// the two clocks may differ by. A service that sends no Date can't be checked.
     #[must_use]
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
@@ -143,11 +143,11 @@ mod tests {
     use super::*;
     use crate::config;
 
-    /// A horizon at 12:00:07 by our clock; a step is a minute, and what is half a minute old has settled.
-    fn horizon() -> Horizon {
+    /// A watermark at 12:00:07 by our clock; a step is a minute, and what is half a minute old has settled.
+    fn watermark() -> Watermark {
         let text = "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\n";
         let config = config::load_text(Path::new("test.toml"), text, &[]).unwrap().config;
-        Horizon::new(&config, Clock::starting_at("2026-03-01T12:00:07Z".parse().unwrap()))
+        Watermark::new(&config, Clock::starting_at("2026-03-01T12:00:07Z".parse().unwrap()))
     }
 
     fn time(second: Option<i64>) -> String {
@@ -156,15 +156,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_ledger_begins_where_the_service_has_vouched_for_the_time() {
-        let horizon = horizon();
-        assert_eq!(time(horizon.opening()), "none");
-        horizon.observe(None);
-        assert_eq!(time(horizon.opening()), "2026-03-01T11:59:00Z", "a service without Date leaves it to us");
-        horizon.observe(Some("2026-03-01T11:00:07Z".parse().unwrap()));
-        assert_eq!(time(horizon.opening()), "2026-03-01T10:59:00Z");
+        let watermark = watermark();
+        assert_eq!(time(watermark.first_cursor()), "none");
+        watermark.observe(None);
+        assert_eq!(
+            time(watermark.first_cursor()),
+            "2026-03-01T11:59:00Z",
+            "a service without Date leaves it to us"
+        );
+        watermark.observe(Some("2026-03-01T11:00:07Z".parse().unwrap()));
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T10:59:00Z");
         advance(Duration::from_secs(60)).await;
-        assert_eq!(time(horizon.opening()), "2026-03-01T11:00:00Z", "its clock goes on");
-        horizon.observe(Some("2026-03-01T13:00:07Z".parse().unwrap()));
-        assert_eq!(time(horizon.opening()), "2026-03-01T12:00:00Z", "ours, where that is behind");
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T11:00:00Z", "its clock goes on");
+        watermark.observe(Some("2026-03-01T13:00:07Z".parse().unwrap()));
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:00:00Z", "ours, where that is behind");
     }
 }

@@ -11,23 +11,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-use crate::causes::with_causes;
+use crate::error_chain::with_sources;
 use crate::store::{Key, Transition};
 
-use super::round::PollError;
+use super::execute::PollError;
 
 /// Lines about single targets in a period, of each sort.
 pub const LINES: u32 = 10;
 /// How long the lines of a sort are counted together.
 pub const PERIOD: Duration = Duration::from_secs(60);
 
-/// The changes of all targets.
+/// The transitions of all targets.
 #[derive(Debug, Default)]
-pub struct Changes(Mutex<BTreeMap<Sort, Period>>);
+pub struct TransitionLog(Mutex<BTreeMap<LogClass, Period>>);
 
 /// Changes that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Sort {
+enum LogClass {
     /// Began to fail with this class.
     Failing(&'static str),
     Recovered,
@@ -42,22 +42,22 @@ struct Period {
     further: u64,
 }
 
-impl Changes {
+impl TransitionLog {
     /// A poll of the target `key` has ended: with `error`, where it failed.
     pub fn note(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
         let (resource, project, app) = (key.resource.as_str(), &*key.owner.project, &*key.owner.app);
         match (transition, error) {
-            (Transition::Failing, Some(error)) if self.has_line(Sort::Failing(error.class())) => {
+            (Transition::Failing, Some(error)) if self.has_line(LogClass::Failing(error.class())) => {
                 tracing::warn!(
                     resource,
                     project,
                     app,
                     class = error.class(),
-                    error = with_causes(error),
+                    error = with_sources(error),
                     "polling began to fail"
                 );
             }
-            (Transition::Recovered { after }, _) if self.has_line(Sort::Recovered) => {
+            (Transition::Recovered { after }, _) if self.has_line(LogClass::Recovered) => {
                 let after = humantime::format_duration(Duration::from_secs(after.as_secs())).to_string();
                 tracing::info!(resource, project, app, after, "polling recovered");
             }
@@ -67,7 +67,7 @@ impl Changes {
 
     /// The first `seconds` that the counters of the target `key` will never have; further ones only count.
     pub fn gave_up(&self, key: &Key, seconds: u64) {
-        if self.has_line(Sort::GaveUp) {
+        if self.has_line(LogClass::GaveUp) {
             tracing::warn!(
                 resource = key.resource.as_str(),
                 project = %key.owner.project,
@@ -78,7 +78,7 @@ impl Changes {
         }
     }
 
-    /// When [`Changes::sum_up`] has something to say; `None` while every change got its line.
+    /// When [`TransitionLog::sum_up`] has something to say; `None` while every change got its line.
     #[must_use]
     pub fn next_summary(&self) -> Option<Instant> {
         self.periods().values().filter(|period| period.further > 0).map(|period| period.ends).min()
@@ -96,7 +96,7 @@ impl Changes {
     }
 
     /// Counts a change, and says whether it gets a line.
-    fn has_line(&self, sort: Sort) -> bool {
+    fn has_line(&self, sort: LogClass) -> bool {
         let now = Instant::now();
         let mut periods = self.periods();
         let begun = || Period { ends: now + PERIOD, lines: 0, further: 0 };
@@ -114,17 +114,19 @@ impl Changes {
         has_line
     }
 
-    fn periods(&self) -> MutexGuard<'_, BTreeMap<Sort, Period>> {
+    fn periods(&self) -> MutexGuard<'_, BTreeMap<LogClass, Period>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn tell_further(sort: Sort, targets: u64) {
+fn tell_further(sort: LogClass, targets: u64) {
     match sort {
         _ if targets == 0 => {}
-        Sort::Failing(class) => tracing::warn!(class, targets, "polling of further targets began to fail"),
-        Sort::Recovered => tracing::info!(targets, "polling of further targets recovered"),
-        Sort::GaveUp => tracing::warn!(targets, "time of further targets is given up"),
+        LogClass::Failing(class) => {
+            tracing::warn!(class, targets, "polling of further targets began to fail")
+        }
+        LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
+        LogClass::GaveUp => tracing::warn!(targets, "time of further targets is given up"),
     }
 }
 
@@ -134,21 +136,21 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn each_sort_has_its_lines_in_each_period_and_the_rest_is_summed_up_when_it_ends() {
-        let (changes, began) = (Changes::default(), Instant::now());
-        let lines = |sort, times: u32| (0..times).filter(|_| changes.has_line(sort)).count();
-        assert_eq!(lines(Sort::Failing("500"), LINES), 10);
-        assert_eq!(changes.next_summary(), None, "each had its line");
-        assert_eq!(lines(Sort::Failing("500"), 7), 0);
+        let (transitions, began) = (TransitionLog::default(), Instant::now());
+        let lines = |sort, times: u32| (0..times).filter(|_| transitions.has_line(sort)).count();
+        assert_eq!(lines(LogClass::Failing("500"), LINES), 10);
+        assert_eq!(transitions.next_summary(), None, "each had its line");
+        assert_eq!(lines(LogClass::Failing("500"), 7), 0);
         tokio::time::advance(Duration::from_secs(20)).await;
-        assert_eq!(lines(Sort::Failing("connect"), 12), 10, "another reason is told");
-        assert_eq!(lines(Sort::Recovered, 1), 1);
-        assert_eq!(lines(Sort::GaveUp, 11), 10);
-        assert_eq!(changes.next_summary(), Some(began + PERIOD));
+        assert_eq!(lines(LogClass::Failing("connect"), 12), 10, "another reason is told");
+        assert_eq!(lines(LogClass::Recovered, 1), 1);
+        assert_eq!(lines(LogClass::GaveUp, 11), 10);
+        assert_eq!(transitions.next_summary(), Some(began + PERIOD));
         tokio::time::advance(Duration::from_secs(40)).await;
-        changes.sum_up(Some(Instant::now()));
-        assert_eq!(changes.next_summary(), Some(began + PERIOD + Duration::from_secs(20)));
-        assert_eq!(lines(Sort::Failing("500"), 11), 10, "a period of its own");
-        changes.sum_up(None);
-        assert_eq!(changes.next_summary(), None);
+        transitions.sum_up(Some(Instant::now()));
+        assert_eq!(transitions.next_summary(), Some(began + PERIOD + Duration::from_secs(20)));
+        assert_eq!(lines(LogClass::Failing("500"), 11), 10, "a period of its own");
+        transitions.sum_up(None);
+        assert_eq!(transitions.next_summary(), None);
     }
 }

@@ -5,7 +5,7 @@ use std::error::Error;
 /// The error's text, followed by its causes. One whose text the line ends in already is not repeated: some libraries
 /// put their cause into their own text.
 #[must_use]
-pub fn with_causes(error: &dyn Error) -> String {
+pub fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn each_cause_is_said_once() {
         let error = |verbose| Outer { verbose, source: std::io::Error::other("disk on fire") };
-        assert_eq!(with_causes(&error(false)), "cannot read the file: disk on fire");
-        assert_eq!(with_causes(&error(true)), "cannot read the file: disk on fire");
+        assert_eq!(with_sources(&error(false)), "cannot read the file: disk on fire");
+        assert_eq!(with_sources(&error(true)), "cannot read the file: disk on fire");
     }
 }
