@@ -1,4 +1,4 @@
-//! Texts that are kept in files: compared, or written anew with `UPDATE_GOLDEN=1`, to be read before committing.
+//! Texts kept in files: compared, or rewritten with `UPDATE_GOLDEN=1` and reviewed before the commit.
 
 use std::path::Path;
 
@@ -18,4 +18,27 @@ pub(crate) fn assert_golden(path: &Path, text: &str) {
         "{} differs; UPDATE_GOLDEN=1 writes it anew\n--- kept\n{kept}\n--- now\n{text}",
         path.display()
     );
+}
+
+/// What stands before, between and after the markers `<!-- name: begin -->` and `<!-- name: end -->`.
+pub(crate) fn between<'a>(page: &'a str, name: &str) -> (&'a str, &'a str, &'a str) {
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->"));
+    let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
+    let (inside, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no {end}"));
+    (before, inside, after)
+}
+
+/// Fails where the part `name` of `file` is not what is generated, or writes it anew.
+pub(crate) fn assert_current(file: &str, name: &str, generated: &str) {
+    let kept = std::fs::read_to_string(file).unwrap();
+    let (before, inside, after) = between(&kept, name);
+    if inside == generated {
+        return;
+    }
+    assert!(
+        is_updating(),
+        "the part {name} of {file} is out of date; UPDATE_GOLDEN=1 writes it anew:\n{generated}"
+    );
+    let kept = format!("{before}<!-- {name}: begin -->\n{generated}<!-- {name}: end -->{after}");
+    std::fs::write(file, kept).unwrap();
 }

@@ -14,6 +14,7 @@ mod client;
 mod command_line;
 mod config;
 mod deploy;
+mod docs;
 mod faults;
 mod fuzz;
 mod golden;

@@ -18,7 +18,8 @@ use pds_exporter::simulator::{self, Settings, World};
 use pds_exporter::telemetry::Telemetry;
 use tokio::net::TcpListener;
 
-use crate::readme::{assert_current, taken_by};
+use crate::docs::taken_by;
+use crate::golden::assert_current;
 use crate::whole;
 
 const SHARDS: u32 = 10;

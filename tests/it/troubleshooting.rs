@@ -1,5 +1,6 @@
-//! The README's table of what goes wrong: each of its rows names tests that show it, and there are such. Those of what
-//! people read then, in the log and on the page, are here.
+//! `docs/troubleshooting.md`: tests show each row of its table, and these tests exist. Those about log and page are here.
+
+use std::collections::BTreeSet;
 
 use pds_exporter::interface::Resource;
 use pds_exporter::simulator::{Fault, Kind, World};
@@ -7,11 +8,140 @@ use pds_exporter::simulator::{Fault, Kind, World};
 use crate::logging::service;
 use crate::process::{Exporter, until, value};
 
-/// The rows of the section's table, as cells.
+/// The page.
+const PAGE: &str = "docs/troubleshooting.md";
+
+/// Each row of the table, by its first cell, and the tests that show it.
+const SHOWN_BY: &[(&str, &[&str])] = &[
+    (
+        "The service fails: 5xx, HTML, plain text",
+        &[
+            "faults::every_fault_of_app_is_contained",
+            "client::load::an_outage_never_multiplies_the_load",
+            "troubleshooting::log_and_page_quote_the_reply_and_say_where_it_went_wrong",
+        ],
+    ),
+    (
+        "The service is slow or does not answer",
+        &[
+            "faults::every_fault_of_response_time_is_contained",
+            "client::hostile::a_dripping_reply_takes_no_longer_than_a_request_may",
+        ],
+    ),
+    (
+        "No connection, or one that breaks off",
+        &[
+            "client::transport::a_name_without_address_is_a_class_of_its_own",
+            "client::transport::a_certificate_for_another_name_is_not_trusted",
+            "faults::every_fault_of_domains_is_contained",
+            "command_line::with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0",
+        ],
+    ),
+    (
+        "The service asks to slow down: 429, `Retry-After`",
+        &[
+            "client::load::retry_after_pauses_the_service_account_that_got_it_and_no_other",
+            "faults::every_fault_of_projects_is_contained",
+            "logging::what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_targets",
+        ],
+    ),
+    (
+        "The service refuses the token: 401",
+        &[
+            "client::tokens::a_refused_token_is_not_sent_again_until_it_changes",
+            "logging::what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_targets",
+        ],
+    ),
+    (
+        "The token may not read one thing: 403",
+        &[
+            "client::tokens::a_forbidden_app_does_not_stop_the_others",
+            "client::tokens::a_forbidden_app_is_asked_for_again_after_the_settings_interval",
+        ],
+    ),
+    (
+        "The token file is empty or missing",
+        &[
+            "client::tokens::an_empty_or_missing_file_keeps_the_last_good_token",
+            "client::tokens::without_a_token_nothing_is_sent_until_the_file_appears",
+            "logging::a_token_file_that_is_not_there_is_said_once_and_so_is_its_coming",
+            "client::secrecy::what_changes_is_said_once_and_not_with_each_request",
+        ],
+    ),
+    (
+        "An app is gone: 404",
+        &[
+            "faults::every_fault_of_run_execution_time_is_contained",
+            "poller::an_app_that_is_gone_is_asked_less_often_until_it_is_back",
+        ],
+    ),
+    (
+        "A reply cannot be read: cut off, not JSON, wrong shape, duplicate keys",
+        &[
+            "faults::every_fault_of_volume_alerts_is_contained",
+            "client::hostile::a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success",
+            "troubleshooting::log_and_page_quote_the_reply_and_say_where_it_went_wrong",
+        ],
+    ),
+    (
+        "A single value makes no sense: `1e400`, `\"12abc\"`, -1, 250 %, a name longer than 1,024 bytes",
+        &[
+            "faults::every_fault_of_app_is_contained",
+            "faults::every_fault_of_response_time_is_contained",
+            "troubleshooting::a_field_whose_values_are_nonsense_is_in_the_log_once",
+        ],
+    ),
+    (
+        "A reply is endless, huge or a compression bomb",
+        &["real_memory::hostile_replies_take_no_more_memory_and_processor_than_stated"],
+    ),
+    (
+        "The two clocks differ",
+        &[
+            "client::transport::the_services_clock_is_compared_with_ours",
+            "faults::clocks::by_a_clock_that_is_behind_from_the_start_everything_is_counted",
+            "faults::clocks::beside_a_clock_that_is_ahead_everything_is_counted_by_ours",
+        ],
+    ),
+    (
+        "One of the clocks is set back",
+        &[
+            "faults::clocks::a_service_set_back_stops_the_counters_until_its_clock_has_caught_up",
+            "faults::clocks::ours_set_back_stops_the_counters_too",
+            "accounting::a_clock_far_ahead_loses_nothing_even_over_a_restart",
+        ],
+    ),
+    (
+        "An outage is longer than `accounting.max_catch_up`",
+        &[
+            "accounting::a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that",
+            "troubleshooting::an_outage_that_is_too_long_is_one_warning_and_then_a_counter",
+        ],
+    ),
+    ("The configuration is bad at a reload", &["reload::a_bad_file_changes_nothing_and_says_so"]),
+    (
+        "The configuration is bad at the start",
+        &[
+            "command_line::what_a_new_user_does_wrong_gets_a_sentence_and_an_exit_code",
+            "config::every_bad_file_gets_its_exact_errors_and_no_secret",
+        ],
+    ),
+    ("The exporter is killed", &["real_kill::no_kill_takes_a_count_back_or_loses_one"]),
+    ("The exporter has a bug", &["logging::a_panic_is_logged_with_its_place_and_never_with_a_token"]),
+];
+
+/// What shows the two commands below the table.
+const AT_RANDOM: &[&str] = &[
+    "fuzz::what_is_exposed_of_the_corpus_a_strict_parser_reads_back",
+    "fuzz::replies_of_the_corpus_are_read_without_nonsense",
+    "real_soak::faults_at_random_leave_memory_flat_and_counters_exact",
+];
+
+/// The rows of the page's table, as cells.
 fn rows(text: &str) -> Vec<Vec<&str>> {
-    let (_, section) = text.split_once("\n## When something goes wrong\n").expect("the section is there");
-    let section = section.split("\n## ").next().unwrap();
-    let rows = section.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let (_, table) = text.split_once("<!-- faults: begin -->\n").expect("the table has a beginning");
+    let (table, _) = table.split_once("<!-- faults: end -->").expect("the table has an end");
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(2);
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
@@ -23,16 +153,23 @@ fn source(path: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn every_row_of_what_goes_wrong_names_tests_that_exist() {
-    let text = std::fs::read_to_string("README.md").unwrap();
+fn every_row_is_shown_by_tests() {
+    let text = std::fs::read_to_string(PAGE).unwrap();
     let rows = rows(&text);
-    assert!(rows.len() >= 15, "{rows:#?}");
     for row in &rows {
-        let [fault, seen, todo, shown] = &**row else { panic!("four cells: {row:?}") };
-        assert!(![fault, seen, todo].iter().any(|cell| cell.is_empty()), "{row:?}");
-        let tests: Vec<&str> = shown.split('`').skip(1).step_by(2).collect();
-        assert!(!tests.is_empty(), "{fault}: names no test");
-        for test in tests {
+        assert!(row.len() == 3 && row.iter().all(|cell| !cell.is_empty()), "three cells: {row:?}");
+    }
+    let faults: BTreeSet<&str> = rows.iter().map(|row| row[0]).collect();
+    let shown: BTreeSet<&str> = SHOWN_BY.iter().map(|(fault, _)| *fault).collect();
+    assert_eq!(faults, shown, "rows of {PAGE} and of SHOWN_BY");
+    assert_eq!(rows.len(), faults.len(), "duplicate rows in {PAGE}");
+}
+
+#[test]
+fn every_test_named_here_exists() {
+    for (fault, tests) in SHOWN_BY.iter().chain([&("at random", AT_RANDOM)]) {
+        assert!(!tests.is_empty(), "no test shows: {fault}");
+        for test in *tests {
             let path: Vec<&str> = test.split("::").collect();
             let (name, modules) = path.split_last().unwrap();
             let source = source(modules).unwrap_or_else(|| panic!("{test}: no such module"));

@@ -146,13 +146,13 @@ async fn the_demo_is_a_pleasure_to_look_at_behind_a_proxy() {
 }
 
 #[tokio::test]
-async fn the_paths_of_the_readme_are_there_and_tell_what_is_not_new() {
+async fn documented_paths_exist_and_answer_304_when_unchanged() {
     let exporter = Exporter::start(&["--demo"]);
     exporter.wait_for("/-/ready").await;
-    let readme = std::fs::read_to_string("README.md").unwrap();
+    let page = std::fs::read_to_string("docs/operations.md").unwrap();
     let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
     let part = |name: &str| encoded(status["apps"][0][name].as_str().unwrap());
-    let rows = readme.split("| path | what is there |").nth(1).unwrap().lines().skip(2);
+    let rows = page.split("| path | what is there |").nth(1).unwrap().lines().skip(2);
     let paths: Vec<&str> = rows
         .take_while(|row| row.starts_with('|'))
         .flat_map(|row| row.split('|').nth(1).unwrap().split('`').filter(|text| text.starts_with('/')))
