@@ -17,23 +17,23 @@ pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
     name = "pds-exporter",
     version,
     about = "Prometheus exporter for the Project Deployment Service",
-    after_help = "Try it without any set-up:  pds-exporter --demo\nThen open http://127.0.0.1:10090/ and http://127.0.0.1:10090/metrics",
+    after_help = "Try it without any setup:  pds-exporter --demo\nThen open http://127.0.0.1:10090/ and http://127.0.0.1:10090/metrics",
     max_term_width = 110
 )]
 pub struct Flags {
-    /// The configuration file.
+    /// Configuration file.
     #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
     pub config_file: PathBuf,
 
-    /// Check the configuration, say what it costs in requests, and exit.
+    /// Check the configuration, print how many requests it costs, and exit.
     #[arg(long = "config.check")]
     pub config_check: bool,
 
-    /// Ask the exporter that runs with these flags on this machine whether it is healthy, and exit with 0 or 1.
+    /// Check the health of the exporter that runs on this machine with the same flags, and exit with 0 or 1.
     #[arg(long = "health")]
     pub health: bool,
 
-    /// Poll a simulated service instead of a real one: needs no configuration, token or network.
+    /// Poll a simulated service; needs no configuration, token or network.
     #[arg(long = "demo", conflicts_with = "config_file")]
     pub demo: bool,
 
@@ -41,31 +41,31 @@ pub struct Flags {
     #[arg(long = "web.listen-address", value_name = "ADDRESS")]
     pub web_listen_address: Vec<String>,
 
-    /// Path of the metrics.
+    /// Path of the metrics page.
     #[arg(long = "web.telemetry-path", value_name = "PATH", default_value = "/metrics")]
     pub web_telemetry_path: String,
 
-    /// Web configuration file: TLS, basic auth, rate limit (exporter-toolkit's format).
+    /// Web configuration file for TLS, basic auth and rate limit, in the format of exporter-toolkit.
     #[arg(long = "web.config.file", value_name = "FILE")]
     pub web_config_file: Option<PathBuf>,
 
-    /// Listen on the sockets that systemd hands over instead of on addresses.
+    /// Listen on the sockets passed by systemd instead of on addresses.
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
-    /// Scrapes answered at once; further ones get 503. 0 is no limit.
+    /// Maximum number of parallel scrapes; further ones get 503. 0 means no limit.
     #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
     pub web_max_requests: u32,
 
-    /// Allow reload and quit by HTTP: POST /-/reload, POST /-/quit.
+    /// Enable POST /-/reload and POST /-/quit.
     #[arg(long = "web.enable-lifecycle")]
     pub web_enable_lifecycle: bool,
 
-    /// Leave out the metrics about the process (process_*).
+    /// Exclude metrics about the exporter's process (process_*).
     #[arg(long = "web.disable-exporter-metrics")]
     pub web_disable_exporter_metrics: bool,
 
-    /// Answer /-/healthy and /-/ready without basic auth, for probes that have no credentials.
+    /// Answer /-/healthy and /-/ready without basic auth.
     #[arg(long = "web.probes-without-auth")]
     pub web_probes_without_auth: bool,
 
@@ -73,27 +73,27 @@ pub struct Flags {
     #[arg(long = "web.route-prefix", value_name = "PATH")]
     pub web_route_prefix: Option<String>,
 
-    /// The URL under which the exporter is reached from outside, behind a reverse proxy.
+    /// URL under which the exporter is reachable from outside, for example behind a reverse proxy.
     #[arg(long = "web.external-url", value_name = "URL")]
     pub web_external_url: Option<Url>,
 
-    /// File in which the counters survive a restart; overrides state.path.
+    /// File that keeps the counters across restarts; overrides state.path.
     #[arg(long = "state.path", value_name = "FILE")]
     pub state_path: Option<PathBuf>,
 
-    /// Which of the shards this one is, from 0.
+    /// Index of this shard, from 0.
     #[arg(long = "shard.index", value_name = "INDEX", default_value_t = 0)]
     pub shard_index: u32,
 
-    /// How many shards share the configured apps.
+    /// Number of shards that share the configured apps.
     #[arg(long = "shard.count", value_name = "COUNT", default_value_t = NonZeroU32::MIN)]
     pub shard_count: NonZeroU32,
 
-    /// The least severe messages that are logged.
+    /// Minimum severity of log messages.
     #[arg(long = "log.level", value_name = "LEVEL", default_value = "info")]
     pub log_level: Level,
 
-    /// How they are written.
+    /// Format of log messages.
     #[arg(long = "log.format", value_name = "FORMAT", default_value = "logfmt")]
     pub log_format: LogFormat,
 }

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use super::keys::{KEYS, Key, Preset};
 
 const HEAD: &str = "\
-# The configuration of pds-exporter: every key with its default, or, where it has none, with an example.
-# Keys that begin with # are not set. Each key outside of [[projects]] can be set by the environment too:
-# PDS_EXPORTER__API__BASE_URL, PDS_EXPORTER__POLL__WINDOWS=\"5m,1h\" and so on. Durations are such as \"90s\", \"1h 30m\".
+# The configuration of pds-exporter. Every key is here, with its default or, commented out, with an example.
+# The environment overrides keys outside [[projects]]: PDS_EXPORTER__API__BASE_URL, PDS_EXPORTER__POLL__WINDOWS=\"5m,1h\".
+# Durations are texts such as \"90s\" or \"1h 30m\".
 
 ";
 
