@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// The layers from the ground up. A module imports from lower layers, and from those left of it in its own.
-const LAYERS: &[&[&str]] = &[
+pub(crate) const LAYERS: &[&[&str]] = &[
     &["error_chain", "clock", "secret"],
     &["catalogue", "config"],
     &["interface", "telemetry"],

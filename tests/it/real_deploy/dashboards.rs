@@ -1,4 +1,4 @@
-//! Every expression of every dashboard, answered by a Prometheus that scrapes the exporter.
+//! Every expression of every dashboard and of the documentation, answered by a Prometheus that scrapes the exporter.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::process::until;
 use super::fast::Stage;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_panel_shows_something() {
+async fn every_panel_and_every_documented_query_shows_something() {
     let stage = Stage::set().await;
     let (project, apps) = stage.world.projects().remove(0);
     let filled = |expression: &str| {
@@ -30,6 +30,10 @@ async fn every_panel_shows_something() {
         }
     }
     assert!(empty.len() > 80, "{}", empty.len());
+    let examples = crate::docs::queries();
+    assert!(examples.len() >= 5, "{examples:?}");
+    // One that finds what is wrong finds nothing here; that it is understood is enough.
+    empty.extend(examples.into_iter().map(|(path, query)| (filled(&query.replace(" == 0", "")), path)));
     until(&format!("all of {} expressions have data", empty.len()), async || {
         let mut still = BTreeMap::new();
         for (expression, panel) in std::mem::take(&mut empty) {

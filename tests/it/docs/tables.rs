@@ -1,59 +1,19 @@
-//! The documentation is true: tables are generated, and flags, keys, series, files and commands that it names exist.
-//! `UPDATE_GOLDEN=1` rewrites the tables.
+//! What the pages hold that is generated: tables of metrics, keys, flags, commands, limits, requests and figures.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
 use pds_exporter::app::flags::Flags;
-use pds_exporter::config::keys::{self, KEYS, Key, Preset};
+use pds_exporter::config::keys::{KEYS, Preset};
 use pds_exporter::config::{self, Config};
 use pds_exporter::tool::Cli;
-use pds_exporter::web::{Limits, webconfig};
+use pds_exporter::web::Limits;
 use pds_exporter::{app, catalogue};
 
-use crate::deploy::unknown_series;
+use super::blocks;
 use crate::golden::assert_current;
-
-/// All pages, by path.
-fn pages() -> Vec<(String, String)> {
-    let names = [
-        "README.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-        "CHANGELOG.md",
-        "deploy/README.md",
-        "benches/README.md",
-    ];
-    let mut paths: Vec<PathBuf> = names.map(PathBuf::from).into();
-    paths.extend(std::fs::read_dir("docs").unwrap().map(|entry| entry.unwrap().path()));
-    paths.sort();
-    let read = |path: PathBuf| (path.display().to_string(), std::fs::read_to_string(&path).unwrap());
-    paths.into_iter().map(read).collect()
-}
-
-/// The code blocks of a language, without the indentation of the list they stand in.
-pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
-    let fence = format!("```{language}");
-    let mut blocks = Vec::new();
-    let mut lines = page.lines();
-    while let Some(line) = lines.next() {
-        let Some(indent) = line.strip_suffix(&fence).filter(|indent| indent.trim().is_empty()) else {
-            continue;
-        };
-        let inside = lines.by_ref().take_while(|line| line.trim() != "```");
-        blocks.push(inside.map(|line| line.strip_prefix(indent).unwrap_or(line).to_owned() + "\n").collect());
-    }
-    blocks
-}
-
-/// The texts in backticks, outside of code blocks.
-fn quoted(page: &str) -> Vec<&str> {
-    let outside = page.split("```").step_by(2);
-    outside.flat_map(|text| text.split('`').skip(1).step_by(2)).collect()
-}
 
 /// The configuration that the README shows.
 fn example() -> Config {
@@ -123,6 +83,26 @@ fn resources() -> String {
         writeln!(table, "| {} |", taken_by(apps).join(" | ")).unwrap();
     }
     table
+}
+
+#[test]
+fn figures_in_the_text_are_those_of_the_last_run() {
+    let rows = measured();
+    let figure = |what: &str| {
+        let row = rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
+        row[1].split(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    let ten_thousand = format!("ten thousand apps with {:.0} MB of memory", figure("10000 apps: RSS in MB"));
+    let small = format!(
+        "A static binary of {:.0} MB, {:.0} MB of memory for ten apps",
+        figure("stripped binary, MB"),
+        figure("RSS in MB, 10 apps")
+    );
+    for (path, said) in [("README.md", ten_thousand), ("docs/performance.md", small)] {
+        let page = std::fs::read_to_string(path).unwrap();
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(page.contains(&said), "{path} does not say: {said}");
+    }
 }
 
 /// The flags of `pds-exporter`, as its help has them.
@@ -260,165 +240,4 @@ fn what_is_said_of_windows_and_containers_is_what_they_cost() {
     let page = std::fs::read_to_string("docs/operations.md").unwrap();
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains(&said), "docs/operations.md does not say: {said}");
-}
-
-#[test]
-fn examples_of_configurations_are_valid() {
-    let mut checked = 0;
-    for (path, page) in pages() {
-        for example in blocks(&page, "yaml") {
-            if example.contains("tls_server_config") || example.contains("basic_auth_users") {
-                webconfig::parse(&example).unwrap_or_else(|error| panic!("{path}: {error:?}\n{example}"));
-                checked += 1;
-            }
-        }
-        for example in blocks(&page, "toml") {
-            // A part of a file is completed.
-            let example = match example.contains("base_url") {
-                true => example,
-                false => format!("api.base_url = \"https://api.example.com\"\napi.token = \"t\"\n{example}"),
-            };
-            let example = match example.contains("[[projects]]") {
-                true => example,
-                false => format!("{example}\n[[projects]]\nid = \"p-1\"\n"),
-            };
-            config::load_text(Path::new("pds-exporter.toml"), &example, &app::taken_labels())
-                .unwrap_or_else(|error| panic!("{path}: {error}\n{example}"));
-            checked += 1;
-        }
-    }
-    assert!(checked >= 2, "{checked}");
-}
-
-#[test]
-fn every_flag_that_is_named_exists() {
-    let mut known = BTreeSet::from(["help".to_owned(), "version".to_owned()]);
-    collect(&Flags::command(), &mut known);
-    collect(&Cli::command(), &mut known);
-    for (path, page) in pages() {
-        if !(path == "README.md" || path.starts_with("docs/")) {
-            continue;
-        }
-        for line in page.lines() {
-            // Other programs have flags of their own.
-            if ["cargo ", "docker ", "curl ", "promtool "].iter().any(|other| line.contains(other)) {
-                continue;
-            }
-            for rest in line.split("--").skip(1) {
-                let is_name = |c: &char| c.is_ascii_lowercase() || matches!(c, '-' | '.');
-                let name: String = rest.chars().take_while(is_name).collect();
-                let name = name.trim_end_matches(['-', '.']);
-                assert!(name.is_empty() || known.contains(name), "{path}: there is no flag --{name}");
-            }
-        }
-    }
-}
-
-fn collect(command: &clap::Command, known: &mut BTreeSet<String>) {
-    known.extend(command.get_arguments().filter_map(|flag| flag.get_long()).map(str::to_owned));
-    command.get_subcommands().for_each(|command| collect(command, known));
-}
-
-#[test]
-fn every_key_variable_series_and_file_that_is_named_exists() {
-    let sections: BTreeSet<&str> = KEYS
-        .iter()
-        .filter_map(|key| key.path.split('.').next())
-        .map(|name| name.trim_end_matches("[]"))
-        .collect();
-    let variables: BTreeSet<String> = KEYS.iter().filter_map(Key::environment_name).collect();
-    let mut wrong = Vec::new();
-    for (path, page) in pages() {
-        // A changelog also names what there was.
-        if path == "CHANGELOG.md" {
-            continue;
-        }
-        wrong.extend(unknown_series(&page).into_iter().map(|name| format!("{path}: no series {name}")));
-        for text in quoted(&page) {
-            let name = text.split([' ', '=']).next().unwrap_or_default();
-            let section = name.split_once('.').map(|(section, _)| section);
-            let is_key = section.is_some_and(|section| sections.contains(section));
-            let known = || Key::find(name).is_some() || keys::is_section(name) || keys::is_list(name);
-            if is_key && !known() {
-                wrong.push(format!("{path}: no key {name}"));
-            }
-            if name.starts_with("PDS_EXPORTER__") && !variables.contains(name) {
-                wrong.push(format!("{path}: no variable {name}"));
-            }
-            let folders = ["src/", "tests/", "deploy/", "benches/", "fuzz/", "docs/"];
-            let is_path = folders.iter().any(|folder| text.starts_with(folder));
-            if is_path && !name.contains(['*', '{']) && !Path::new(name).exists() {
-                wrong.push(format!("{path}: no file {name}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn commands_in_the_pages_are_ones_that_the_programs_take() {
-    let mut tried = 0;
-    for (path, page) in pages() {
-        for line in blocks(&page, "sh").join("").replace("\\\n", " ").lines() {
-            let words: Vec<&str> = line.split(" #").next().unwrap_or_default().split_whitespace().collect();
-            let command = match words.first() {
-                Some(&"pds-exporter") => Flags::command(),
-                Some(&"pdstool") => Cli::command(),
-                _ => continue,
-            };
-            tried += 1;
-            if let Err(error) = command.try_get_matches_from(&words) {
-                assert!(!error.use_stderr(), "{path}: {line}: {error}");
-            }
-        }
-    }
-    assert!(tried >= 2, "{tried}");
-}
-
-/// The anchor that a heading gets.
-fn anchor(heading: &str) -> String {
-    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
-    heading.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
-}
-
-/// The anchors of a page's headings.
-fn anchors(page: &str) -> Vec<String> {
-    let outside: String = page.split("```").step_by(2).collect();
-    let heading =
-        |line: &str| Some(anchor(line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?));
-    outside.lines().filter_map(heading).collect()
-}
-
-#[test]
-fn relative_links_lead_somewhere() {
-    let mut wrong = Vec::new();
-    for (path, page) in pages() {
-        let folder = Path::new(&path).parent().unwrap_or(Path::new(""));
-        for rest in page.split("](").skip(1) {
-            let target = rest.split(')').next().unwrap_or_default();
-            if target.contains("://") {
-                continue;
-            }
-            let (file, place) = target.split_once('#').unwrap_or((target, ""));
-            let file = if file.is_empty() { PathBuf::from(&path) } else { folder.join(file) };
-            if !file.exists() {
-                wrong.push(format!("{path}: {target}"));
-            } else if !place.is_empty() {
-                let there = std::fs::read_to_string(&file).unwrap();
-                if !anchors(&there).iter().any(|anchor| anchor == place) {
-                    wrong.push(format!("{path}: {target}: there is no such heading"));
-                }
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn the_readme_links_every_page() {
-    let readme = std::fs::read_to_string("README.md").unwrap();
-    let lonely: Vec<String> =
-        pages().into_iter().map(|(path, _)| path).filter(|path| path.starts_with("docs/")).collect();
-    let lonely: Vec<_> = lonely.iter().filter(|path| !readme.contains(&format!("]({path}"))).collect();
-    assert!(lonely.is_empty(), "the README does not link {lonely:?}");
 }
