@@ -11,7 +11,7 @@ use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 use crate::store::Variant;
 
-use super::exporter::{Gathered, exporter, whole};
+use super::exporter::{exporter, whole};
 use super::judge::judge;
 use super::model::{
     App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, Status, Summary, TrendPoint,
@@ -54,10 +54,10 @@ impl View<'_> {
             problem: count(Verdict::Problem),
             waiting: count(Verdict::Waiting),
         };
-        let gathered = Gathered::new(&self.context.telemetry);
+        let snapshot = self.context.telemetry.snapshot();
         Status {
-            exporter: exporter(&gathered, self.plan, started, self.now),
-            service: service(self, &gathered, &projects, &apps),
+            exporter: exporter(&snapshot, self.plan, started, self.now),
+            service: service(self, &snapshot, &projects, &apps),
             summary,
             projects,
             apps,

@@ -2,8 +2,8 @@
 
 use crate::client::Class;
 use crate::poll::execute::ANSWERED;
+use crate::telemetry::Snapshot;
 
-use super::exporter::Gathered;
 use super::model::{App, Project, Resource, Service, ServiceState, State};
 use super::overview::View;
 
@@ -17,7 +17,7 @@ const TELLING: [(Class, ServiceState); 5] = [
 ];
 
 /// The service as the targets of `projects` and `apps` know it.
-pub(super) fn service(view: &View<'_>, gathered: &Gathered, projects: &[Project], apps: &[App]) -> Service {
+pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project], apps: &[App]) -> Service {
     let resources = || {
         let of_projects = projects.iter().flat_map(|project| &project.resources);
         of_projects.chain(apps.iter().flat_map(|app| &app.resources))
@@ -32,7 +32,7 @@ pub(super) fn service(view: &View<'_>, gathered: &Gathered, projects: &[Project]
     let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
     let failing = || telling.iter().filter_map(|resource| resource.failing.as_ref()).filter(|_| fails);
     let rate = view.context.telemetry.request_rate();
-    let skew = gathered.value("pds_api_clock_skew_seconds", None);
+    let skew = snapshot.clock_skew_seconds;
     #[expect(clippy::cast_precision_loss, reason = "some seconds")]
     // A date has whole seconds.
     let tolerated = (view.plan.watermark.tolerance() + 1) as f64;

@@ -1,4 +1,4 @@
-//! The registry's families through our encoder.
+//! Writes the registry's families with the catalogue's encoder.
 
 use prometheus::proto::{MetricFamily, MetricType};
 
@@ -7,7 +7,7 @@ use crate::catalogue::{Family, Format};
 
 use super::{FAMILIES, PROCESS_FAMILIES};
 
-/// Writes one family of the registry, if it is one of those declared, wanted, and has a series.
+/// Writes one family of the registry if it is declared, wanted and has a series.
 pub(super) fn family(
     out: &mut Vec<u8>,
     format: Format,

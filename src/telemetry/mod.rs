@@ -1,38 +1,36 @@
 //! The exporter's metrics about itself.
 //!
-//! They live in a `prometheus` registry of ours, are declared as [`Family`] like all others, and are written by
-//! the same encoder. Whoever has something to count calls a method here; a log line that belongs to a counter is
-//! written by that same method, so the two can't drift apart.
+//! They live in a `prometheus` registry of their own, are declared as [`Family`] like all others, and are written by
+//! the same encoder. To count something, call a method of [`Telemetry`]; the log line that belongs to a counter is
+//! written by that method, so the two cannot drift apart.
+//!
+//! - `metrics`: the table of metrics; a row declares, registers and gives the handle.
+//! - `handle`: the types of handles.
+//! - [`Snapshot`]: the figures for the status page.
+//! - `recent`: request rates of the last minutes.
+//! - `encode`: from the registry to the page.
 
 mod encode;
-mod families;
+mod handle;
+mod metrics;
 mod recent;
+mod snapshot;
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus::core::Collector;
-use prometheus::{
-    Counter, CounterVec, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
-    IntGaugeVec, Opts, Registry,
-};
+use prometheus::{Counter, Histogram, IntCounter, Registry};
 
 use crate::catalogue::{Family, Format};
 use crate::interface::Resource;
 
-use families::{
-    API_DURATION, API_REQUESTS, API_RETRIES, API_THROTTLED, BUILD_INFO, CLOCK_SKEW, PACE, PANICS, POLL_LAG,
-    RELOAD_SUCCESSFUL, RELOAD_TIME, STATE_COMMITTED, TARGETS, TOKEN_EXPIRY, TOKEN_READ, UNEXPECTED,
-    WEB_RELOAD_SUCCESSFUL,
-};
-pub use families::{FAMILIES, PROCESS_FAMILIES};
+use metrics::Metrics;
+pub use metrics::{FAMILIES, PROCESS_FAMILIES};
 use recent::Recent;
 pub use recent::RequestRate;
-
-/// Buckets of request durations: from a local simulator to the default timeout and beyond.
-const DURATION_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+pub use snapshot::{Snapshot, TokenSnapshot};
 
 /// The exporter's own metrics. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -41,30 +39,14 @@ pub struct Telemetry(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     registry: Registry,
-    api_requests: IntCounterVec,
-    api_duration: HistogramVec,
-    api_retries: IntCounterVec,
-    api_throttled: CounterVec,
-    unexpected: IntCounterVec,
-    /// Of which values it was already said in the log that they are unexpected.
+    metrics: Metrics,
+    /// Fields already logged as unexpected.
     unexpected_logged: Mutex<HashSet<(Resource, &'static str)>>,
     recent: Mutex<Recent>,
     known: [Known; Resource::ALL.len()],
-    // Gauges are vectors, even those without labels, so that they are absent until their fact is known.
-    clock_skew: GaugeVec,
-    token_expiry: GaugeVec,
-    token_read: IntGaugeVec,
-    pace: GaugeVec,
-    reload_successful: IntGaugeVec,
-    reload_time: GaugeVec,
-    web_reload_successful: IntGaugeVec,
-    targets: IntGaugeVec,
-    poll_lag: Gauge,
-    panics: IntCounterVec,
-    state_committed: IntGaugeVec,
 }
 
-/// What each request of a resource counts on, looked up once.
+/// The series that each request of a resource counts on, looked up once.
 #[derive(Debug, Default)]
 struct Known {
     /// With status 200.
@@ -74,92 +56,57 @@ struct Known {
 }
 
 impl Telemetry {
-    /// The metrics, all in a registry of their own; with the process's where `process` is set
+    /// The metrics in a registry of their own; with those of the process if `process` is set
     /// (`--web.disable-exporter-metrics` unsets it).
     ///
     /// # Errors
-    /// Where the registry refuses a family: a mistake in the declarations above.
+    /// If the registry refuses a family: a mistake in its declaration.
     pub fn new(process: bool) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
-        let build_info = GaugeVec::new(opts(&BUILD_INFO), BUILD_INFO.labels)?;
-        build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
-        register(&registry, &build_info)?;
-        let duration =
-            HistogramOpts::new(API_DURATION.name, API_DURATION.help).buckets(DURATION_BUCKETS.to_vec());
-        let poll_lag = Gauge::with_opts(opts(&POLL_LAG))?;
-        let inner = Inner {
-            api_requests: IntCounterVec::new(opts(&API_REQUESTS), API_REQUESTS.labels)?,
-            api_duration: HistogramVec::new(duration, API_DURATION.labels)?,
-            api_retries: IntCounterVec::new(opts(&API_RETRIES), API_RETRIES.labels)?,
-            api_throttled: CounterVec::new(opts(&API_THROTTLED), API_THROTTLED.labels)?,
-            unexpected: IntCounterVec::new(opts(&UNEXPECTED), UNEXPECTED.labels)?,
-            unexpected_logged: Mutex::default(),
-            recent: Mutex::new(Recent::new()),
-            known: Default::default(),
-            clock_skew: GaugeVec::new(opts(&CLOCK_SKEW), CLOCK_SKEW.labels)?,
-            token_expiry: GaugeVec::new(opts(&TOKEN_EXPIRY), TOKEN_EXPIRY.labels)?,
-            token_read: IntGaugeVec::new(opts(&TOKEN_READ), TOKEN_READ.labels)?,
-            pace: GaugeVec::new(opts(&PACE), PACE.labels)?,
-            reload_successful: IntGaugeVec::new(opts(&RELOAD_SUCCESSFUL), RELOAD_SUCCESSFUL.labels)?,
-            reload_time: GaugeVec::new(opts(&RELOAD_TIME), RELOAD_TIME.labels)?,
-            web_reload_successful: IntGaugeVec::new(opts(&WEB_RELOAD_SUCCESSFUL), &[])?,
-            targets: IntGaugeVec::new(opts(&TARGETS), TARGETS.labels)?,
-            poll_lag,
-            panics: IntCounterVec::new(opts(&PANICS), PANICS.labels)?,
-            state_committed: IntGaugeVec::new(opts(&STATE_COMMITTED), &[])?,
-            registry,
-        };
-        inner.panics.with_label_values::<&str>(&[]);
-        let registry = &inner.registry;
-        register(registry, &inner.api_requests)?;
-        register(registry, &inner.api_duration)?;
-        register(registry, &inner.api_retries)?;
-        register(registry, &inner.api_throttled)?;
-        register(registry, &inner.unexpected)?;
-        register(registry, &inner.clock_skew)?;
-        register(registry, &inner.token_expiry)?;
-        register(registry, &inner.token_read)?;
-        register(registry, &inner.pace)?;
-        register(registry, &inner.reload_successful)?;
-        register(registry, &inner.reload_time)?;
-        register(registry, &inner.web_reload_successful)?;
-        register(registry, &inner.targets)?;
-        register(registry, &inner.poll_lag)?;
-        register(registry, &inner.panics)?;
-        register(registry, &inner.state_committed)?;
+        let metrics = Metrics::register(&registry)?;
+        metrics.build_info.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1.0);
         if process {
             registry.register(Box::new(prometheus::process_collector::ProcessCollector::for_self()))?;
         }
-        Ok(Self(Arc::new(inner)))
+        Ok(Self(Arc::new(Inner {
+            registry,
+            metrics,
+            unexpected_logged: Mutex::default(),
+            recent: Mutex::new(Recent::new()),
+            known: Default::default(),
+        })))
     }
 
-    /// A request to the service ended: `code` is its HTTP status or the class of its failure.
+    /// A request to the service ended; `code` is its HTTP status or the class of its failure.
     pub fn request_done(&self, resource: Resource, code: &str, took: Duration) {
-        let (name, known) = (resource.as_str(), self.known(resource));
-        let requests = || self.0.api_requests.with_label_values(&[name, code]);
+        let (name, known, metrics) = (resource.as_str(), self.known(resource), &self.0.metrics);
+        let requests = || metrics.api_requests.with_label_values(&[name, code]);
         if code == "200" {
             known.answered.get_or_init(requests).inc();
         } else {
             requests().inc();
         }
-        known.took.get_or_init(|| self.0.api_duration.with_label_values(&[name])).observe(took.as_secs_f64());
-        self.recent().note(!code.starts_with('2'));
+        known
+            .took
+            .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
+            .observe(took.as_secs_f64());
+        self.recent().count(!code.starts_with('2'));
     }
 
-    /// A request was not sent at all; `code` is the class of what stood against it.
+    /// A request was not sent; `code` is the class of the reason.
     pub fn request_not_sent(&self, resource: Resource, code: &str) {
-        self.0.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.recent().note(true);
+        self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
+        self.recent().count(true);
     }
 
-    /// A request is about to be sent again inside one poll.
+    /// A request is sent again inside one poll.
     pub fn retried(&self, resource: Resource) {
-        self.0.api_retries.with_label_values(&[resource.as_str()]).inc();
+        self.0.metrics.api_retries.with_label_values(&[resource.as_str()]).inc();
     }
 
-    /// A request waited `waited` for its turn under the rate limit or for a pause to end.
+    /// A request waited `waited` for the rate limit or for a pause to end.
     pub fn throttled(&self, resource: Resource, waited: Duration) {
-        let throttled = || self.0.api_throttled.with_label_values(&[resource.as_str()]);
+        let throttled = || self.0.metrics.api_throttled.with_label_values(&[resource.as_str()]);
         self.known(resource).throttled.get_or_init(throttled).inc_by(waited.as_secs_f64());
     }
 
@@ -167,10 +114,10 @@ impl Telemetry {
         &self.0.known[resource as usize]
     }
 
-    /// A reply held values that are not what the interface says; logged once for each field.
+    /// A reply held values that are not what the interface says; logged once per field.
     pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str) {
         for field in fields {
-            self.0.unexpected.with_label_values(&[resource.as_str(), field]).inc();
+            self.0.metrics.unexpected.with_label_values(&[resource.as_str(), field]).inc();
             let mut logged = self.0.unexpected_logged.lock().unwrap_or_else(PoisonError::into_inner);
             if logged.insert((resource, field)) {
                 tracing::warn!(
@@ -183,76 +130,68 @@ impl Telemetry {
         }
     }
 
-    /// The service's clock is `seconds` ahead of ours (behind where negative).
+    /// The service's clock is `seconds` ahead of ours (behind if negative).
     pub fn clock_skew(&self, seconds: f64) {
-        self.0.clock_skew.with_label_values::<&str>(&[]).set(seconds);
+        self.0.metrics.clock_skew.set(seconds);
     }
 
-    /// The token of service account `token` ("default" or a project's id) expires then; `None` where it does
-    /// not say.
+    /// When the token of service account `token` ("default" or a project's id) expires; `None` if it does not say.
     pub fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
-        match expiry {
-            Some(expiry) => {
-                self.0.token_expiry.with_label_values(&[token]).set(expiry.as_duration().as_secs_f64());
-            }
-            // The series may not exist, which is what is wanted.
-            None => drop(self.0.token_expiry.remove_label_values(&[token])),
-        }
+        self.0.metrics.token_expiry.set(token, expiry.map(seconds));
     }
 
-    /// The file of service account `token` was looked at, and could be read or not.
+    /// Whether the token file of service account `token` could be read.
     pub fn token_read(&self, token: &str, good: bool) {
-        self.0.token_read.with_label_values(&[token]).set(i64::from(good));
+        self.0.metrics.token_read.set(token, flag(good));
     }
 
-    /// Service account `token` was slowed down to so many requests a second; `None` where it no longer is.
+    /// Service account `token` is slowed down to `per_second` requests per second; `None` if it no longer is.
     pub fn pace(&self, token: &str, per_second: Option<f64>) {
-        match per_second {
-            Some(per_second) => self.0.pace.with_label_values(&[token]).set(per_second),
-            // The series may not exist, which is what is wanted.
-            None => drop(self.0.pace.remove_label_values(&[token])),
-        }
+        self.0.metrics.pace.set(token, per_second);
     }
 
-    /// The service accounts change: what is known of those so far is forgotten.
+    /// Removes all series of service accounts, because the accounts change.
     pub fn forget_tokens(&self) {
-        self.0.token_expiry.reset();
-        self.0.token_read.reset();
-        self.0.pace.reset();
-    }
-
-    /// The configuration was loaded at `loaded`, or could not be and the old one stays.
-    pub fn config_loaded(&self, loaded: Option<Timestamp>) {
-        self.0.reload_successful.with_label_values::<&str>(&[]).set(i64::from(loaded.is_some()));
-        if let Some(time) = loaded {
-            self.0.reload_time.with_label_values::<&str>(&[]).set(time.as_duration().as_secs_f64());
+        let metrics = &self.0.metrics;
+        for facts in [&metrics.token_expiry, &metrics.token_read, &metrics.pace] {
+            facts.clear();
         }
     }
 
-    /// The web configuration file was read, or could not be and the last good one stays.
-    pub fn web_config_loaded(&self, good: bool) {
-        self.0.web_reload_successful.with_label_values::<&str>(&[]).set(i64::from(good));
+    /// The configuration was loaded at `loaded`; `None` if it could not be, and the old one stays.
+    pub fn config_loaded(&self, loaded: Option<Timestamp>) {
+        self.0.metrics.config_loaded.set(flag(loaded.is_some()));
+        if let Some(time) = loaded {
+            self.0.metrics.config_loaded_time.set(seconds(time));
+        }
     }
 
-    /// So many targets are polled.
+    /// Whether the web configuration file could be read; if not, the last good one stays.
+    pub fn web_config_loaded(&self, good: bool) {
+        self.0.metrics.web_config_loaded.set(flag(good));
+    }
+
+    /// How many targets are polled.
+    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 targets")]
     pub fn targets(&self, count: usize) {
-        self.0.targets.with_label_values::<&str>(&[]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.0.metrics.targets.set(count as f64);
     }
 
     /// A poll began `late` after it was due.
     pub fn poll_lag(&self, late: Duration) {
-        self.0.poll_lag.set(late.as_secs_f64());
+        self.0.metrics.poll_lag.set(late.as_secs_f64());
     }
 
-    /// A poll panicked; it was contained.
+    /// A poll panicked and was contained.
     pub fn panicked(&self, what: &str) {
-        self.0.panics.with_label_values::<&str>(&[]).inc();
+        self.0.metrics.panics.inc();
         tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
     }
 
-    /// The state file was written, or could not be; `good` is how it stood before and now. Logged on change.
+    /// The state file was written, or could not be. `good` is the outcome before, and then this one; a change is
+    /// logged.
     pub fn state_committed(&self, written: &Result<(), String>, good: &mut bool) {
-        self.0.state_committed.with_label_values::<&str>(&[]).set(i64::from(written.is_ok()));
+        self.0.metrics.state_committed.set(flag(written.is_ok()));
         match (written, *good) {
             (Err(error), true) => {
                 tracing::error!(error, "the state cannot be written; counters stand still until it can")
@@ -263,13 +202,7 @@ impl Telemetry {
         *good = written.is_ok();
     }
 
-    /// A family of a part that has its own reason to be counted here; see [`FAMILIES`] for what is.
-    #[must_use]
-    pub fn registry(&self) -> &Registry {
-        &self.0.registry
-    }
-
-    /// Writes the families that are wanted and have a series, in the given format.
+    /// Writes the families that are wanted and have a series, in `format`.
     pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
         for family in self.0.registry.gather() {
             encode::family(out, format, &family, &wanted);
@@ -277,15 +210,12 @@ impl Telemetry {
     }
 }
 
-fn opts(family: &Family) -> Opts {
-    Opts::new(family.name, family.help)
+fn flag(good: bool) -> f64 {
+    f64::from(u8::from(good))
 }
 
-fn register<C: Collector + Clone + 'static>(
-    registry: &Registry,
-    collector: &C,
-) -> Result<(), prometheus::Error> {
-    registry.register(Box::new(collector.clone()))
+fn seconds(time: Timestamp) -> f64 {
+    time.as_duration().as_secs_f64()
 }
 
 #[cfg(test)]
@@ -331,7 +261,8 @@ mod tests {
     fn the_process_families_are_those_the_collector_has() {
         let telemetry = Telemetry::new(true).unwrap();
         let found: Vec<(String, String)> = telemetry
-            .registry()
+            .0
+            .registry
             .gather()
             .iter()
             .filter(|f| f.name().starts_with("process_"))

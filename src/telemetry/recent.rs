@@ -1,4 +1,4 @@
-//! How many requests went to the service in the last minutes, for people: Prometheus makes rates itself.
+//! Request rates of the last minutes, for the status page; Prometheus computes its own.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::Telemetry;
 
-/// The minutes looked back on, with the one that runs.
+/// Minutes kept, the current one included.
 const MINUTES: usize = 5;
 
 /// Requests of the last minutes, by minute.
@@ -17,17 +17,17 @@ pub(super) struct Recent {
     minutes: [(u64, u32, u32); MINUTES],
 }
 
-/// A rate over the last four minutes, or since the start where that is less.
+/// The rate over the last four minutes, or since the start if that is less.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestRate {
-    /// Requests a minute.
+    /// Requests per minute.
     pub requests_per_minute: f64,
-    /// Of them, those that failed.
+    /// Failed requests per minute.
     pub failures_per_minute: f64,
 }
 
 impl Telemetry {
-    /// How many requests there were of late.
+    /// The request rate of the last minutes.
     #[must_use]
     pub fn request_rate(&self) -> RequestRate {
         self.recent().rate()
@@ -43,7 +43,7 @@ impl Recent {
         Self { began: Instant::now(), minutes: [(0, 0, 0); MINUTES] }
     }
 
-    pub(super) fn note(&mut self, failed: bool) {
+    pub(super) fn count(&mut self, failed: bool) {
         let minute = self.began.elapsed().as_secs() / 60;
         if let Some(place) = self.minutes.get_mut((minute % MINUTES as u64) as usize) {
             if place.0 != minute {
@@ -54,8 +54,7 @@ impl Recent {
         }
     }
 
-    /// The rate over the whole minutes that have passed, so that it changes once a minute; over the first minute as
-    /// far as it has come before.
+    /// The rate over whole minutes, so that it changes once a minute; before the first has passed, what it has so far.
     pub(super) fn rate(&self) -> RequestRate {
         let now = self.began.elapsed().as_secs() / 60;
         let oldest = now.saturating_sub(MINUTES as u64 - 1);
@@ -78,7 +77,7 @@ mod tests {
     async fn the_rate_is_of_the_last_whole_minutes() {
         let mut recent = Recent::new();
         for second in 0..600 {
-            recent.note(second >= 450);
+            recent.count(second >= 450);
             advance(Duration::from_secs(1)).await;
         }
         let rate = recent.rate();

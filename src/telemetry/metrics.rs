@@ -1,0 +1,128 @@
+//! The table of the exporter's own metrics. A row declares a family, registers it, and gives its handle.
+
+use prometheus::{CounterVec, Gauge, GaugeVec, HistogramVec, IntCounter, IntCounterVec, Registry};
+
+use crate::catalogue::Family;
+
+use super::handle::{Fact, Facts, Handle};
+
+/// Makes of rows `handle: Type = family;` the list [`FAMILIES`] and the struct [`Metrics`] of registered handles.
+macro_rules! metrics {
+    ($($handle:ident: $type:ty = $family:expr;)*) => {
+        /// The families declared here, without those of the process.
+        pub const FAMILIES: &[Family] = &[$($family),*];
+
+        /// The handles, one for each row.
+        #[derive(Debug)]
+        pub(super) struct Metrics {
+            $(pub(super) $handle: $type,)*
+        }
+
+        impl Metrics {
+            /// Registers every row in `registry`.
+            ///
+            /// # Errors
+            /// If the registry refuses a family: a mistake in its row.
+            pub(super) fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+                Ok(Self { $($handle: <$type>::register(&$family, registry)?,)* })
+            }
+        }
+    };
+}
+
+metrics! {
+    api_requests: IntCounterVec = Family::counter(
+        "pds_api_requests_total",
+        &["resource", "code"],
+        "Requests to the service, by HTTP status or class of failure; those of class credentials, unauthorized_paused, paused and invalid were not sent",
+    );
+    api_duration: HistogramVec = Family::histogram(
+        "pds_api_request_duration_seconds",
+        &["resource"],
+        "Time from sending a request to having read its reply",
+    );
+    api_retries: IntCounterVec = Family::counter(
+        "pds_api_retries_total",
+        &["resource"],
+        "Requests that were sent again inside one poll",
+    );
+    api_throttled: CounterVec = Family::counter(
+        "pds_api_throttled_seconds_total",
+        &["resource"],
+        "Time requests waited for the configured rate or for a pause the service asked for",
+    );
+    unexpected: IntCounterVec = Family::counter(
+        "pds_api_unexpected_values_total",
+        &["resource", "field"],
+        "Values of replies that were not what the interface says and are shown as missing",
+    );
+    clock_skew: Fact = Family::gauge(
+        "pds_api_clock_skew_seconds",
+        &[],
+        "The service's clock minus ours, from the Date header of its last reply",
+    );
+    token_expiry: Facts = Family::gauge(
+        "pds_token_expiry_timestamp_seconds",
+        &["token"],
+        "When the service account token expires, Unix time; absent for a token that does not say",
+    );
+    token_read: Facts = Family::gauge(
+        "pds_token_last_read_successful",
+        &["token"],
+        "1 where the token file could be read when it was last looked at; the last good token stays in use otherwise",
+    );
+    pace: Facts = Family::gauge(
+        "pds_api_pace_requests_per_second",
+        &["token"],
+        "The pace to which a service account was slowed down by repeated 429s; absent while it is not",
+    );
+    build_info: GaugeVec =
+        Family::info("pds_exporter_build_info", &["version"], "The version of this exporter");
+    config_loaded: Fact = Family::gauge(
+        "pds_exporter_config_last_reload_successful",
+        &[],
+        "1 where the last attempt to load the configuration succeeded; the one before stays in force otherwise",
+    );
+    config_loaded_time: Fact = Family::gauge(
+        "pds_exporter_config_last_reload_success_timestamp_seconds",
+        &[],
+        "When the configuration in force was loaded, Unix time",
+    );
+    web_config_loaded: Fact = Family::gauge(
+        "pds_exporter_web_config_last_reload_successful",
+        &[],
+        "1 where the web configuration file could be read when it was last looked at; the last good one stays in force otherwise",
+    );
+    targets: Fact =
+        Family::gauge("pds_exporter_targets", &[], "How many (resource, project or app) are polled");
+    poll_lag: Gauge = Family::gauge(
+        "pds_exporter_poll_lag_seconds",
+        &[],
+        "How late the last poll began after it was due: large where the limits cannot carry the load",
+    );
+    panics: IntCounter = Family::counter(
+        "pds_exporter_panics_total",
+        &[],
+        "Polls that ended in a bug of the exporter and were contained",
+    );
+    state_committed: Fact = Family::gauge(
+        "pds_exporter_state_last_commit_successful",
+        &[],
+        "1 where the last write to the state file succeeded; counters stand still while it does not",
+    );
+}
+
+/// The families of the `prometheus` crate's process collector, as every exporter has them.
+pub const PROCESS_FAMILIES: &[Family] = &[
+    Family::counter("process_cpu_seconds_total", &[], "Total user and system CPU time spent in seconds."),
+    Family::gauge("process_max_fds", &[], "Maximum number of open file descriptors."),
+    Family::gauge("process_open_fds", &[], "Number of open file descriptors."),
+    Family::gauge("process_resident_memory_bytes", &[], "Resident memory size in bytes."),
+    Family::gauge(
+        "process_start_time_seconds",
+        &[],
+        "Start time of the process since unix epoch in seconds.",
+    ),
+    Family::gauge("process_threads", &[], "Number of OS threads in the process."),
+    Family::gauge("process_virtual_memory_bytes", &[], "Virtual memory size in bytes."),
+];

@@ -1,0 +1,92 @@
+//! The exporter's own figures at one moment, for the status page.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::Telemetry;
+
+/// The figures. `None` is not known yet.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Whether the last attempt to load the configuration succeeded.
+    pub config_good: Option<bool>,
+    /// When the configuration in force was loaded.
+    pub config_loaded: Option<Timestamp>,
+    /// Whether the last write to the state file succeeded.
+    pub state_good: Option<bool>,
+    /// How late the last poll began.
+    pub poll_lag_seconds: f64,
+    /// The service's clock minus ours.
+    pub clock_skew_seconds: Option<f64>,
+    /// The service accounts, by name.
+    pub tokens: BTreeMap<String, TokenSnapshot>,
+}
+
+/// What is known of a service account's token.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TokenSnapshot {
+    /// When it expires.
+    pub expires: Option<Timestamp>,
+    /// Whether its file could be read.
+    pub readable: Option<bool>,
+}
+
+impl Telemetry {
+    /// The figures of this moment.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let metrics = &self.0.metrics;
+        let good = |value: f64| value > 0.0;
+        let mut tokens: BTreeMap<String, TokenSnapshot> = BTreeMap::new();
+        for (name, seconds) in metrics.token_expiry.all() {
+            tokens.entry(name).or_default().expires = time(seconds);
+        }
+        for (name, readable) in metrics.token_read.all() {
+            tokens.entry(name).or_default().readable = Some(good(readable));
+        }
+        Snapshot {
+            config_good: metrics.config_loaded.get().map(good),
+            config_loaded: metrics.config_loaded_time.get().and_then(time),
+            state_good: metrics.state_committed.get().map(good),
+            poll_lag_seconds: metrics.poll_lag.get(),
+            clock_skew_seconds: metrics.clock_skew.get(),
+            tokens,
+        }
+    }
+}
+
+/// Unix seconds as a time.
+fn time(seconds: f64) -> Option<Timestamp> {
+    Timestamp::from_duration(SignedDuration::try_from_secs_f64(seconds).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_holds_what_was_told_and_nothing_else() {
+        let telemetry = Telemetry::new(false).unwrap();
+        assert_eq!(telemetry.snapshot(), Snapshot::default());
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        telemetry.config_loaded(Some(now));
+        telemetry.config_loaded(None);
+        telemetry.clock_skew(-2.5);
+        telemetry.token_expiry("default", Some(now));
+        telemetry.token_read("p-1", false);
+        let token = |expires, readable| TokenSnapshot { expires, readable };
+        let expected = Snapshot {
+            config_good: Some(false),
+            config_loaded: Some(now),
+            clock_skew_seconds: Some(-2.5),
+            tokens: [
+                ("default".to_owned(), token(Some(now), None)),
+                ("p-1".to_owned(), token(None, Some(false))),
+            ]
+            .into(),
+            ..Snapshot::default()
+        };
+        assert_eq!(telemetry.snapshot(), expected);
+    }
+}
