@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pds_exporter::interface::Resource;
 use pds_exporter::simulator::{Fault, Kind, World};
 
+use crate::docs::claims::assert_exist;
 use crate::logging::service;
 use crate::process::{Exporter, until, value};
 
@@ -145,13 +146,6 @@ fn rows(text: &str) -> Vec<Vec<&str>> {
     rows.map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
-/// The source that a test's path leads to: `client::load::a_test` is in `tests/it/client/load.rs`.
-fn source(path: &[&str]) -> Option<String> {
-    let folder = path.join("/");
-    let files = [format!("tests/it/{folder}.rs"), format!("tests/it/{folder}/mod.rs")];
-    files.iter().find_map(|file| std::fs::read_to_string(file).ok())
-}
-
 #[test]
 fn every_row_is_shown_by_tests() {
     let text = std::fs::read_to_string(PAGE).unwrap();
@@ -168,13 +162,7 @@ fn every_row_is_shown_by_tests() {
 #[test]
 fn every_test_named_here_exists() {
     for (fault, tests) in SHOWN_BY.iter().chain([&("at random", AT_RANDOM)]) {
-        assert!(!tests.is_empty(), "no test shows: {fault}");
-        for test in *tests {
-            let path: Vec<&str> = test.split("::").collect();
-            let (name, modules) = path.split_last().unwrap();
-            let source = source(modules).unwrap_or_else(|| panic!("{test}: no such module"));
-            assert!(source.contains(&format!("fn {name}(")), "{fault}: there is no test {test}");
-        }
+        assert_exist(fault, tests);
     }
 }
 

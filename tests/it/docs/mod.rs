@@ -1,6 +1,7 @@
 //! The documentation is true: flags, keys, series, files, commands and types that it names exist, links lead somewhere,
 //! and its [`tables`] are generated. `UPDATE_GOLDEN=1` rewrites these.
 
+pub(crate) mod claims;
 mod tables;
 
 use std::collections::BTreeSet;

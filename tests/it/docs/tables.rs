@@ -9,6 +9,7 @@ use pds_exporter::app::flags::Flags;
 use pds_exporter::config::keys::{KEYS, Preset};
 use pds_exporter::config::{self, Config};
 use pds_exporter::tool::Cli;
+use pds_exporter::tool::error::EXIT_CODES;
 use pds_exporter::web::Limits;
 use pds_exporter::{app, catalogue};
 
@@ -28,6 +29,7 @@ fn generated_tables_are_current() {
         ("docs/metrics.md", "metrics", catalogue::markdown::render(&app::catalogue())),
         ("docs/flags.md", "flags", flags()),
         ("docs/flags.md", "commands", commands()),
+        ("docs/flags.md", "exit-codes", format!("```text\n{EXIT_CODES}\n```\n")),
         ("docs/configuration.md", "keys", configuration_keys()),
         ("docs/operations.md", "requests", requests()),
         ("docs/operations.md", "limits", limits()),

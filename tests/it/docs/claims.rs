@@ -1,0 +1,236 @@
+//! What the pages promise, each promise with the tests that show it.
+
+/// Page, words of it, and the tests that show them.
+const CLAIMS: &[(&str, &str, &[&str])] = &[
+    (
+        "README.md",
+        "They survive crashes, outages, restarts and wrong clocks",
+        &[
+            "real_kill::no_kill_takes_a_count_back_or_loses_one",
+            "accounting::what_is_counted_is_what_there_was",
+            "accounting::a_clock_far_ahead_loses_nothing_even_over_a_restart",
+        ],
+    ),
+    (
+        "README.md",
+        "The daemon only sends GET.",
+        &["client::load::what_changes_something_is_never_sent_twice_and_never_by_a_poll"],
+    ),
+    (
+        "README.md",
+        "It needs no configuration, no token and no network.",
+        &["command_line::the_demo_serves_everything_without_any_set_up"],
+    ),
+    (
+        "docs/counters.md",
+        "Time is cut at whole steps of UTC",
+        &[
+            "accounting::ledger::tests::ranges_follow_one_another_and_end_on_whole_steps",
+            "accounting::ledger::tests::a_reply_is_added_once_and_only_where_it_belongs",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "A failed request moves nothing.",
+        &["accounting::what_is_counted_is_what_there_was"],
+    ),
+    (
+        "docs/counters.md",
+        "Every second is either accounted for or unaccounted, never both.",
+        &[
+            "accounting::ledger::tests::time_given_up_is_counted_once",
+            "accounting::a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "A range is on disk before it is on the page",
+        &[
+            "real_kill::no_kill_takes_a_count_back_or_loses_one",
+            "real_state::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "A clock set back causes no second request for the same time",
+        &[
+            "faults::clocks::ours_set_back_stops_the_counters_too",
+            "faults::clocks::a_service_set_back_stops_the_counters_until_its_clock_has_caught_up",
+            "accounting::a_clock_far_ahead_loses_nothing_even_over_a_restart",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "Counting begins with the first reply.",
+        &["faults::clocks::counting_begins_with_the_first_reply_and_not_before"],
+    ),
+    (
+        "docs/counters.md",
+        "Buckets are counters too.",
+        &[
+            "accounting::ledger::tests::buckets_are_cumulative_and_every_one_a_counter",
+            "accounting::ledger::tests::thresholds_that_come_and_go_keep_the_buckets_cumulative",
+            "real_prometheus::quantiles_across_apps_agree_with_the_truth_within_one_bucket",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "the exporter restarts without `state.path` (the default)",
+        &["real_state::without_a_state_file_counters_begin_anew_with_the_process"],
+    ),
+    (
+        "docs/counters.md",
+        "an app is removed and added again",
+        &["real_state::an_app_that_comes_back_goes_on_counting_and_the_gap_is_asked_for"],
+    ),
+    (
+        "docs/counters.md",
+        "an app moves to another shard",
+        &["real_state::an_app_that_moves_to_another_shard_begins_at_zero_there_and_one_that_stays_goes_on"],
+    ),
+    (
+        "docs/configuration.md",
+        "The message names the nearest known key.",
+        &["config::every_bad_file_gets_its_exact_errors_and_no_secret"],
+    ),
+    (
+        "docs/configuration.md",
+        "Precedence, lowest first: defaults, file, environment.",
+        &["config::values_mean_what_the_file_and_the_environment_say"],
+    ),
+    (
+        "docs/metrics.md",
+        "`/metrics` serves the text format 0.0.4 and OpenMetrics 1.0",
+        &[
+            "web::http::the_page_comes_in_the_form_that_was_asked_for",
+            "real_prometheus::every_strict_parser_reads_the_demos_page",
+        ],
+    ),
+    (
+        "docs/operations.md",
+        "a request with `If-None-Match` for an unchanged page gets 304",
+        &["real_ui::documented_paths_exist_and_answer_304_when_unchanged"],
+    ),
+    (
+        "docs/operations.md",
+        "without a restart and without a failed scrape",
+        &[
+            "web::tls::certificates_change_under_fifty_scrapes_a_second_and_none_fails",
+            "web::auth::users_change_without_a_restart_and_a_bad_file_changes_nothing",
+        ],
+    ),
+    (
+        "docs/operations.md",
+        "A running daemon never switches off TLS or passwords",
+        &["web::webconfig::live::tests::a_file_that_became_empty_opens_nothing"],
+    ),
+    (
+        "docs/operations.md",
+        "TLS 1.0 and 1.1, CBC cipher suites, the curve P-521",
+        &[
+            "web::tls::old_versions_are_refused_and_configured_ones_kept",
+            "web::webconfig::what_would_not_do_what_it_seems_to_is_refused_by_us_alone",
+        ],
+    ),
+    (
+        "docs/operations.md",
+        "`--web.probes-without-auth` exempts `/-/healthy` and `/-/ready`.",
+        &[
+            "web::auth::every_path_asks_for_the_password",
+            "web::auth::probes_go_without_where_the_flag_says_so",
+        ],
+    ),
+    (
+        "docs/operations.md",
+        "`--web.listen-address` is repeatable",
+        &[
+            "web::listen::all_addresses_are_served_and_given_back",
+            "web::listen::sockets_of_systemd_are_served",
+        ],
+    ),
+    (
+        "docs/operations.md",
+        "further ones get 503",
+        &["web::limits::scrapes_above_the_limit_are_told_to_come_back"],
+    ),
+    (
+        "docs/operations.md",
+        "Targets that stay keep their values, schedule and counters.",
+        &[
+            "reload::what_stays_keeps_its_data_schedule_and_counters_and_what_goes_vanishes",
+            "reload::a_bad_file_changes_nothing_and_says_so",
+        ],
+    ),
+    (
+        "docs/operations.md",
+        "Token files need no reload",
+        &["client::tokens::a_token_swapped_in_by_symlink_is_used_without_losing_a_poll"],
+    ),
+    (
+        "docs/operations.md",
+        "`log.level` takes effect at a reload.",
+        &["logging::the_level_follows_the_configuration"],
+    ),
+    (
+        "docs/operations.md",
+        "get 403 without `--web.enable-lifecycle`",
+        &["web::http::reload_and_quit_need_the_flag_and_a_post"],
+    ),
+    (
+        "docs/operations.md",
+        "SIGTERM and SIGINT finish the scrapes under way",
+        &[
+            "web::limits::the_end_finishes_what_is_under_way_and_takes_nothing_new",
+            "command_line::with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0",
+        ],
+    ),
+    (
+        "docs/operations.md",
+        "a second one that opens it exits with an error",
+        &["real_state::a_second_daemon_on_the_same_file_ends_with_a_clear_error"],
+    ),
+    (
+        "docs/operations.md",
+        "the exporter says so at the start",
+        &["command_line::a_configuration_that_its_own_limits_cannot_carry_is_said"],
+    ),
+    ("docs/faq.md", "asks before it deletes", &["tool::ask::every_call_that_destroys_or_costs_money_asks"]),
+    (
+        "SECURITY.md",
+        "never appear in logs, pages, metrics or error texts",
+        &[
+            "client::secrecy::the_token_is_in_no_log_line_no_error_and_no_debug_output",
+            "client::secrecy::what_a_reply_echoes_of_the_token_is_gone_before_it_is_read",
+            "config::the_view_of_what_is_in_force_shows_each_origin_and_no_secret",
+        ],
+    ),
+];
+
+#[test]
+fn every_promise_stands_in_its_page_and_is_shown_by_tests() {
+    for (path, words, tests) in CLAIMS {
+        let page = std::fs::read_to_string(path).unwrap();
+        let page = page.replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(page.contains(words), "{path} does not say: {words}");
+        assert_exist(words, tests);
+    }
+}
+
+/// Fails where one of `tests`, which show `what`, does not exist: `client::load::a_test` is in `tests/it/client/load.rs`,
+/// `web::auth::tests::a_test` in `src/web/auth.rs`.
+pub(crate) fn assert_exist(what: &str, tests: &[&str]) {
+    assert!(!tests.is_empty(), "no test shows: {what}");
+    for test in tests {
+        let path: Vec<&str> = test.split("::").collect();
+        let (name, modules) = path.split_last().unwrap();
+        let (root, modules) = match modules.split_last() {
+            Some((&"tests", modules)) => ("src", modules),
+            _ => ("tests/it", modules),
+        };
+        let file = format!("{root}/{}", modules.join("/"));
+        let files = [format!("{file}.rs"), format!("{file}/mod.rs")];
+        let source = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
+        let source = source.unwrap_or_else(|| panic!("{test}: no such module"));
+        assert!(source.contains(&format!("fn {name}(")), "{what}: there is no test {test}");
+    }
+}
