@@ -8,7 +8,7 @@ mod fixture;
 
 use divan::Bencher;
 use fixture::site::site;
-use pds_exporter::web::pages::Reply;
+use pds_exporter::web::pages::Rendered;
 
 fn main() {
     divan::main();
@@ -24,7 +24,7 @@ fn page_of_2_000_apps(bencher: Bencher<'_, '_>, address: &str) {
     bencher.bench_local(|| {
         forget();
         let reply = site.respond(path, query);
-        assert!(matches!(reply, Reply::Page(_) | Reply::Json(_)));
+        assert!(matches!(reply, Rendered::Page(_) | Rendered::Json(_)));
         reply
     });
 }

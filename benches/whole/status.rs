@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use pds_exporter::web::pages::Reply;
+use pds_exporter::web::pages::Rendered;
 
 use crate::fixture::site::site;
 use crate::table::{Figure, Table, Target};
@@ -15,7 +15,7 @@ pub(crate) fn overview(_daemon: &str, table: &mut Table) {
         let began = Instant::now();
         let reply = site.respond("/", "");
         let took = began.elapsed().as_secs_f64() * 1e3;
-        assert!(matches!(reply, Reply::Page(_)));
+        assert!(matches!(reply, Rendered::Page(_)));
         took
     });
     let rounds = Figure::of(rounds.collect());

@@ -20,7 +20,7 @@ use crate::error_chain::with_sources;
 use crate::status;
 use crate::telemetry::Telemetry;
 use crate::web;
-use crate::web::pages::Site;
+use crate::web::pages::StatusPages;
 
 use super::daemon::{Daemon, StartError};
 use super::demo;
@@ -171,7 +171,7 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
     let handle = daemon.handle();
     say_start(&handle.plan().await.config, &server);
     let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
-    let pages = Site::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
+    let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
     let served = Served::new(handle, status, source).with_log(log);
 
     let (stop, stopped) = watch::channel(false);

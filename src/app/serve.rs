@@ -118,7 +118,7 @@ impl Served {
     }
 }
 
-impl web::Daemon for Served {
+impl web::Backend for Served {
     fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page> {
         Box::pin(async move {
             // Any other encoding is made on the way out.
@@ -127,8 +127,8 @@ impl web::Daemon for Served {
                 _ => (Coding::Identity, Encoding::Identity),
             };
             let body = match self.handle.pages().page(format, coding, filter).await {
-                store::PageBody::Whole(parts) => web::Body::Parts(parts.into()),
-                store::PageBody::Pieces(pieces) => web::Body::Channel(pieces),
+                store::PageBody::Whole(parts) => web::ResponseBody::Parts(parts.into()),
+                store::PageBody::Pieces(pieces) => web::ResponseBody::Channel(pieces),
             };
             Page { encoding, body }
         })

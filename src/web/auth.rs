@@ -30,7 +30,7 @@ const NOBODYS_DIGEST: &str = "QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LD
 
 /// What came of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum AuthOutcome {
     /// A user with the right password.
     Welcome,
     /// Anything else.
@@ -74,20 +74,20 @@ impl Auth {
         self: &Arc<Self>,
         users: &BTreeMap<String, Secret>,
         authorization: Option<&[u8]>,
-    ) -> Verdict {
+    ) -> AuthOutcome {
         if users.is_empty() {
-            return Verdict::Welcome;
+            return AuthOutcome::Welcome;
         }
-        let Some((user, password)) = authorization.and_then(credentials) else { return Verdict::Refused };
+        let Some((user, password)) = authorization.and_then(credentials) else { return AuthOutcome::Refused };
         let known = std::str::from_utf8(&user).ok().and_then(|user| users.get(user));
         // An unknown user costs what a known one costs.
         let hash = known.cloned().unwrap_or_else(|| nobodys_hash(users));
         let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
         match self.matches(fingerprint, password, hash).await {
-            None => Verdict::Busy,
+            None => AuthOutcome::Busy,
             // Somebody may find what nobody's digest is of; that makes no user.
-            Some(matches) if matches && known.is_some() => Verdict::Welcome,
-            Some(_) => Verdict::Refused,
+            Some(matches) if matches && known.is_some() => AuthOutcome::Welcome,
+            Some(_) => AuthOutcome::Refused,
         }
     }
 
@@ -201,36 +201,36 @@ mod tests {
     async fn only_a_user_with_the_right_password_gets_in() {
         let (auth, users) = (Auth::new().unwrap(), users());
         for (header, verdict) in [
-            (basic("alice:wonder:land"), Verdict::Welcome),
-            (basic("bob:"), Verdict::Welcome),
-            (basic("alice:wonderland"), Verdict::Refused),
-            (basic("bob:x"), Verdict::Refused),
-            (basic("carol:wonder:land"), Verdict::Refused),
+            (basic("alice:wonder:land"), AuthOutcome::Welcome),
+            (basic("bob:"), AuthOutcome::Welcome),
+            (basic("alice:wonderland"), AuthOutcome::Refused),
+            (basic("bob:x"), AuthOutcome::Refused),
+            (basic("carol:wonder:land"), AuthOutcome::Refused),
             // What the digest of nobody is of.
-            (basic("carol:fakepassword"), Verdict::Refused),
-            (basic("alice"), Verdict::Refused),
-            (b"Basic !".to_vec(), Verdict::Refused),
-            (b"Bearer x".to_vec(), Verdict::Refused),
-            (b"Basi".to_vec(), Verdict::Refused),
-            (b"".to_vec(), Verdict::Refused),
+            (basic("carol:fakepassword"), AuthOutcome::Refused),
+            (basic("alice"), AuthOutcome::Refused),
+            (b"Basic !".to_vec(), AuthOutcome::Refused),
+            (b"Bearer x".to_vec(), AuthOutcome::Refused),
+            (b"Basi".to_vec(), AuthOutcome::Refused),
+            (b"".to_vec(), AuthOutcome::Refused),
         ] {
             // Twice: computed, then remembered.
             for _ in 0..2 {
                 assert_eq!(auth.check(&users, Some(&header)).await, verdict, "{}", header.escape_ascii());
             }
         }
-        assert_eq!(auth.check(&users, None).await, Verdict::Refused);
-        assert_eq!(auth.check(&BTreeMap::new(), None).await, Verdict::Welcome);
+        assert_eq!(auth.check(&users, None).await, AuthOutcome::Refused);
+        assert_eq!(auth.check(&BTreeMap::new(), None).await, AuthOutcome::Welcome);
         let lower = String::from_utf8(basic("bob:")).unwrap().replace("Basic", "bAsIc");
-        assert_eq!(auth.check(&users, Some(lower.as_bytes())).await, Verdict::Welcome);
+        assert_eq!(auth.check(&users, Some(lower.as_bytes())).await, AuthOutcome::Welcome);
     }
 
     #[tokio::test]
     async fn a_changed_hash_ends_what_was_remembered() {
         let (auth, mut users) = (Auth::new().unwrap(), users());
-        assert_eq!(auth.check(&users, Some(&basic("bob:"))).await, Verdict::Welcome);
+        assert_eq!(auth.check(&users, Some(&basic("bob:"))).await, AuthOutcome::Welcome);
         users.insert("bob".to_owned(), Secret::new(&bcrypt::hash("new", 4).unwrap()));
-        assert_eq!(auth.check(&users, Some(&basic("bob:"))).await, Verdict::Refused);
+        assert_eq!(auth.check(&users, Some(&basic("bob:"))).await, AuthOutcome::Refused);
     }
 
     #[tokio::test]
@@ -247,7 +247,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert_eq!(auth.outcomes().under_way.len(), 1);
         drop(turns);
-        assert!(waiting.join_all().await.iter().all(|verdict| *verdict == Verdict::Welcome));
+        assert!(waiting.join_all().await.iter().all(|verdict| *verdict == AuthOutcome::Welcome));
         let outcomes = auth.outcomes();
         assert_eq!((outcomes.right.len(), outcomes.under_way.len()), (1, 0));
     }
@@ -256,7 +256,7 @@ mod tests {
     async fn a_flood_of_guesses_is_bounded_and_pushes_nobody_out() {
         let (auth, users) = (Auth::new().unwrap(), users());
         let right = basic("alice:wonder:land");
-        assert_eq!(auth.check(&users, Some(&right)).await, Verdict::Welcome);
+        assert_eq!(auth.check(&users, Some(&right)).await, AuthOutcome::Welcome);
         let turns = auth.turns.acquire_many(2).await.unwrap();
         let mut guesses = tokio::task::JoinSet::new();
         for guess in 0..UNDER_WAY + 10 {
@@ -265,11 +265,11 @@ mod tests {
         }
         tokio::task::yield_now().await;
         // While all of them wait, who was here before gets in.
-        assert_eq!(auth.check(&users, Some(&right)).await, Verdict::Welcome);
+        assert_eq!(auth.check(&users, Some(&right)).await, AuthOutcome::Welcome);
         drop(turns);
         let verdicts = guesses.join_all().await;
-        assert_eq!(verdicts.iter().filter(|verdict| **verdict == Verdict::Busy).count(), 10);
-        assert!(!verdicts.contains(&Verdict::Welcome));
+        assert_eq!(verdicts.iter().filter(|verdict| **verdict == AuthOutcome::Busy).count(), 10);
+        assert!(!verdicts.contains(&AuthOutcome::Welcome));
         for fingerprint in 0..REMEMBERED + 10 {
             auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), false);
         }

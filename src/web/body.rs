@@ -19,7 +19,7 @@ use super::timeouts::InFlight;
 const PIECE: usize = 256 * 1024;
 
 /// The body of an answer.
-pub enum Body {
+pub enum ResponseBody {
     /// Shared bytes, nothing is copied.
     Whole(Bytes),
     /// The same in parts, which may be shared with other bodies.
@@ -29,7 +29,7 @@ pub enum Body {
     Channel(mpsc::Receiver<io::Result<Bytes>>),
 }
 
-impl Body {
+impl ResponseBody {
     /// Nothing.
     #[must_use]
     pub fn empty() -> Self {
@@ -71,7 +71,7 @@ fn next_piece(bytes: &mut Bytes) -> Option<Bytes> {
     (!bytes.is_empty()).then(|| bytes.split_to(bytes.len().min(PIECE)))
 }
 
-impl fmt::Debug for Body {
+impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
@@ -81,7 +81,7 @@ impl fmt::Debug for Body {
     }
 }
 
-impl<T: Into<Bytes>> From<T> for Body {
+impl<T: Into<Bytes>> From<T> for ResponseBody {
     fn from(bytes: T) -> Self {
         Self::Whole(bytes.into())
     }
@@ -89,7 +89,7 @@ impl<T: Into<Bytes>> From<T> for Body {
 
 /// A body on its way out.
 pub(super) struct Outgoing {
-    body: Body,
+    body: ResponseBody,
     compressor: Option<Compressor>,
     /// The connection's record of this answer.
     open: Option<InFlight>,
@@ -98,7 +98,7 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn new(body: Body, compressor: Option<Compressor>) -> Self {
+    pub(super) fn new(body: ResponseBody, compressor: Option<Compressor>) -> Self {
         Self { body, compressor, open: None, place: None }
     }
 
@@ -175,7 +175,7 @@ mod tests {
     #[tokio::test]
     async fn a_large_body_goes_out_in_pieces_and_keeps_its_place_until_the_end() {
         let places = Arc::new(Semaphore::new(1));
-        let mut out = Outgoing::new(Body::from(vec![b'x'; PIECE * 2 + 1]), None);
+        let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
         out.hold(Arc::clone(&places).try_acquire_owned().unwrap());
         assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
         let mut lengths = Vec::new();
@@ -195,7 +195,7 @@ mod tests {
             for letter in *b"abc" {
                 sender.try_send(Ok(Bytes::from(vec![letter; 100_000]))).unwrap();
             }
-            Body::Channel(receiver)
+            ResponseBody::Channel(receiver)
         };
         let plain = Outgoing::new(pieces(), None).collect().await.unwrap().to_bytes();
         let mut read = Vec::new();
@@ -214,7 +214,7 @@ mod tests {
         sender.send(Ok(Bytes::from_static(b"half"))).await.unwrap();
         sender.send(Err(io::Error::other("the rest is lost"))).await.unwrap();
         drop(sender);
-        let mut out = Outgoing::new(Body::Channel(receiver), None);
+        let mut out = Outgoing::new(ResponseBody::Channel(receiver), None);
         assert!(out.frame().await.unwrap().is_ok());
         assert_eq!(out.frame().await.unwrap().unwrap_err().to_string(), "the rest is lost");
     }

@@ -11,12 +11,12 @@ use tokio::sync::watch;
 
 use super::Limits;
 use super::listen::Stream;
-use super::site::Site;
+use super::router::Router;
 use super::timeouts::{ConnectionTimeouts, TrackedIo};
 
 /// How far the server's end has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
+pub(super) enum ServerState {
     /// Requests are taken.
     Serving,
     /// Those under way are finished.
@@ -35,9 +35,9 @@ const WRITE_BUFFER: usize = 1024 * 1024;
 pub(super) async fn serve(
     stream: Box<dyn Stream>,
     http2: bool,
-    site: Arc<Site>,
+    site: Arc<Router>,
     limits: Limits,
-    stage: watch::Receiver<Stage>,
+    stage: watch::Receiver<ServerState>,
 ) {
     let timeouts = ConnectionTimeouts::new(limits, http2);
     let io = TokioIo::new(TrackedIo::new(stream, timeouts.clone()));
@@ -79,7 +79,7 @@ async fn run<C>(
     mut connection: std::pin::Pin<&mut C>,
     finish: impl Fn(std::pin::Pin<&mut C>),
     timeouts: &ConnectionTimeouts,
-    mut stage: watch::Receiver<Stage>,
+    mut stage: watch::Receiver<ServerState>,
 ) where
     C: Future<Output = hyper::Result<()>>,
 {
@@ -96,7 +96,7 @@ async fn run<C>(
                 tracing::debug!(why, "a connection was closed");
                 return;
             }
-            () = reached(&mut stage, if draining { Stage::Closed } else { Stage::Draining }) => {
+            () = reached(&mut stage, if draining { ServerState::Closed } else { ServerState::Draining }) => {
                 if draining {
                     return;
                 }
@@ -109,7 +109,7 @@ async fn run<C>(
 }
 
 /// Completes once the server's end has come that far.
-pub(super) async fn reached(stage: &mut watch::Receiver<Stage>, wanted: Stage) {
+pub(super) async fn reached(stage: &mut watch::Receiver<ServerState>, wanted: ServerState) {
     // A server that is gone has come all the way.
     let _ = stage.wait_for(|stage| *stage >= wanted).await;
 }

@@ -1,6 +1,6 @@
 //! Who may read, and in which form: the HTTP server.
 //!
-//! [`Config`] binds the part, [`Server::serve`] runs it. What is shown comes from a [`Daemon`] and from
+//! [`Config`] binds the part, [`Server::serve`] runs it. What is shown comes from a [`Backend`] and from
 //! [`Route`]s that are handed in, those of the status [`pages`] among them; the server itself knows no page but its own
 //! few sentences.
 //!
@@ -11,10 +11,10 @@
 //! Deliberately absent: CORS (nobody's script has business here), redirects, access logs, static files.
 
 mod auth;
+mod backend;
 mod body;
 mod compress;
 mod connection;
-mod daemon;
 mod error;
 pub mod filter;
 mod health;
@@ -24,21 +24,21 @@ pub mod notify;
 pub mod pages;
 mod response;
 mod route;
+mod router;
 mod server;
-mod site;
 mod timeouts;
 pub mod webconfig;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use body::Body;
-pub use daemon::{BoxFuture, Daemon, Page};
+pub use backend::{Backend, BoxFuture, Page};
+pub use body::ResponseBody;
 pub use error::Error;
 pub use listen::Listener;
 pub use negotiate::Encoding;
 pub use response::Response;
-pub use route::{Answer, Ask, Methods, Route};
+pub use route::{HandlerFuture, Methods, PageRequest, Route};
 pub use server::Server;
 
 /// What the web flags say.

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
-use super::body::Body;
+use super::body::ResponseBody;
 use super::negotiate::Encoding;
 
 /// An answer.
@@ -11,7 +11,7 @@ use super::negotiate::Encoding;
 pub struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
-    pub(super) body: Body,
+    pub(super) body: ResponseBody,
     /// What the body is already encoded in. A body as it is gets encoded on the way out where the client asks.
     pub(super) encoding: Encoding,
 }
@@ -32,7 +32,7 @@ const PAGE_HEADERS: [(HeaderName, &str); 5] = [
 impl Response {
     /// An answer of any type.
     #[must_use]
-    pub fn new(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Self {
+    pub fn new(status: StatusCode, content_type: &'static str, body: impl Into<ResponseBody>) -> Self {
         let headers = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static(content_type)),
             (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -93,7 +93,7 @@ impl Response {
         let (Some(tag), Some(known), StatusCode::OK) = (tag, if_none_match, self.status) else { return self };
         if known.trim() == "*" || known.split(',').any(|candidate| opaque(candidate) == tag) {
             self.status = StatusCode::NOT_MODIFIED;
-            self.body = Body::empty();
+            self.body = ResponseBody::empty();
             self.encoding = Encoding::Identity;
             self.headers.remove(header::CONTENT_TYPE);
         }

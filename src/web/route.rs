@@ -12,7 +12,7 @@ use url::form_urlencoded;
 use super::response::Response;
 
 /// What a handler gives: boxed, so that routes of all kinds stand in one table.
-pub type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Which methods a route answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Methods {
 /// One row of the table of routes.
 #[derive(Clone)]
 pub struct Route {
-    /// The path; a segment `{name}` stands for any one segment, which the handler finds in [`Ask::segment`].
+    /// The path; a segment `{name}` stands for any one segment, which the handler finds in [`PageRequest::segment`].
     pub(super) path: String,
     pub(super) methods: Methods,
     /// Refused without `--web.enable-lifecycle`.
@@ -52,14 +52,14 @@ pub struct Route {
     pub(super) probe: bool,
     /// Counts under `--web.max-requests`.
     pub(super) counted: bool,
-    pub(super) handler: Arc<dyn Fn(Ask) -> Answer + Send + Sync>,
+    pub(super) handler: Arc<dyn Fn(PageRequest) -> HandlerFuture + Send + Sync>,
 }
 
 impl Route {
     /// A page, answered to GET and HEAD, behind the same password as all others.
     pub fn page<F, A>(path: impl Into<String>, handler: F) -> Self
     where
-        F: Fn(Ask) -> A + Send + Sync + 'static,
+        F: Fn(PageRequest) -> A + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
         Self {
@@ -99,13 +99,13 @@ impl fmt::Debug for Route {
 
 /// A request as handlers see it.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct PageRequest {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
     pub(super) segments: Vec<(String, String)>,
 }
 
-impl Ask {
+impl PageRequest {
     /// The path as sent.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -167,7 +167,7 @@ mod tests {
         headers.append(http::header::ACCEPT, "a/b".parse().unwrap());
         headers.append(http::header::ACCEPT, "c/d;q=0.5".parse().unwrap());
         let uri = Uri::from_static("/x?project=p%201&project=p2&y");
-        let ask = Ask { uri, headers, segments: Vec::new() };
+        let ask = PageRequest { uri, headers, segments: Vec::new() };
         assert_eq!(ask.query("project").as_deref(), Some("p 1"));
         assert_eq!((ask.query("y").as_deref(), ask.query("z")), (Some(""), None));
         assert_eq!(ask.header(http::header::ACCEPT).as_deref(), Some("a/b,c/d;q=0.5"));

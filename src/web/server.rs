@@ -8,12 +8,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::auth::Auth;
-use super::connection::{self, Stage};
-use super::daemon::{self, Daemon};
+use super::backend::{self, Backend};
+use super::connection::{self, ServerState};
 use super::error::Error;
 use super::listen::{self, Listener, Stream};
 use super::route::Route;
-use super::site::Site;
+use super::router::Router;
 use super::webconfig::Live;
 use super::{Config, Limits};
 use crate::telemetry::Telemetry;
@@ -107,17 +107,22 @@ impl Server {
 
     /// Serves until `shutdown` completes, then finishes what is under way within [`Limits::drain_timeout`].
     /// `pages` come after the routes of the server's own: the telemetry path and those below `/-/`.
-    pub async fn serve(self, daemon: Arc<dyn Daemon>, pages: Vec<Route>, shutdown: impl Future<Output = ()>) {
+    pub async fn serve(
+        self,
+        daemon: Arc<dyn Backend>,
+        pages: Vec<Route>,
+        shutdown: impl Future<Output = ()>,
+    ) {
         let Self { config, listeners, live, auth } = self;
         let limits = config.limits;
-        let mut routes = daemon::routes(&daemon, &config.telemetry_path);
+        let mut routes = backend::routes(&daemon, &config.telemetry_path);
         routes.extend(pages);
         for route in &mut routes {
             route.path.insert_str(0, config.prefix());
         }
-        let (stage, watched) = watch::channel(Stage::Serving);
+        let (stage, watched) = watch::channel(ServerState::Serving);
         let acceptor = Arc::new(Acceptor {
-            site: Arc::new(Site::new(&config, routes, Arc::clone(&live), auth)),
+            site: Arc::new(Router::new(&config, routes, Arc::clone(&live), auth)),
             live,
             limits,
             places: Arc::new(Semaphore::new(limits.max_connections)),
@@ -127,20 +132,20 @@ impl Server {
             tokio::spawn(Arc::clone(&acceptor).accept(listener));
         }
         shutdown.await;
-        stage.send_replace(Stage::Draining);
+        stage.send_replace(ServerState::Draining);
         acceptor.drained(limits.drain_timeout).await;
-        stage.send_replace(Stage::Closed);
+        stage.send_replace(ServerState::Closed);
     }
 }
 
 /// What all listeners share.
 struct Acceptor {
-    site: Arc<Site>,
+    site: Arc<Router>,
     live: Arc<Live>,
     limits: Limits,
     /// One permit for each connection.
     places: Arc<Semaphore>,
-    stage: watch::Receiver<Stage>,
+    stage: watch::Receiver<ServerState>,
 }
 
 impl Acceptor {
@@ -148,7 +153,7 @@ impl Acceptor {
     async fn accept(self: Arc<Self>, listener: Listener) {
         let mut stage = self.stage.clone();
         tokio::select! {
-            () = connection::reached(&mut stage, Stage::Draining) => {}
+            () = connection::reached(&mut stage, ServerState::Draining) => {}
             () = self.accept_all(&listener) => {}
         }
     }
@@ -181,7 +186,7 @@ impl Acceptor {
         let mut stopping = self.stage.clone();
         let handshake = tokio::time::timeout(limits.handshake_timeout, TlsAcceptor::from(tls).accept(stream));
         tokio::select! {
-            () = connection::reached(&mut stopping, Stage::Draining) => {}
+            () = connection::reached(&mut stopping, ServerState::Draining) => {}
             shaken = handshake => match shaken {
                 Ok(Ok(stream)) => {
                     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");

@@ -17,7 +17,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
         nav .path aria-label="Where you are" {
             a href=(frame.links.to("/")) { "Apps" } " / "
-            a href=(frame.links.overview(&project)) { (app.project) }
+            a href=(frame.links.overview(&project.to_text())) { (app.project) }
         }
         div .title {
             h1 { (app.name.as_deref().unwrap_or(&app.id)) }

@@ -20,7 +20,7 @@ pub(super) struct Frame<'a> {
 
 /// The pages of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NavItem {
     Overview,
     App,
     Configuration,
@@ -28,9 +28,9 @@ pub(super) enum Place {
 }
 
 /// A whole page.
-pub(super) fn page(frame: Frame<'_>, place: Place, title: &str, main: &Markup) -> Markup {
+pub(super) fn page(frame: Frame<'_>, place: NavItem, title: &str, main: &Markup) -> Markup {
     let Frame { links, status, now } = frame;
-    let current = |here: Place| (place == here).then_some("page");
+    let current = |here: NavItem| (place == here).then_some("page");
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -48,9 +48,9 @@ pub(super) fn page(frame: Frame<'_>, place: Place, title: &str, main: &Markup) -
                 header .top {
                     a .brand href=(links.to("/")) { (mark()) "pds-exporter " span .version { (status.exporter.version) } }
                     nav aria-label="Pages" {
-                        a href=(links.to("/")) aria-current=[current(Place::Overview)] { "Overview" }
-                        a href=(links.to("/config")) aria-current=[current(Place::Configuration)] { "Configuration" }
-                        a href=(links.to("/metrics-catalogue")) aria-current=[current(Place::Families)] { "Metrics" }
+                        a href=(links.to("/")) aria-current=[current(NavItem::Overview)] { "Overview" }
+                        a href=(links.to("/config")) aria-current=[current(NavItem::Configuration)] { "Configuration" }
+                        a href=(links.to("/metrics-catalogue")) aria-current=[current(NavItem::Families)] { "Metrics" }
                     }
                     p .refresh {
                         span #refreshed { "As of " time datetime=(now) { (format::clock(now)) " UTC" } }

@@ -2,8 +2,6 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::query::Query;
-
 /// Everything but RFC 3986's unreserved characters is encoded.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -27,10 +25,10 @@ impl Links {
         format!("{}{path}", self.prefix)
     }
 
-    /// The overview as `query` has it.
+    /// The overview with `query`, empty or beginning with `?`.
     #[must_use]
-    pub fn overview(&self, query: &Query) -> String {
-        format!("{}/{}", self.prefix, query.to_text())
+    pub fn overview(&self, query: &str) -> String {
+        format!("{}/{query}", self.prefix)
     }
 
     /// The page of an app.

@@ -1,7 +1,7 @@
 //! The status pages: what an on-call engineer sees.
 //!
 //! Every page is a pure function of the model ([`crate::status`]) and of what the reader asked for; nothing here asks
-//! the service, and a page works without JavaScript. [`Site`] maps paths to them.
+//! the service, and a page works without JavaScript. [`StatusPages`] maps paths to them.
 //!
 //! - [`site`]: paths, caching, headers.
 //! - [`query`]: what the reader asked for: filter, order, page.
@@ -29,4 +29,4 @@ pub mod site;
 #[cfg(test)]
 mod tests;
 
-pub use site::{Reply, Site};
+pub use site::{Rendered, StatusPages};

@@ -116,7 +116,7 @@ fn filter(frame: Frame<'_>, query: &Query) -> Markup {
             @if query.sort != Sort::default() { input type="hidden" name="sort" value=(query.sort.as_str()); }
             @if query.reversed { input type="hidden" name="reversed" value="1"; }
             button type="submit" { "Show" }
-            @if query.filters() { a .clear href=(frame.links.overview(&Query::default().sorted(query.sort))) { "All apps" } }
+            @if query.filters() { a .clear href=(frame.links.overview(&Query::default().sorted(query.sort).to_text())) { "All apps" } }
         }
     }
 }
@@ -130,7 +130,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&App]) -> Markup {
             th scope="col" role="columnheader" class=[Some(class).filter(|class| !class.is_empty())]
                 aria-sort=[sorted.map(|sort| if sort.is_descending() == query.reversed { "ascending" } else { "descending" })] {
                 @match sort {
-                    Some(sort) => a href=(frame.links.overview(&query.sorted(sort))) { (title) }
+                    Some(sort) => a href=(frame.links.overview(&query.sorted(sort).to_text())) { (title) }
                     None => (title)
                 }
             }
@@ -223,7 +223,7 @@ pub(super) fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
 
 fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
     let pages = selected.div_ceil(PAGE).max(1);
-    let link = |page: usize| frame.links.overview(&query.on_page(page));
+    let link = |page: usize| frame.links.overview(&query.on_page(page).to_text());
     html! {
         @if pages > 1 {
             nav .pages aria-label="Pages of apps" {
@@ -272,7 +272,7 @@ fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
     html! {
         tr role="row" {
             th scope="row" role="rowheader" {
-                a href=(frame.links.overview(&only)) { (project.name.as_deref().unwrap_or(&project.id)) }
+                a href=(frame.links.overview(&only.to_text())) { (project.name.as_deref().unwrap_or(&project.id)) }
                 @if project.name.is_some() { span .sub { (project.id) } }
             }
             td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }

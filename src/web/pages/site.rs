@@ -7,10 +7,10 @@ use maud::{Markup, html};
 
 use crate::catalogue::markdown::Group;
 use crate::status::{Source, Status};
-use crate::web::{Ask, Response, Route};
+use crate::web::{PageRequest, Response, Route};
 
 use super::assets::{Asset, hash};
-use super::layout::{Frame, Place, page};
+use super::layout::{Frame, NavItem, page};
 use super::links::{Links, app_of, encode};
 use super::query::Query;
 use super::{configuration, detail, families, overview};
@@ -36,7 +36,7 @@ const AGE_STEP: i64 = 5;
 
 /// What a path shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum Rendered {
     /// A page.
     Page(String),
     /// A page that says that there is none.
@@ -51,13 +51,13 @@ pub enum Reply {
 
 /// The status pages.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct StatusPages {
     source: Source,
     groups: Vec<Group>,
     links: Links,
 }
 
-impl Site {
+impl StatusPages {
     /// The pages of `source`, with `groups` as the catalogue of metrics. `prefix` is the path under which browsers
     /// reach them: that of `--web.external-url`, else of `--web.route-prefix`.
     #[must_use]
@@ -76,7 +76,7 @@ impl Site {
     }
 
     /// Answers off the I/O threads: a page of a large configuration takes some milliseconds.
-    async fn answer(self, route: &'static str, ask: Ask) -> Response {
+    async fn answer(self, route: &'static str, ask: PageRequest) -> Response {
         let made = tokio::task::spawn_blocking(move || {
             // Whatever prefix the request came with is no concern of the pages.
             let named =
@@ -95,25 +95,25 @@ impl Site {
 
     /// What `path` (without the route prefix, still encoded) shows for `query` (without `?`).
     #[must_use]
-    pub fn respond(&self, path: &str, query: &str) -> Reply {
+    pub fn respond(&self, path: &str, query: &str) -> Rendered {
         if let Some(asset) = Asset::at(path) {
-            return Reply::Asset(asset.content_type, asset.content);
+            return Rendered::Asset(asset.content_type, asset.content);
         }
         let status = self.source.status();
         let frame = Frame { links: &self.links, status: &status, now: told(self.source.now()) };
         let html =
-            |place, title: &str, main: Markup| Reply::Page(page(frame, place, title, &main).into_string());
+            |place, title: &str, main: Markup| Rendered::Page(page(frame, place, title, &main).into_string());
         match path {
-            "/" => html(Place::Overview, "Overview", overview::overview(frame, &Query::read(query))),
+            "/" => html(NavItem::Overview, "Overview", overview::overview(frame, &Query::read(query))),
             "/config" => {
                 let main = configuration::configuration(frame, &self.source.explained());
-                html(Place::Configuration, "Configuration", main)
+                html(NavItem::Configuration, "Configuration", main)
             }
             "/metrics-catalogue" => {
                 let names: Vec<&str> =
                     self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
                 html(
-                    Place::Families,
+                    NavItem::Families,
                     "Metrics",
                     families::families(&self.groups, &self.source.examples(&names)),
                 )
@@ -122,42 +122,42 @@ impl Site {
             "/api/v1/status/schema" => json(serde_json::to_string_pretty(&Status::schema())),
             _ => match app_of(path) {
                 Some((project, app)) => match self.source.detail(&project, &app) {
-                    Some(found) => html(Place::App, &found.app.id, detail::detail(frame, &found)),
+                    Some(found) => html(NavItem::App, &found.app.id, detail::detail(frame, &found)),
                     None => {
                         let main = no_such_app(&self.links, &project, &app);
-                        Reply::NoPage(page(frame, Place::App, "No such app", &main).into_string())
+                        Rendered::NoPage(page(frame, NavItem::App, "No such app", &main).into_string())
                     }
                 },
-                None => Reply::Nothing,
+                None => Rendered::Nothing,
             },
         }
     }
 }
 
-impl From<Reply> for Response {
-    fn from(reply: Reply) -> Self {
+impl From<Rendered> for Response {
+    fn from(reply: Rendered) -> Self {
         match reply {
-            Reply::Page(page) => {
+            Rendered::Page(page) => {
                 let tag = hash(page.as_bytes());
                 Self::html(StatusCode::OK, page).etag(&tag)
             }
-            Reply::NoPage(page) => Self::html(StatusCode::NOT_FOUND, page),
-            Reply::Json(document) => {
+            Rendered::NoPage(page) => Self::html(StatusCode::NOT_FOUND, page),
+            Rendered::Json(document) => {
                 let tag = hash(document.as_bytes());
                 Self::json(StatusCode::OK, document).etag(&tag)
             }
-            Reply::Asset(content_type, content) => {
+            Rendered::Asset(content_type, content) => {
                 Self::new(StatusCode::OK, content_type, content.to_owned())
                     .header(header::CACHE_CONTROL, FOR_EVER)
             }
-            Reply::Nothing => Self::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
+            Rendered::Nothing => Self::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
         }
     }
 }
 
 /// Plain data always becomes JSON; were it not so, nothing could be shown of it.
-fn json(document: serde_json::Result<String>) -> Reply {
-    document.map_or(Reply::Nothing, Reply::Json)
+fn json(document: serde_json::Result<String>) -> Rendered {
+    document.map_or(Rendered::Nothing, Rendered::Json)
 }
 
 /// The model with only the apps asked for, in that order; pages are for people.

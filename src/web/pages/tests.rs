@@ -8,20 +8,20 @@ use crate::status::Source;
 use crate::status::fixture::{self, Fixture, HOSTILE};
 
 use super::links::{Links, encode};
-use super::{Reply, Site};
+use super::{Rendered, StatusPages};
 
-fn site(source: &Source, prefix: &str) -> Site {
+fn site(source: &Source, prefix: &str) -> StatusPages {
     let groups = ENDPOINTS
         .iter()
         .map(|endpoint| Group { title: endpoint.spec().purpose, families: endpoint.families() })
         .collect();
-    Site::new(source.clone(), groups, prefix)
+    StatusPages::new(source.clone(), groups, prefix)
 }
 
-fn get(site: &Site, path: &str, query: &str) -> String {
+fn get(site: &StatusPages, path: &str, query: &str) -> String {
     match site.respond(path, query) {
-        Reply::Page(text) | Reply::Json(text) => text,
-        Reply::Asset(_, text) => text.to_owned(),
+        Rendered::Page(text) | Rendered::Json(text) => text,
+        Rendered::Asset(_, text) => text.to_owned(),
         other => panic!("{path}: {other:?}"),
     }
 }
@@ -148,7 +148,7 @@ async fn hostile_names_do_nothing() {
         assert_eq!(page.matches("<script").count(), 1, "{path}: none but ours");
         assert!(!page.contains(" style=") && !page.contains(" onload="), "{path}: nothing inline");
     }
-    let Reply::NoPage(page) = site.respond("/apps/%3Cscript%3E/%22", "") else {
+    let Rendered::NoPage(page) = site.respond("/apps/%3Cscript%3E/%22", "") else {
         panic!("there is no such app")
     };
     assert!(!page.contains("<script>"));

@@ -20,7 +20,7 @@ use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
 use pds_exporter::store::{Filter, Store};
 use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::pages::{Reply, Site};
+use pds_exporter::web::pages::{Rendered, StatusPages};
 use tokio::time::Instant;
 
 use crate::process::series;
@@ -148,7 +148,9 @@ impl Rig {
     /// The first sentence of the status page.
     pub(super) fn sentence(&self) -> String {
         let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
-        let Reply::Page(page) = Site::new(source, Vec::new(), "").respond("/", "") else { panic!("a page") };
+        let Rendered::Page(page) = StatusPages::new(source, Vec::new(), "").respond("/", "") else {
+            panic!("a page")
+        };
         let (_, rest) = page.split_once("role=\"status\">").unwrap();
         rest.split_once("</p>").unwrap().0.split('<').map(|tag| tag.rsplit('>').next().unwrap()).collect()
     }

@@ -15,7 +15,7 @@ use pds_exporter::clock::Clock;
 use pds_exporter::simulator::{Settings, World, serve};
 use pds_exporter::status::Source;
 use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::pages::Site;
+use pds_exporter::web::pages::StatusPages;
 use pds_exporter::{app, config, web};
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -60,7 +60,7 @@ async fn stage(hostile: Option<&str>) -> Stage {
     let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
     let handle = daemon.handle();
     let source = Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
-    let pages = Site::new(source.clone(), app::catalogue(), PREFIX).routes();
+    let pages = StatusPages::new(source.clone(), app::catalogue(), PREFIX).routes();
     let served = Arc::new(Served::new(handle.clone(), source, None));
     tokio::spawn(daemon.run(pending()));
     tokio::spawn(server.serve(served, pages, pending()));

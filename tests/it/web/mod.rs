@@ -20,7 +20,7 @@ use bytes::Bytes;
 use pds_exporter::catalogue::Format;
 use pds_exporter::store::Filter;
 use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::{Body, BoxFuture, Config, Daemon, Encoding, Page, Response, Route, Server};
+use pds_exporter::web::{Backend, BoxFuture, Config, Encoding, Page, Response, ResponseBody, Route, Server};
 use tokio::process::Command;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -65,11 +65,11 @@ impl Stub {
     }
 }
 
-impl Daemon for Stub {
+impl Backend for Stub {
     fn metrics<'a>(&'a self, format: Format, _: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page> {
         Box::pin(async move {
             self.open.subscribe().wait_for(|open| *open).await.unwrap();
-            Page { encoding: Encoding::Identity, body: Body::Whole(self.page(format, filter)) }
+            Page { encoding: Encoding::Identity, body: ResponseBody::Whole(self.page(format, filter)) }
         })
     }
 
@@ -114,7 +114,7 @@ impl Running {
         let stub = Arc::new(Stub::default());
         let (stop, stopped) = oneshot::channel();
         let shutdown = async { drop(stopped.await) };
-        let done = tokio::spawn(server.serve(Arc::clone(&stub) as Arc<dyn Daemon>, pages(), shutdown));
+        let done = tokio::spawn(server.serve(Arc::clone(&stub) as Arc<dyn Backend>, pages(), shutdown));
         Self { address, stub, telemetry, stop, done }
     }
 

@@ -7,15 +7,15 @@ use std::time::Duration;
 use http::StatusCode;
 use http::header::{self, HeaderName, HeaderValue};
 
-use super::body::Body;
+use super::body::ResponseBody;
 use super::filter;
 use super::negotiate::{self, Encoding};
 use super::response::Response;
-use super::route::{Ask, Methods, Route};
+use super::route::{Methods, PageRequest, Route};
 use crate::catalogue::Format;
 use crate::store::Filter;
 
-/// What [`Daemon`]'s methods give; write `Box::pin(async move { ... })`.
+/// What [`Backend`]'s methods give; write `Box::pin(async move { ... })`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A metrics page.
@@ -25,11 +25,11 @@ pub struct Page {
     /// way out.
     pub encoding: Encoding,
     /// The page.
-    pub body: Body,
+    pub body: ResponseBody,
 }
 
 /// The daemon behind the web.
-pub trait Daemon: Send + Sync + 'static {
+pub trait Backend: Send + Sync + 'static {
     /// The metrics page in a format, of everything or of what `filter` wants. Dropped unfinished where the
     /// client leaves or its scrape timeout ends.
     fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page>;
@@ -58,8 +58,8 @@ const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The routes every exporter has.
-pub(super) fn routes(daemon: &Arc<dyn Daemon>, telemetry_path: &str) -> Vec<Route> {
-    let with = |act: fn(Arc<dyn Daemon>, Ask) -> super::route::Answer| {
+pub(super) fn routes(daemon: &Arc<dyn Backend>, telemetry_path: &str) -> Vec<Route> {
+    let with = |act: fn(Arc<dyn Backend>, PageRequest) -> super::route::HandlerFuture| {
         let daemon = Arc::clone(daemon);
         move |ask| act(Arc::clone(&daemon), ask)
     };
@@ -88,7 +88,7 @@ pub(super) fn routes(daemon: &Arc<dyn Daemon>, telemetry_path: &str) -> Vec<Rout
     ]
 }
 
-async fn metrics(daemon: Arc<dyn Daemon>, ask: Ask) -> Response {
+async fn metrics(daemon: Arc<dyn Backend>, ask: PageRequest) -> Response {
     let negotiated = negotiate::format(ask.header(header::ACCEPT).as_deref());
     let encoding = negotiate::encoding(ask.header(header::ACCEPT_ENCODING).as_deref());
     let filter = filter::parse(ask.raw_query());
@@ -108,7 +108,7 @@ async fn metrics(daemon: Arc<dyn Daemon>, ask: Ask) -> Response {
     }
 }
 
-fn ready(daemon: &dyn Daemon) -> Response {
+fn ready(daemon: &dyn Backend) -> Response {
     match daemon.ready() {
         Ok(()) => Response::text(StatusCode::OK, "pds-exporter is ready.\n"),
         Err(waiting) => Response::text(
@@ -119,7 +119,7 @@ fn ready(daemon: &dyn Daemon) -> Response {
     }
 }
 
-async fn reload(daemon: Arc<dyn Daemon>) -> Response {
+async fn reload(daemon: Arc<dyn Backend>) -> Response {
     match daemon.reload().await {
         Ok(()) => Response::text(StatusCode::OK, "The configuration was reloaded.\n"),
         Err(problems) => Response::text(

@@ -9,16 +9,16 @@ use hyper::body::Incoming;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Config;
-use super::auth::{Auth, Verdict};
-use super::body::{Body, Outgoing};
+use super::auth::{Auth, AuthOutcome};
+use super::body::{Outgoing, ResponseBody};
 use super::compress::Compressor;
 use super::negotiate;
 use super::response::Response;
-use super::route::{Ask, Route};
+use super::route::{PageRequest, Route};
 use super::webconfig::{Current, Live};
 
 /// Everything that is reachable, and the conditions.
-pub(super) struct Site {
+pub(super) struct Router {
     routes: Vec<Route>,
     live: Arc<Live>,
     auth: Arc<Auth>,
@@ -29,7 +29,7 @@ pub(super) struct Site {
     scrapes: Option<Arc<Semaphore>>,
 }
 
-impl Site {
+impl Router {
     pub(super) fn new(config: &Config, routes: Vec<Route>, live: Arc<Live>, auth: Arc<Auth>) -> Self {
         let permits = usize::try_from(config.max_requests).unwrap_or(Semaphore::MAX_PERMITS);
         Self {
@@ -46,7 +46,7 @@ impl Site {
     /// Answers a request.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> http::Response<Outgoing> {
         let (parts, _body) = request.into_parts();
-        let ask = Ask { uri: parts.uri, headers: parts.headers, segments: Vec::new() };
+        let ask = PageRequest { uri: parts.uri, headers: parts.headers, segments: Vec::new() };
         let if_none_match = ask.header(header::IF_NONE_MATCH);
         let accept_encoding = ask.header(header::ACCEPT_ENCODING);
         let current = self.live.current();
@@ -66,7 +66,12 @@ impl Site {
     }
 
     /// Finds the route of a request that may be answered; else why not.
-    async fn admit(&self, current: &Current, method: &Method, ask: Ask) -> Result<Found<'_>, Box<Response>> {
+    async fn admit(
+        &self,
+        current: &Current,
+        method: &Method,
+        ask: PageRequest,
+    ) -> Result<Found<'_>, Box<Response>> {
         if !current.allows_one_more() {
             return Err(refusal(
                 StatusCode::TOO_MANY_REQUESTS,
@@ -82,16 +87,16 @@ impl Site {
         self.allow(found, method, ask)
     }
 
-    async fn authenticate(&self, current: &Current, ask: &Ask) -> Result<(), Box<Response>> {
+    async fn authenticate(&self, current: &Current, ask: &PageRequest) -> Result<(), Box<Response>> {
         let authorization = ask.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         match self.auth.check(&current.users, authorization).await {
-            Verdict::Welcome => Ok(()),
-            Verdict::Refused => {
+            AuthOutcome::Welcome => Ok(()),
+            AuthOutcome::Refused => {
                 let response = Response::text(StatusCode::UNAUTHORIZED, "A user and password are needed.\n");
                 let challenge = HeaderValue::from_static("Basic realm=\"pds-exporter\", charset=\"UTF-8\"");
                 Err(Box::new(response.header(header::WWW_AUTHENTICATE, challenge)))
             }
-            Verdict::Busy => Err(refusal(
+            AuthOutcome::Busy => Err(refusal(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Too many passwords are being checked, try again later.\n",
             )),
@@ -103,7 +108,7 @@ impl Site {
         &self,
         found: Option<(&'a Route, Vec<(String, String)>)>,
         method: &Method,
-        mut ask: Ask,
+        mut ask: PageRequest,
     ) -> Result<Found<'a>, Box<Response>> {
         let Some((route, segments)) = found else {
             return Err(refusal(StatusCode::NOT_FOUND, "There is nothing at this path.\n"));
@@ -141,7 +146,7 @@ impl Site {
 /// A request that is answered.
 struct Found<'a> {
     route: &'a Route,
-    ask: Ask,
+    ask: PageRequest,
     /// Its place under `--web.max-requests`.
     place: Option<OwnedSemaphorePermit>,
 }
@@ -152,7 +157,7 @@ fn refusal(status: StatusCode, sentence: &str) -> Box<Response> {
 
 /// Whether a browser says that a page of another site sent this: forms cross sites without asking, and behind a
 /// password the browser adds it by itself.
-fn from_another_site(ask: &Ask) -> bool {
+fn from_another_site(ask: &PageRequest) -> bool {
     let Some(origin) = ask.header(header::ORIGIN) else { return false };
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     let host = ask.header(header::HOST).or_else(|| ask.uri.authority().map(ToString::to_string));
@@ -181,7 +186,7 @@ fn finish(response: Response, accept_encoding: Option<&str>) -> http::Response<O
 }
 
 /// Below one network packet there is nothing to gain.
-fn worth_encoding(body: &Body) -> bool {
+fn worth_encoding(body: &ResponseBody) -> bool {
     const PACKET: usize = 1400;
-    !matches!(body, Body::Whole(bytes) if bytes.len() <= PACKET)
+    !matches!(body, ResponseBody::Whole(bytes) if bytes.len() <= PACKET)
 }
