@@ -12,7 +12,7 @@
 //! | --- | --- |
 //! | [`error_chain`], [`clock`], [`secret`] | errors for people; time as an argument; text that redacts itself |
 //! | [`catalogue`], [`config`] | metric families and how they are written; what the user wants |
-//! | [`interface`], [`own`] | the service's 16 calls, one file each, with the rows of metrics read from their replies; the exporter's metrics about itself |
+//! | [`interface`], [`telemetry`] | the service's 16 calls, one file each, with the rows of metrics read from their replies; the exporter's metrics about itself |
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
 //! | [`store`], [`accounting`] | what each target last said, assembled into pages; exact counters |
 //! | [`poll`] | when each target is asked |

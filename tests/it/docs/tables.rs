@@ -118,12 +118,14 @@ fn flags() -> String {
             Some([value]) if flag.get_action().takes_values() => format!("={value}"),
             _ => String::new(),
         };
+        let help = flag.get_help().unwrap().to_string().replace('|', "\\|");
+        // A default that depends on other flags stands in the help.
+        let (help, computed) = help.split_once(" [default: ").unwrap_or((&help, ""));
         let default: Vec<_> = flag.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
         let default = match default.join(" ") {
-            text if text.is_empty() || !flag.get_action().takes_values() => String::new(),
+            text if text.is_empty() || !flag.get_action().takes_values() => computed.replace(']', ""),
             text => format!("`{text}`"),
         };
-        let help = flag.get_help().unwrap().to_string().replace('|', "\\|");
         writeln!(table, "| `--{long}{value}` | {default} | {help} |").unwrap();
     }
     table
