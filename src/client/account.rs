@@ -7,9 +7,9 @@ use std::time::Duration;
 use humantime::format_duration;
 use tokio::time::Instant;
 
-use super::attempt::{from_now, whole};
 use super::credentials::{Credentials, Token};
 use super::pace::Pace;
+use super::wait::{from_now, whole};
 use crate::config::TokenSource;
 use crate::telemetry::Telemetry;
 

@@ -1,13 +1,13 @@
 //! One request on its way: waiting for its turn, being sent, and what its failure means for those after it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
 use super::account::Rejection;
 use super::credentials::Token;
+use super::wait::whole;
 use super::{Account, Client, FetchError, Fetched, retry};
 use crate::interface::spec::Method;
 use crate::interface::{Request, Resource};
@@ -24,8 +24,9 @@ impl Client {
         let mut left = if request.method == Method::Get { inner.max_retries } else { 0 };
         let mut waits = retry::waits();
         inner.budget.earn();
+        let since = Instant::now();
         loop {
-            let error = match self.attempt(account, resource, request).await {
+            let error = match self.attempt(account, resource, request, since).await {
                 Ok(fetched) => return Ok(fetched),
                 Err(error) => error,
             };
@@ -48,11 +49,12 @@ impl Client {
         account: &Account,
         resource: Option<Resource>,
         request: &Request,
+        since: Instant,
     ) -> Result<Fetched, FetchError> {
         let inner = &*self.inner;
         let mut exchanged = false;
         loop {
-            let (token, slot) = match self.acquire(account, resource, request).await {
+            let (token, slot) = match self.acquire(account, resource, request, since).await {
                 Ok(acquired) => acquired,
                 Err(error) => {
                     if let Some(resource) = resource {
@@ -122,11 +124,12 @@ impl Client {
         account: &Account,
         resource: Option<Resource>,
         request: &Request,
+        since: Instant,
     ) -> Result<(Arc<Token>, Option<SemaphorePermit<'_>>), FetchError> {
         let inner = &*self.inner;
         let again = self.rhythm.ask_again;
         self.token(account, request, |token| account.refused(&request.path, token))?;
-        let mut throttled = account.0.pace.acquire().await;
+        let mut throttled = account.0.pace.acquire(since).await;
         let slot = loop {
             let pause = account.0.pace.paused_for();
             if pause > inner.patience {
@@ -173,15 +176,4 @@ impl Client {
             }),
         }
     }
-}
-
-/// `wait` from now; a wait beyond all bounds ends in the year after next, rather than in an overflow.
-pub(super) fn from_now(wait: Duration) -> Instant {
-    const LONG: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
-    Instant::now() + wait.min(LONG)
-}
-
-/// In whole seconds, rounded up, as people read it.
-pub(super) fn whole(wait: Duration) -> Duration {
-    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }

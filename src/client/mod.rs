@@ -17,10 +17,12 @@ mod class;
 mod credentials;
 mod error;
 mod limits;
+mod line;
 mod pace;
 mod retry;
 mod skew;
 mod transport;
+mod wait;
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;

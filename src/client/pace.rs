@@ -1,7 +1,8 @@
 //! How fast one service account may go: pauses that the service asks for, and a pace that adapts to its 429s.
 //!
-//! The pace falls by half with each repeated 429 and grows back by equal steps (additive increase,
-//! multiplicative decrease, as TCP does): it settles near what the service bears without anyone configuring it.
+//! The pace is that of the adaptive retry of the AWS SDKs, which is CUBIC of TCP: a repeated 429 takes three tenths
+//! off it; afterwards it grows back fast to near the pace that last worked, dwells there, and then goes carefully
+//! beyond. It never grows to more than twice what was really sent, so that it is the service that agrees to each step.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,17 +10,23 @@ use std::time::Duration;
 use humantime::format_duration;
 use tokio::time::Instant;
 
-use super::attempt::whole;
+use super::line::Line;
+use super::wait::whole;
 use crate::telemetry::Telemetry;
 
 /// A second 429 within this time is a repeated one; a single one is answered by waiting alone.
 const REPEATED_WITHIN: Duration = Duration::from_secs(60);
-/// From standing still to the old pace takes this long, so from one halving 5 minutes.
-const RECOVERY: Duration = Duration::from_secs(600);
-/// One request in 20 seconds: slower, and nothing would ever learn that the service recovered.
-const SLOWEST: f64 = 0.05;
-/// Over which time the present pace is measured.
+/// What a repeated 429 leaves of the pace.
+const LEFT: f64 = 0.7;
+/// Seconds from a 429 until the pace that last worked is reached again. Nine tenths of it are after a third of that.
+/// The same for every pace: a service that allows one request a second gets one 429 in some 15 seconds, too.
+const REGAIN: f64 = 15.0;
+/// One request in 10 seconds: slower, and nobody would learn in time that the service has recovered.
+const MIN_PER_SECOND: f64 = 0.1;
+/// The number of seconds over which the present pace is measured.
 const MEASURED_OVER: f64 = 2.0;
+/// The pace may be this many times what is being sent.
+const MAX_AHEAD: f64 = 2.0;
 
 /// The pace of one service account.
 #[derive(Debug)]
@@ -27,20 +34,20 @@ pub(super) struct Pace {
     name: Arc<str>,
     telemetry: Telemetry,
     state: Mutex<State>,
-    /// Who waits for the adapted pace stands in line here; only the first sleeps, so that a pace which has grown
-    /// meanwhile holds for all the others.
-    line: tokio::sync::Mutex<()>,
+    /// Requests that wait for the adapted pace. Only the first sleeps, so that a pace which has grown meanwhile holds
+    /// for all the others.
+    line: Line,
 }
 
 #[derive(Debug)]
 struct State {
     /// Nothing is sent until then.
     paused_until: Option<Instant>,
-    /// When a pause began that is told and whose end is not yet.
+    /// When the pause began that was logged and has not been logged as over.
     told: Option<Instant>,
     /// The adapted pace, while there is one.
     adapted: Option<Adapted>,
-    /// When the last 429 was taken to heart; requests sent before it belong to the same burst.
+    /// When a 429 last counted; requests sent before it belong to the same burst.
     heeded: Option<Instant>,
     /// Requests sent lately, each fading with time, and when that was computed.
     recent: f64,
@@ -50,10 +57,15 @@ struct State {
 #[derive(Clone, Copy, Debug)]
 struct Adapted {
     per_second: f64,
-    /// The pace at which the 429s came; reached again, the adaptation ends.
+    /// The pace at which the 429s began; beyond it the adaptation ends.
     before: f64,
-    /// Until when growth is accounted for.
-    grown: Instant,
+    /// The pace that last worked: at the last 429 that came after something had been answered well.
+    worked: f64,
+    /// The last 429 that counted: when, and which pace it left.
+    cut_at: Instant,
+    cut_to: f64,
+    /// Whether anything was answered well since then.
+    answered: bool,
     /// When the next request may go.
     next: Instant,
 }
@@ -68,7 +80,7 @@ impl Pace {
             recent: 0.0,
             recent_at: Instant::now(),
         };
-        Self { name, telemetry, state: Mutex::new(state), line: tokio::sync::Mutex::new(()) }
+        Self { name, telemetry, state: Mutex::new(state), line: Line::default() }
     }
 
     /// How much longer a pause lasts; zero without one.
@@ -77,8 +89,8 @@ impl Pace {
         self.state().paused_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
-    /// The service asked to wait. Pauses are never shortened by a later reply to an earlier request. One that is longer
-    /// than requests wait, `patience`, makes them fail, so it is said.
+    /// The service asked to wait. A later reply to an earlier request never shortens a pause. A pause longer than
+    /// `patience`, for which requests do not wait, makes them fail and is logged.
     pub(super) fn pause(&self, wait: Duration, patience: Duration) {
         let now = Instant::now();
         let mut state = self.state();
@@ -94,14 +106,19 @@ impl Pace {
         }
     }
 
-    /// Waits until the adapted pace, if there is one, allows one more request, and says for how long.
-    pub(super) async fn acquire(&self) -> Duration {
-        if self.state().adapted.is_none() {
+    /// Waits until the adapted pace, if there is one, allows one more request, and returns for how long. Of several
+    /// requests the one that has been waiting since the earliest `since` goes first.
+    pub(super) async fn acquire(&self, since: Instant) -> Duration {
+        if self.state().adapted.is_none() && self.line.is_empty() {
             return Duration::ZERO;
         }
         let began = Instant::now();
-        let _first = self.line.lock().await;
+        let place = self.line.join(since);
         loop {
+            if !place.is_first() {
+                place.turn().await;
+                continue;
+            }
             let now = Instant::now();
             let next = match &mut self.state().adapted {
                 Some(adapted) if now < adapted.next => adapted.next,
@@ -109,10 +126,13 @@ impl Pace {
                     adapted.next = now + adapted.gap();
                     break;
                 }
-                // Recovered meanwhile.
                 None => break,
             };
-            tokio::time::sleep_until(next).await;
+            tokio::select! {
+                () = tokio::time::sleep_until(next) => {}
+                // The pace has grown, or someone who has waited longer has joined.
+                () = place.turn() => {}
+            }
         }
         began.elapsed()
     }
@@ -127,7 +147,7 @@ impl Pace {
         let now = Instant::now();
         let mut state = self.state();
         let repeated = match state.heeded {
-            // Sent before we took the last 429 to heart: it tells nothing new.
+            // Sent before the last 429 counted: it says nothing new.
             Some(heeded) if sent < heeded => return,
             Some(heeded) => now - heeded <= REPEATED_WITHIN,
             None => false,
@@ -137,22 +157,27 @@ impl Pace {
             return;
         }
         let measured = state.count(now, 0.0) / MEASURED_OVER;
-        let (at, before) = match state.adapted {
-            Some(adapted) => (adapted.per_second, adapted.before),
-            None => (measured, measured),
-        };
-        let per_second = (at / 2.0).max(SLOWEST);
         let began = state.adapted.is_none();
-        let mut adapted = Adapted { per_second, before, grown: now, next: now };
-        adapted.next += adapted.gap();
-        state.adapted = Some(adapted);
+        let (at, before, worked) = match state.adapted {
+            None => (measured, measured, measured),
+            Some(last) => {
+                let at = last.per_second.min(measured);
+                // A service that answers nothing but 429 says nothing of the pace it bears.
+                (at, last.before, if last.answered { at } else { last.worked })
+            }
+        };
+        let per_second = (at * LEFT).max(MIN_PER_SECOND);
+        let (cut_at, cut_to) = (now, per_second);
+        let mut next = Adapted { per_second, before, worked, cut_at, cut_to, answered: false, next: now };
+        next.next += next.gap();
+        state.adapted = Some(next);
         drop(state);
         self.telemetry.pace(&self.name, Some(per_second));
         if began {
             tracing::warn!(
                 token = &*self.name,
                 requests_per_second = per_second,
-                "the service repeatedly answers 429: going at half the pace, then slowly faster again"
+                "the service repeatedly answers 429: requests are slowed down"
             );
         }
     }
@@ -168,16 +193,17 @@ impl Pace {
             let after = format_duration(whole(now - since)).to_string();
             tracing::info!(token = &*self.name, after, "the service answers again after it asked to wait");
         }
+        let measured = state.count(now, 0.0) / MEASURED_OVER;
         let Some(adapted) = &mut state.adapted else { return };
-        let share = (now - adapted.grown).as_secs_f64() / RECOVERY.as_secs_f64();
-        adapted.grown = now;
-        adapted.per_second += adapted.before * share;
+        adapted.grow(now, measured);
         let per_second = adapted.per_second;
-        let recovered = per_second >= adapted.before;
+        // Requests still in line would all go at once.
+        let recovered = per_second >= adapted.before && self.line.is_empty();
         if recovered {
             state.adapted = None;
         }
         drop(state);
+        self.line.wake_first();
         self.telemetry.pace(&self.name, (!recovered).then_some(per_second));
         if recovered {
             tracing::info!(token = &*self.name, "back at full pace");
@@ -194,10 +220,25 @@ impl Adapted {
     fn gap(&self) -> Duration {
         Duration::from_secs_f64(1.0 / self.per_second)
     }
+
+    /// Grows along the cubic curve through what the last 429 left, and the pace that last worked [`REGAIN`] later.
+    fn grow(&mut self, now: Instant, measured: f64) {
+        self.answered = true;
+        let ahead = (now - self.cut_at).as_secs_f64() / REGAIN - 1.0;
+        let span = if ahead < 0.0 { self.worked - self.cut_to } else { self.worked * (1.0 - LEFT) };
+        let curve = self.worked + span * ahead.powi(3);
+        let grown = curve.min(MAX_AHEAD * measured).max(self.per_second);
+        if grown > self.per_second {
+            // The request that waits next gains by it, too.
+            let gained = Duration::from_secs_f64(1.0 / self.per_second - 1.0 / grown);
+            self.next = self.next.checked_sub(gained).unwrap_or(self.next);
+        }
+        self.per_second = grown;
+    }
 }
 
 impl State {
-    /// Adds `more` to the requests sent lately, and says how many they are.
+    /// Adds `more` to the requests sent lately and returns their number.
     fn count(&mut self, now: Instant, more: f64) -> f64 {
         let elapsed = (now - self.recent_at).as_secs_f64();
         self.recent = self.recent * (-elapsed / MEASURED_OVER).exp() + more;
@@ -233,18 +274,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_pace_falls_by_half_of_what_it_was_and_no_lower_than_a_probe() {
+    async fn each_repeated_429_takes_three_tenths_off_the_pace() {
         let pace = slowed_down().await;
         let first = adapted(&pace).unwrap();
-        assert!((4.5..5.0).contains(&first), "{first}");
-        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!((6.5..7.0).contains(&first), "{first}");
         pace.too_many(Instant::now());
-        assert_eq!(adapted(&pace), Some(first / 2.0));
+        assert_eq!(adapted(&pace), Some(first * LEFT));
         for _ in 0..20 {
             tokio::time::advance(Duration::from_secs(1)).await;
             pace.too_many(Instant::now());
         }
-        assert_eq!(adapted(&pace), Some(SLOWEST));
+        assert_eq!(adapted(&pace), Some(MIN_PER_SECOND));
     }
 
     #[tokio::test(start_paused = true)]
@@ -264,12 +304,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn requests_go_at_the_adapted_pace_in_turn() {
+    async fn requests_go_at_the_adapted_pace() {
         let pace = slowed_down().await;
         let per_second = adapted(&pace).unwrap();
         let began = Instant::now();
         for _ in 0..50 {
-            pace.acquire().await;
+            pace.acquire(Instant::now()).await;
         }
         let expected = 50.0 / per_second;
         let took = began.elapsed().as_secs_f64();
@@ -277,20 +317,65 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_pace_grows_back_by_equal_steps_and_then_is_free_again() {
+    async fn the_request_that_has_waited_longest_goes_first() {
+        let pace = Arc::new(slowed_down().await);
+        let began = Instant::now();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let mut tasks = tokio::task::JoinSet::new();
+        // They join in this order, and have waited for that many seconds.
+        for waited in [3, 1, 5, 2, 4] {
+            let (pace, order) = (Arc::clone(&pace), Arc::clone(&order));
+            let since = began.checked_sub(Duration::from_secs(waited)).unwrap();
+            tasks.spawn(async move {
+                pace.acquire(since).await;
+                order.lock().unwrap().push(waited);
+            });
+            tokio::task::yield_now().await;
+        }
+        tasks.join_all().await;
+        assert_eq!(*order.lock().unwrap(), [5, 4, 3, 2, 1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pace_grows_fast_to_what_last_worked_dwells_there_and_goes_carefully_beyond() {
         let pace = slowed_down().await;
         let low = adapted(&pace).unwrap();
-        for _ in 0..6 {
-            let before = adapted(&pace).unwrap();
-            tokio::time::advance(Duration::from_secs(30)).await;
+        let worked = low / LEFT;
+        let mut shares = Vec::new();
+        while let Some(per_second) = adapted(&pace) {
+            shares.push(per_second / worked);
+            // Others wait, so the adaptation goes on beyond the pace before.
+            let _waiting = (shares.len() < 31).then(|| pace.line.join(Instant::now()));
+            tokio::time::advance(Duration::from_secs(1)).await;
+            pace.state().count(Instant::now(), 2.0 * per_second);
             pace.went_well();
-            let step = adapted(&pace).unwrap() - before;
-            assert!((step - low * 2.0 / 20.0).abs() < 0.001, "{step}");
         }
-        tokio::time::advance(Duration::from_secs(130)).await;
+        assert!(shares.is_sorted(), "{shares:?}");
+        assert!((0.69..0.71).contains(&shares[0]) && shares[5] > 0.9 && shares[10] > 0.98, "{shares:?}");
+        assert!((0.99..1.01).contains(&shares[15]) && shares[20] < 1.02 && shares[30] > 1.2, "{shares:?}");
+        assert_eq!(shares.len(), 31, "nobody waits any more: the pace is free");
+        assert_eq!(pace.acquire(Instant::now()).await, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_goes_earlier_when_the_pace_grows() {
+        let pace = Arc::new(slowed_down().await);
+        for _ in 0..20 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            pace.too_many(Instant::now());
+        }
+        assert_eq!(adapted(&pace), Some(MIN_PER_SECOND));
+        pace.acquire(Instant::now()).await;
+        let began = Instant::now();
+        let waits = tokio::spawn({
+            let pace = Arc::clone(&pace);
+            async move { pace.acquire(Instant::now()).await }
+        });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        pace.sent();
         pace.went_well();
-        assert_eq!(adapted(&pace), None);
-        assert_eq!(pace.acquire().await, Duration::ZERO);
+        waits.await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]

@@ -21,11 +21,11 @@ use rustls::pki_types::pem::PemObject;
 use tokio::time::{Instant, Sleep};
 use url::Url;
 
-use super::attempt::from_now;
 use super::class::classify;
 use super::credentials::Token;
 use super::error::{BuildError, FetchError};
 use super::skew::Skew;
+use super::wait::from_now;
 use crate::config;
 use crate::interface::Request;
 use crate::interface::spec::error_message;

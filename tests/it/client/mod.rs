@@ -4,6 +4,7 @@ mod hostile;
 mod load;
 mod secrecy;
 pub(crate) mod server;
+mod storm;
 mod tokens;
 mod transport;
 

@@ -1,0 +1,79 @@
+//! A line in which the request that has waited longest goes first, whenever it joined.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The line.
+#[derive(Debug, Default)]
+pub(super) struct Line(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    joined: u64,
+    waiting: BTreeMap<(Instant, u64), Arc<Notify>>,
+}
+
+/// A place in the line, left when dropped.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    line: &'a Line,
+    key: (Instant, u64),
+    turn: Arc<Notify>,
+}
+
+impl Line {
+    /// Joins the line with a request that has waited since `since`.
+    pub(super) fn join(&self, since: Instant) -> Place<'_> {
+        let turn = Arc::new(Notify::new());
+        let mut state = self.state();
+        state.joined += 1;
+        let key = (since, state.joined);
+        state.waiting.insert(key, Arc::clone(&turn));
+        Place { line: self, key, turn }
+    }
+
+    /// Whether nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.state().waiting.is_empty()
+    }
+
+    /// Lets the first look again whether it may go.
+    pub(super) fn wake_first(&self) {
+        self.state().wake_first();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn wake_first(&self) {
+        if let Some((_, first)) = self.waiting.first_key_value() {
+            first.notify_one();
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Whether this place is the first. It may lose that to a request that has waited longer.
+    pub(super) fn is_first(&self) -> bool {
+        self.line.state().waiting.first_key_value().is_some_and(|(key, _)| *key == self.key)
+    }
+
+    /// Waits until this place may have become the first, or its wait may have become shorter.
+    pub(super) async fn turn(&self) {
+        self.turn.notified().await;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = self.line.state();
+        state.waiting.remove(&self.key);
+        state.wake_first();
+    }
+}

@@ -1,0 +1,16 @@
+//! Waits as instants and as text.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The instant `wait` from now. A wait that no clock can hold ends in two years.
+pub(super) fn from_now(wait: Duration) -> Instant {
+    const MAX_WAIT: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
+    Instant::now() + wait.min(MAX_WAIT)
+}
+
+/// `wait` in whole seconds, rounded up, for log lines and errors.
+pub(super) fn whole(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
+}
