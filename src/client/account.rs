@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::credentials::{Credentials, Token};
 use super::pace::Pace;
+use super::redact::Redactor;
 use super::wait::{from_now, whole};
 use crate::config::TokenSource;
 use crate::telemetry::Telemetry;
@@ -49,9 +50,14 @@ impl Rejection {
 const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
-    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, telemetry: &Telemetry) -> Self {
+    pub(super) fn new(
+        name: Arc<str>,
+        source: Option<TokenSource>,
+        telemetry: &Telemetry,
+        redactor: &Redactor,
+    ) -> Self {
         Self(Arc::new(Inner {
-            credentials: Credentials::new(name.clone(), source, telemetry.clone()),
+            credentials: Credentials::new(name.clone(), source, telemetry.clone(), redactor.clone()),
             pace: Pace::new(name.clone(), telemetry.clone()),
             rejections: Mutex::default(),
             name,
@@ -68,14 +74,6 @@ impl Account {
     #[must_use]
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
         self.0.credentials.expiry()
-    }
-
-    /// `text`, which may come from the service, without the account's token.
-    pub(super) fn redact(&self, text: &str) -> String {
-        match self.0.credentials.current() {
-            Ok(token) => token.secret.redact(text),
-            Err(_) => text.to_owned(),
-        }
     }
 
     /// The refusal that stands against sending `token` to `path`, if any.

@@ -14,6 +14,7 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use super::redact::Redactor;
 use crate::config::TokenSource;
 use crate::error_chain::with_sources;
 use crate::secret::Secret;
@@ -60,7 +61,7 @@ fn from(path: Option<&Path>) -> String {
 /// A token ready to send.
 #[derive(Debug)]
 pub(super) struct Token {
-    /// For taking it out of other people's texts.
+    /// The token itself.
     pub(super) secret: Secret,
     /// `Bearer ...`, marked as sensitive, so that no library shows it.
     pub(super) header: HeaderValue,
@@ -74,6 +75,7 @@ pub(super) struct Credentials {
     name: Arc<str>,
     source: Option<TokenSource>,
     telemetry: Telemetry,
+    redactor: Redactor,
     state: Mutex<State>,
 }
 
@@ -88,9 +90,14 @@ struct State {
 
 impl Credentials {
     /// Reads the token for the first time. A failure is said now, and given to every request until there is one.
-    pub(super) fn new(name: Arc<str>, source: Option<TokenSource>, telemetry: Telemetry) -> Self {
+    pub(super) fn new(
+        name: Arc<str>,
+        source: Option<TokenSource>,
+        telemetry: Telemetry,
+        redactor: Redactor,
+    ) -> Self {
         let state = State { token: Err(CredentialsError::Missing), read: Instant::now(), failing: false };
-        let credentials = Self { name, source, telemetry, state: Mutex::new(state) };
+        let credentials = Self { name, source, telemetry, redactor, state: Mutex::new(state) };
         credentials.reread();
         credentials
     }
@@ -134,6 +141,7 @@ impl Credentials {
                 }
                 if let Some(token) = changed {
                     self.telemetry.token_expiry(&self.name, expiry(&token.secret));
+                    self.redactor.add(&self.name, &token.secret);
                     state.token = Ok(Arc::new(token));
                 }
             }

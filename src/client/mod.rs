@@ -19,6 +19,7 @@ mod error;
 mod limits;
 mod line;
 mod pace;
+mod redact;
 mod retry;
 mod skew;
 mod transport;
@@ -44,6 +45,7 @@ use crate::interface::spec::{DecodeError, Method};
 use crate::interface::{Request, Resource};
 use crate::telemetry::Telemetry;
 use limits::Limits;
+use redact::Redactor;
 use retry::Budget;
 use skew::Skew;
 use transport::Transport;
@@ -97,10 +99,11 @@ impl Client {
         telemetry: Telemetry,
         clock: Clock,
     ) -> Result<Self, BuildError> {
-        let transport = Transport::new(api)?;
+        let redactor = Redactor::default();
+        let transport = Transport::new(api, redactor.clone())?;
         warn_of_plain_http(&api.base_url);
         telemetry.forget_tokens();
-        let default = Account::new("default".into(), api.token.clone(), &telemetry);
+        let default = Account::new("default".into(), api.token.clone(), &telemetry, &redactor);
         let mut inner = Inner {
             transport,
             limits: Limits::new(api),
@@ -117,9 +120,9 @@ impl Client {
         let mut used = HashSet::new();
         for project in projects {
             let source = project.token.as_ref().or(api.token.as_ref());
-            let account = by_source
-                .entry(source)
-                .or_insert_with(|| Account::new(project.id.clone(), source.cloned(), &inner.telemetry));
+            let account = by_source.entry(source).or_insert_with(|| {
+                Account::new(project.id.clone(), source.cloned(), &inner.telemetry, &redactor)
+            });
             if used.insert(source) {
                 inner.accounts.push(account.clone());
             }
@@ -179,7 +182,7 @@ impl Client {
         let fetched = self.send_with_retries(account, Some(resource), request).await?;
         let read = decode(&fetched.body).map_err(|error| FetchError::Decode {
             request: self.inner.transport.name(request),
-            problem: in_brief(&account.redact(&with_sources(&error))),
+            problem: in_brief(&self.inner.transport.redactor.text(&with_sources(&error))),
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
         self.inner.telemetry.request_done(resource, class.as_str(), fetched.took);

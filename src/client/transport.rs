@@ -24,9 +24,11 @@ use url::Url;
 use super::class::classify;
 use super::credentials::Token;
 use super::error::{BuildError, FetchError};
+use super::redact::Redactor;
 use super::skew::Skew;
 use super::wait::from_now;
 use crate::config;
+use crate::error_chain::in_brief;
 use crate::interface::Request;
 use crate::interface::spec::error_message;
 
@@ -64,10 +66,11 @@ pub(super) struct Transport {
     base: String,
     timeout: Duration,
     max_bytes: u64,
+    pub(super) redactor: Redactor,
 }
 
 impl Transport {
-    pub(super) fn new(api: &config::Api) -> Result<Self, BuildError> {
+    pub(super) fn new(api: &config::Api, redactor: Redactor) -> Result<Self, BuildError> {
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
         let mut builder = reqwest::Client::builder()
             .tls_backend_preconfigured(tls(api)?)
@@ -101,6 +104,7 @@ impl Transport {
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
             timeout: api.timeout,
             max_bytes: api.max_response_bytes,
+            redactor,
         })
     }
 
@@ -133,11 +137,12 @@ impl Transport {
             // What it says is worth having, but the status is known whether or not its body arrives.
             let headers = response.headers().clone();
             let mut said = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
-            let _ = before(deadline, said.read(response)).await;
-            let message = redacted_message(token, &said.bytes);
-            return Err(self.refused(request, token, status.as_u16(), &headers, message, skew.now()));
+            let read = before(deadline, said.read(response)).await;
+            let complete = matches!(read, Some(Ok(Complete::Yes)));
+            let message = error_message(&self.redactor.reply(said.bytes, complete));
+            return Err(self.refused(request, status.as_u16(), &headers, message, skew.now()));
         }
-        if let Some(encoding) = encoding(response.headers()) {
+        if let Some(encoding) = self.encoding(response.headers()) {
             return Err(FetchError::Encoded { request: self.name(request), encoding });
         }
         let mut body = Body::new(self.max_bytes);
@@ -148,8 +153,7 @@ impl Transport {
             }
             Err(error) => return Err(self.failed(request, error, false)),
         }
-        // A service that echoes what it was sent would have the token shown as a label or quoted in an error.
-        let body = token.secret.redact_reply(body.bytes).into();
+        let body = self.redactor.reply(body.bytes, true).into();
         Ok(Fetched { status: status.as_u16(), body, date, took: began.elapsed() })
     }
 
@@ -180,10 +184,16 @@ impl Transport {
         FetchError::Transport { request, class: classify(&source, head), source }
     }
 
+    /// The content encoding of a reply that has one, shortened.
+    fn encoding(&self, headers: &HeaderMap) -> Option<String> {
+        let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or("?").trim();
+        let encoded = !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity");
+        encoded.then(|| self.redactor.text(encoding).chars().take(20).collect())
+    }
+
     fn refused(
         &self,
         request: &Request,
-        token: &Token,
         status: u16,
         headers: &HeaderMap,
         message: String,
@@ -192,7 +202,7 @@ impl Transport {
         let request = self.name(request);
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
-                let location = token.secret.redact(&shown(&self.base, location));
+                let location = in_brief(&self.redactor.text(&shown(&self.base, location)));
                 FetchError::Redirect { request, status, location }
             }
             _ => FetchError::Status { request, status, message, retry_after: retry_after(headers, now) },
@@ -207,13 +217,6 @@ async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> 
         done = work => Some(done),
         () = deadline => None,
     }
-}
-
-/// What the service said of a refusal. Redacted before it is shortened, so that no part of a token is left over;
-/// and after, for escapes in JSON.
-fn redacted_message(token: &Token, body: &[u8]) -> String {
-    let body = token.secret.redact(&String::from_utf8_lossy(body));
-    token.secret.redact(&error_message(body.as_bytes()))
 }
 
 /// TLS with Mozilla's trust anchors built in, for there may be no others in a container, and those configured.
@@ -278,12 +281,6 @@ impl Body {
     }
 }
 
-fn encoding(headers: &HeaderMap) -> Option<String> {
-    let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or("?").trim();
-    let known = encoding.chars().take(20).collect();
-    (!encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity")).then_some(known)
-}
-
 /// Where a redirect leads, without what may be secret of it.
 fn shown(base: &str, location: &HeaderValue) -> String {
     let target = location.to_str().ok().and_then(|to| Url::parse(base).ok()?.join(to).ok());
@@ -294,7 +291,7 @@ fn shown(base: &str, location: &HeaderValue) -> String {
             // Neither fails for a URL with a host, and one without has none.
             let _ = url.set_username("");
             let _ = url.set_password(None);
-            url.as_str().chars().take(200).collect()
+            url.into()
         }
         None => "an address that is none".to_owned(),
     }

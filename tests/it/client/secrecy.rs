@@ -4,12 +4,14 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pds_exporter::config::TokenSource;
 use pds_exporter::interface::{ENDPOINTS, Resource};
+use pds_exporter::secret::Secret;
 use tracing::Level;
 
 use super::server::{Server, ok, status};
 use super::transport::authority;
-use super::{Asking, TOKEN, api, chain, request};
+use super::{Asking, TOKEN, api, chain, project, request};
 
 /// A text that is cut off in the midst of the token when it is shortened to 200 characters.
 const LONG: &str = concat!(
@@ -135,6 +137,40 @@ async fn what_a_reply_echoes_of_the_token_is_gone_before_it_is_read() {
         assert!(shown.len() < 800, "{} bytes", shown.len());
     }
     assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#, "what labels are made of");
+}
+
+#[tokio::test]
+async fn an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is() {
+    let percent = TOKEN.replace('-', "%2D");
+    let unicode: String = TOKEN.bytes().map(|byte| format!("\\u{byte:04X}")).collect();
+    let bodies = [
+        format!(r#"{{"name":"{unicode}"}}"#),
+        format!(r#"{{"name":"{}"}}"#, TOKEN.replace('a', "\\u0061")),
+        format!(r#"{{"name":"{percent}"}}"#),
+        r#"{"name":"an0thers-t0ken"}"#.to_owned(),
+    ];
+    let echoes: Vec<_> = bodies.iter().map(|body| ok(body.clone().leak())).collect();
+    let server = Server::start(move |seen| match echoes.get(seen.number) {
+        Some(echo) => echo.clone(),
+        None => ok("").with("content-encoding", TOKEN),
+    })
+    .await;
+    let other = Some(TokenSource::Inline(Secret::new("an0thers-t0ken")));
+    let asking = Asking::new(&api(&format!("http://{}", server.address)), &[project("p-2", other)]);
+    for body in bodies {
+        assert_eq!(asking.ask("p", "a").await.unwrap(), r#"{"name":"[redacted]"}"#, "{body}");
+    }
+    let error = asking.ask("p", "a").await.unwrap_err();
+    assert!(error.to_string().contains("content encoding '[redacted]'"), "{error}");
+}
+
+#[tokio::test]
+async fn a_refusal_that_breaks_off_within_the_token_shows_nothing_of_it() {
+    let server =
+        Server::start(|_| status(500, "").with("content-length", "99").cut("bad token s3rvice-acc0")).await;
+    let error =
+        Asking::new(&api(&format!("http://{}", server.address)), &[]).ask("p", "a").await.unwrap_err();
+    assert_eq!(error.message(), "bad token [redacted]");
 }
 
 #[tokio::test]
