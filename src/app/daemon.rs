@@ -71,7 +71,7 @@ impl Daemon {
     pub async fn build(config: Config, clock: Clock, telemetry: Telemetry) -> Result<Self, StartError> {
         let config = Arc::new(config);
         let (ledgers, committer) = LedgerStore::open(
-            config.state_path.as_deref(),
+            config.state.path.as_deref(),
             telemetry.clone(),
             accounting::ledger_store::COMMIT_INTERVAL,
         )
@@ -135,8 +135,8 @@ impl Handle {
     /// Where it can't be followed; nothing has changed then.
     pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
         let mut current = self.plan.lock().await;
-        if config.state_path != current.config.state_path {
-            return Err(ReconfigureError::StatePath(current.config.state_path.clone(), config.state_path));
+        if config.state.path != current.config.state.path {
+            return Err(ReconfigureError::StatePath(current.config.state.path.clone(), config.state.path));
         }
         let config = Arc::new(config);
         let client = if config.api == current.config.api && tokens(&config) == tokens(&current.config) {

@@ -164,7 +164,7 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
         (source.load()?, Some(source))
     };
     if let Some(log) = &log {
-        log.follow(loaded.config.log_level);
+        log.follow(loaded.config.log.level);
     }
     let server = web_config(flags).bind(&telemetry)?;
     let daemon = Daemon::build(loaded.config, clock, telemetry).await?;
@@ -249,7 +249,7 @@ fn say_start(config: &Config, server: &web::Server) {
         service = %config.api.base_url,
         projects = config.projects.len(),
         apps,
-        state = config.state_path.as_ref().map_or("memory".to_owned(), |path| path.display().to_string()),
+        state = config.state.path.as_ref().map_or("memory".to_owned(), |path| path.display().to_string()),
         "started"
     );
 }

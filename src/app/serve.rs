@@ -55,7 +55,7 @@ impl Source {
     pub fn load(&self) -> Result<Loaded, config::LoadError> {
         let mut loaded = config::load(&self.path, self.environment.iter().cloned(), &super::taken_labels())?;
         if let Some(path) = &self.state_path {
-            loaded.config.state_path = Some(path.clone());
+            loaded.config.state.path = Some(path.clone());
         }
         loaded.config = loaded.config.shard(self.shard);
         if let Some(overload) = loaded.config.requests_per_minute().exceeds(&loaded.config.api) {
@@ -111,7 +111,7 @@ impl Served {
         let loaded = source.load().map_err(|error| with_sources(&error))?;
         let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_sources(&error))?;
         if let Some(log) = &self.log {
-            log.follow(plan.config.log_level);
+            log.follow(plan.config.log.level);
         }
         self.status.follow(plan, loaded.explained);
         Ok(())

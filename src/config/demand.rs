@@ -104,7 +104,7 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::config::{Accounting, Poll, Project, QueryNames, Resolution, TokenSource};
+    use crate::config::{Accounting, Log, Poll, Project, QueryNames, Resolution, State, TokenSource};
     use crate::secret::Secret;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -145,8 +145,8 @@ mod tests {
                 stale_after: SECOND,
             },
             accounting: Accounting { enabled: true, step: 60 * SECOND, max_catch_up: 3600 * SECOND },
-            state_path: None,
-            log_level: None,
+            state: State { path: None },
+            log: Log { level: None },
             projects,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{KEYS, Key, Preset};
+use super::keys::{self, Key, Preset};
 
 const HEAD: &str = "\
 # The configuration of pds-exporter. Every key is here, with its default or, commented out, with an example.
@@ -19,7 +19,7 @@ const SHOWN: &[&str] = &["api.token_file", "projects[].apps"];
 pub fn text() -> String {
     let mut out = HEAD.to_owned();
     let mut section = "";
-    for key in KEYS {
+    for key in keys::all() {
         let (its_section, name) = key.split();
         if its_section != section {
             section = its_section;
@@ -47,7 +47,7 @@ fn comment(key: &Key) -> &'static str {
     let set = match key.preset {
         Preset::Default(_) => true,
         Preset::Required(_) => !key.path.contains("apps[]"),
-        Preset::Unset(_) => SHOWN.contains(&key.path),
+        Preset::Unset(_) => SHOWN.contains(&&*key.path),
     };
     if set { "" } else { "# " }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use config::{Map, Value, ValueKind};
 use url::Url;
 
-use super::keys::{KEYS, Key, Kind};
+use super::keys::{self, Key, Kind};
 use crate::secret::REDACTED;
 
 /// Where a value came from.
@@ -55,13 +55,13 @@ pub struct Explained {
 /// The keys that have a value, in the order in which they are declared, projects in the order of the file.
 pub(super) fn explain(values: &Map<String, Value>) -> Vec<Explained> {
     let mut explained = Vec::new();
-    for key in KEYS.iter().filter(|key| !key.path.contains("[]")) {
+    for key in keys::all().iter().filter(|key| !key.path.contains("[]")) {
         let found = key.path.split('.').try_fold(None, |at: Option<&Value>, name| match at {
             None => values.get(name).map(Some),
             Some(at) => member(at, name).map(Some),
         });
         if let Some(Some(value)) = found {
-            explained.push(row(key.path.to_owned(), value, key.kind));
+            explained.push(row(key.path.clone(), value, &key.kind));
         }
     }
     if let Some(projects) = values.get("projects") {
@@ -75,17 +75,17 @@ fn explain_entries(list: &Value, declared: &str, shown: &str, explained: &mut Ve
     for (index, entry) in entries.iter().enumerate() {
         let shown = format!("{shown}[{index}]");
         if !matches!(entry.kind, ValueKind::Table(_)) {
-            explained.push(row(shown, entry, Kind::Text));
+            explained.push(row(shown, entry, &Kind::Text));
             continue;
         }
-        for key in KEYS {
+        for key in keys::all() {
             let name = key.path.strip_prefix(declared).and_then(|rest| rest.strip_prefix("[]."));
             let Some(name) = name.filter(|name| !name.contains("[]")) else { continue };
-            match (member(entry, name), key.kind) {
+            match (member(entry, name), &key.kind) {
                 (None, _) => {}
                 // Apps with settings of their own have rows; a list of ids, which may be thousands, is one.
                 (Some(apps), Kind::Apps) if has_table(apps) => {
-                    explain_entries(apps, key.path, &format!("{shown}.{name}"), explained);
+                    explain_entries(apps, &key.path, &format!("{shown}.{name}"), explained);
                 }
                 (Some(value), kind) => explained.push(row(format!("{shown}.{name}"), value, kind)),
             }
@@ -104,7 +104,7 @@ fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     }
 }
 
-fn row(key: String, value: &Value, kind: Kind) -> Explained {
+fn row(key: String, value: &Value, kind: &Kind) -> Explained {
     let shown = match kind {
         Kind::Secret => REDACTED.to_owned(),
         Kind::Url => toml_text(&without_credentials(value)),

@@ -9,7 +9,7 @@ use std::path::Path;
 use config::{Environment, FileFormat, Format as _, Map, Source, Value, ValueKind};
 
 use super::error::{LoadError, Problem};
-use super::keys::{self, ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, KEYS, Key, Kind};
+use super::keys::{self, ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind};
 use super::suggest::nearest;
 
 /// The raw configuration.
@@ -74,7 +74,7 @@ fn read_environment(
     problems: &mut Vec<Problem>,
 ) -> Result<Map<String, Value>, LoadError> {
     let prefix = format!("{ENVIRONMENT_PREFIX}{ENVIRONMENT_SEPARATOR}");
-    let known: Vec<String> = KEYS.iter().filter_map(Key::environment_name).collect();
+    let known: Vec<String> = keys::all().iter().filter_map(Key::environment_name).collect();
     let mut declared = Map::new();
     for (name, value) in environment {
         if known.contains(&name) {
@@ -84,8 +84,10 @@ fn read_environment(
             let rest = name.get(prefix.len()..).unwrap_or("");
             let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(&prefix)));
             let message = match near {
-                Some(near) => format!("is no key; did you mean `{prefix}{near}`?"),
-                None => "is no key that the environment can set; write it in the file".to_owned(),
+                Some(near) => format!("unknown variable; did you mean `{prefix}{near}`?"),
+                None => {
+                    "unknown variable; only keys outside of lists can be set by the environment".to_owned()
+                }
             };
             problems.push(Problem { key: name, message });
         }
@@ -96,31 +98,24 @@ fn read_environment(
         .collect()?;
     for (path, value) in &mut values {
         if let Some(key) = Key::find(path) {
-            take_kind(value, key.kind);
+            take_kind(value, &key.kind);
         }
     }
     Ok(values)
 }
 
 /// Variables are all texts; one that reads as a value of `kind` becomes it, others stay for the check to refuse.
-fn take_kind(value: &mut Value, kind: Kind) {
+fn take_kind(value: &mut Value, kind: &Kind) {
     let ValueKind::String(text) = &value.kind else { return };
     let typed = match kind {
         Kind::Flag => text.parse().map(ValueKind::Boolean).ok(),
         Kind::Count { .. } => text.parse().map(ValueKind::I64).ok(),
-        Kind::Durations | Kind::Texts | Kind::Apps => {
+        Kind::List(_) | Kind::Apps => {
             let origin = value.origin().map(str::to_owned);
             let items = text.split(',').map(|item| Value::new(origin.as_ref(), item.trim()));
             Some(ValueKind::Array(items.collect()))
         }
-        Kind::Text
-        | Kind::Secret
-        | Kind::Path
-        | Kind::Url
-        | Kind::Duration
-        | Kind::Size
-        | Kind::Word(_)
-        | Kind::Labels => None,
+        _ => None,
     };
     if let Some(typed) = typed {
         value.kind = typed;
@@ -141,7 +136,7 @@ fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, pr
                     keep_declared(section, &path, &key, problems);
                     None
                 }
-                _ => Some(format!("is a section; write [{path}] and its keys below it")),
+                _ => Some(format!("must be a table; write [{path}] and its keys below it")),
             }
         } else if keys::is_list(&path) {
             return keep_entries(value, &path, &key, problems);

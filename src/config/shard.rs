@@ -95,7 +95,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{Accounting, Api, App, Poll, Project, QueryNames, Resolution};
+    use super::super::{Accounting, Api, App, Log, Poll, Project, QueryNames, Resolution, State};
     use super::*;
 
     fn shards(count: u32) -> Vec<Shard> {
@@ -182,8 +182,8 @@ mod tests {
                 stale_after: second,
             },
             accounting: Accounting { enabled: true, step: second, max_catch_up: second },
-            state_path: None,
-            log_level: None,
+            state: State { path: None },
+            log: Log { level: None },
             projects: vec![Project {
                 id: "p-abc12345".into(),
                 token: None,

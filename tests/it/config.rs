@@ -62,7 +62,7 @@ fn values_mean_what_the_file_and_the_environment_say() {
     assert_eq!(config.poll.windows, [Duration::from_secs(300), Duration::from_secs(3600)]);
     assert_eq!(config.poll.resolution, Resolution::High);
     assert!(!config.accounting.enabled);
-    assert_eq!(config.state_path, Some(folder.join("state.redb")));
+    assert_eq!(config.state.path, Some(folder.join("state.redb")));
 
     let [search, odd] = &*config.projects else { panic!("{:?}", config.projects) };
     assert_eq!(search.token, Some(TokenSource::Inline(Secret::new("hunter2"))));
@@ -119,7 +119,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert!(config.accounting.enabled);
     assert_eq!(config.accounting.step, Duration::from_secs(60));
     assert_eq!(config.accounting.max_catch_up, Duration::from_secs(86_400));
-    assert_eq!(config.state_path, None);
+    assert_eq!(config.state.path, None);
 }
 
 #[test]
@@ -237,13 +237,13 @@ proptest! {
 }
 
 fn known_paths() -> Vec<&'static str> {
-    let mut paths: Vec<_> = config::keys::KEYS.iter().map(|key| key.path).collect();
+    let mut paths: Vec<_> = config::keys::all().iter().map(|key| &*key.path).collect();
     paths.retain(|path| !path.contains("[]"));
     paths.extend(["projects", "\"a[9]\"", "api.unknown", "poll"]);
     paths
 }
 
 fn known_variables() -> Vec<String> {
-    let known = config::keys::KEYS.iter().filter_map(config::keys::Key::environment_name);
+    let known = config::keys::all().iter().filter_map(config::keys::Key::environment_name);
     known.chain(["PDS_EXPORTER__".to_owned(), "PDS_EXPORTER__A[9]".to_owned()]).collect()
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory as _;
 use pds_exporter::app::flags::Flags;
-use pds_exporter::config::keys::{self, KEYS, Key};
+use pds_exporter::config::keys::{self, Key};
 use pds_exporter::tool::Cli;
 use pds_exporter::web::webconfig;
 use pds_exporter::{app, config};
@@ -125,12 +125,12 @@ fn collect(command: &clap::Command, known: &mut BTreeSet<String>) {
 
 #[test]
 fn every_key_variable_series_and_file_that_is_named_exists() {
-    let sections: BTreeSet<&str> = KEYS
+    let sections: BTreeSet<&str> = keys::all()
         .iter()
         .filter_map(|key| key.path.split('.').next())
         .map(|name| name.trim_end_matches("[]"))
         .collect();
-    let variables: BTreeSet<String> = KEYS.iter().filter_map(Key::environment_name).collect();
+    let variables: BTreeSet<String> = keys::all().iter().filter_map(Key::environment_name).collect();
     let mut wrong = Vec::new();
     for (path, page) in pages() {
         // A changelog also names what there was.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use pds_exporter::app::flags::Flags;
-use pds_exporter::config::keys::{KEYS, Preset};
+use pds_exporter::config::keys::{self, Preset};
 use pds_exporter::config::{self, Config};
 use pds_exporter::tool::Cli;
 use pds_exporter::tool::error::EXIT_CODES;
@@ -186,22 +186,26 @@ fn limits() -> String {
 /// Every key by section, with its default.
 fn configuration_keys() -> String {
     let (mut tables, mut section) = (String::new(), "");
-    for key in KEYS {
+    for key in keys::all() {
         let (its_section, name) = key.split();
         if its_section != section {
             section = its_section;
             let heading =
                 section.replace("[]", "").replace("projects.apps", "projects.apps: an app as a table");
             let gap = if tables.is_empty() { "" } else { "\n" };
-            writeln!(tables, "{gap}## {heading}\n\n| key | default | meaning |\n| --- | --- | --- |")
-                .unwrap();
+            writeln!(
+                tables,
+                "{gap}## {heading}\n\n| key | values | default | meaning |\n| --- | --- | --- | --- |"
+            )
+            .unwrap();
         }
         let default = match key.preset {
             Preset::Default(value) => format!("`{value}`"),
             Preset::Required(value) => format!("required, such as `{value}`"),
             Preset::Unset(value) => format!("none; for example `{value}`"),
         };
-        writeln!(tables, "| `{name}` | {default} | {} |", key.why.replace('|', "\\|")).unwrap();
+        writeln!(tables, "| `{name}` | {} | {default} | {} |", key.kind, key.why.replace('|', "\\|"))
+            .unwrap();
     }
     tables
 }

@@ -1,0 +1,227 @@
+//! `[[projects]]`, their apps and labels: a row is a key.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Map, Value, ValueKind};
+
+use super::keys::{Key, Kind, as_written};
+use super::reader::{Id, List, Reader, SECONDS};
+use super::section::{Fixed, Place, Row, Section as _, Table, join, optional, or_empty, required, section};
+use super::token::{TokenSource, Tokens};
+use super::value;
+use crate::catalogue::family::{RESERVED_LABELS, is_label_name};
+
+section! {
+    /// One `[[projects]]` entry.
+    pub struct Project {
+        /// The project's id, as in the service's paths.
+        id: Arc<str> = required(Id, "\"p-abc12345\"", "The project's id, as in the service's paths."),
+        /// Its own service account, if it has one.
+        token: Option<TokenSource> = Tokens {
+            file: ("\"/run/secrets/pds/search-token\"",
+                "A file with a token for this project, instead of the one under [api]."),
+            inline: "The token itself. Excludes `token_file`.",
+        },
+        /// Labels for the info series of the project and its apps, by name.
+        labels: Vec<(String, String)> = or_empty(Labels, "{ team = \"search\" }",
+            "Labels added to pds_project_info and pds_app_info."),
+        /// Its apps, each once.
+        apps: Vec<App> = or_empty(Apps, "[\"p-abc12345-ranker\"]",
+            "The project's apps: an id each, or a table with the keys below."),
+        /// Whether its own resources are polled here; another shard polls them if not.
+        polled: bool = Fixed(true),
+    }
+}
+
+section! {
+    /// One app of a project.
+    pub struct App {
+        /// The app's id, as in the service's paths.
+        id: Arc<str> = required(Id, "\"p-abc12345-embed\"", "The app's id, as in the service's paths."),
+        /// Overrides [`Poll::interval`](super::Poll::interval).
+        interval: Option<Duration> = optional(SECONDS, "\"15s\"",
+            "How often this app's metrics are polled, instead of poll.interval."),
+        /// Containers whose windows are shown in addition to the app's.
+        containers: Vec<Arc<str>> = or_empty(List { of: Id, not_empty: false }, "[\"c-1\"]",
+            "Containers whose windows are shown in addition to the app's."),
+        /// Labels for the app's info series, those of the project included unless overridden.
+        labels: Vec<(String, String)> = or_empty(Labels, "{ tier = \"gold\" }",
+            "Labels added to pds_app_info; they override those of the project."),
+    }
+}
+
+impl Project {
+    /// Adds the project's labels to those of its apps, which override them.
+    fn pass_labels_on(&mut self) {
+        for app in &mut self.apps {
+            let own = std::mem::take(&mut app.labels);
+            let all: BTreeMap<String, String> = self.labels.iter().cloned().chain(own).collect();
+            app.labels = all.into_iter().collect();
+        }
+    }
+}
+
+/// The list of projects.
+#[derive(Debug)]
+pub(super) struct Projects;
+
+impl Row for Projects {
+    type Value = Vec<Project>;
+
+    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
+        Project::declare(&format!("{}[]", join(path, name)), keys);
+    }
+
+    fn read(&self, table: &Table<'_>, name: &str) -> Option<Vec<Project>> {
+        if table.reading.taken_labels.is_none() {
+            return Some(Vec::new());
+        }
+        let place = table.place(name);
+        let entries = match table.get(name).map(|value| &value.kind) {
+            None => &[][..],
+            Some(ValueKind::Array(entries)) => entries,
+            Some(_) => return place.refuse("must be a list; write [[projects]] and its keys below it"),
+        };
+        if entries.is_empty() {
+            return place.refuse("nothing to poll; write a [[projects]] entry with an id");
+        }
+        let mut projects: Vec<Project> = Vec::new();
+        let mut known: HashSet<Arc<str>> = HashSet::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let place = place.item(index);
+            let ValueKind::Table(entry) = &entry.kind else {
+                place.refuse::<()>("must be a table; write [[projects]] and its keys below it");
+                continue;
+            };
+            let Some(mut project) = Project::read(&Table::new(place.key.clone(), entry, table.reading))
+            else {
+                continue;
+            };
+            if !known.insert(Arc::clone(&project.id)) {
+                let message = format!("duplicate project {:?}; list each project once", project.id);
+                place.member("id").refuse::<()>(message);
+            }
+            project.pass_labels_on();
+            projects.push(project);
+        }
+        Some(projects)
+    }
+}
+
+/// Refuses projects without a token of their own if `[api]` has none. Looks at the raw `values`: a token that is wrong
+/// is a problem already.
+pub(super) fn check_tokens(table: &Table<'_>) {
+    let has_token =
+        |table: &Map<String, Value>| table.contains_key("token") || table.contains_key("token_file");
+    if let Some(ValueKind::Table(api)) = table.get("api").map(|value| &value.kind)
+        && has_token(api)
+    {
+        return;
+    }
+    let Some(ValueKind::Array(entries)) = table.get("projects").map(|value| &value.kind) else { return };
+    let without: Vec<String> = entries
+        .iter()
+        .enumerate()
+        .filter(|(_, entry)| matches!(&entry.kind, ValueKind::Table(entry) if !has_token(entry)))
+        .map(|(index, _)| format!("projects[{index}]"))
+        .collect();
+    if !without.is_empty() {
+        table.place("api").member("token_file").refuse::<()>(format!(
+            "no token for {}; set token_file or token here or in the project's entry, or set PDS_EXPORTER__API__TOKEN",
+            without.join(", ")
+        ));
+    }
+}
+
+/// A list of apps: an id each, or a table.
+#[derive(Debug)]
+struct Apps;
+
+impl Reader for Apps {
+    type Value = Vec<App>;
+
+    fn kind(&self) -> Kind {
+        Kind::Apps
+    }
+
+    fn declare_below(&self, path: &str, keys: &mut Vec<Key>) {
+        App::declare(&format!("{path}[]"), keys);
+    }
+
+    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Vec<App>> {
+        let entries = place.check(value::list(raw))?;
+        let mut apps: Vec<App> = Vec::with_capacity(entries.len());
+        let mut known: HashSet<Arc<str>> = HashSet::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let place = place.item(index);
+            let (app, id_at) = match &entry.kind {
+                ValueKind::Table(values) => {
+                    (App::read(&Table::new(place.key.clone(), values, place.reading)), place.member("id"))
+                }
+                ValueKind::String(_) => (Id.read(entry, &place).map(App::named), place),
+                _ => {
+                    place.refuse::<()>("must be an app's id in quotes, or a table such as { id = \"...\" }");
+                    continue;
+                }
+            };
+            let Some(app) = app else { continue };
+            if !known.insert(Arc::clone(&app.id)) {
+                id_at.refuse::<()>(format!("duplicate app {:?}; list each app once", app.id));
+            }
+            apps.push(app);
+        }
+        Some(apps)
+    }
+}
+
+impl App {
+    /// An app given by its id alone.
+    fn named(id: Arc<str>) -> Self {
+        Self { id, interval: None, containers: Vec::new(), labels: Vec::new() }
+    }
+}
+
+/// A table of label names and values.
+#[derive(Debug)]
+struct Labels;
+
+impl Reader for Labels {
+    type Value = Vec<(String, String)>;
+
+    fn kind(&self) -> Kind {
+        Kind::Labels
+    }
+
+    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Self::Value> {
+        let ValueKind::Table(raw) = &raw.kind else {
+            return place.refuse("must be a table such as { team = \"search\" }");
+        };
+        let taken = place.reading.taken_labels.unwrap_or_default();
+        let mut labels = BTreeMap::new();
+        for (name, raw) in raw {
+            let place = place.member(&as_written(name));
+            let name = place.check(allowed(name, taken));
+            let value = place.check(value::text(raw));
+            labels.extend(name.zip(value).map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        Some(labels.into_iter().collect())
+    }
+}
+
+/// A label name that may be configured.
+fn allowed<'a>(name: &'a str, taken: &[&str]) -> Result<&'a str, String> {
+    let problem = if !is_label_name(name) {
+        "not a valid label name; use letters, digits and _, and no digit first"
+    } else if name.starts_with("__") {
+        "reserved: names that begin with __ belong to Prometheus; rename it"
+    } else if RESERVED_LABELS.contains(&name) {
+        "reserved: Prometheus or its operator sets this label; rename it"
+    } else if taken.contains(&name) {
+        "the info series already have this label; rename it"
+    } else {
+        return Ok(name);
+    };
+    Err(problem.to_owned())
+}

@@ -1,0 +1,311 @@
+//! How a section of the configuration is declared and read.
+//!
+//! A section is a struct whose fields are rows: `field: Type = row`. A row is a key with its reader (bounds included),
+//! its default and its help, and nothing else has to be written for it: [`section!`] makes of the rows the struct, the
+//! declarations behind [`super::keys`], and the code that reads the section.
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use config::{Map, Value, ValueKind};
+
+use super::error::Problem;
+use super::explain::variable_of;
+use super::keys::{Key, Preset};
+use super::reader::Reader;
+
+/// Declares a section.
+///
+/// `struct` makes the type too; `for` reads into a type of another module. The block after `check` runs once all rows
+/// were read: each field is an `Option` there, `None` if its row has a problem already.
+macro_rules! section {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[$field_meta:meta])* $field:ident: $type:ty = $row:expr,)*
+        }
+        $(check($table:ident) $check:block)?
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $type,)*
+        }
+        section! {
+            for $name { $($field: $type = $row,)* }
+            $(check($table) $check)?
+        }
+    };
+    (
+        for $name:ident {
+            $($field:ident: $type:ty = $row:expr,)*
+        }
+        $(check($table:ident) $check:block)?
+    ) => {
+        impl $crate::config::section::Section for $name {
+            fn declare(path: &str, keys: &mut Vec<$crate::config::keys::Key>) {
+                use $crate::config::section::{Row as _, typed};
+                $(typed::<$type, _>($row).declare(path, stringify!($field), keys);)*
+            }
+
+            fn read(table: &$crate::config::section::Table<'_>) -> Option<Self> {
+                use $crate::config::section::{Row as _, typed};
+                $(let $field = typed::<$type, _>($row).read(table, stringify!($field));)*
+                $({
+                    let $table = table;
+                    $check
+                })?
+                Some(Self { $($field: $field?,)* })
+            }
+        }
+    };
+}
+pub(super) use section;
+
+/// A section, declared by [`section!`].
+pub(super) trait Section: Sized {
+    /// Adds the keys of the section at `path` to `keys`.
+    fn declare(path: &str, keys: &mut Vec<Key>);
+
+    /// Reads the section; `None` if a row has a problem.
+    fn read(table: &Table<'_>) -> Option<Self>;
+}
+
+/// One field of a section.
+pub(super) trait Row {
+    /// What the field holds.
+    type Value;
+
+    /// Adds the keys of the field `name` of the section at `path` to `keys`.
+    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>);
+
+    /// Reads the field; `None` if it has a problem.
+    fn read(&self, table: &Table<'_>, name: &str) -> Option<Self::Value>;
+}
+
+/// `row`, which gives a `T`: so the row's type follows from the field's.
+pub(super) fn typed<T, R: Row<Value = T>>(row: R) -> R {
+    row
+}
+
+/// A key that always has a value.
+#[derive(Debug)]
+pub(super) struct Set<R> {
+    reader: R,
+    preset: Preset,
+    why: &'static str,
+}
+
+/// A key that may be left out.
+#[derive(Debug)]
+pub(super) struct Optional<R>(Set<R>);
+
+/// A key with a default, written in TOML.
+pub(super) fn default<R: Reader>(reader: R, toml: &'static str, why: &'static str) -> Set<R> {
+    Set { reader, preset: Preset::Default(toml), why }
+}
+
+/// A key that must be set, for instance to `example`.
+pub(super) fn required<R: Reader>(reader: R, example: &'static str, why: &'static str) -> Set<R> {
+    Set { reader, preset: Preset::Required(example), why }
+}
+
+/// A key that may be left out.
+pub(super) fn optional<R: Reader>(reader: R, example: &'static str, why: &'static str) -> Optional<R> {
+    Optional(Set { reader, preset: Preset::Unset(example), why })
+}
+
+impl<R: Reader> Set<R> {
+    fn read_if_set(&self, table: &Table<'_>, name: &str) -> Option<Option<R::Value>> {
+        match table.get(name) {
+            Some(raw) => self.reader.read(raw, &table.place(name)).map(Some),
+            None => Some(None),
+        }
+    }
+}
+
+impl<R: Reader> Row for Set<R> {
+    type Value = R::Value;
+
+    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
+        keys.push(Key {
+            path: join(path, name),
+            preset: self.preset,
+            kind: self.reader.kind(),
+            why: self.why,
+        });
+        self.reader.declare_below(&join(path, name), keys);
+    }
+
+    fn read(&self, table: &Table<'_>, name: &str) -> Option<R::Value> {
+        let value = self.read_if_set(table, name)?;
+        value.or_else(|| {
+            table.place(name).refuse(format!("required; set it, for example to {}", self.preset.example()))
+        })
+    }
+}
+
+impl<R: Reader> Row for Optional<R> {
+    type Value = Option<R::Value>;
+
+    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
+        self.0.declare(path, name, keys);
+    }
+
+    fn read(&self, table: &Table<'_>, name: &str) -> Option<Self::Value> {
+        self.0.read_if_set(table, name)
+    }
+}
+
+/// A key that may be left out, which means empty.
+#[derive(Debug)]
+pub(super) struct OrEmpty<R>(Set<R>);
+
+/// A key that may be left out, which means empty.
+pub(super) fn or_empty<R: Reader>(reader: R, example: &'static str, why: &'static str) -> OrEmpty<R> {
+    OrEmpty(Set { reader, preset: Preset::Unset(example), why })
+}
+
+impl<R: Reader<Value: Default>> Row for OrEmpty<R> {
+    type Value = R::Value;
+
+    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
+        self.0.declare(path, name, keys);
+    }
+
+    fn read(&self, table: &Table<'_>, name: &str) -> Option<Self::Value> {
+        self.0.read_if_set(table, name).map(Option::unwrap_or_default)
+    }
+}
+
+/// A section inside a section.
+#[derive(Debug)]
+pub(super) struct Inner<S>(PhantomData<S>);
+
+/// A section inside a section.
+pub(super) fn inner<S: Section>() -> Inner<S> {
+    Inner(PhantomData)
+}
+
+impl<S: Section> Row for Inner<S> {
+    type Value = S;
+
+    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
+        S::declare(&join(path, name), keys);
+    }
+
+    fn read(&self, table: &Table<'_>, name: &str) -> Option<S> {
+        S::read(&table.inner(name))
+    }
+}
+
+/// A field without a key: always this value at first.
+#[derive(Debug)]
+pub(super) struct Fixed<T>(pub(super) T);
+
+impl<T: Clone> Row for Fixed<T> {
+    type Value = T;
+
+    fn declare(&self, _: &str, _: &str, _: &mut Vec<Key>) {}
+
+    fn read(&self, _: &Table<'_>, _: &str) -> Option<T> {
+        Some(self.0.clone())
+    }
+}
+
+/// What the reading of one configuration shares.
+#[derive(Debug)]
+pub(super) struct Reading<'a> {
+    /// The folder of the configuration file, which relative paths start from.
+    pub(super) folder: &'a Path,
+    /// Label names that a configured label must not repeat; `None` if no projects are read.
+    pub(super) taken_labels: Option<&'a [&'a str]>,
+    /// All problems so far.
+    pub(super) problems: RefCell<Vec<Problem>>,
+}
+
+/// A table of the raw configuration.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    /// Where it stands, as shown to the user: `projects[0]`; empty at the top.
+    key: String,
+    values: Option<&'a Map<String, Value>>,
+    /// What the reading shares.
+    pub(super) reading: &'a Reading<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// The table of all values.
+    pub(super) fn top(values: &'a Map<String, Value>, reading: &'a Reading<'a>) -> Self {
+        Self::new(String::new(), values, reading)
+    }
+
+    /// The table `values`, shown to the user as `key`.
+    pub(super) fn new(key: String, values: &'a Map<String, Value>, reading: &'a Reading<'a>) -> Self {
+        Self { key, values: Some(values), reading }
+    }
+
+    /// The value of `name`, if it is set.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.values?.get(name)
+    }
+
+    /// The place of `name`.
+    pub(super) fn place(&self, name: &str) -> Place<'a> {
+        let key = join(&self.key, name);
+        let variable = self.get(name).and_then(|value| variable_of(&key, value));
+        Place { key, variable, reading: self.reading }
+    }
+
+    fn inner(&self, name: &str) -> Self {
+        let values = match self.get(name).map(|value| &value.kind) {
+            Some(ValueKind::Table(table)) => Some(table),
+            _ => None,
+        };
+        Self { key: join(&self.key, name), values, reading: self.reading }
+    }
+}
+
+/// Where a value stands, so that its problems name it.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'a> {
+    /// The key, as shown to the user.
+    pub(super) key: String,
+    /// The environment variable that set it.
+    pub(super) variable: Option<String>,
+    /// What the reading shares.
+    pub(super) reading: &'a Reading<'a>,
+}
+
+impl Place<'_> {
+    /// Notes a problem; always `None`.
+    pub(super) fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
+        let mut message = message.into();
+        if let Some(variable) = &self.variable {
+            message.push_str(&format!(" (set by {variable})"));
+        }
+        self.reading.problems.borrow_mut().push(Problem { key: self.key.clone(), message });
+        None
+    }
+
+    /// The value, or `None` with the problem noted.
+    pub(super) fn check<T>(&self, result: Result<T, String>) -> Option<T> {
+        result.map_or_else(|message| self.refuse(message), Some)
+    }
+
+    /// The place of a list's item.
+    pub(super) fn item(&self, index: usize) -> Self {
+        Self { key: format!("{}[{index}]", self.key), ..self.clone() }
+    }
+
+    /// The place of a table's member.
+    pub(super) fn member(&self, name: &str) -> Self {
+        Self { key: join(&self.key, name), ..self.clone() }
+    }
+}
+
+/// `name` in the section at `path`.
+pub(super) fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}

@@ -1,0 +1,163 @@
+//! The sections `[api]`, `[poll]`, `[accounting]`, `[state]` and `[log]`: a row is a key.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::Url;
+
+use super::projects::{Project, Projects};
+use super::reader::{
+    Count, EmptyIsNone, File, Flag, Limit, List, MILLISECONDS, Positive, SECONDS, Size, Step, Text,
+    Url as HttpUrl, Word,
+};
+use super::section::{Fixed, default, inner, required, section};
+use super::token::{TokenSource, Tokens};
+use super::{Level, QueryNames, Resolution};
+
+section! {
+    /// The whole configuration.
+    pub struct Config {
+        /// How the service is reached.
+        api: Api = inner(),
+        /// What is polled, and how often.
+        poll: Poll = inner(),
+        /// Exact counters from consecutive ranges.
+        accounting: Accounting = inner(),
+        /// What survives a restart.
+        state: State = inner(),
+        /// Log messages.
+        log: Log = inner(),
+        /// The projects, each once.
+        projects: Vec<Project> = Projects,
+    }
+}
+
+section! {
+    /// `[api]`: the service and its limits.
+    pub struct Api {
+        /// http or https. May have a path; never a query, fragment or credentials.
+        base_url: Url = required(HttpUrl { credentials: false }, "\"https://api.example.com\"",
+            "The address of the service. May have a path, but no query and no credentials."),
+        /// The default service account; `None` only if every project has one of its own.
+        token: Option<TokenSource> = Tokens {
+            file: ("\"/run/secrets/pds/token\"",
+                "A file that holds the service account token. It is read again whenever it changes. Excludes `token`."),
+            inline: "The token itself. Better set as PDS_EXPORTER__API__TOKEN than written here.",
+        },
+        /// Limit of a whole request, body included.
+        timeout: Duration = default(MILLISECONDS, "\"10s\"", "Time limit of a whole request, body included."),
+        /// Limit of name lookup, TCP connect and TLS handshake.
+        connect_timeout: Duration = default(MILLISECONDS, "\"3s\"",
+            "Time limit of name lookup, TCP connect and TLS handshake."),
+        /// Requests in flight, over all targets.
+        max_concurrent_requests: NonZeroU32 = default(Positive { max: 10_000 }, "32",
+            "Maximum number of requests in flight, over all targets."),
+        /// Requests per second, over all targets; `None` is no limit.
+        max_requests_per_second: Option<NonZeroU32> = default(Limit { max: 1_000_000 }, "50",
+            "Maximum number of requests per second, over all targets; 0 means no limit."),
+        /// Size of a reply in bytes, after decompression. A few hundred bytes must fit, and no reply may fill the
+        /// machine's memory.
+        max_response_bytes: u64 = default(Size { min: 1 << 10, max: 1 << 30 }, "\"16MiB\"",
+            "Maximum size of a reply; a larger one fails the poll."),
+        /// Retries of one request within one poll.
+        max_retries: u32 = default(Count { min: 0, max: 10 }, "2",
+            "How often a failed request is retried within one poll."),
+        /// Additional trust anchors (PEM).
+        ca_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
+            "Additional trust anchors (PEM), for a service with a private certificate authority; empty means none."),
+        /// An http or https proxy.
+        proxy_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials: true }), "\"\"",
+            "The http or https proxy to the service; the variable NO_PROXY names hosts reached without it. Empty means none."),
+        /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
+        no_proxy: Option<String> = Fixed(None),
+        /// Names of the query parameters of the metrics calls.
+        query_names: QueryNames = inner(),
+    }
+}
+
+section! {
+    for QueryNames {
+        start: String = default(Text, "\"start\"",
+            "Query parameter for the start of a range. The service does not document these names."),
+        end: String = default(Text, "\"end\"", "Query parameter for the end of a range."),
+        container: String = default(Text, "\"container_id\"", "Query parameter for the container filter."),
+        resolution: String = default(Text, "\"resolution\"", "Query parameter for the data resolution."),
+    }
+    check(table) {
+        // These stand in one URL.
+        let names = [("start", &start), ("end", &end), ("container", &container), ("resolution", &resolution)];
+        for (index, (key, name)) in names.iter().enumerate() {
+            let same = names.iter().take(index).find(|(_, other)| name.is_some() && other == name);
+            if let Some((other, _)) = same {
+                table.place(key).refuse::<()>(format!("duplicate of {other}; use a different name for each"));
+            }
+        }
+    }
+}
+
+section! {
+    /// `[poll]`: what is polled, and how often.
+    pub struct Poll {
+        /// Between polls of response time and of run execution time.
+        interval: Duration = default(SECONDS, "\"60s\"",
+            "How often response times and run execution times are polled."),
+        /// Between polls of app, volume alerts, domains and projects.
+        settings_interval: Duration = default(SECONDS, "\"5m\"",
+            "How often apps, volume alerts, domains and projects are polled."),
+        /// Trailing ranges shown as gauges; at least one, each once, whole seconds.
+        windows: Vec<Duration> = default(List { of: SECONDS, not_empty: true }, "[\"5m\"]",
+            "Trailing ranges shown as gauges, in whole seconds. Each costs one more request per metrics call."),
+        /// How far behind now every range ends.
+        settle: Duration = default(SECONDS, "\"30s\"",
+            "How far behind now every range ends, so that it includes late data."),
+        /// Data resolution of the metrics calls.
+        resolution: Resolution = default(Word(Resolution::WORDS), "\"standard\"",
+            "How many data points the service returns: standard, medium or high."),
+        /// After this time without a successful poll a target's series vanish (never before 3 intervals).
+        stale_after: Duration = default(SECONDS, "\"5m\"",
+            "A target's series vanish after this time without a successful poll, but not before 3 of its intervals."),
+    }
+}
+
+section! {
+    /// `[accounting]`: exact counters.
+    pub struct Accounting {
+        /// Whether counters are kept.
+        enabled: bool = default(Flag, "true", "Keep exact counters: ask for every second in exactly one range."),
+        /// Ranges are aligned to whole steps of UTC; whole seconds that divide a day.
+        step: Duration = default(Step, "\"60s\"",
+            "Ranges of the counters are aligned to this: whole seconds that divide a day."),
+        /// How far back to ask after an outage.
+        max_catch_up: Duration = default(SECONDS, "\"24h\"",
+            "How far back to ask after an outage. Older time is counted as unaccounted."),
+    }
+    check(table) {
+        if let (Some(step), Some(reach)) = (step, max_catch_up)
+            && reach < step
+        {
+            let step = humantime::format_duration(step);
+            table.place("max_catch_up").refuse::<()>(format!(
+                "shorter than accounting.step, so nothing would be counted; must be at least {step}"
+            ));
+        }
+    }
+}
+
+section! {
+    /// `[state]`: what survives a restart.
+    pub struct State {
+        /// The state file; `None` keeps the counters in memory.
+        path: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
+            "The file that keeps the counters across restarts; empty keeps them in memory only."),
+    }
+}
+
+section! {
+    /// `[log]`: log messages.
+    pub struct Log {
+        /// Minimum severity; `None` follows the command line.
+        level: Option<Level> = default(Word(Level::WORDS), "\"\"",
+            "Minimum severity of log messages: error, warn, info, debug or trace; empty follows --log.level."),
+    }
+}
