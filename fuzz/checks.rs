@@ -153,7 +153,8 @@ fn pages(data: &[u8]) -> Vec<Page> {
         let Ok(reading) = endpoint.read(data, &[subject]) else { continue };
         pages.extend(reading.sinks.into_iter().map(|sink| page(&endpoint.families(), sink, &told)));
         let distributed = endpoint.resource() == Resource::ResponseTime;
-        let added = reading.tally.map(|tally| Ledger::open(RANGE.start).add(RANGE, &tally, distributed));
+        let added =
+            reading.tally.map(|tally| Ledger::open(RANGE.start).add(RANGE, &tally, distributed, i64::MAX));
         if let Some(Ok(ledger)) = added {
             pages.push(page(accounting::FAMILIES, accounting::series(endpoint.resource(), &ledger), &told));
         }

@@ -5,19 +5,34 @@ use std::sync::Arc;
 use crate::interface::TimeRange;
 use crate::interface::endpoint::Tally;
 
+use super::MAX_THRESHOLDS;
+use super::recheck::{Hour, Late};
+
 /// What was counted of one app by one of the metrics calls, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
-    /// The cursor: every second before it was added or given up, none after it was looked at. Unix seconds.
+    /// The cursor: every second before it was added or given up, none after it was. Unix seconds.
     pub until: i64,
-    /// How many requests or runs were added.
+    /// Requests or runs added.
     pub total: u64,
     /// Seconds given up on.
     pub unaccounted: u64,
+    /// How many of `total` came after their range was first counted.
+    pub late: u64,
+    /// How many fewer there were when their range was counted again; they stay in `total`.
+    pub overcounted: u64,
+    /// End of the last hour counted again, Unix seconds; 0 before the first.
+    pub rechecked_until: i64,
+    /// Whether another shard counts this app at present.
+    pub set_aside: bool,
     /// Thresholds in seconds, rising; most ledgers share theirs.
     thresholds: Arc<[f64]>,
-    /// How many within each of them: cumulative, none above `total`.
-    counts: Box<[u64]>,
+    /// How many within each of them, with the fraction that shares leave: cumulative.
+    within: Box<[f64]>,
+    /// The hours that are still to be counted again, by time.
+    pub(super) hours: Box<[Hour]>,
+    /// Late data that is not added in full yet.
+    pub(super) late_data: Box<[Late]>,
 }
 
 /// Why a reply is not added. The cursor stays, and the range is asked for again.
@@ -45,19 +60,37 @@ pub enum Refusal {
         /// End of the range in the reply.
         answered_end: i64,
     },
+    /// The range was older than `accounting.max_catch_up` when its reply came.
+    #[error("the range from {start} was older than accounting.max_catch_up when it was answered")]
+    TooOld {
+        /// Where the range begins.
+        start: i64,
+    },
 }
 
 impl Ledger {
     /// The same with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
+    /// Those beyond [`MAX_THRESHOLDS`] are left out.
     #[must_use]
     pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
-        let (thresholds, counts): (Vec<f64>, Vec<u64>) = buckets.iter().copied().unzip();
-        Self { thresholds: thresholds.into(), counts: counts.into(), ..self }
+        #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, *count as f64)))
     }
 
-    /// How many within each threshold (seconds), by rising threshold: cumulative, none above `total`.
+    /// The same with these thresholds in seconds, rising, and how many within each, fractions included.
+    pub(super) fn with_shares(self, buckets: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        let (thresholds, within): (Vec<f64>, Vec<f64>) = buckets.into_iter().take(MAX_THRESHOLDS).unzip();
+        Self { thresholds: thresholds.into(), within: within.into(), ..self }
+    }
+
+    /// How many within each threshold (seconds), by rising threshold: whole numbers, cumulative, none above `total`.
     pub fn buckets(&self) -> impl ExactSizeIterator<Item = (f64, u64)> {
-        self.thresholds.iter().copied().zip(self.counts.iter().copied())
+        self.shares().map(|(threshold, within)| (threshold, whole(within).min(self.total)))
+    }
+
+    /// The same with the fractions.
+    pub(super) fn shares(&self) -> impl ExactSizeIterator<Item = (f64, f64)> {
+        self.thresholds.iter().copied().zip(self.within.iter().copied())
     }
 
     /// Holds its thresholds together with whoever held `known` last, where they are the same.
@@ -76,12 +109,15 @@ impl Ledger {
     }
 
     /// The next range to ask for: from the cursor to `settled`, no longer than `most` seconds (ending on a
-    /// multiple of `step` then). `None` while nothing new has settled.
+    /// multiple of `step` then). Hours that begin at or after `hourly_from` are still to be counted again, and no
+    /// range reaches across their boundaries. `None` while nothing new has settled.
     #[must_use]
-    pub fn due(&self, settled: i64, step: i64, most: i64) -> Option<TimeRange> {
+    pub fn due(&self, settled: i64, step: i64, most: i64, hourly_from: i64) -> Option<TimeRange> {
         let whole = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
         // Even the shortest piece has to move the cursor.
         let end = settled.min(whole(self.until.saturating_add(most)).max(whole(self.until) + step.max(1)));
+        let boundary = if self.until < hourly_from { hourly_from } else { Hour::of(self.until).end() };
+        let end = end.min(boundary);
         (end > self.until).then_some(TimeRange { start: self.until, end })
     }
 
@@ -89,72 +125,168 @@ impl Ledger {
     #[must_use]
     pub fn give_up(&self, oldest: i64) -> Option<(Self, TimeRange)> {
         let range = TimeRange { start: self.until, end: oldest };
-        let next = Self { until: oldest, unaccounted: self.unaccounted + range.seconds(), ..self.clone() };
-        (oldest > self.until).then_some((next, range))
+        (oldest > self.until).then(|| {
+            let next = Self { unaccounted: self.unaccounted + range.seconds(), ..self.moved_to(oldest) };
+            (next, range)
+        })
     }
 
-    /// The ledger with a reply about `range` added. `distributed` says whether the call has a distribution.
+    /// Counts no more here until [`Ledger::resumed_at`]: another shard does. `None` where that is known.
+    #[must_use]
+    pub fn put_aside(&self) -> Option<Self> {
+        (!self.set_aside).then(|| Self { set_aside: true, ..self.clone() })
+    }
+
+    /// Goes on at `second`: what lies before it was counted by another shard.
+    #[must_use]
+    pub fn resumed_at(&self, second: i64) -> Self {
+        Self { set_aside: false, ..self.moved_to(second.max(self.until)) }
+    }
+
+    /// The ledger with its cursor further on and nothing added. The hour that the cursor leaves is not wholly its
+    /// own any more, and late data waits.
+    fn moved_to(&self, second: i64) -> Self {
+        let wholly = self.hours.iter().filter(|hour| hour.end() <= self.until).copied().collect();
+        let mut late_data = self.late_data.clone();
+        for late in &mut late_data {
+            late.from += second - self.until;
+        }
+        Self { until: second, hours: wholly, late_data, ..self.clone() }
+    }
+
+    /// The ledger with a reply about `range` added. `distributed` says whether the call has a distribution; hours
+    /// that begin at or after `hourly_from` are kept to be compared when they are counted again.
     ///
     /// # Errors
     /// Where the reply can't be added; nothing is counted then.
-    pub fn add(&self, range: TimeRange, tally: &Tally, distributed: bool) -> Result<Self, Refusal> {
+    pub fn add(
+        &self,
+        range: TimeRange,
+        tally: &Tally,
+        distributed: bool,
+        hourly_from: i64,
+    ) -> Result<Self, Refusal> {
         if range.start != self.until {
             return Err(Refusal::NotNext { asked: range.start, until: self.until });
         }
-        if let Some(answered) = tally.range.filter(|answered| *answered != range) {
-            return Err(Refusal::OtherRange { answered_start: answered.start, answered_end: answered.end });
-        }
-        let total = tally.total.ok_or(Refusal::NoTotal)?;
-        if distributed && total > 0 && tally.shares.is_empty() {
-            return Err(Refusal::NoDistribution(total));
-        }
-        let mut next =
-            self.learn(tally.shares.iter().map(|(threshold, _)| *threshold)).unwrap_or_else(|| self.clone());
-        let mut shares = tally.shares.iter().peekable();
-        let mut within = 0;
-        for (threshold, count) in next.thresholds.iter().zip(&mut next.counts) {
-            // What the reply says of this threshold, or of the highest one below it that it speaks of: so many at
-            // least were within this one too.
-            while let Some((_, share)) = shares.next_if(|(known, _)| known <= threshold) {
-                within = share_of(*share, total).max(within);
-            }
-            *count += within;
-        }
+        let total = count(range, tally, distributed)?;
+        let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
         next.total += total;
+        next.put_shares(&tally.shares, precise(total));
+        next.put_late_data(range.end);
+        next.put_hour(range, total, hourly_from);
         next.until = range.end;
         Ok(next)
     }
 
-    /// The ledger with buckets for all of `thresholds`; `None` where it has them. Of what was counted before a
-    /// threshold was heard of, as many are taken to be within it as within the next lower one: a lower bound
-    /// that keeps the buckets cumulative and every one of them a counter.
-    #[must_use]
-    pub fn learn(&self, thresholds: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let mut learnt: Option<Vec<(f64, u64)>> = None;
-        for threshold in thresholds {
-            let place = match &learnt {
-                None => self.thresholds.binary_search_by(|known| known.total_cmp(&threshold)),
-                Some(buckets) => buckets.binary_search_by(|(known, _)| known.total_cmp(&threshold)),
-            };
-            let Err(place) = place else { continue };
-            let buckets = learnt.get_or_insert_with(|| self.buckets().collect());
-            let below =
-                place.checked_sub(1).and_then(|below| buckets.get(below)).map_or(0, |(_, count)| *count);
-            buckets.insert(place, (threshold, below));
+    /// Adds `count` requests that are distributed as `shares`.
+    fn put_shares(&mut self, shares: &[(f64, f64)], count: f64) {
+        let mut shares = shares.iter().peekable();
+        let mut share = 0.0f64;
+        for (threshold, within) in self.thresholds.iter().zip(&mut self.within) {
+            // What is said of this threshold, or of the highest one below it: as many at least were within this one too.
+            while let Some((_, told)) = shares.next_if(|(known, _)| known <= threshold) {
+                share = told.clamp(share, 1.0);
+            }
+            *within += share * count;
         }
-        learnt.map(|buckets| self.clone().with_buckets(&buckets))
+    }
+
+    /// Adds the late data that is due while the cursor moves to `end`.
+    fn put_late_data(&mut self, end: i64) {
+        if self.late_data.is_empty() {
+            return;
+        }
+        let mut late_data = std::mem::take(&mut self.late_data).into_vec();
+        for late in &late_data {
+            let part = late.part(end) - late.part(self.until);
+            self.total += part;
+            self.late += part;
+            self.put_shares(&late.shares, late.exact_part(end) - late.exact_part(self.until));
+        }
+        late_data.retain(|late| late.part(end) < late.total);
+        self.late_data = late_data.into();
+    }
+
+    /// Notes what was added for the hour of `range`, where the ledger has added all of that hour so far.
+    fn put_hour(&mut self, range: TimeRange, total: u64, hourly_from: i64) {
+        let mut hour = Hour::of(range.start);
+        if range.end > hour.end() || hour.start() < hourly_from {
+            return;
+        }
+        match self.hours.last_mut().filter(|last| last.start() == hour.start()) {
+            Some(last) => last.added += total,
+            None if range.start == hour.start() => {
+                hour.added = total;
+                self.hours = self.hours.iter().copied().chain([hour]).collect();
+            }
+            None => {}
+        }
+    }
+
+    /// How many of the reply's thresholds the ledger has no room for.
+    #[must_use]
+    pub fn beyond_room(&self, tally: &Tally) -> usize {
+        let unknown = |(threshold, _): &&(f64, f64)| {
+            self.thresholds.binary_search_by(|known| known.total_cmp(threshold)).is_err()
+        };
+        let room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
+        // Only a reply with more thresholds than there is room for can have one too many.
+        if tally.shares.len() <= room {
+            0
+        } else {
+            tally.shares.iter().filter(unknown).count().saturating_sub(room)
+        }
+    }
+
+    /// The ledger with buckets for all thresholds of the reply, as far as there is room; `None` where it has them. Of
+    /// what was counted before a threshold was heard of, as many are taken to be within it as within the next lower
+    /// one: a lower bound that keeps the buckets cumulative and every one of them a counter.
+    #[must_use]
+    pub fn learn(&self, tally: &Tally) -> Option<Self> {
+        let mut room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
+        let mut known = self.shares().peekable();
+        let mut merged: Vec<(f64, f64)> = Vec::new();
+        let mut below = 0.0;
+        for (threshold, _) in &tally.shares {
+            while let Some(bucket) = known.next_if(|(at, _)| at < threshold) {
+                below = bucket.1;
+                merged.push(bucket);
+            }
+            if known.peek().is_none_or(|(at, _)| at != threshold) && room > 0 {
+                room -= 1;
+                merged.push((*threshold, below));
+            }
+        }
+        merged.extend(known);
+        (merged.len() > self.thresholds.len()).then(|| self.clone().with_shares(merged))
     }
 }
 
-/// A share of a whole count, rounded to a whole number, never above it.
+/// The total of a reply about `range`, where it is one that can be counted.
+pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Result<u64, Refusal> {
+    if let Some(answered) = tally.range.filter(|answered| *answered != range) {
+        return Err(Refusal::OtherRange { answered_start: answered.start, answered_end: answered.end });
+    }
+    let total = tally.total.ok_or(Refusal::NoTotal)?;
+    if distributed && total > 0 && tally.shares.is_empty() {
+        return Err(Refusal::NoDistribution(total));
+    }
+    Ok(total)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+fn precise(count: u64) -> f64 {
+    count as f64
+}
+
 #[expect(
-    clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "counts stay below 2^53 and shares within 0..=1"
+    reason = "sums of counts, which stay below 2^53 and are never negative"
 )]
-fn share_of(share: f64, total: u64) -> u64 {
-    ((share * total as f64).round() as u64).min(total)
+fn whole(within: f64) -> u64 {
+    within.round() as u64
 }
 
 #[cfg(test)]
@@ -178,12 +310,20 @@ mod tests {
     #[test]
     fn ranges_follow_one_another_and_end_on_whole_steps() {
         let ledger = Ledger::open(120);
-        assert_eq!(ledger.due(120, 60, 3600), None);
-        assert_eq!(ledger.due(60, 60, 3600), None, "a clock set back asks for nothing twice");
-        assert_eq!(ledger.due(240, 60, 3600), Some(range(120, 240)));
-        assert_eq!(ledger.due(36_000, 60, 3600), Some(range(120, 3720)));
-        assert_eq!(Ledger::open(130).due(36_000, 60, 90), Some(range(130, 180)), "back on whole steps");
-        assert_eq!(Ledger::open(130).due(36_000, 60, 1), Some(range(130, 180)), "never no progress");
+        assert_eq!(ledger.due(120, 60, 3600, i64::MAX), None);
+        assert_eq!(ledger.due(60, 60, 3600, i64::MAX), None, "a clock set back asks for nothing twice");
+        assert_eq!(ledger.due(240, 60, 3600, i64::MAX), Some(range(120, 240)));
+        assert_eq!(ledger.due(36_000, 60, 3600, i64::MAX), Some(range(120, 3720)));
+        assert_eq!(
+            Ledger::open(130).due(36_000, 60, 90, i64::MAX),
+            Some(range(130, 180)),
+            "back on whole steps"
+        );
+        assert_eq!(
+            Ledger::open(130).due(36_000, 60, 1, i64::MAX),
+            Some(range(130, 180)),
+            "never no progress"
+        );
     }
 
     #[test]
@@ -195,26 +335,84 @@ mod tests {
 
     #[test]
     fn a_reply_is_added_once_and_only_where_it_belongs() {
-        let ledger = Ledger::open(0).add(range(0, 60), &tally(10, &[(0.1, 0.5), (1.0, 0.96)]), true).unwrap();
+        let ledger = Ledger::open(0)
+            .add(range(0, 60), &tally(10, &[(0.1, 0.5), (1.0, 0.96)]), true, i64::MAX)
+            .unwrap();
         assert_eq!(buckets(&ledger), [(0.1, 5), (1.0, 10)]);
         assert_eq!((ledger.total, ledger.until), (10, 60));
-        let again = ledger.add(range(0, 60), &tally(10, &[]), true);
+        let again = ledger.add(range(0, 60), &tally(10, &[]), true, i64::MAX);
         assert_eq!(again, Err(Refusal::NotNext { asked: 0, until: 60 }));
         let other = Tally { range: Some(range(60, 119)), ..tally(1, &[(0.1, 1.0)]) };
-        assert!(matches!(ledger.add(range(60, 120), &other, true), Err(Refusal::OtherRange { .. })));
-        assert_eq!(ledger.add(range(60, 120), &tally(3, &[]), true), Err(Refusal::NoDistribution(3)));
-        assert_eq!(ledger.add(range(60, 120), &tally(3, &[]), false).unwrap().total, 13, "runs have none");
+        assert!(matches!(
+            ledger.add(range(60, 120), &other, true, i64::MAX),
+            Err(Refusal::OtherRange { .. })
+        ));
+        assert_eq!(
+            ledger.add(range(60, 120), &tally(3, &[]), true, i64::MAX),
+            Err(Refusal::NoDistribution(3))
+        );
+        assert_eq!(
+            ledger.add(range(60, 120), &tally(3, &[]), false, i64::MAX).unwrap().total,
+            13,
+            "runs have none"
+        );
         let silent = Tally { total: None, shares: vec![], range: None };
-        assert_eq!(ledger.add(range(60, 120), &silent, true), Err(Refusal::NoTotal));
+        assert_eq!(ledger.add(range(60, 120), &silent, true, i64::MAX), Err(Refusal::NoTotal));
     }
 
     #[test]
     fn thresholds_that_come_and_go_keep_the_buckets_cumulative() {
-        let first = Ledger::open(0).add(range(0, 1), &tally(10, &[(0.1, 0.2), (1.0, 0.8)]), true).unwrap();
+        let first =
+            Ledger::open(0).add(range(0, 1), &tally(10, &[(0.1, 0.2), (1.0, 0.8)]), true, i64::MAX).unwrap();
         // 0.5 is new: of the first ten at least the two within 0.1 were within it. 1.0 is not spoken of: at least
         // the six within 0.5 were within it too.
-        let second = first.add(range(1, 2), &tally(10, &[(0.1, 0.3), (0.5, 0.6)]), true).unwrap();
+        let second = first.add(range(1, 2), &tally(10, &[(0.1, 0.3), (0.5, 0.6)]), true, i64::MAX).unwrap();
         assert_eq!(buckets(&second), [(0.1, 5), (0.5, 8), (1.0, 14)]);
+    }
+
+    #[test]
+    fn ranges_end_on_the_hour_where_it_is_still_to_be_counted_again() {
+        let hours = |until: i64| Ledger::open(until).due(50_000, 60, 21_600, 36_000);
+        assert_eq!(hours(10_800), Some(range(10_800, 32_400)), "older time in one request");
+        assert_eq!(hours(28_800), Some(range(28_800, 36_000)));
+        assert_eq!(hours(36_000), Some(range(36_000, 39_600)));
+        assert_eq!(hours(37_000), Some(range(37_000, 39_600)));
+    }
+
+    #[test]
+    fn fractions_of_shares_are_carried_from_range_to_range() {
+        let mut ledger = Ledger::open(0);
+        for second in 0..14 {
+            ledger = ledger
+                .add(range(second, second + 1), &tally(1, &[(0.1, 0.4), (9.0, 1.0)]), true, i64::MAX)
+                .unwrap();
+        }
+        assert_eq!(buckets(&ledger), [(0.1, 6), (9.0, 14)], "40 % of 14 are 5.6");
+    }
+
+    #[test]
+    fn thresholds_beyond_the_limit_are_left_out_and_those_known_go_on() {
+        let shares = |from: u32, count: u32| {
+            (from..from + count).map(|n| (f64::from(n), f64::from(n) / 1e6)).collect::<Vec<_>>()
+        };
+        let first =
+            Ledger::open(0).add(range(0, 1), &tally(1_000_000, &shares(0, 200)), true, i64::MAX).unwrap();
+        let drifted = tally(1_000_000, &shares(100, 100_000));
+        assert_eq!(first.beyond_room(&drifted), 100_000 - 100 - 56);
+        let second = first.add(range(1, 2), &drifted, true, i64::MAX).unwrap();
+        assert_eq!(second.buckets().len(), MAX_THRESHOLDS);
+        assert!(buckets(&second).is_sorted_by(|one, other| one.0 < other.0 && one.1 <= other.1));
+        assert_eq!(buckets(&second)[150], (150.0, 300));
+    }
+
+    #[test]
+    fn a_ledger_set_aside_resumes_at_the_present_step_and_catches_up_nothing() {
+        let ledger = Ledger::open(0).add(range(0, 60), &tally(3, &[(1.0, 1.0)]), true, i64::MAX).unwrap();
+        let aside = ledger.put_aside().unwrap();
+        assert_eq!(aside.put_aside(), None);
+        let back = aside.resumed_at(6000);
+        assert_eq!((back.until, back.total, back.unaccounted, back.set_aside), (6000, 3, 0, false));
+        assert_eq!(aside.resumed_at(30).until, 60, "never before its own cursor");
     }
 
     proptest! {
@@ -226,13 +424,15 @@ mod tests {
             let mut ledger = Ledger::open(0);
             for (second, (total, shares)) in (0..).zip(replies) {
                 let shares: Vec<(f64, f64)> = shares.into_iter().map(|(t, share)| (f64::from(t) / 8.0, share)).collect();
-                let next = ledger.add(range(second, second + 1), &tally(total, &shares), true).unwrap();
+                let next = ledger.add(range(second, second + 1), &tally(total, &shares), true, i64::MAX).unwrap();
                 prop_assert!(buckets(&next).windows(2).all(|pair| pair[0].1 <= pair[1].1 && pair[0].0 < pair[1].0));
                 prop_assert!(next.buckets().all(|(_, count)| count <= next.total));
                 for (threshold, count) in ledger.buckets() {
                     let now = next.buckets().find(|(known, _)| *known == threshold).map(|(_, count)| count);
                     prop_assert!(now >= Some(count));
                 }
+                let exact: Vec<f64> = next.shares().map(|(_, within)| within).collect();
+                prop_assert!(next.buckets().zip(exact).all(|((_, count), exact)| (count as f64 - exact).abs() <= 0.500_001));
                 prop_assert_eq!(next.total, ledger.total + total);
                 ledger = next;
             }

@@ -13,7 +13,7 @@ use crate::store::Key;
 use crate::telemetry::Telemetry;
 
 use super::ledger::Ledger;
-use super::state::{State, StateError};
+use super::state::{Record, State, StateError};
 
 /// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
 /// than this.
@@ -88,8 +88,10 @@ impl LedgerStore {
         }
         let (commits, entries) = mpsc::unbounded_channel();
         let closed = Arc::new(Notify::new());
-        let task = tokio::spawn(commit_all(state, entries, telemetry, apart, Arc::clone(&closed)));
         let ledgers = Self { ledgers: Arc::new(Mutex::new(ledgers)), commits: Some(commits), closed };
+        let held = Arc::clone(&ledgers.ledgers);
+        let task =
+            tokio::spawn(commit_all(state, held, entries, telemetry, apart, Arc::clone(&ledgers.closed)));
         Ok((ledgers, Committer(Some(task))))
     }
 
@@ -120,12 +122,11 @@ impl LedgerStore {
     pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
         let ledger = self.shared(ledger);
         self.write(key, Some(Arc::clone(&ledger))).await?;
-        self.ledgers().by_key.insert(key.clone(), Arc::clone(&ledger));
         Ok(ledger)
     }
 
     /// Makes `ledger` the ledger of `key` in memory only: for what costs nothing to learn again.
-    pub fn note(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
+    pub fn hold(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
         let ledger = self.shared(ledger);
         self.ledgers().by_key.insert(key.clone(), Arc::clone(&ledger));
         ledger
@@ -142,14 +143,16 @@ impl LedgerStore {
             .collect();
         for key in gone {
             if self.write(&key, None).await.is_ok() {
-                self.ledgers().by_key.remove(&key);
                 tracing::info!(project = %key.owner.project, app = %key.owner.app, resource = key.resource.as_str(), "dropped the counters of a removed app");
             }
         }
     }
 
     async fn write(&self, key: &Key, ledger: Option<Arc<Ledger>>) -> Result<(), NotCommitted> {
-        let Some(commits) = &self.commits else { return Ok(()) };
+        let Some(commits) = &self.commits else {
+            self.ledgers().take([(key.clone(), ledger)]);
+            return Ok(());
+        };
         let (done, written) = oneshot::channel();
         commits.send(Entry { key: key.clone(), ledger, done }).map_err(|_| NotCommitted)?;
         match written.await {
@@ -164,13 +167,37 @@ impl LedgerStore {
     }
 
     fn ledgers(&self) -> MutexGuard<'_, Ledgers> {
-        self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.ledgers)
     }
+}
+
+impl Ledgers {
+    fn take(&mut self, records: impl IntoIterator<Item = Record>) {
+        for (key, ledger) in records {
+            match ledger {
+                Some(ledger) => drop(self.by_key.insert(key, ledger)),
+                None => drop(self.by_key.remove(&key)),
+            }
+        }
+    }
+
+    /// All ledgers, in the order of the file.
+    fn records(&self) -> Vec<Record> {
+        let records = self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger))));
+        let mut records: Vec<Record> = records.collect();
+        records.sort_by(|(one, _), (other, _)| one.cmp(other));
+        records
+    }
+}
+
+fn locked(ledgers: &Mutex<Ledgers>) -> MutexGuard<'_, Ledgers> {
+    ledgers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Commits whatever has come in since the last commit, until the store is closed or the last of its clones is gone.
 async fn commit_all(
     state: State,
+    ledgers: Arc<Mutex<Ledgers>>,
     mut entries: mpsc::UnboundedReceiver<Entry>,
     telemetry: Telemetry,
     apart: Duration,
@@ -197,15 +224,19 @@ async fn commit_all(
             return;
         }
         next = Instant::now() + apart;
-        let mut records: Vec<(Key, Option<Arc<Ledger>>)> =
+        let mut records: Vec<Record> =
             batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
         // In the order of the file, so that each of its pages is written once. Stable: of two records of one ledger the
         // later one holds.
         records.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let file = Arc::clone(&state);
+        let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
         // redb may panic on a file that something else damaged; that too is a failed commit.
         let written = tokio::task::spawn_blocking(move || {
-            file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records)
+            let before = || locked(&held).records();
+            file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records, before)?;
+            // What is held is what is on disk, before whoever waits for that goes on.
+            locked(&held).take(records);
+            Ok::<(), StateError>(())
         })
         .await
         .map_err(|panic| panic.to_string())

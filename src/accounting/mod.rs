@@ -14,12 +14,18 @@
 //!
 //! - [`watermark`]: which time has settled, by our clock and the service's.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
+//! - [`recheck`]: counting an hour again, and what comes of it.
 //! - [`ledger_store`]: all ledgers, and their grouped commits.
-//! - [`state`]: the file they survive in.
+//! - [`state`]: the file they survive in; [`tables`]: the database in it; `record`: a ledger as bytes; `disk`: what
+//!   the database reads and writes.
 
+mod disk;
 pub mod ledger;
 pub mod ledger_store;
+pub mod recheck;
+mod record;
 pub mod state;
+pub mod tables;
 pub mod watermark;
 
 use std::time::Duration;
@@ -36,6 +42,9 @@ pub use watermark::Watermark;
 /// The longest stretch asked for in one request after an outage. Fewer requests would be cheaper still, but the
 /// distribution comes as percentages: the more requests one range holds, the coarser the counts made of them.
 pub const MAX_MERGED: Duration = Duration::from_secs(6 * 3600);
+
+/// The most thresholds of a ledger's buckets. The service has about 25; labels that drift would fill the disk.
+pub const MAX_THRESHOLDS: usize = 256;
 
 /// A removed app's ledgers stay this long after the last range added (or `max_catch_up`, where that is longer), so
 /// that an app taken out and put back goes on counting where it stood.

@@ -1,31 +1,26 @@
 //! The file that ledgers survive in: a redb database, one record a ledger.
 //!
-//! A record is checked by a CRC of its own beside redb's checksums, and a file that is damaged, of another
-//! version, or in use is left as it is: starting from zero in silence would make every counter a lie.
+//! Starting from zero, or from what was an hour ago, would make every counter a lie. So a file that is damaged, of
+//! another version, or in use is refused and left as it is:
+//!
+//! - Every commit has two phases. With one, a commit torn by a crash and a file damaged afterwards look alike, and the
+//!   database takes the commit before for good.
+//! - A copy in memory is examined first. The database writes to a file while it opens, repairs and closes it, takes an
+//!   empty one for new, and panics on some damaged ones.
+//! - The file is locked once and stays locked, and each commit looks whether it is still the one at its path. What is
+//!   gone, cut short, or was not synced is written whole again from memory; a file put in its place is not touched.
 
-use std::fs::TryLockError;
-use std::io::Read as _;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use flate2::Crc;
-use redb::{
-    Database, ReadableDatabase as _, ReadableTable as _, StorageBackend, TableDefinition, TableHandle as _,
-};
+use redb::Database;
 
-use crate::interface::Resource;
-use crate::store::{Key, Owner};
+use crate::store::Key;
 
+use super::disk::{Disk, Found};
 use super::ledger::Ledger;
-
-/// (project, app, resource) to a record.
-const LEDGERS: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("ledgers");
-/// "format" to the version of the records.
-const META: TableDefinition<'_, &str, u64> = TableDefinition::new("pds-exporter");
-/// The version of the records written here.
-const FORMAT: u64 = 1;
-/// redb's default cache is a gigabyte; the ledgers are in memory already and the file is hardly read.
-const CACHE_BYTES: usize = 2 << 20;
+use super::tables::{self, FORMAT};
 
 /// Why the state file can't be used. The file is left as it was.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +28,17 @@ pub enum StateError {
     /// Another process has it open.
     #[error("the state file {} is in use by another process; every daemon needs one of its own", .0.display())]
     InUse(PathBuf),
+    /// Another file took its place while it was in use.
+    #[error("the state file {} was replaced by another one while it was in use; restart to use that, or remove it", .0.display())]
+    Replaced(PathBuf),
+    /// Its file system has no locks.
+    #[error("the state file {} cannot be locked, and nothing else keeps a second daemon from it; put it on a file system that has flock", path.display())]
+    NoLocks {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It is not what was written.
     #[error("the state file {} is damaged ({what}); restore it, or move it away to count from zero", path.display())]
     Damaged {
@@ -42,7 +48,7 @@ pub enum StateError {
         what: String,
     },
     /// It was written by another version.
-    #[error("the state file {} is of format {found}, and this version reads format {FORMAT}", path.display())]
+    #[error("the state file {} is of format {found}, and this version reads formats 1 and {FORMAT}", path.display())]
     OtherFormat {
         /// The file.
         path: PathBuf,
@@ -67,12 +73,18 @@ pub enum StateError {
     },
 }
 
+/// A ledger and its name, on its way to the file; `None` removes it.
+pub type Record = (Key, Option<Arc<Ledger>>);
+
 /// The open state file.
 #[derive(Debug)]
 pub struct State {
     path: PathBuf,
+    disk: Disk,
     /// `None` after a failed write: redb accepts nothing more then, until the file is opened again.
     database: Option<Database>,
+    /// Whether what is in the file can't be relied on, so that it is to be written whole.
+    doubtful: bool,
 }
 
 impl State {
@@ -83,137 +95,160 @@ impl State {
     pub async fn open(path: &Path) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
         let path = path.to_owned();
         let named = path.clone();
-        // redb panics on some damaged files; on a thread of its own that is an error like others.
-        tokio::task::spawn_blocking(move || {
-            let ledgers = if path.exists() { examine(&path)? } else { create(&path)? };
-            let database = open(&path)?;
-            Ok((Self { path, database: Some(database) }, ledgers))
-        })
+        tokio::task::spawn_blocking(
+            move || if path.exists() { Self::existing(path) } else { Self::create(path) },
+        )
         .await
         .unwrap_or_else(|panic| Err(StateError::Damaged { path: named, what: panic.to_string() }))
     }
 
-    /// Writes the records in one transaction, synced to disk before it returns.
+    /// Makes the file. It has its name only once it is whole, and another daemon that was faster keeps its own.
+    fn create(path: PathBuf) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
+        let unfinished = Unfinished::write(&path, &[])?;
+        match std::fs::hard_link(&unfinished.name.0, &path) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Self::existing(path),
+            // A file system without hard links.
+            Err(_) if !path.exists() => unfinished.rename(&path)?,
+            other => other.map_err(io(&path))?,
+        }
+        sync_folder(&path).map_err(io(&path))?;
+        tracing::info!(path = %path.display(), "made a new state file: counters begin at zero");
+        Ok((unfinished.into_state(path), Vec::new()))
+    }
+
+    /// Opens the file that is there.
+    fn existing(path: PathBuf) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
+        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(io(&path))?;
+        let disk = lock(&path, file)?;
+        remove_unfinished(&path);
+        let bytes = disk.bytes().map_err(io(&path))?;
+        let (format, ledgers) = tables::examine(&path, bytes)?;
+        if format == FORMAT {
+            let database = tables::open(&path, disk.clone())?;
+            return Ok((Self { path, disk, database: Some(database), doubtful: false }, ledgers));
+        }
+        let kept = with_suffix(&path, &format!(".format-{format}"));
+        std::fs::copy(&path, &kept).and_then(|_| File::open(&kept)?.sync_all()).map_err(io(&kept))?;
+        let records: Vec<Record> =
+            ledgers.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect();
+        let unfinished = Unfinished::write(&path, &records)?;
+        unfinished.rename(&path)?;
+        tracing::info!(path = %path.display(), kept = %kept.display(), "the state file was of version 0.1.0 and is written anew; its copy is for going back");
+        Ok((unfinished.into_state(path), ledgers))
+    }
+
+    /// Writes the records in one transaction, synced to disk before it returns. `all` gives every ledger as it was
+    /// before them; it is asked for where the file has to be written whole.
     ///
     /// # Errors
-    /// Where they could not be written; none of them is then.
-    pub fn commit(&mut self, records: &[(Key, Option<Arc<Ledger>>)]) -> Result<(), StateError> {
-        let database = match self.database.take() {
-            Some(database) => database,
-            None => open(&self.path)?,
-        };
-        write(&database, records).map_err(|error| from_redb(&self.path, error))?;
-        self.database = Some(database);
-        Ok(())
-    }
-}
-
-fn open(path: &Path) -> Result<Database, StateError> {
-    Database::builder().set_cache_size(CACHE_BYTES).open(path).map_err(|error| from_redb(path, error))
-}
-
-/// Reads all ledgers from a copy of the file in memory. redb writes to a file while it opens, repairs and closes it,
-/// and takes an empty one for new; so it is let near the file itself only after a copy has proved sound.
-fn examine(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
-    let io = |source| StateError::Io { path: path.to_owned(), source };
-    let damaged = |what: String| StateError::Damaged { path: path.to_owned(), what };
-    let mut file = std::fs::OpenOptions::new().read(true).write(true).open(path).map_err(io)?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => return Err(StateError::InUse(path.to_owned())),
-        Err(TryLockError::Error(source)) => return Err(io(source)),
-        Ok(()) => {}
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(io)?;
-    if bytes.is_empty() {
-        return Err(damaged("it is empty".to_owned()));
-    }
-    let copy = Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(Copy(Mutex::new(bytes)));
-    let mut copy = copy.map_err(|error| from_redb(path, error))?;
-    match copy.check_integrity() {
-        Ok(true) => {}
-        Ok(false) => return Err(damaged("its checksums do not hold".to_owned())),
-        Err(error) => return Err(from_redb(path, error)),
-    }
-    read_all(path, &copy)
-}
-
-/// A database file's contents in memory.
-#[derive(Debug)]
-struct Copy(Mutex<Vec<u8>>);
-
-impl Copy {
-    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn span(offset: u64, length: usize) -> std::ops::Range<usize> {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX);
-    start..start.saturating_add(length)
-}
-
-impl StorageBackend for Copy {
-    fn len(&self) -> std::io::Result<u64> {
-        Ok(self.bytes().len() as u64)
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
-        let bytes = self.bytes();
-        out.copy_from_slice(bytes.get(span(offset, out.len())).ok_or(std::io::ErrorKind::UnexpectedEof)?);
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> std::io::Result<()> {
-        // A damaged header may ask for any size.
-        const MAX: u64 = 1 << 32;
-        if len > MAX {
-            return Err(std::io::ErrorKind::InvalidData.into());
+    /// Where they could not be written; none of them counts as written then.
+    pub fn commit(
+        &mut self,
+        records: &[Record],
+        all: impl FnOnce() -> Vec<Record>,
+    ) -> Result<(), StateError> {
+        match self.disk.found_at(&self.path).map_err(io(&self.path))? {
+            Found::Same => {}
+            Found::Other => return Err(StateError::Replaced(self.path.clone())),
+            found => {
+                if !self.doubtful {
+                    tracing::warn!(path = %self.path.display(), truncated = found == Found::Truncated,
+                        "the state file was removed or shortened while it was in use; it is written whole again");
+                }
+                self.doubtful = true;
+            }
         }
-        self.bytes().resize(span(len, 0).start, 0);
+        if self.doubtful {
+            return self.write_whole(records, all());
+        }
+        // Until it is known to be sound: redb may panic on a file that something else has damaged.
+        self.doubtful = true;
+        let result = match self.database.take() {
+            Some(database) => Ok(database),
+            None => tables::open(&self.path, self.disk.clone()),
+        };
+        let result = result.and_then(|database| {
+            tables::write(&self.path, &database, records)?;
+            Ok(database)
+        });
+        self.doubtful = match &result {
+            Ok(_) => false,
+            Err(StateError::Damaged { .. }) => true,
+            Err(_) => self.disk.is_unsynced(),
+        };
+        self.database = Some(result?);
         Ok(())
     }
 
-    fn sync_data(&self) -> std::io::Result<()> {
-        Ok(())
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
-        let mut bytes = self.bytes();
-        bytes
-            .get_mut(span(offset, data.len()))
-            .ok_or(std::io::ErrorKind::UnexpectedEof)?
-            .copy_from_slice(data);
+    /// Puts a new file with all ledgers in the place of this one.
+    fn write_whole(&mut self, records: &[Record], mut all: Vec<Record>) -> Result<(), StateError> {
+        // Of two records of one ledger the later one holds.
+        all.extend(records.iter().cloned());
+        let unfinished = Unfinished::write(&self.path, &all)?;
+        unfinished.rename(&self.path)?;
+        *self = unfinished.into_state(std::mem::take(&mut self.path));
         Ok(())
     }
 }
 
-/// Makes the file under another name first, so that a crash meanwhile leaves none that is half made, and then gives it
-/// its own, unless another daemon was faster: that one's file is never taken away. A new file has no ledgers.
-fn create(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
-    let io = |source| StateError::Io { path: path.to_owned(), source };
+/// A state file under another name, so that a crash leaves none that is half made under its own.
+struct Unfinished {
+    name: UnfinishedName,
+    disk: Disk,
+    database: Database,
+}
+
+impl Unfinished {
+    /// Makes a file for `path` that holds `records`, on disk when this returns.
+    fn write(path: &Path, records: &[Record]) -> Result<Self, StateError> {
+        let name = UnfinishedName(with_suffix(path, &format!("{UNFINISHED}{}", std::process::id())));
+        remove(&name.0).map_err(io(path))?;
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&name.0);
+        let disk = lock(path, file.map_err(io(path))?)?;
+        let database = tables::open(path, disk.clone())?;
+        tables::fill(path, &database, records)?;
+        Ok(Self { name, disk, database })
+    }
+
+    /// Takes the place of the file at `path`.
+    fn rename(&self, path: &Path) -> Result<(), StateError> {
+        std::fs::rename(&self.name.0, path).and_then(|()| sync_folder(path)).map_err(io(path))
+    }
+
+    fn into_state(self, path: PathBuf) -> State {
+        State { path, disk: self.disk, database: Some(self.database), doubtful: false }
+    }
+}
+
+/// The name of an unfinished file, which nothing has any more once this is dropped.
+struct UnfinishedName(PathBuf);
+
+impl Drop for UnfinishedName {
+    fn drop(&mut self) {
+        // What stays is removed by the next start.
+        let _ = remove(&self.0);
+    }
+}
+
+/// What follows the state file's name, and is followed by a process id, while a file is being made.
+const UNFINISHED: &str = ".new-";
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".new-{}", std::process::id()));
-    let unfinished = path.with_file_name(name);
-    remove(&unfinished).map_err(io)?;
-    let made = Database::builder()
-        .set_cache_size(CACHE_BYTES)
-        .create(&unfinished)
-        .map_err(|e| from_redb(path, e))?;
-    let format = || -> Result<(), redb::Error> {
-        let transaction = made.begin_write()?;
-        transaction.open_table(META)?.insert("format", FORMAT)?;
-        transaction.open_table(LEDGERS)?;
-        Ok(transaction.commit()?)
-    };
-    format().map_err(|error| from_redb(path, error))?;
-    drop(made);
-    // Unlike a renaming, a link never takes the place of a file that is there.
-    let linked = std::fs::hard_link(&unfinished, path);
-    remove(&unfinished).map_err(io)?;
-    match linked {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => examine(path),
-        other => other.map(|()| Vec::new()).map_err(io),
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+/// Removes what processes left that died while they made the file.
+fn remove_unfinished(path: &Path) {
+    let prefix = with_suffix(path, UNFINISHED);
+    let Some(prefix) = prefix.file_name().and_then(|name| name.to_str()) else { return };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)) {
+            let _ = remove(&entry.path());
+        }
     }
 }
 
@@ -225,111 +260,39 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn read_all(path: &Path, database: &Database) -> Result<Vec<(Key, Ledger)>, StateError> {
-    let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
-    let read = || -> Result<Result<Vec<(Key, Ledger)>, StateError>, redb::Error> {
-        let transaction = database.begin_read()?;
-        if !transaction.list_tables()?.any(|table| table.name() == META.name()) {
-            return Ok(Err(damaged("it is a database of something else")));
+/// Makes a new name in the folder of `path` survive a crash of the machine.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder)?.sync_all() {
+        // Some file systems can't sync folders, and need not be asked to.
+        Err(error)
+            if matches!(error.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
         }
-        let format = transaction.open_table(META)?.get("format")?.map(|value| value.value());
-        match format {
-            Some(FORMAT) => {}
-            Some(found) => return Ok(Err(StateError::OtherFormat { path: path.to_owned(), found })),
-            None => return Ok(Err(damaged("it does not say its format"))),
-        }
-        let mut ledgers: Vec<(Key, Ledger)> = Vec::new();
-        for record in transaction.open_table(LEDGERS)?.iter()? {
-            let (key, value) = record?;
-            let (project, app, resource) = key.value();
-            let resource = Resource::ALL.into_iter().find(|known| known.as_str() == resource);
-            let (Some(resource), Some(ledger)) = (resource, decode(value.value())) else {
-                return Ok(Err(damaged(&format!("the record of {project}/{app} is not what was written"))));
-            };
-            // Records of one app follow one another.
-            let last = ledgers.last().map(|(key, _)| &key.owner);
-            let same = last.filter(|owner| (&*owner.project, &*owner.app) == (project, app)).cloned();
-            let owner = same.unwrap_or_else(|| Owner::new(project.into(), app.into()));
-            ledgers.push((Key { owner, resource }, ledger));
-        }
-        Ok(Ok(ledgers))
-    };
-    read().map_err(|error| from_redb(path, error))?
-}
-
-fn write(database: &Database, records: &[(Key, Option<Arc<Ledger>>)]) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let mut table = transaction.open_table(LEDGERS)?;
-        for (key, ledger) in records {
-            let name = (&*key.owner.project, &*key.owner.app, key.resource.as_str());
-            match ledger {
-                Some(ledger) => drop(table.insert(name, encode(ledger).as_slice())?),
-                None => drop(table.remove(name)?),
-            }
-        }
+        other => other,
     }
-    Ok(transaction.commit()?)
 }
 
-fn from_redb(path: &Path, error: impl Into<redb::Error>) -> StateError {
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> StateError + use<> {
     let path = path.to_owned();
-    match error.into() {
-        redb::Error::DatabaseAlreadyOpen => StateError::InUse(path),
-        redb::Error::Corrupted(what) => StateError::Damaged { path, what },
-        redb::Error::RepairAborted => StateError::Damaged { path, what: "it cannot be repaired".to_owned() },
-        redb::Error::UpgradeRequired(version) => StateError::OtherFormat { path, found: u64::from(version) },
-        redb::Error::Io(source) if source.kind() == std::io::ErrorKind::InvalidData => {
-            StateError::Damaged { path, what: source.to_string() }
-        }
-        redb::Error::Io(source) => StateError::Io { path, source },
-        other => StateError::Database { path, source: Box::new(other) },
-    }
+    |source| StateError::Io { path, source }
 }
 
-/// A record: CRC-32 of the rest, then cursor, total, unaccounted seconds, and threshold and count of each bucket,
-/// each 8 bytes, little endian.
-fn encode(ledger: &Ledger) -> Vec<u8> {
-    let mut fields = Vec::with_capacity(24 + 16 * ledger.buckets().len());
-    fields.extend_from_slice(&ledger.until.to_le_bytes());
-    fields.extend_from_slice(&ledger.total.to_le_bytes());
-    fields.extend_from_slice(&ledger.unaccounted.to_le_bytes());
-    for (threshold, count) in ledger.buckets() {
-        fields.extend_from_slice(&threshold.to_le_bytes());
-        fields.extend_from_slice(&count.to_le_bytes());
+fn lock(path: &Path, file: File) -> Result<Disk, StateError> {
+    match Disk::lock(file) {
+        Ok(Some(disk)) => Ok(disk),
+        Ok(None) => Err(StateError::InUse(path.to_owned())),
+        Err(source) => Err(StateError::NoLocks { path: path.to_owned(), source }),
     }
-    let mut record = crc(&fields).to_le_bytes().to_vec();
-    record.append(&mut fields);
-    record
-}
-
-/// The ledger of a record; `None` where it is not what was written.
-fn decode(record: &[u8]) -> Option<Ledger> {
-    let (sum, fields) = record.split_first_chunk::<4>()?;
-    let (words, rest) = fields.as_chunks::<8>();
-    if u32::from_le_bytes(*sum) != crc(fields) || !rest.is_empty() {
-        return None;
-    }
-    let [until, total, unaccounted, buckets @ ..] = words else { return None };
-    let (buckets, odd) = buckets.as_chunks::<2>();
-    let bucket = |[at, count]: &[[u8; 8]; 2]| (f64::from_le_bytes(*at), u64::from_le_bytes(*count));
-    odd.is_empty().then(|| {
-        let mut ledger = Ledger::open(i64::from_le_bytes(*until));
-        ledger.total = u64::from_le_bytes(*total);
-        ledger.unaccounted = u64::from_le_bytes(*unaccounted);
-        ledger.with_buckets(&buckets.iter().map(bucket).collect::<Vec<_>>())
-    })
-}
-
-fn crc(bytes: &[u8]) -> u32 {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    crc.sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounting::tables::META;
+    use crate::interface::Resource;
+    use crate::store::Owner;
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
         let ledger = |n: i64| {
@@ -349,7 +312,7 @@ mod tests {
         assert_eq!(found, []);
         let records: Vec<_> =
             ledgers.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect();
-        state.commit(&records).unwrap();
+        state.commit(&records, Vec::new).unwrap();
     }
 
     async fn refusal(path: &Path) -> String {
@@ -369,7 +332,7 @@ mod tests {
         file_of(&path, &written).await;
         let (mut state, found) = State::open(&path).await.unwrap();
         assert_eq!(found, written);
-        state.commit(&[(written[0].0.clone(), None)]).unwrap();
+        state.commit(&[(written[0].0.clone(), None)], Vec::new).unwrap();
         drop(state);
         assert_eq!(State::open(&path).await.unwrap().1, written[1..]);
     }
@@ -399,10 +362,28 @@ mod tests {
         assert!(refusal(&path).await.contains("a database of something else"));
         let database = Database::open(&path).unwrap();
         let transaction = database.begin_write().unwrap();
-        transaction.open_table(META).unwrap().insert("format", 2).unwrap();
+        transaction.open_table(META).unwrap().insert("format", 3).unwrap();
         transaction.commit().unwrap();
         drop(database);
-        assert!(refusal(&path).await.contains("is of format 2, and this version reads format 1"));
+        assert!(refusal(&path).await.contains("is of format 3, and this version reads formats 1 and 2"));
+    }
+
+    /// The file at `path` with one of every so many bytes turned over, one at a time: refused, or exactly `written`.
+    async fn assert_damage_is_noticed(path: &Path, good: &[u8], written: &[(Key, Ledger)]) {
+        let mut refused = 0;
+        // A prime, so that all parts of all pages are met; and each byte of the head.
+        for at in (0..good.len()).step_by(good.len() / 211 + 97).chain(0..320) {
+            let mut bad = good.to_vec();
+            bad[at] ^= 0x55;
+            std::fs::write(path, &bad).unwrap();
+            if let Ok((_, found)) = State::open(path).await {
+                assert!(found == written, "byte {at} turned over changes the ledgers in silence");
+            } else {
+                refused += 1;
+                assert!(std::fs::read(path).unwrap() == bad, "byte {at}: a damaged file is overwritten");
+            }
+        }
+        assert!(refused > 10, "only {refused} were refused");
     }
 
     #[tokio::test]
@@ -416,17 +397,129 @@ mod tests {
             std::fs::write(&path, &good[..length]).unwrap();
             refusal(&path).await;
         }
-        // Every 97th byte turned over, one at a time: a prime, so that all parts of all pages are met.
-        for at in (0..good.len()).step_by(good.len() / 211 + 97) {
-            let mut bad = good.clone();
-            bad[at] ^= 0x55;
-            std::fs::write(&path, &bad).unwrap();
-            if let Ok((_, found)) = State::open(&path).await {
-                assert!(found == written, "byte {at} turned over changes the ledgers in silence");
-            } else {
-                assert!(std::fs::read(&path).unwrap() == bad, "byte {at}: a damaged file is overwritten");
+        assert_damage_is_noticed(&path, &good, &written).await;
+    }
+
+    #[tokio::test]
+    async fn a_file_left_by_a_kill_and_damaged_never_goes_back_to_an_older_commit() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let (mut state, _) = State::open(&path).await.unwrap();
+        let mut written = ledgers(100);
+        for commit in 0..5 {
+            for (_, ledger) in &mut written {
+                ledger.until += 60;
+                ledger.total += 7 * commit;
             }
+            let records: Vec<Record> =
+                written.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect();
+            state.commit(&records, Vec::new).unwrap();
         }
+        // As a process leaves it that is killed: nothing is closed.
+        let good = std::fs::read(&path).unwrap();
+        let copy = dir.path().join("copy.redb");
+        std::fs::write(&copy, &good).unwrap();
+        assert!(State::open(&copy).await.unwrap().1 == written, "as it is");
+        assert_damage_is_noticed(&copy, &good, &written).await;
+    }
+
+    fn total(n: u64) -> (Key, Arc<Ledger>) {
+        let (key, mut ledger) = ledgers(1).remove(0);
+        ledger.total = n;
+        (key, Arc::new(ledger))
+    }
+
+    #[tokio::test]
+    async fn a_file_removed_or_shortened_while_in_use_is_written_whole_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let written = ledgers(20);
+        let all = || -> Vec<Record> {
+            written.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect()
+        };
+        let (mut state, _) = State::open(&path).await.unwrap();
+        for n in 0..2 {
+            if n == 0 {
+                std::fs::remove_file(&path).unwrap();
+            } else {
+                drop(File::create(&path).unwrap());
+            }
+            let (key, ledger) = total(1000 + n);
+            state.commit(&[(key, Some(ledger))], all).unwrap();
+            state.commit(&[], Vec::new).unwrap();
+            assert!(matches!(State::open(&path).await, Err(StateError::InUse(_))), "it is locked");
+            let copy = dir.path().join("copy.redb");
+            std::fs::copy(&path, &copy).unwrap();
+            let (_, found) = State::open(&copy).await.unwrap();
+            assert_eq!(found.len(), 20);
+            assert_eq!(found[0].1.total, 1000 + n, "the record of the commit holds");
+            std::fs::remove_file(&copy).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_put_in_its_place_is_neither_written_nor_taken_for_ours() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("state.redb"), dir.path().join("other"));
+        let (mut state, _) = State::open(&path).await.unwrap();
+        std::fs::write(&other, "another file").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        for _ in 0..2 {
+            let (key, ledger) = total(1);
+            let error = state.commit(&[(key, Some(ledger))], Vec::new).unwrap_err();
+            assert!(matches!(error, StateError::Replaced(_)), "{error:?}");
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"another file");
+        std::fs::remove_file(&path).unwrap();
+        let (key, ledger) = total(2);
+        state.commit(&[(key, Some(ledger))], Vec::new).unwrap();
+        drop(state);
+        assert_eq!(State::open(&path).await.unwrap().1[0].1.total, 2);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_could_not_be_synced_is_written_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let (mut state, _) = State::open(&path).await.unwrap();
+        let before = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
+        state.doubtful = true;
+        let (key, ledger) = total(3);
+        state.commit(&[(key, Some(ledger))], Vec::new).unwrap();
+        assert!(!state.doubtful);
+        assert_ne!(std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap()), before);
+        drop(state);
+        assert_eq!(State::open(&path).await.unwrap().1[0].1.total, 3);
+    }
+
+    #[tokio::test]
+    async fn nothing_unfinished_is_left_beside_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        drop(State::open(&path).await.unwrap());
+        std::fs::write(dir.path().join("state.redb.new-4711"), "left by a process that died").unwrap();
+        drop(State::open(&path).await.unwrap());
+        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        assert_eq!(names, ["state.redb"]);
+    }
+
+    #[tokio::test]
+    async fn a_file_of_version_0_1_0_is_read_written_anew_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let packed = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/state/0.1.0.redb.gz"));
+        let mut old = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut old).unwrap();
+        std::fs::write(&path, &old).unwrap();
+        let (state, found) = State::open(&path).await.unwrap();
+        assert_eq!(found.len(), 6);
+        let (key, ledger) = &found[4];
+        assert_eq!((&*key.owner.app, key.resource), ("p-1-app-3", Resource::ResponseTime));
+        assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (1_772_366_580, 3000, 60));
+        assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.035, 1200), (1.0, 2700), (60.0, 3000)]);
+        drop(state);
+        assert!(std::fs::read(dir.path().join("state.redb.format-1")).unwrap() == old, "for going back");
+        assert_eq!(State::open(&path).await.unwrap().1, found);
     }
 
     #[tokio::test]

@@ -43,6 +43,10 @@ pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> 
 /// Has every panic of the process logged, in place of the line that Rust would write to standard error.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
+        // The database's way to say that a file is damaged.
+        if crate::accounting::tables::is_examining() {
+            return;
+        }
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(
             place,

@@ -77,7 +77,7 @@ impl LedgerUpdate {
                 return Err(PollError::Unsettled { end: range.end, date });
             }
             let distributed = target.endpoint.resource() == Resource::ResponseTime;
-            let next = ledger.add(range, tally, distributed)?;
+            let next = ledger.add(range, tally, distributed, i64::MAX)?;
             self.becomes(next, Change::Added);
         } else if let Some(learnt) = learn(ledger, tally) {
             self.becomes(learnt, Change::Learnt);
@@ -98,7 +98,7 @@ impl LedgerUpdate {
         let Some(ledger) = self.ledger.filter(|_| self.change > Change::None) else { return Ok(()) };
         let (ledgers, ledger) = (&context.ledgers, Arc::unwrap_or_clone(ledger));
         let ledger = match self.change {
-            Change::None | Change::Learnt => ledgers.note(&target.key, ledger),
+            Change::None | Change::Learnt => ledgers.hold(&target.key, ledger),
             Change::Begun | Change::Added => ledgers.commit(&target.key, ledger).await?,
         };
         if let Some(cell) = &target.counter {
@@ -133,5 +133,5 @@ impl LedgerUpdate {
 /// Before anything was counted, the thresholds that a window's reply names become buckets at zero, so that
 /// Prometheus has seen them all before the first of them moves.
 fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
-    if ledger.total > 0 { None } else { ledger.learn(tally.shares.iter().map(|(threshold, _)| *threshold)) }
+    if ledger.total > 0 { None } else { ledger.learn(tally) }
 }

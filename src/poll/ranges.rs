@@ -58,7 +58,7 @@ pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeA
 fn due(watermark: &Watermark, progress: &Progress, ledger: &Ledger) -> Option<TimeRange> {
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
     let most = most >> progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
-    ledger.due(watermark.settled_step(), watermark.step(), most)
+    ledger.due(watermark.settled_step(), watermark.step(), most, i64::MAX)
 }
 
 /// Six hours halved so often are less than a minute, the usual step.

@@ -85,7 +85,7 @@ fn gather(
     let mut ledger = Ledger::open(work.plan.start);
     journal.read(|record| {
         // Every bucket begins at 0 with the range: a series that appeared later would hide its first increase.
-        if let Some(learnt) = ledger.learn(record.shares.iter().map(|(threshold, _)| *threshold)) {
+        if let Some(learnt) = ledger.learn(&record.tally()) {
             ledger = learnt;
         }
         Ok(())
@@ -106,7 +106,7 @@ fn gather(
 /// The ledger with a step added; a step that can't be added is given up, as asking again would not change it.
 fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
     let range = TimeRange { start: record.end - step, end: record.end };
-    let added = ledger.add(range, &record.tally(), resource == Resource::ResponseTime);
+    let added = ledger.add(range, &record.tally(), resource == Resource::ResponseTime, i64::MAX);
     added.unwrap_or_else(|_| ledger.give_up(record.end).map_or_else(|| ledger.clone(), |(next, _)| next))
 }
 

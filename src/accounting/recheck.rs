@@ -1,0 +1,271 @@
+//! Counting again: each whole hour is asked for once more when it has aged, and compared with what was added for it.
+//!
+//! More now than then is late data. It is added in equal parts while the cursor moves through the following hour: at
+//! once, 5 % of an hour would read as 60 % more in a rate over five minutes. Less now than then can't be taken back,
+//! and is counted as that.
+//!
+//! ```text
+//! hour ---- added ----|---- age ----|- phase -|-- asked again; late data added over an hour --|
+//! ```
+
+use crate::interface::TimeRange;
+use crate::interface::endpoint::Tally;
+
+use super::ledger::{self, Ledger, Refusal};
+
+/// The length of what is counted again in one request, in seconds.
+pub const HOUR: i64 = 3600;
+
+/// An hour that is still to be counted again. 16 bytes: each ledger has a few of them, with an age of a day 25.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hour {
+    /// Hours since 1970.
+    pub index: u32,
+    /// How many of the configured ages it was counted again at.
+    pub rechecks: u8,
+    /// What was added for it, or said of it when it was last counted again.
+    pub added: u64,
+}
+
+impl Hour {
+    /// The hour that `second` lies in, with nothing added.
+    pub fn of(second: i64) -> Self {
+        Self { index: u32::try_from(second.div_euclid(HOUR)).unwrap_or_default(), rechecks: 0, added: 0 }
+    }
+
+    pub fn start(self) -> i64 {
+        i64::from(self.index) * HOUR
+    }
+
+    pub fn end(self) -> i64 {
+        self.start() + HOUR
+    }
+}
+
+/// Late data on its way into the counters: in equal parts while the cursor moves through the hour that begins at
+/// `from`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Late {
+    /// Where the cursor stood when it was found.
+    pub from: i64,
+    /// How many there are.
+    pub total: u64,
+    /// The distribution of their hour: threshold in seconds and share, by rising threshold.
+    pub shares: Box<[(f64, f64)]>,
+}
+
+impl Late {
+    /// How many of them are added once the cursor stands at `second`.
+    pub fn part(&self, second: i64) -> u64 {
+        let passed = u128::from((second - self.from).clamp(0, HOUR).unsigned_abs());
+        u64::try_from(u128::from(self.total) * passed / u128::from(HOUR.unsigned_abs())).unwrap_or(self.total)
+    }
+
+    /// The same, with the fraction.
+    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+    pub fn exact_part(&self, second: i64) -> f64 {
+        self.total as f64 * (second - self.from).clamp(0, HOUR) as f64 / HOUR as f64
+    }
+}
+
+/// The ages at which hours are counted again, in seconds, rising; none where nothing is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ages(Box<[i64]>);
+
+impl Ages {
+    /// These ages, in any order.
+    #[must_use]
+    pub fn new(ages: impl IntoIterator<Item = i64>) -> Self {
+        let mut ages: Vec<i64> = ages.into_iter().collect();
+        ages.sort_unstable();
+        ages.dedup();
+        Self(ages.into())
+    }
+
+    /// Whether hours are counted again at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Where the first hour begins that is still to be counted again when it is `now`; `i64::MAX` where none is.
+    #[must_use]
+    pub fn hourly_from(&self, now: i64) -> i64 {
+        self.0.last().map_or(i64::MAX, |age| Hour::of(now.saturating_sub(*age).saturating_sub(HOUR)).end())
+    }
+
+    /// How many ages an hour has reached that ended at `end`, and where each age counts from `phase` seconds later.
+    fn reached(&self, end: i64, phase: i64, now: i64) -> usize {
+        self.0.iter().filter(|age| end.saturating_add(**age).saturating_add(phase) <= now).count()
+    }
+}
+
+/// What came of counting an hour again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recheck {
+    /// How many more there were.
+    pub late: u64,
+    /// How many fewer there were.
+    pub overcounted: u64,
+}
+
+impl Ledger {
+    /// The oldest hour that is due to be counted again at `now`; the ages of this ledger count from `phase` seconds
+    /// later, so that not all apps are asked for at once.
+    #[must_use]
+    pub fn recheck_due(&self, ages: &Ages, phase: i64, now: i64) -> Option<TimeRange> {
+        let is_due = |hour: &&Hour| ages.reached(hour.end(), phase, now) > usize::from(hour.rechecks);
+        let mut whole = self.hours.iter().filter(|hour| hour.end() <= self.until);
+        whole.find(is_due).map(|hour| TimeRange { start: hour.start(), end: hour.end() })
+    }
+
+    /// The ledger with a reply that counts the hour `range` again, as it was due at `now`. `None` where that hour is
+    /// not to be counted again.
+    ///
+    /// # Errors
+    /// Where the reply can't be counted.
+    pub fn recheck(
+        &self,
+        range: TimeRange,
+        tally: &Tally,
+        distributed: bool,
+        (ages, phase, now): (&Ages, i64, i64),
+    ) -> Result<Option<(Self, Recheck)>, Refusal> {
+        let total = ledger::count(range, tally, distributed)?;
+        let Some(place) = self.hours.iter().position(|hour| hour.start() == range.start) else {
+            return Ok(None);
+        };
+        let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
+        let mut hours = std::mem::take(&mut next.hours).into_vec();
+        let mut outcome = Recheck { late: 0, overcounted: 0 };
+        if let Some(hour) = hours.get_mut(place) {
+            outcome = Recheck {
+                late: total.saturating_sub(hour.added),
+                overcounted: hour.added.saturating_sub(total),
+            };
+            hour.added = total;
+            hour.rechecks = u8::try_from(ages.reached(range.end, phase, now)).unwrap_or(u8::MAX);
+        }
+        hours.retain(|hour| usize::from(hour.rechecks) < ages.0.len());
+        next.hours = hours.into();
+        next.overcounted += outcome.overcounted;
+        next.rechecked_until = next.rechecked_until.max(range.end);
+        if outcome.late > 0 {
+            let late = Late { from: next.until, total: outcome.late, shares: tally.shares.as_slice().into() };
+            next.late_data = std::mem::take(&mut next.late_data).into_iter().chain([late]).collect();
+        }
+        Ok(Some((next, outcome)))
+    }
+
+    /// The ledger without the hours that ended before `oldest`, and without any where none is counted again. `None`
+    /// where there is none of them.
+    #[must_use]
+    pub fn without_hours_before(&self, oldest: i64) -> Option<Self> {
+        let gone = self.hours.iter().filter(|hour| hour.end() < oldest).count();
+        (gone > 0).then(|| {
+            let mut next = self.clone();
+            next.hours = self.hours.get(gone..).unwrap_or_default().into();
+            next
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: i64 = 1_772_366_400;
+
+    fn tally(total: u64, shares: &[(f64, f64)]) -> Tally {
+        Tally { total: Some(total), shares: shares.to_vec(), range: None }
+    }
+
+    fn range(start: i64, end: i64) -> TimeRange {
+        TimeRange { start: START + start, end: START + end }
+    }
+
+    /// A ledger that has added two hours in steps of a quarter, ten requests each.
+    fn two_hours() -> Ledger {
+        let mut ledger = Ledger::open(START);
+        for quarter in 0..8 {
+            let range = range(quarter * 900, (quarter + 1) * 900);
+            ledger = ledger.add(range, &tally(10, &[(0.1, 0.5), (1.0, 1.0)]), true, START).unwrap();
+        }
+        ledger
+    }
+
+    fn ages(ages: &[i64]) -> Ages {
+        Ages::new(ages.iter().copied())
+    }
+
+    #[test]
+    fn an_hour_is_due_when_it_has_aged_and_its_phase_has_come() {
+        let (ledger, ages) = (two_hours(), ages(&[3600]));
+        assert_eq!(ledger.recheck_due(&ages, 600, START + 7200 + 599), None);
+        assert_eq!(ledger.recheck_due(&ages, 600, START + 7200 + 600), Some(range(0, 3600)));
+        assert_eq!(ledger.recheck_due(&Ages::default(), 0, START + 99_999), None);
+        let half = Ledger::open(START + 1800)
+            .add(range(1800, 3600), &tally(10, &[(1.0, 1.0)]), true, START)
+            .unwrap();
+        assert_eq!(half.recheck_due(&ages, 0, START + 99_999), None, "not all of that hour was added here");
+    }
+
+    #[test]
+    fn late_data_is_added_in_equal_parts_over_the_following_hour() {
+        let ages = ages(&[3600]);
+        let due = (&ages, 0, START + 7200);
+        let (mut ledger, outcome) = two_hours()
+            .recheck(range(0, 3600), &tally(52, &[(0.1, 0.5), (1.0, 1.0)]), true, due)
+            .unwrap()
+            .unwrap();
+        assert_eq!(outcome, Recheck { late: 12, overcounted: 0 });
+        assert_eq!((ledger.total, ledger.late, ledger.rechecked_until), (80, 0, START + 3600));
+        let mut totals = Vec::new();
+        for quarter in 8..13 {
+            let range = range(quarter * 900, (quarter + 1) * 900);
+            ledger = ledger.add(range, &tally(0, &[]), true, START).unwrap();
+            totals.push((ledger.total, ledger.late, ledger.buckets().next().unwrap().1));
+        }
+        assert_eq!(totals, [(83, 3, 42), (86, 6, 43), (89, 9, 45), (92, 12, 46), (92, 12, 46)]);
+        assert_eq!(ledger.late_data.len(), 0);
+    }
+
+    #[test]
+    fn fewer_than_were_added_are_counted_as_that_and_the_next_recheck_compares_with_them() {
+        let ages = ages(&[3600, 86_400]);
+        let (first, outcome) = two_hours()
+            .recheck(range(0, 3600), &tally(35, &[(1.0, 1.0)]), true, (&ages, 0, START + 7200))
+            .unwrap()
+            .unwrap();
+        assert_eq!(outcome, Recheck { late: 0, overcounted: 5 });
+        assert_eq!((first.total, first.overcounted), (80, 5));
+        assert_eq!(first.recheck_due(&ages, 0, START + 10_799), None);
+        let now = START + 3600 + 86_400;
+        assert_eq!(first.recheck_due(&ages, 0, now), Some(range(0, 3600)));
+        let (second, outcome) =
+            first.recheck(range(0, 3600), &tally(36, &[(1.0, 1.0)]), true, (&ages, 0, now)).unwrap().unwrap();
+        assert_eq!(outcome, Recheck { late: 1, overcounted: 0 });
+        assert_eq!(second.hours.len(), 1, "the first hour has had all its rechecks");
+        // A day late, the second hour is counted again once, not twice.
+        let (third, _) = second
+            .recheck(range(3600, 7200), &tally(40, &[(1.0, 1.0)]), true, (&ages, 0, now + 3600))
+            .unwrap()
+            .unwrap();
+        assert_eq!(third.hours.len(), 0);
+    }
+
+    #[test]
+    fn a_gap_keeps_late_data_waiting_and_its_hour_from_being_counted_again() {
+        let ages = ages(&[3600]);
+        let due = (&ages, 0, START + 7200);
+        let shares = [(1.0, 1.0)];
+        let (ledger, _) =
+            two_hours().recheck(range(0, 3600), &tally(76, &shares), true, due).unwrap().unwrap();
+        let ledger = ledger.add(range(7200, 8100), &tally(0, &shares), true, START).unwrap();
+        assert_eq!(ledger.late, 9);
+        let (ledger, _) = ledger.give_up(START + 20_000).unwrap();
+        assert_eq!((ledger.late, ledger.total, ledger.hours.len()), (9, 89, 1));
+        let ledger = ledger.add(range(20_000, 20_900), &tally(0, &shares), true, START).unwrap();
+        assert_eq!((ledger.late, ledger.total), (18, 98));
+    }
+}
