@@ -47,6 +47,14 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "The service keeps refusing the pace: 429 again within a minute",
+        &[
+            "client::load::repeated_429s_slow_the_account_down_and_it_recovers",
+            "client::storm::after_a_wall_of_429s_the_former_pace_is_back_within_a_minute",
+            "client::storm::a_token_bucket_is_used_up_without_a_second_storm",
+        ],
+    ),
+    (
         "The service refuses the token: 401",
         &[
             "client::tokens::a_refused_token_is_not_sent_again_until_it_changes",

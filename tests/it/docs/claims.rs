@@ -201,6 +201,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         &[
             "client::secrecy::the_token_is_in_no_log_line_no_error_and_no_debug_output",
             "client::secrecy::what_a_reply_echoes_of_the_token_is_gone_before_it_is_read",
+            "client::secrecy::an_echo_is_redacted_however_it_is_escaped_and_whose_token_it_is",
             "config::the_view_of_what_is_in_force_shows_each_origin_and_no_secret",
         ],
     ),
