@@ -5,7 +5,8 @@
 //! - `account`: its service account's token, unless the service has refused it (`credentials` follows the
 //!   token's file); then the account's own pace (`pace`: pauses the service asked for, and a pace that adapts);
 //! - `limits`: the rate and the concurrency allowed over all accounts;
-//! - `transport`: one exchange over HTTP, bounded in time and size (`skew` compares the clocks meanwhile);
+//! - `transport`: one exchange over HTTP, bounded in time and size (`in_flight` bounds all replies together, `redact`
+//!   takes tokens out of them, `skew` compares the clocks);
 //! - `retry`: which failures get a second try, and how many of them there are for all requests together;
 //! - `error`: why it failed in the end, and `class`: as which label value that counts.
 //!
@@ -16,6 +17,7 @@ mod attempt;
 mod class;
 mod credentials;
 mod error;
+mod in_flight;
 mod limits;
 mod line;
 mod pace;

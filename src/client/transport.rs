@@ -1,8 +1,8 @@
 //! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
 //!
 //! No redirect is followed, so a token only ever goes to the host of `api.base_url`. Nothing compressed is
-//! asked for, and nothing is unpacked. So a reply takes twice `api.max_response_bytes` of memory at most (while
-//! its buffer grows), and all of them together `api.max_concurrent_requests` times that.
+//! asked for, and nothing is unpacked. A reply is held once, in a buffer of its size, and all of them together are
+//! bounded by `in_flight`.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use url::Url;
 use super::class::classify;
 use super::credentials::Token;
 use super::error::{BuildError, FetchError};
+use super::in_flight::{InFlight, Room, SMALL};
 use super::redact::Redactor;
 use super::skew::Skew;
 use super::wait::from_now;
@@ -40,9 +41,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The service may not silence us for longer than this with one reply.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
-/// Space set aside because a reply announces its length; a larger one has to arrive first.
-const MAX_RESERVED: u64 = 1024 * 1024;
-
 /// A successful reply.
 #[derive(Clone, Debug)]
 pub struct Fetched {
@@ -54,6 +52,8 @@ pub struct Fetched {
     pub date: Option<Timestamp>,
     /// From sending the request to having read the reply.
     pub took: Duration,
+    /// Given back once nobody needs the reply any more.
+    _room: Arc<Vec<Room>>,
 }
 
 /// The way to the service.
@@ -66,6 +66,7 @@ pub(super) struct Transport {
     base: String,
     timeout: Duration,
     max_bytes: u64,
+    in_flight: InFlight,
     pub(super) redactor: Redactor,
 }
 
@@ -104,6 +105,7 @@ impl Transport {
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
             timeout: api.timeout,
             max_bytes: api.max_response_bytes,
+            in_flight: InFlight::new(api.max_response_bytes),
             redactor,
         })
     }
@@ -137,7 +139,7 @@ impl Transport {
             // What it says is worth having, but the status is known whether or not its body arrives.
             let headers = response.headers().clone();
             let mut said = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
-            let read = before(deadline, said.read(response)).await;
+            let read = before(deadline, said.read(response, &self.in_flight)).await;
             let complete = matches!(read, Some(Ok(Complete::Yes)));
             let message = error_message(&self.redactor.reply(said.bytes, complete));
             return Err(self.refused(request, status.as_u16(), &headers, message, skew.now()));
@@ -146,15 +148,15 @@ impl Transport {
             return Err(FetchError::Encoded { request: self.name(request), encoding });
         }
         let mut body = Body::new(self.max_bytes);
-        match before(deadline, body.read(response)).await.ok_or_else(timeout)? {
+        match before(deadline, body.read(response, &self.in_flight)).await.ok_or_else(timeout)? {
             Ok(Complete::Yes) => {}
             Ok(Complete::TooLarge) => {
                 return Err(FetchError::TooLarge { request: self.name(request), limit: self.max_bytes });
             }
             Err(error) => return Err(self.failed(request, error, false)),
         }
-        let body = self.redactor.reply(body.bytes, true).into();
-        Ok(Fetched { status: status.as_u16(), body, date, took: began.elapsed() })
+        let (bytes, room) = (self.redactor.reply(body.bytes, true), Arc::new(body.room));
+        Ok(Fetched { status: status.as_u16(), body: bytes.into(), date, took: began.elapsed(), _room: room })
     }
 
     fn prepared(&self, request: &Request, token: &Token) -> reqwest::RequestBuilder {
@@ -246,10 +248,11 @@ fn tls(api: &config::Api) -> Result<rustls::ClientConfig, BuildError> {
     Ok(tls)
 }
 
-/// A body as far as it was read, at most `limit` bytes.
+/// A body as far as it was read, at most `limit` bytes, and the room it takes.
 struct Body {
     bytes: Vec<u8>,
     limit: u64,
+    room: Vec<Room>,
 }
 
 enum Complete {
@@ -259,21 +262,32 @@ enum Complete {
 
 impl Body {
     fn new(limit: u64) -> Self {
-        Self { bytes: Vec::new(), limit }
+        Self { bytes: Vec::new(), limit, room: Vec::new() }
     }
 
     /// Reads chunk by chunk; what arrived before an error or before this future is dropped stays.
-    async fn read(&mut self, mut response: Response) -> Result<Complete, reqwest::Error> {
+    async fn read(
+        &mut self,
+        mut response: Response,
+        in_flight: &InFlight,
+    ) -> Result<Complete, reqwest::Error> {
         let announced = response.content_length();
         if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
             return Ok(Complete::TooLarge);
         }
-        self.bytes
-            .reserve(usize::try_from(announced.unwrap_or(0).min(MAX_RESERVED).min(self.limit)).unwrap_or(0));
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.room.push(in_flight.beginning().await);
+        self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
         while let Some(chunk) = response.chunk().await? {
-            let room = usize::try_from(self.limit).unwrap_or(usize::MAX).saturating_sub(self.bytes.len());
-            self.bytes.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
-            if chunk.len() > room {
+            if self.bytes.len() + chunk.len() > size(SMALL) && self.room.len() == 1 {
+                // Memory that is reserved but never written to costs nothing.
+                let whole = announced.unwrap_or(self.limit).min(self.limit);
+                self.room.push(in_flight.whole(whole).await);
+                self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
+            }
+            let left = size(self.limit).saturating_sub(self.bytes.len());
+            self.bytes.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
+            if chunk.len() > left {
                 return Ok(Complete::TooLarge);
             }
         }

@@ -58,7 +58,7 @@ section! {
             "Maximum number of requests per second, over all targets; 0 means no limit."),
         /// Size of a reply in bytes, after decompression. A few hundred bytes must fit, and no reply may fill the
         /// machine's memory.
-        max_response_bytes: u64 = default(Size { min: 1 << 10, max: 1 << 30 }, "\"16MiB\"",
+        max_response_bytes: u64 = default(Size { min: 1 << 10, max: 1 << 30 }, "\"2MiB\"",
             "Maximum size of a reply; a larger one fails the poll."),
         /// Retries of one request within one poll.
         max_retries: u32 = default(Count { min: 0, max: 10 }, "2",

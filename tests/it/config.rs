@@ -106,7 +106,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(config.api.connect_timeout, Duration::from_secs(3));
     assert_eq!(config.api.max_concurrent_requests.get(), 32);
     assert_eq!(config.api.max_requests_per_second, NonZeroU32::new(50));
-    assert_eq!(config.api.max_response_bytes, 16 << 20);
+    assert_eq!(config.api.max_response_bytes, 2 << 20);
     assert_eq!(config.api.max_retries, 2);
     assert_eq!((config.api.ca_file, config.api.proxy_url), (None, None));
     assert_eq!(config.api.query_names, config::QueryNames::default());

@@ -147,3 +147,37 @@ async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() 
     assert_eq!(chain(&error).replace(&server.address.to_string(), "HOST"), told);
     assert_eq!((asking.ended("decode"), asking.ended("200")), (1.0, 0.0));
 }
+
+#[tokio::test]
+async fn replies_in_flight_wait_for_one_another_and_all_arrive() {
+    // 30 replies of 1 MB, none of which announces its length: 60 MB if all were read at once, with room for 16 MiB.
+    let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(1_000_000)).leak();
+    let server = Server::start(move |_| ok(body).after(Duration::from_millis(50))).await;
+    let asking = std::sync::Arc::new(Asking::new(&api(&format!("http://{}", server.address)), &[]));
+    let mut asks = tokio::task::JoinSet::new();
+    for _ in 0..30 {
+        let asking = std::sync::Arc::clone(&asking);
+        asks.spawn(async move { asking.ask("p", "a").await.unwrap().len() });
+    }
+    assert!(asks.join_all().await.into_iter().all(|length| length == body.len()));
+}
+
+#[tokio::test]
+async fn a_reply_that_is_held_keeps_the_room_it_takes() {
+    let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(1_000_000)).leak();
+    let server = Server::start(move |_| ok(body)).await;
+    let mut api = api(&format!("http://{}", server.address));
+    api.timeout = Duration::from_millis(500);
+    let asking = Asking::new(&api, &[]);
+    let account = asking.client.account("p");
+    let mut held = Vec::new();
+    let error = loop {
+        match asking.client.fetch(&account, Resource::App, &request("p", "a")).await {
+            Ok(fetched) => held.push(fetched),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.class().as_str(), held.len()), ("timeout", 8), "{error}");
+    held.pop();
+    asking.ask("p", "a").await.unwrap();
+}

@@ -1,0 +1,55 @@
+//! How many bytes of replies are held at once, over all requests.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// All replies in flight hold at most this together; others wait. A single reply may be larger where
+/// `api.max_response_bytes` allows it.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+/// A reply larger than this is read once there is room for the whole of it.
+pub(super) const SMALL: u64 = 64 * 1024;
+/// What room is counted in.
+const UNIT: u64 = 1024;
+
+/// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that one that
+/// waits for the rest holds up nobody who could finish.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    small: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
+
+/// Room taken by a reply, given back when dropped.
+#[derive(Debug)]
+pub(super) struct Room {
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl InFlight {
+    /// Room for replies of which each has up to `max_bytes`.
+    pub(super) fn new(max_bytes: u64) -> Self {
+        let semaphore = |bytes: u64| Arc::new(Semaphore::new(usize::try_from(bytes / UNIT).unwrap_or(0)));
+        let most = u64::from(u32::MAX);
+        Self {
+            small: semaphore(MAX_BYTES / 2),
+            large: semaphore((MAX_BYTES / 2).max(max_bytes + UNIT).min(most)),
+        }
+    }
+
+    /// Waits for room for the beginning of a reply.
+    pub(super) async fn beginning(&self) -> Room {
+        Self::room(&self.small, SMALL).await
+    }
+
+    /// Waits for room for the whole of a reply of `bytes`.
+    pub(super) async fn whole(&self, bytes: u64) -> Room {
+        Self::room(&self.large, bytes).await
+    }
+
+    async fn room(semaphore: &Arc<Semaphore>, bytes: u64) -> Room {
+        let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        Room { _permit: Arc::clone(semaphore).acquire_many_owned(units).await.ok() }
+    }
+}
