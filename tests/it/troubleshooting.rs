@@ -135,6 +135,22 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
             "config::every_bad_file_gets_its_exact_errors_and_no_secret",
         ],
     ),
+    (
+        "The state file is damaged",
+        &[
+            "accounting::state::tests::a_damaged_file_is_refused_or_gives_what_was_written",
+            "accounting::state::tests::a_file_left_by_a_kill_and_damaged_never_goes_back_to_an_older_commit",
+        ],
+    ),
+    (
+        "The state file is removed, replaced, or its disk is full",
+        &[
+            "accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again",
+            "accounting::state::tests::a_file_put_in_its_place_is_neither_written_nor_taken_for_ours",
+            "accounting::state::tests::a_file_that_could_not_be_synced_is_written_whole",
+            "real_state::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
+        ],
+    ),
     ("The exporter is killed", &["real_kill::no_kill_takes_a_count_back_or_loses_one"]),
     ("The exporter has a bug", &["logging::a_panic_is_logged_with_its_place_and_never_with_a_token"]),
 ];

@@ -68,6 +68,8 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/counters.md",
         "Buckets are counters too.",
         &[
+            "accounting::ledger::tests::fractions_of_shares_are_carried_from_range_to_range",
+            "accounting::ledger::tests::thresholds_beyond_the_limit_are_left_out_and_those_known_go_on",
             "accounting::ledger::tests::buckets_are_cumulative_and_every_one_a_counter",
             "accounting::ledger::tests::thresholds_that_come_and_go_keep_the_buckets_cumulative",
             "real_prometheus::quantiles_across_apps_agree_with_the_truth_within_one_bucket",
@@ -186,13 +188,28 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/operations.md",
-        "a second one that opens it exits with an error",
+        "A second one that opens it exits with an error.",
         &["real_state::a_second_daemon_on_the_same_file_ends_with_a_clear_error"],
     ),
     (
         "docs/operations.md",
         "the exporter says so at the start",
         &["command_line::a_configuration_that_its_own_limits_cannot_carry_is_said"],
+    ),
+    (
+        "docs/operations.md",
+        "A damaged file is refused",
+        &["accounting::state::tests::a_damaged_file_is_refused_or_gives_what_was_written"],
+    ),
+    (
+        "docs/operations.md",
+        "A file that is removed, shortened or not synced while in use is written whole again",
+        &["accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again"],
+    ),
+    (
+        "docs/operations.md",
+        "The new version reads the old file, writes it anew, and leaves a copy beside it",
+        &["accounting::state::tests::a_file_of_version_0_1_0_is_read_written_anew_and_kept"],
     ),
     ("docs/faq.md", "asks before it deletes", &["tool::ask::every_call_that_destroys_or_costs_money_asks"]),
     (
