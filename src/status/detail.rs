@@ -25,6 +25,8 @@ pub struct Detail {
     pub distribution: Vec<(f64, f64)>,
     /// The window's run execution times as the service sent them; `None` where its reply was not kept.
     pub runs: Option<Vec<RunPoint>>,
+    /// Requests in the window.
+    pub window_requests: Option<f64>,
     /// Runs in the window.
     pub window_runs: Option<f64>,
     /// Requests counted so far.
@@ -83,6 +85,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
             .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
             .collect(),
         runs: runs.and_then(|(_, reply)| reply.as_ref()).and_then(run_points),
+        window_requests: times.value("pds_app_window_requests"),
         window_runs: view.values(&parts, Resource::RunExecutionTime).value("pds_app_window_runs"),
         requests_total: total(Resource::ResponseTime),
         runs_total: total(Resource::RunExecutionTime),

@@ -1,12 +1,18 @@
 //! The exporter's own part of the model, read from a snapshot of its metrics.
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use crate::poll::Plan;
-use crate::telemetry::Snapshot;
+use crate::telemetry::{Snapshot, UnexpectedValue};
 
-use super::model::{Exporter, Token};
+use super::model::{Exporter, Token, Unexpected};
+
+/// A panic is a reason for a look for this long.
+const PANIC_SHOWN: Duration = Duration::from_secs(3600);
+
+/// How long a poll may take beyond its interval.
+const POLL_TIME: Duration = Duration::from_secs(10);
 
 /// The exporter as it fares at `now`.
 pub(super) fn exporter(snapshot: &Snapshot, plan: &Plan, started: Timestamp, now: Timestamp) -> Exporter {
@@ -19,11 +25,35 @@ pub(super) fn exporter(snapshot: &Snapshot, plan: &Plan, started: Timestamp, now
         started: whole(started),
         configuration_good: snapshot.config_good,
         configuration_loaded: snapshot.config_loaded.map(whole),
+        web_configuration_good: snapshot.web_config_good,
+        panicked: snapshot.last_panic.is_some_and(|at| at.elapsed() < PANIC_SHOWN),
+        unexpected: unexpected(snapshot, plan),
         state_file_good: snapshot.state_good,
         next_poll: next_poll(plan.targets.iter().filter_map(|target| target.progress.due()).min(), now),
         poll_lag_seconds: Some(snapshot.poll_lag_seconds),
         tokens: tokens.collect(),
     }
+}
+
+/// The fields with unexpected values within the last two polls.
+fn unexpected(snapshot: &Snapshot, plan: &Plan) -> Vec<Unexpected> {
+    let recent = |value: &&UnexpectedValue| {
+        let targets = plan.targets.iter().filter(|target| target.key.resource == value.resource);
+        let interval = targets.map(|target| plan.interval(target)).max().unwrap_or_default();
+        value.at.elapsed() <= 2 * interval + POLL_TIME
+    };
+    let mut fields: Vec<Unexpected> = snapshot
+        .unexpected
+        .iter()
+        .filter(recent)
+        .map(|value| Unexpected {
+            resource: value.resource.as_str(),
+            field: value.field,
+            target: value.target.clone(),
+        })
+        .collect();
+    fields.sort_by_key(|value| (value.resource, value.field));
+    fields
 }
 
 /// A due time by the wall clock, to the second.

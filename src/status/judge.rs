@@ -1,53 +1,231 @@
-//! What is wrong with an app.
+//! What is wrong: with an app, with a project, and with all of it.
 
-use super::model::{App, Counting, State, Verdict};
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use super::cause::{self, Cause};
+use super::model::{
+    App, Counting, Exporter, Project, Resource, Service, ServiceState, State, Status, Unexpected,
+};
 use super::read::{Values, label};
+use super::verdict::{Problem, Reason, Verdict};
 
-/// Finds what is wrong with an app, the gravest first, and says so.
-pub(super) fn judge(app: &mut App, settings: &Values<'_>) {
-    let mut found: Vec<(Verdict, String)> = Vec::new();
-    for resource in &app.resources {
-        let what = match resource.resource {
-            "app" => "settings".to_owned(),
-            other => other.replace('_', " "),
-        };
-        match (resource.state, &resource.failing) {
-            (State::Stale, Some(f)) => {
-                found.push((Verdict::Problem, format!("{what}: nothing to show, {}", f.class)))
-            }
-            (State::Stale, None) => found.push((Verdict::Problem, format!("{what}: nothing to show"))),
-            (State::Failing, Some(f)) => {
-                found.push((Verdict::Problem, format!("{what}: failing, {}", f.class)))
-            }
-            (State::Late, _) => found.push((Verdict::Warning, format!("{what}: late"))),
-            // What is counted of it, from before a restart, is told once it was asked.
-            (State::Waiting, _) => found.push((Verdict::Waiting, format!("{what}: not asked yet"))),
-            _ => {}
-        }
-        let counting = resource.counting.filter(|_| resource.state != State::Waiting);
-        match (counting, resource.accounted_until) {
-            (Some(Counting::Behind), Some(until)) => {
-                found.push((Verdict::Problem, format!("{what}: counted only up to {until}")))
-            }
-            (Some(Counting::Ahead), Some(until)) => found.push((
-                Verdict::Problem,
-                format!("{what}: counters stand still since {until}, for a clock was set back"),
-            )),
-            _ => {}
-        }
-    }
+/// Polls that begin later than this are a reason, in seconds.
+const MAX_POLL_LAG: f64 = 10.0;
+
+/// A token that expires within this many seconds is a reason: a week.
+const TOKEN_SOON: i64 = 7 * 86_400;
+
+/// Finds what is wrong with an app, the gravest first.
+pub(super) fn judge_app(app: &mut App, settings: &Values<'_>) {
+    let mut found: Vec<Problem> = app.resources.iter().flat_map(of_resource).collect();
     let bad = |word: &str| word.contains("error") || word.contains("fail");
     if let Some(status) = app.status.as_deref().filter(|status| bad(status)) {
-        found.push((Verdict::Problem, format!("the app's status is {status}")));
+        found.push(problem(&cause::APP_STATUS, format!("the app's status is {status}")));
     }
     if settings.value("pds_app_error").is_some_and(|error| error > 0.0) {
-        found.push((Verdict::Warning, "the service reports an error message for the app".to_owned()));
+        found.push(problem(&cause::APP_ERROR, "the service reports an error message for the app".to_owned()));
     }
     let build = label(&settings.labels("pds_app_last_build_status"), "status");
     if let Some(build) = build.filter(|build| bad(build) || build.contains("timeout")) {
-        found.push((Verdict::Warning, format!("the last build's status is {build}")));
+        found.push(problem(&cause::BUILD_FAILED, format!("the last build's status is {build}")));
     }
-    found.sort_by_key(|(verdict, _)| *verdict);
-    app.verdict = found.first().map_or(Verdict::Ok, |(verdict, _)| *verdict);
-    app.problems = found.into_iter().map(|(_, problem)| problem).collect();
+    (app.verdict, app.problems) = by_gravity(found);
+}
+
+/// Finds what is wrong with a project, the gravest first.
+pub(super) fn judge_project(project: &mut Project) {
+    (project.verdict, project.problems) =
+        by_gravity(project.resources.iter().flat_map(of_resource).collect());
+}
+
+fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
+    found.sort_by_key(|problem| problem.cause.verdict);
+    (found.first().map_or(Verdict::Ok, |problem| problem.cause.verdict), found)
+}
+
+/// A problem whose text is the same for every app that has it.
+fn problem(cause: &'static Cause, text: String) -> Problem {
+    Problem { code: cause.code, summary: text.clone(), text, cause }
+}
+
+/// What is wrong with one resource of an app or project.
+fn of_resource(resource: &Resource) -> Vec<Problem> {
+    let what = match resource.resource {
+        "app" => "settings".to_owned(),
+        other => other.replace('_', " "),
+    };
+    let class = resource.failing.as_ref().map(|failing| format!(", {}", failing.class)).unwrap_or_default();
+    let polled = match resource.state {
+        State::Stale => Some(problem(&cause::RESOURCE_STALE, format!("{what}: nothing to show{class}"))),
+        State::Failing => Some(problem(&cause::RESOURCE_FAILING, format!("{what}: failing{class}"))),
+        State::Late => Some(problem(&cause::RESOURCE_LATE, format!("{what}: late"))),
+        State::Waiting => Some(problem(&cause::WAITING, format!("{what}: not polled yet"))),
+        State::Fresh => None,
+    };
+    // Counters from before a restart are judged once the resource was polled.
+    let counting = resource.counting.filter(|_| resource.state != State::Waiting);
+    let counted = match (counting, resource.accounted_until) {
+        (Some(Counting::Behind), Some(until)) => Some(Problem {
+            text: format!("{what}: counted only up to {until}"),
+            ..problem(&cause::COUNTERS_BEHIND, format!("{what}: counters are catching up"))
+        }),
+        (Some(Counting::Ahead), Some(until)) => Some(Problem {
+            text: format!("{what}: counters stand still since {until}, because a clock was set back"),
+            ..problem(
+                &cause::COUNTERS_AHEAD,
+                format!("{what}: counters stand still, because a clock was set back"),
+            )
+        }),
+        _ => None,
+    };
+    [polled, counted].into_iter().flatten().collect()
+}
+
+/// All reasons why the verdict is not `ok`, the gravest first; consequences of a silent service are left out.
+pub(super) fn reasons(status: &Status, now: Timestamp) -> Vec<Reason> {
+    let mut reasons = of_service(&status.service);
+    let silent = !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting);
+    reasons.extend(of_exporter(&status.exporter, now));
+    if status.apps.is_empty() {
+        reasons.push(reason(&cause::NO_APPS, "No apps are configured".to_owned(), "/config"));
+    }
+    let consequences =
+        [&cause::RESOURCE_STALE, &cause::RESOURCE_FAILING, &cause::RESOURCE_LATE, &cause::COUNTERS_BEHIND];
+    let own = |problem: &&Problem| !silent || !consequences.iter().any(|cause| **cause == *problem.cause);
+    let apps = status.apps.iter().map(|app| &app.problems);
+    let projects = status.projects.iter().map(|project| &project.problems);
+    reasons.extend(grouped(apps.map(|problems| problems.iter().filter(own)), "app", "apps", "/?reason="));
+    reasons.extend(grouped(
+        projects.map(|problems| problems.iter().filter(own)),
+        "project",
+        "projects",
+        "/?reason=",
+    ));
+    // Stable: the service and the exporter before the apps of the same gravity.
+    reasons.sort_by_key(|reason| reason.verdict);
+    reasons
+}
+
+/// The problems of many, once for each text that they share, the most frequent first.
+fn grouped<'a>(
+    all: impl Iterator<Item = impl Iterator<Item = &'a Problem>>,
+    one: &str,
+    many: &str,
+    link: &str,
+) -> Vec<Reason> {
+    let mut groups: BTreeMap<(&str, &str), (usize, &'static Cause)> = BTreeMap::new();
+    for problem in all.flatten() {
+        groups.entry((problem.code, &*problem.summary)).or_insert((0, problem.cause)).0 += 1;
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    let reason = |((code, summary), (count, cause)): ((&str, &str), (usize, &'static Cause))| Reason {
+        text: format!("{count} {}: {summary}", if count == 1 { one } else { many }),
+        count,
+        ..reason(cause, String::new(), &format!("{link}{code}"))
+    };
+    groups.into_iter().map(reason).collect()
+}
+
+fn reason(cause: &'static Cause, text: String, link: &str) -> Reason {
+    Reason {
+        code: cause.code,
+        verdict: cause.verdict,
+        text,
+        count: 1,
+        link: link.to_owned(),
+        action: cause.action,
+    }
+}
+
+/// Why nothing comes from the service, where that is so.
+fn of_service(service: &Service) -> Vec<Reason> {
+    let silence = match service.state {
+        ServiceState::Waiting | ServiceState::Up => None,
+        ServiceState::NotAsked => {
+            Some((&cause::TOKEN_UNREADABLE, "The service is not asked: the token cannot be read"))
+        }
+        ServiceState::TokenRefused => Some((&cause::TOKEN_REFUSED, "The service refuses the token")),
+        ServiceState::Throttled => Some((&cause::THROTTLED, "The service asks us to slow down")),
+        ServiceState::Down => Some((&cause::SERVICE_DOWN, "The service does not answer")),
+    };
+    let silence = silence.map(|(cause, text)| reason(cause, text.to_owned(), "/?problems=1"));
+    let skew = service.clock_skew_seconds.filter(|_| service.clocks_differ);
+    let clocks = skew.map(|skew| {
+        let side = if skew < 0 { "behind" } else { "ahead of" };
+        let apart = skew.saturating_abs();
+        reason(&cause::CLOCKS_DIFFER, format!("The service's clock is {apart} s {side} ours"), "/")
+    });
+    silence.into_iter().chain(clocks).collect()
+}
+
+/// What is wrong with the exporter itself.
+fn of_exporter(exporter: &Exporter, now: Timestamp) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for token in &exporter.tokens {
+        let name = &token.name;
+        if token.readable == Some(false) {
+            reasons.push(reason(
+                &cause::TOKEN_UNREADABLE,
+                format!("The token of {name} cannot be read"),
+                "/config",
+            ));
+        }
+        match token.expires.map(|at| (at.as_second() - now.as_second(), at)) {
+            Some((left, at)) if left <= 0 => {
+                reasons.push(reason(
+                    &cause::TOKEN_EXPIRED,
+                    format!("The token of {name} expired at {at}"),
+                    "/config",
+                ));
+            }
+            Some((left, at)) if left < TOKEN_SOON => {
+                reasons.push(reason(
+                    &cause::TOKEN_EXPIRES_SOON,
+                    format!("The token of {name} expires at {at}"),
+                    "/config",
+                ));
+            }
+            _ => {}
+        }
+    }
+    if exporter.configuration_good == Some(false) {
+        reasons.push(reason(
+            &cause::CONFIG_REFUSED,
+            "The last reload of the configuration was refused".to_owned(),
+            "/config",
+        ));
+    }
+    if exporter.web_configuration_good == Some(false) {
+        let text = "The web configuration file cannot be read; the former one stays in force".to_owned();
+        reasons.push(reason(&cause::WEB_CONFIG_REFUSED, text, "/config"));
+    }
+    if exporter.panicked {
+        reasons.push(reason(
+            &cause::PANICKED,
+            "A poll panicked within the last hour".to_owned(),
+            "/?problems=1",
+        ));
+    }
+    for Unexpected { resource, field, target } in &exporter.unexpected {
+        let text = format!("Unexpected values of {resource}.{field}, last from {target}");
+        reasons.push(reason(
+            &cause::UNEXPECTED_VALUES,
+            text,
+            "/metrics-catalogue#pds_api_unexpected_values_total",
+        ));
+    }
+    if exporter.state_file_good == Some(false) {
+        reasons.push(reason(
+            &cause::STATE_NOT_WRITTEN,
+            "The state file cannot be written".to_owned(),
+            "/config",
+        ));
+    }
+    if let Some(lag) = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG) {
+        reasons.push(reason(&cause::POLLS_LATE, format!("Polls begin {lag:.0} s late"), "/config"));
+    }
+    reasons
 }

@@ -6,16 +6,19 @@
 //! shows it knows what time it is.
 //!
 //! - [`model`]: what `/api/v1/status` says; its schema is derived from here.
+//! - [`verdict`]: whether the numbers can be trusted, and why not.
 //! - [`detail`]: one app in full.
 //! - [`source`]: where it is read from, at most once a second.
 //! - `overview`: plan and store into the model.
-//! - `judge`: what is wrong with an app.
+//! - [`cause`]: what can be wrong, and what to do about it.
+//! - `judge`: what is wrong with an app, a project, and all of it.
 //! - `service`: the service's part of it.
 //! - `exporter`: the exporter's own part of it.
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family name.
 //! - [`settings`]: an app's settings in groups, with their meaning.
 
+pub mod cause;
 pub mod detail;
 mod examples;
 mod exporter;
@@ -26,6 +29,7 @@ mod read;
 mod service;
 pub mod settings;
 pub mod source;
+pub mod verdict;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -33,5 +37,6 @@ pub(crate) mod fixture;
 mod tests;
 
 pub use detail::Detail;
-pub use model::{App, Project, Resource, State, Status, Verdict};
+pub use model::{App, Project, Resource, State, Status};
 pub use source::Source;
+pub use verdict::Verdict;

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::verdict::{Problem, Summary, Verdict};
+
 /// The exporter, the service and all configured projects and apps at one moment. Times are RFC 3339 in UTC; a missing
 /// value is null, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -35,6 +37,12 @@ pub struct Exporter {
     /// When the configuration in force was loaded.
     #[schemars(with = "Option<String>")]
     pub configuration_loaded: Option<Timestamp>,
+    /// Whether the web configuration file could be read when it last changed; null where there is none.
+    pub web_configuration_good: Option<bool>,
+    /// Whether a poll panicked within the last hour; it was contained.
+    pub panicked: bool,
+    /// Fields whose last replies held values outside their meaning, such as `response_time.percentiles`.
+    pub unexpected: Vec<Unexpected>,
     /// Whether the last write to the state file succeeded; null where counters are kept in memory.
     pub state_file_good: Option<bool>,
     /// When the next poll of any target is due.
@@ -44,6 +52,17 @@ pub struct Exporter {
     pub poll_lag_seconds: Option<f64>,
     /// The service accounts' tokens.
     pub tokens: Vec<Token>,
+}
+
+/// A field whose last replies held values outside their meaning; such values count as missing.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Unexpected {
+    /// What was polled.
+    pub resource: &'static str,
+    /// The field of the reply.
+    pub field: &'static str,
+    /// The project or app of the last such reply.
+    pub target: String,
 }
 
 /// A service account's token.
@@ -101,21 +120,6 @@ pub enum ServiceState {
     Down,
 }
 
-/// How many apps are in which state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Summary {
-    /// All apps.
-    pub apps: usize,
-    /// Apps of verdict `ok`.
-    pub ok: usize,
-    /// Apps of verdict `warning`.
-    pub warning: usize,
-    /// Apps of verdict `problem`.
-    pub problem: usize,
-    /// Apps of verdict `waiting`.
-    pub waiting: usize,
-}
-
 /// A project.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Project {
@@ -125,6 +129,11 @@ pub struct Project {
     pub name: Option<String>,
     /// The role of its service account.
     pub role: Option<String>,
+    /// What to make of it.
+    pub verdict: Verdict,
+    /// Why the verdict is not `ok`, the gravest first.
+    #[schemars(with = "Vec<String>")]
+    pub problems: Vec<Problem>,
     /// How many of its apps are configured.
     pub apps: usize,
     /// How many custom domains it has.
@@ -149,7 +158,8 @@ pub struct App {
     /// What to make of it.
     pub verdict: Verdict,
     /// Why the verdict is not `ok`, the gravest first.
-    pub problems: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub problems: Vec<Problem>,
     /// The window that the values are of: the first one configured.
     pub window: String,
     /// Response times of the window; null while it has no request.
@@ -189,20 +199,6 @@ pub struct TrendPoint {
     pub p95: Option<f64>,
     /// Requests a minute over the window.
     pub requests_per_minute: Option<f64>,
-}
-
-/// What to make of an app's numbers, and of the app.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Something is not there or not right.
-    Problem,
-    /// Something deserves a look.
-    Warning,
-    /// Not every resource was asked yet.
-    Waiting,
-    /// All is well.
-    Ok,
 }
 
 /// A resource of a project or app: one thing that is asked for.
@@ -276,19 +272,6 @@ pub struct LastError {
     pub class: &'static str,
     /// In words.
     pub message: Arc<str>,
-}
-
-impl Verdict {
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Problem => "problem",
-            Self::Warning => "warning",
-            Self::Waiting => "waiting",
-            Self::Ok => "ok",
-        }
-    }
 }
 
 impl State {

@@ -12,13 +12,13 @@ use crate::poll::{Context, Plan};
 use crate::store::Variant;
 
 use super::exporter::{exporter, whole};
-use super::judge::judge;
+use super::judge::{judge_app, judge_project, reasons};
 use super::model::{
-    App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, Status, Summary, TrendPoint,
-    Verdict,
+    App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, Status, TrendPoint,
 };
 use super::read::{Values, label};
 use super::service::service;
+use super::verdict::{Summary, Verdict};
 
 /// A poll that is later than this beyond two intervals is overdue.
 const LATE: f64 = 10.0;
@@ -48,6 +48,8 @@ impl View<'_> {
         }
         let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
         let summary = Summary {
+            verdict: Verdict::Waiting,
+            reasons: Vec::new(),
             apps: apps.len(),
             ok: count(Verdict::Ok),
             warning: count(Verdict::Warning),
@@ -55,13 +57,16 @@ impl View<'_> {
             waiting: count(Verdict::Waiting),
         };
         let snapshot = self.context.telemetry.snapshot();
-        Status {
+        let mut status = Status {
             exporter: exporter(&snapshot, self.plan, started, self.now),
             service: service(self, &snapshot, &projects, &apps),
             summary,
             projects,
             apps,
-        }
+        };
+        status.summary.reasons = reasons(&status, self.now);
+        status.summary.verdict = status.summary.reasons.first().map_or(Verdict::Ok, |reason| reason.verdict);
+        status
     }
 
     /// The targets by project and app.
@@ -106,7 +111,9 @@ impl View<'_> {
             self.values(parts, VolumeAlerts).by("pds_project_volume_alert_threshold_enabled", "threshold");
         let enabled =
             alerts.iter().filter(|(_, on)| *on > 0.0).map(|(threshold, _)| threshold.clone()).collect();
-        Project {
+        let mut project = Project {
+            verdict: Verdict::Ok,
+            problems: Vec::new(),
             id: configured.map_or_else(|| "".into(), |project| project.id.clone()),
             name: label(&info, "name"),
             role: label(&info, "role"),
@@ -114,7 +121,9 @@ impl View<'_> {
             custom_domains: self.values(parts, Domains).value("pds_project_custom_domains"),
             volume_alerts: (!alerts.is_empty()).then_some(enabled),
             resources: parts.iter().map(|part| self.resource(part)).collect(),
-        }
+        };
+        judge_project(&mut project);
+        project
     }
 
     /// One app; `None` where the configuration has none at that place.
@@ -160,7 +169,7 @@ impl View<'_> {
                 })
                 .collect(),
         };
-        judge(&mut app, &settings);
+        judge_app(&mut app, &settings);
         Some(app)
     }
 

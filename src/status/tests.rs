@@ -3,8 +3,9 @@
 use tokio::time::{Duration, advance};
 
 use super::fixture::{self, Fixture};
-use super::model::{Counting, ServiceState, State, Verdict};
+use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
+use super::verdict::Verdict;
 use crate::interface::Resource;
 
 /// One app, answered a minute ago.
@@ -60,7 +61,10 @@ async fn a_failing_resource_keeps_its_values_until_they_are_stale() {
     fixture.fail("timeout", "no reply within 10s", |key| key.resource == Resource::ResponseTime);
     let status = fixture.source.status();
     let app = &status.apps[0];
-    assert_eq!((app.verdict, &app.problems[0][..]), (Verdict::Problem, "response time: failing, timeout"));
+    assert_eq!(
+        (app.verdict, &app.problems[0].text[..]),
+        (Verdict::Problem, "response time: failing, timeout")
+    );
     assert_eq!(app.response_time.p50, Some(0.04));
     assert_eq!(app.last_error.as_ref().unwrap().class, "timeout");
     assert_eq!(status.service.state, ServiceState::Up, "run execution times still come");
@@ -76,7 +80,8 @@ async fn a_late_resource_is_a_warning() {
     advance(Duration::from_secs(80)).await;
     let status = fixture.source.status();
     assert_eq!(status.apps[0].verdict, Verdict::Warning);
-    assert_eq!(status.apps[0].problems, ["response time: late", "run execution time: late"]);
+    let texts: Vec<&str> = status.apps[0].problems.iter().map(|problem| &*problem.text).collect();
+    assert_eq!(texts, ["response time: late", "run execution time: late"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,7 +132,9 @@ async fn counters_that_do_not_keep_up_are_a_problem() {
         (
             -361,
             Counting::Ahead,
-            Some("response time: counters stand still since 2026-03-01T03:06:40Z, for a clock was set back"),
+            Some(
+                "response time: counters stand still since 2026-03-01T03:06:40Z, because a clock was set back",
+            ),
         ),
     ] {
         fixture.answer(1.0);
@@ -136,7 +143,7 @@ async fn counters_that_do_not_keep_up_are_a_problem() {
         let app = &fixture.source.status().apps[0];
         let resource = app.resources.iter().find(|resource| resource.resource == "response_time").unwrap();
         assert_eq!(resource.counting, Some(counting), "{ago}");
-        assert_eq!(app.problems.first().map(String::as_str), problem, "{ago}");
+        assert_eq!(app.problems.first().map(|problem| &*problem.text), problem, "{ago}");
         assert!(
             app.resources.iter().all(|r| matches!(r.resource, "response_time" | "run_execution_time")
                 == r.accounted_until.is_some())

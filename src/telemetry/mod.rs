@@ -16,12 +16,13 @@ mod metrics;
 mod recent;
 mod snapshot;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus::{Counter, Histogram, IntCounter, Registry};
+use tokio::time::Instant;
 
 use crate::catalogue::{Family, Format};
 use crate::interface::Resource;
@@ -30,7 +31,7 @@ use metrics::Metrics;
 pub use metrics::{FAMILIES, PROCESS_FAMILIES};
 use recent::Recent;
 pub use recent::RequestRate;
-pub use snapshot::{Snapshot, TokenSnapshot};
+pub use snapshot::{Snapshot, TokenSnapshot, UnexpectedValue};
 
 /// The exporter's own metrics. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -40,8 +41,9 @@ pub struct Telemetry(Arc<Inner>);
 struct Inner {
     registry: Registry,
     metrics: Metrics,
-    /// Fields already logged as unexpected.
-    unexpected_logged: Mutex<HashSet<(Resource, &'static str)>>,
+    /// The last unexpected value of each field; a field that is in here was logged.
+    unexpected: Mutex<HashMap<(Resource, &'static str), UnexpectedValue>>,
+    last_panic: Mutex<Option<Instant>>,
     recent: Mutex<Recent>,
     known: [Known; Resource::ALL.len()],
 }
@@ -71,7 +73,8 @@ impl Telemetry {
         Ok(Self(Arc::new(Inner {
             registry,
             metrics,
-            unexpected_logged: Mutex::default(),
+            unexpected: Mutex::default(),
+            last_panic: Mutex::default(),
             recent: Mutex::new(Recent::new()),
             known: Default::default(),
         })))
@@ -118,8 +121,9 @@ impl Telemetry {
     pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str) {
         for field in fields {
             self.0.metrics.unexpected.with_label_values(&[resource.as_str(), field]).inc();
-            let mut logged = self.0.unexpected_logged.lock().unwrap_or_else(PoisonError::into_inner);
-            if logged.insert((resource, field)) {
+            let mut seen = self.0.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
+            let value = UnexpectedValue { resource, field, target: target.to_owned(), at: Instant::now() };
+            if seen.insert((resource, field), value).is_none() {
                 tracing::warn!(
                     resource = resource.as_str(),
                     field,
@@ -185,6 +189,7 @@ impl Telemetry {
     /// A poll panicked and was contained.
     pub fn panicked(&self, what: &str) {
         self.0.metrics.panics.inc();
+        *self.0.last_panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
     }
 

@@ -2,7 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use std::sync::PoisonError;
+
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+use crate::interface::Resource;
 
 use super::Telemetry;
 
@@ -13,14 +18,33 @@ pub struct Snapshot {
     pub config_good: Option<bool>,
     /// When the configuration in force was loaded.
     pub config_loaded: Option<Timestamp>,
+    /// Whether the web configuration file could be read when it last changed.
+    pub web_config_good: Option<bool>,
     /// Whether the last write to the state file succeeded.
     pub state_good: Option<bool>,
     /// How late the last poll began.
     pub poll_lag_seconds: f64,
     /// The service's clock minus ours.
     pub clock_skew_seconds: Option<f64>,
+    /// When a poll last panicked.
+    pub last_panic: Option<Instant>,
+    /// The last unexpected value of each field that ever had one.
+    pub unexpected: Vec<UnexpectedValue>,
     /// The service accounts, by name.
     pub tokens: BTreeMap<String, TokenSnapshot>,
+}
+
+/// A value that was not what the interface says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnexpectedValue {
+    /// What was polled.
+    pub resource: Resource,
+    /// The field of the reply.
+    pub field: &'static str,
+    /// The project or app whose reply it was.
+    pub target: String,
+    /// When it came.
+    pub at: Instant,
 }
 
 /// What is known of a service account's token.
@@ -48,6 +72,16 @@ impl Telemetry {
         Snapshot {
             config_good: metrics.config_loaded.get().map(good),
             config_loaded: metrics.config_loaded_time.get().and_then(time),
+            web_config_good: metrics.web_config_loaded.get().map(good),
+            last_panic: *self.0.last_panic.lock().unwrap_or_else(PoisonError::into_inner),
+            unexpected: self
+                .0
+                .unexpected
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .values()
+                .cloned()
+                .collect(),
             state_good: metrics.state_committed.get().map(good),
             poll_lag_seconds: metrics.poll_lag.get(),
             clock_skew_seconds: metrics.clock_skew.get(),

@@ -155,10 +155,21 @@ impl Rig {
         rest.split_once("</p>").unwrap().0.split('<').map(|tag| tag.rsplit('>').next().unwrap()).collect()
     }
 
+    /// The reasons of the verdict.
+    pub(super) fn reasons(&self) -> Vec<String> {
+        let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
+        source.status().summary.reasons.iter().map(|reason| reason.text.clone()).collect()
+    }
+
     /// What is wrong with the apps, each thing once.
     pub(super) fn problems(&self) -> BTreeSet<String> {
         let source = Source::new(self.context.clone(), Arc::clone(&self.plan), Vec::new());
-        source.status().apps.iter().flat_map(|app| app.problems.clone()).collect()
+        source
+            .status()
+            .apps
+            .iter()
+            .flat_map(|app| app.problems.iter().map(|problem| problem.text.clone()).collect::<Vec<_>>())
+            .collect()
     }
 
     /// How long ago by our clock all counters end, in seconds; they hold exactly what there was from `first` on.

@@ -1,0 +1,97 @@
+//! The verdict on apps, on projects and on all of it, with its reasons. The comments here are the descriptions in the
+//! schema of `/api/v1/status`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::cause::Cause;
+
+/// What to make of an app's numbers, and of the app.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Something is not there or not right.
+    Problem,
+    /// Something deserves a look.
+    Warning,
+    /// Not every resource was polled yet.
+    #[default]
+    Waiting,
+    /// All is well.
+    Ok,
+}
+
+/// The verdict on all of it, and how many apps are in which state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Summary {
+    /// Whether the numbers can be trusted: `ok` only where nothing stands against it.
+    pub verdict: Verdict,
+    /// Why the verdict is not `ok`, the gravest first.
+    pub reasons: Vec<Reason>,
+    /// All apps.
+    pub apps: usize,
+    /// Apps of verdict `ok`.
+    pub ok: usize,
+    /// Apps of verdict `warning`.
+    pub warning: usize,
+    /// Apps of verdict `problem`.
+    pub problem: usize,
+    /// Apps of verdict `waiting`.
+    pub waiting: usize,
+}
+
+/// A reason why the verdict is not `ok`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Reason {
+    /// Its code; codes do not change between versions.
+    pub code: &'static str,
+    /// How grave it is.
+    pub verdict: Verdict,
+    /// The reason in words.
+    pub text: String,
+    /// How many apps or projects it concerns; 1 for a reason of the service or the exporter.
+    pub count: usize,
+    /// The page that shows more of it.
+    pub link: String,
+    /// What to do about it.
+    pub action: &'static str,
+}
+
+/// A problem of an app or a project. In JSON it is its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The code of its cause.
+    pub code: &'static str,
+    /// The problem in words.
+    pub text: String,
+    /// The same without what is particular to the app, so that apps with the same problem can be counted.
+    pub(super) summary: String,
+    pub(super) cause: &'static Cause,
+}
+
+impl Problem {
+    /// What to do about it.
+    #[must_use]
+    pub fn action(&self) -> &'static str {
+        self.cause.action
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+impl Verdict {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Warning => "warning",
+            Self::Waiting => "waiting",
+            Self::Ok => "ok",
+        }
+    }
+}
