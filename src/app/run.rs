@@ -171,7 +171,9 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
     let handle = daemon.handle();
     say_start(&handle.plan().await.config, &server);
     let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
-    let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags)).routes();
+    let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags))
+        .with_telemetry_path(&flags.web_telemetry_path)
+        .routes();
     let served = Served::new(handle, status, source).with_log(log);
 
     let (stop, stopped) = watch::channel(false);

@@ -24,6 +24,9 @@ pub(super) const SCRIPT: Asset = Asset {
 };
 pub(super) const ICON: Asset =
     Asset { name: "icon.svg", content_type: "image/svg+xml", content: include_str!("assets/icon.svg") };
+/// The icon of a page that is not up to date.
+pub(super) const TROUBLE: Asset =
+    Asset { name: "trouble.svg", content_type: "image/svg+xml", content: include_str!("assets/trouble.svg") };
 
 /// Where assets are, below the prefix.
 const FOLDER: &str = "/static/";
@@ -43,7 +46,7 @@ impl Asset {
     /// The asset that `path` names.
     pub(super) fn at(path: &str) -> Option<Self> {
         let file = path.strip_prefix(FOLDER)?;
-        [STYLE, SCRIPT, ICON].into_iter().find(|asset| asset.file() == file)
+        [STYLE, SCRIPT, ICON, TROUBLE].into_iter().find(|asset| asset.file() == file)
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail) -> Markup {
             @if app.name.is_some() { code .id { (app.id) } }
         }
         @if !app.problems.is_empty() {
-            ul .problems aria-label="What is not well" { @for problem in &app.problems { li { (problem) } } }
+            ul .problems aria-label="Problems" { @for problem in &app.problems { li { (problem.text) " " span .sub { (problem.action()) } } } }
         }
         (figures(detail))
         div .plots { (distribution(detail)) (requests(detail)) (runs(detail)) }
@@ -48,10 +48,7 @@ fn figures(detail: &Detail) -> Markup {
             (figure("p90", value(times.p90, seconds)))
             (figure("p95", value(times.p95, seconds)))
             (figure("p99", value(times.p99, seconds)))
-            (figure(&format!("requests in {}", app.window), match app.requests_per_minute {
-                Some(rate) => html! { (number(rate)) span .unit { " / min" } },
-                None => missing(),
-            }))
+            (figure(&format!("requests in {}", app.window), value(detail.window_requests, number)))
             (figure(&format!("runs in {}", app.window), value(detail.window_runs, number)))
             (figure("requests counted", value(detail.requests_total, number)))
             (figure("runs counted", value(detail.runs_total, number)))
@@ -76,6 +73,16 @@ fn figure(title: &str, drawn: &Markup, instead: &str, legend: &[(&str, &str)], t
     }
 }
 
+/// Why there is no distribution: no request is a fact only where the service stated it.
+fn no_distribution(detail: &Detail) -> String {
+    let window = &detail.app.window;
+    match detail.app.requests_per_minute {
+        Some(0.0) => format!("No request in the last {window}."),
+        Some(_) => format!("The service sent no distribution for the last {window}."),
+        None => format!("Nothing is known of the last {window}."),
+    }
+}
+
 fn distribution(detail: &Detail) -> Markup {
     let times = &detail.app.response_time;
     let marks = [("p50", times.p50), ("p90", times.p90), ("p95", times.p95), ("p99", times.p99)];
@@ -85,7 +92,7 @@ fn distribution(detail: &Detail) -> Markup {
     figure(
         "Response times",
         &plots::distribution(&detail.distribution, &marks, &label),
-        &format!("No request in the last {}.", detail.app.window),
+        &no_distribution(detail),
         &[("line", "share of requests"), ("mark", "percentiles")],
         html! {
             table { caption .hidden { "Share of requests by response time" }

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::status::{State, Status, Verdict};
 
-use super::assets::{ICON, SCRIPT, STYLE};
+use super::assets::{ICON, SCRIPT, STYLE, TROUBLE};
 use super::format;
 use super::links::Links;
 
@@ -18,19 +18,38 @@ pub(super) struct Frame<'a> {
     pub(super) now: Timestamp,
 }
 
-/// The pages of the navigation.
+/// The entries of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NavItem {
     Overview,
-    App,
     Configuration,
     Families,
 }
 
+/// One page: where it belongs, and what it is made of.
+#[derive(Debug)]
+pub(super) struct Page<'a> {
+    /// The entry of the navigation that is marked; `None` for a page beside them.
+    pub(super) tab: Option<NavItem>,
+    pub(super) title: &'a str,
+    /// What `/api/v1/status` is asked for to get the page's content as JSON; `None` where it has no such content.
+    pub(super) json: Option<String>,
+    /// The part of `/metrics` that belongs to the page, as a query.
+    pub(super) metrics: String,
+    pub(super) main: Markup,
+}
+
+impl<'a> Page<'a> {
+    /// A page that `/api/v1/status` has nothing of.
+    pub(super) fn beside(tab: Option<NavItem>, title: &'a str, main: Markup) -> Self {
+        Self { tab, title, json: None, metrics: String::new(), main }
+    }
+}
+
 /// A whole page.
-pub(super) fn page(frame: Frame<'_>, place: NavItem, title: &str, main: &Markup) -> Markup {
+pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
     let Frame { links, status, now } = frame;
-    let current = |here: NavItem| (place == here).then_some("page");
+    let current = |here: NavItem| (page.tab == Some(here)).then_some("page");
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -38,32 +57,36 @@ pub(super) fn page(frame: Frame<'_>, place: NavItem, title: &str, main: &Markup)
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) " · pds-exporter" }
-                link rel="icon" type="image/svg+xml" href=(ICON.link(links));
+                title { (page.title) " · pds-exporter" }
+                link rel="icon" type="image/svg+xml" href=(ICON.link(links)) data-trouble=(TROUBLE.link(links));
                 link rel="stylesheet" href=(STYLE.link(links));
                 script src=(SCRIPT.link(links)) defer {}
             }
-            body {
+            body data-started=(status.exporter.started) {
                 a .skip href="#main" { "Skip to content" }
                 header .top {
                     a .brand href=(links.to("/")) { (mark()) "pds-exporter " span .version { (status.exporter.version) } }
                     nav aria-label="Pages" {
                         a href=(links.to("/")) aria-current=[current(NavItem::Overview)] { "Overview" }
                         a href=(links.to("/config")) aria-current=[current(NavItem::Configuration)] { "Configuration" }
-                        a href=(links.to("/metrics-catalogue")) aria-current=[current(NavItem::Families)] { "Metrics" }
+                        a href=(links.to("/metrics-catalogue")) aria-current=[current(NavItem::Families)] { "Catalogue" }
+                        a href=(links.metrics("")) { "Metrics" }
                     }
                     p .refresh {
                         span #refreshed { "As of " time datetime=(now) { (format::clock(now)) " UTC" } }
                         button type="button" #pause hidden aria-pressed="false" { "Pause" }
                     }
                 }
-                main #main tabindex="-1" { (main) }
+                p #trouble role="status" hidden {}
+                main #main tabindex="-1" { (page.main) }
                 footer {
                     p {
-                        "The same as "
-                        a href=(links.to("/api/v1/status")) { "JSON" } " ("
-                        a href=(links.to("/api/v1/status/schema")) { "its schema" } "). "
-                        "All times are UTC. Nothing on these pages asks the service."
+                        @if let Some(query) = &page.json {
+                            "This page as " a href={ (links.to("/api/v1/status")) (query) } { "JSON" } " ("
+                            a href=(links.to("/api/v1/status/schema")) { "schema" } "), its "
+                            a href=(links.metrics(&page.metrics)) { "metrics" } ". "
+                        }
+                        "All times are UTC. No page asks the service."
                     }
                 }
             }

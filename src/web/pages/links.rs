@@ -9,6 +9,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 #[derive(Clone, Debug)]
 pub struct Links {
     prefix: String,
+    telemetry_path: String,
 }
 
 impl Links {
@@ -16,7 +17,20 @@ impl Links {
     #[must_use]
     pub fn new(prefix: &str) -> Self {
         let bare = prefix.trim_matches('/');
-        Self { prefix: if bare.is_empty() { String::new() } else { format!("/{bare}") } }
+        let prefix = if bare.is_empty() { String::new() } else { format!("/{bare}") };
+        Self { prefix, telemetry_path: "/metrics".to_owned() }
+    }
+
+    /// The same, with the metrics at `path` (`--web.telemetry-path`).
+    #[must_use]
+    pub fn with_telemetry_path(self, path: &str) -> Self {
+        Self { telemetry_path: path.to_owned(), ..self }
+    }
+
+    /// The metrics page, narrowed by `query`: empty, or `?` and what follows.
+    #[must_use]
+    pub fn metrics(&self, query: &str) -> String {
+        format!("{}{}{query}", self.prefix, self.telemetry_path)
     }
 
     /// The address of `path`, which begins with a slash.

@@ -11,17 +11,18 @@ use super::layout::{Frame, missing, sign, value, verdict, verdict_of};
 use super::plots::sparkline;
 use super::query::{PAGE, Query, Sort};
 
-/// So many projects are listed; the filter reaches the others.
+/// Projects listed; the filter reaches the others.
 const PROJECTS: usize = 20;
-/// A token that expires within that many seconds is worth a look: a week.
+/// A token that expires within this many seconds is worth a look: a week.
 const TOKEN_SOON: i64 = 7 * 86_400;
 
 /// The overview as `query` has it.
 pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
-    let selected = query.select(&frame.status.apps);
+    let selected = query.select(&frame.status.apps, &frame.status.projects);
     html! {
         h1 .hidden { "Overview" }
         (banner(frame))
+        (ignored(query))
         (facts(frame))
         section aria-labelledby="apps" {
             div .bar {
@@ -35,10 +36,28 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     }
 }
 
+/// The parts of the address that were not understood.
+fn ignored(query: &Query) -> Markup {
+    html! {
+        @if !query.ignored.is_empty() {
+            p .notice role="note" {
+                "Not understood and ignored: "
+                @for (index, part) in query.ignored.iter().enumerate() { @if index > 0 { ", " } code { (part) } }
+                "."
+            }
+        }
+    }
+}
+
 /// The exporter and its service in a row of facts.
 fn facts(frame: Frame<'_>) -> Markup {
     let Status { exporter, service, .. } = frame.status;
     let failures = service.failures_per_minute;
+    let resources = || {
+        let of_apps = frame.status.apps.iter().flat_map(|app| &app.resources);
+        of_apps.chain(frame.status.projects.iter().flat_map(|project| &project.resources))
+    };
+    let failing = resources().filter(|resource| resource.failing.is_some()).count();
     let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
     let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
     let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
@@ -48,15 +67,24 @@ fn facts(frame: Frame<'_>) -> Markup {
                 Some(at) => html! { "last answer " (ago(at, frame.now)) },
                 None => html! { "no answer yet" },
             }))
-            (fact("Requests to it", if failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
+            (fact("Requests to it", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
                 html! { (number(service.requests_per_minute)) " / min" },
-                html! { @if failures > 0.0 { (number(failures)) " / min fail" } @else { "none fails" } }))
+                html! {
+                    @if failing > 0 { (count(failing, "resource fails", "resources fail")) " now" }
+                    @else if failures > 0.0 { (number(failures)) " / min failed of late" }
+                    @else if service.last_success.is_some() { "no failures" }
+                    @else { "no reply yet" }
+                }))
             (fact("Next poll", if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
                 match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
                 html! { @match lag { Some(lag) => { "the last began " (seconds(lag)) " late" } None => "polls begin on time" } }))
             (configuration_fact(frame))
             (fact("Token", token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now),
-                match expiry { Some((at, _)) => html! { "expires " (until(at, frame.now)) }, None => html! { "no expiry stated" } },
+                match expiry {
+                    Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
+                    Some((at, _)) => html! { "expires " (until(at, frame.now)) },
+                    None => html! { "no expiry stated" },
+                },
                 match (unreadable, expiry) {
                     (Some(token), _) => html! { "the file of " (token.name) " cannot be read" },
                     (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) },
@@ -103,20 +131,21 @@ fn fact(name: &str, grade: Verdict, says: Markup, more: Markup) -> Markup {
 }
 
 fn filter(frame: Frame<'_>, query: &Query) -> Markup {
-    let known = frame.status.projects.iter().map(|project| &*project.id);
+    let known = frame.status.projects.iter().map(|project| project.name.as_deref().unwrap_or(&project.id));
     html! {
         form .filter method="get" action=(frame.links.to("/")) role="search" aria-label="Apps" {
             label { span { "Name" } input type="search" name="name" value=(query.name) placeholder="part of a name or id"; }
             label { span { "Project" }
                 input name="project" value=(query.project) list="projects-known" placeholder="all" autocomplete="off";
             }
-            // A long list would outweigh the page; typing an id works without it.
+            // A long list would outweigh the page; typing a name or id works without it.
             datalist #projects-known { @for id in known.take(200) { option value=(id) {} } }
-            label .check { input type="checkbox" name="problems" value="1" checked[query.problems]; span { "only what is not well" } }
+            label .check { input type="checkbox" name="problems" value="1" checked[query.problems]; span { "problems only" } }
             @if query.sort != Sort::default() { input type="hidden" name="sort" value=(query.sort.as_str()); }
             @if query.reversed { input type="hidden" name="reversed" value="1"; }
+            @if !query.reason.is_empty() { input type="hidden" name="reason" value=(query.reason); }
             button type="submit" { "Show" }
-            @if query.filters() { a .clear href=(frame.links.overview(&Query::default().sorted(query.sort).to_text())) { "All apps" } }
+            @if query.filters() { a .clear href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
         }
     }
 }
@@ -158,7 +187,10 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&App]) -> Markup {
                 } }
                 tbody role="rowgroup" {
                     @for app in page { (row(frame, app)) }
-                    @if page.is_empty() { tr role="row" { td role="cell" colspan="11" .none { "No app matches. " a href=(frame.links.to("/")) { "All apps" } } } }
+                    @if page.is_empty() { tr role="row" { td role="cell" colspan="11" .none {
+                        @if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
+                        @else { "There is no page " (query.page) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
+                     } } }
                 }
             }
         }
@@ -170,7 +202,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
     let p95: Vec<Option<f64>> = app.trend.iter().map(|point| point.p95).collect();
     let requests: Vec<Option<f64>> = app.trend.iter().map(|point| point.requests_per_minute).collect();
     html! {
-        tr role="row" class=(app.verdict.as_str()) {
+        tr role="row" class=(app.verdict.as_str()) data-key={ (app.project) "/" (app.id) } {
             td role="cell" data-name="State" {
                 (verdict(app.verdict))
                 @if let Some(status) = &app.status { span .sub { (status) } }
@@ -178,7 +210,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
             th scope="row" role="rowheader" {
                 a .app href=(frame.links.app(&app.project, &app.id)) { (app.name.as_deref().unwrap_or(&app.id)) }
                 span .sub { @if app.name.is_some() { (app.id) } " in " (app.project) }
-                @if let Some(problem) = app.problems.first() { span .why { (problem) } }
+                @if let Some(problem) = app.problems.first() { span .why { (problem.text) } }
             }
             td role="cell" data-name="Freshness" { (freshness(&app.resources, frame.now)) }
             td role="cell" data-name="p50" .number { (value(times.p50, seconds)) }
@@ -221,14 +253,18 @@ pub(super) fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
     }
 }
 
+fn pages_of(apps: usize) -> usize {
+    apps.div_ceil(PAGE).max(1)
+}
+
 fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
-    let pages = selected.div_ceil(PAGE).max(1);
+    let pages = pages_of(selected);
     let link = |page: usize| frame.links.overview(&query.on_page(page).to_text());
     html! {
         @if pages > 1 {
             nav .pages aria-label="Pages of apps" {
                 @if query.page > 1 { a rel="prev" href=(link(query.page - 1)) { "Previous" } }
-                span { "Page " (query.page) " of " (pages) }
+                span { "Page " (query.page.min(pages)) " of " (pages) }
                 @if query.page < pages { a rel="next" href=(link(query.page + 1)) { "Next" } }
             }
         }
@@ -239,11 +275,11 @@ fn projects(frame: Frame<'_>, query: &Query) -> Markup {
     let name = query.name.to_lowercase();
     let holds = |text: &str| text.to_lowercase().contains(&name);
     let wanted = |project: &&Project| {
-        (query.project.is_empty() || *project.id == *query.project)
+        (query.project.is_empty() || query.is_of(project))
             && (query.filters() || name.is_empty() || holds(&project.id))
     };
     let mut wanted: Vec<&Project> = frame.status.projects.iter().filter(wanted).collect();
-    wanted.sort_by_key(|project| project.resources.iter().map(|resource| verdict_of(resource.state)).min());
+    wanted.sort_by_key(|project| project.verdict);
     html! {
         section aria-labelledby="projects" {
             h2 #projects { "Projects" }
@@ -251,7 +287,7 @@ fn projects(frame: Frame<'_>, query: &Query) -> Markup {
                 table .projects role="table" {
                     caption {
                         (count(wanted.len(), "project", "projects"))
-                        @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", those with problems before the others" }
+                        @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", problems first" }
                     }
                     thead role="rowgroup" { tr role="row" {
                         @for title in ["Project", "Role", "Freshness", "Apps", "Custom domains", "Storage alerts"] {
@@ -270,10 +306,11 @@ fn projects(frame: Frame<'_>, query: &Query) -> Markup {
 fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
     let only = Query { project: project.id.to_string(), page: 1, ..Query::default() };
     html! {
-        tr role="row" {
+        tr role="row" class=(project.verdict.as_str()) data-key=(project.id) {
             th scope="row" role="rowheader" {
                 a href=(frame.links.overview(&only.to_text())) { (project.name.as_deref().unwrap_or(&project.id)) }
                 @if project.name.is_some() { span .sub { (project.id) } }
+                @if let Some(problem) = project.problems.first() { span .why { (problem.text) } }
             }
             td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }
             td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now)) }

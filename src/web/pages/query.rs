@@ -1,31 +1,39 @@
 //! What the reader of the overview asked for: filter, order, page.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use url::form_urlencoded::parse;
 
-use crate::status::{App, Verdict};
+use crate::status::cause::ALL;
+use crate::status::{App, Project, Verdict};
 
 use super::links::encode;
 
 /// So many apps are on a page.
 pub const PAGE: usize = 50;
 
-/// What the reader asked for. Whatever can't be read is as if it were not there.
+/// What the reader asked for. A part that cannot be read is ignored, and said ([`Query::ignored`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only apps of this project.
     pub project: String,
     /// Only apps whose id, name or project holds this, in any case.
     pub name: String,
-    /// Only apps that are not well.
+    /// Only apps with a problem or warning.
     pub problems: bool,
+    /// Only apps with a problem of this code.
+    pub reason: String,
     /// The order.
     pub sort: Sort,
     /// Whether it is the other way round than usual.
     pub reversed: bool,
     /// Which page, from 1.
     pub page: usize,
+    /// Only the app of exactly this id.
+    pub app: String,
+    /// The parts that could not be read, as `name=value`.
+    pub ignored: Vec<String>,
 }
 
 /// An order of the apps.
@@ -83,28 +91,68 @@ impl Sort {
         !matches!(self, Self::Verdict | Self::App | Self::Hardware)
     }
 
-    /// `one` before `other` in the usual order. What has no value comes last.
-    fn compare(self, one: &App, other: &App) -> Ordering {
+    /// The order of `one` and `other`; an app without a value comes last, reversed or not.
+    fn compare(self, one: &App, other: &App, reversed: bool) -> Ordering {
         let numbers = |value: fn(&App) -> Option<f64>| {
-            let value = |app| value(app).unwrap_or(f64::NEG_INFINITY);
-            value(other).total_cmp(&value(one))
+            missing_last(value(one), value(other), |a, b| b.total_cmp(a), reversed)
         };
+        let direct = |order: Ordering| if reversed { order.reverse() } else { order };
         match self {
-            Self::Verdict => one.verdict.cmp(&other.verdict),
-            Self::App => (&one.id, &one.project).cmp(&(&other.id, &other.project)),
+            Self::Verdict => direct(one.verdict.cmp(&other.verdict)),
+            Self::App => direct(in_any_case(shown(one), shown(other)).then_with(|| one.id.cmp(&other.id))),
             Self::P50 => numbers(|app| app.response_time.p50),
             Self::P95 => numbers(|app| app.response_time.p95),
             Self::P99 => numbers(|app| app.response_time.p99),
             Self::Requests => numbers(|app| app.requests_per_minute),
             Self::Replicas => numbers(|app| app.max_replicas),
             Self::Hardware => {
-                (one.hardware.is_none(), &one.hardware).cmp(&(other.hardware.is_none(), &other.hardware))
+                missing_last(one.hardware.as_deref(), other.hardware.as_deref(), |a, b| a.cmp(b), reversed)
             }
             Self::Cost => numbers(|app| app.dollars_per_replica_hour),
             Self::LastError => {
-                other.last_error.as_ref().map(|e| e.at).cmp(&one.last_error.as_ref().map(|e| e.at))
+                let at = |app: &App| app.last_error.as_ref().map(|error| error.at);
+                missing_last(at(one), at(other), |a, b| b.cmp(a), reversed)
             }
         }
+    }
+}
+
+/// Parts of a query that are said to be ignored.
+const MAX_IGNORED: usize = 5;
+/// How much of each of them is shown.
+const MAX_IGNORED_CHARS: usize = 60;
+
+fn assign(place: &mut String, value: &str) -> bool {
+    value.clone_into(place);
+    true
+}
+
+/// A flag is on as `1` and off as `0` or nothing.
+fn flag(place: &mut bool, value: &str) -> bool {
+    *place = value == "1";
+    matches!(value, "1" | "0" | "")
+}
+
+fn in_any_case(one: &str, other: &str) -> Ordering {
+    one.chars().flat_map(char::to_lowercase).cmp(other.chars().flat_map(char::to_lowercase))
+}
+
+/// What the overview shows as an app's name.
+fn shown(app: &App) -> &str {
+    app.name.as_deref().unwrap_or(&app.id)
+}
+
+/// The order of two values, turned round where `reversed`; a missing one comes last either way.
+fn missing_last<T>(
+    one: Option<T>,
+    other: Option<T>,
+    usual: fn(&T, &T) -> Ordering,
+    reversed: bool,
+) -> Ordering {
+    match (&one, &other) {
+        (Some(one), Some(other)) if reversed => usual(other, one),
+        (Some(one), Some(other)) => usual(one, other),
+        _ => one.is_none().cmp(&other.is_none()),
     }
 }
 
@@ -114,16 +162,34 @@ impl Query {
     pub fn read(text: &str) -> Self {
         let mut query = Self { page: 1, ..Self::default() };
         for (name, value) in parse(text.as_bytes()) {
-            match &*name {
-                "project" => query.project = value.into_owned(),
-                "name" => query.name = value.trim().to_owned(),
-                "problems" => query.problems = value == "1",
-                "sort" => {
-                    query.sort = Sort::ALL.into_iter().find(|sort| sort.as_str() == value).unwrap_or_default()
+            let understood = match &*name {
+                "project" => assign(&mut query.project, &value),
+                "name" => assign(&mut query.name, value.trim()),
+                "app" => assign(&mut query.app, &value),
+                "reason" => {
+                    let known = value.is_empty() || ALL.iter().any(|cause| cause.code == value);
+                    known && assign(&mut query.reason, &value)
                 }
-                "reversed" => query.reversed = value == "1",
-                "page" => query.page = value.parse().unwrap_or(1).max(1),
-                _ => {}
+                "problems" => flag(&mut query.problems, &value),
+                "reversed" => flag(&mut query.reversed, &value),
+                "sort" => match Sort::ALL.into_iter().find(|sort| sort.as_str() == value) {
+                    Some(sort) => {
+                        query.sort = sort;
+                        true
+                    }
+                    None => false,
+                },
+                "page" => match value.parse() {
+                    Ok(page @ 1..) => {
+                        query.page = page;
+                        true
+                    }
+                    _ => false,
+                },
+                _ => false,
+            };
+            if !understood && query.ignored.len() < MAX_IGNORED {
+                query.ignored.push(format!("{name}={value}").chars().take(MAX_IGNORED_CHARS).collect());
             }
         }
         query
@@ -142,6 +208,8 @@ impl Query {
         add("project", &self.project);
         add("name", &self.name);
         add("problems", flag(self.problems));
+        add("reason", &self.reason);
+        add("app", &self.app);
         add("sort", if self.sort == Sort::default() { "" } else { self.sort.as_str() });
         add("reversed", flag(self.reversed));
         add("page", &if self.page > 1 { self.page.to_string() } else { String::new() });
@@ -151,17 +219,25 @@ impl Query {
     /// Whether it leaves apps out.
     #[must_use]
     pub fn filters(&self) -> bool {
-        !self.project.is_empty() || !self.name.is_empty() || self.problems
+        !self.project.is_empty()
+            || !self.name.is_empty()
+            || self.problems
+            || !self.reason.is_empty()
+            || !self.app.is_empty()
     }
 
-    /// The apps asked for, in order, all pages of them.
+    /// The apps asked for, in order, all pages of them. A project is found by its id or its name.
     #[must_use]
-    pub fn select<'a>(&self, apps: &'a [App]) -> Vec<&'a App> {
+    pub fn select<'a>(&self, apps: &'a [App], projects: &[Project]) -> Vec<&'a App> {
         let name = self.name.to_lowercase();
         let holds = |text: &str| text.to_lowercase().contains(&name);
+        let asked_for = projects.iter().filter(|project| !self.project.is_empty() && self.is_of(project));
+        let named: HashSet<&str> = asked_for.map(|project| &*project.id).collect();
         let wanted = |app: &&App| {
-            (self.project.is_empty() || *app.project == *self.project)
+            (self.project.is_empty() || named.contains(&*app.project))
                 && (!self.problems || app.verdict != Verdict::Ok)
+                && (self.reason.is_empty() || app.problems.iter().any(|problem| problem.code == self.reason))
+                && (self.app.is_empty() || *app.id == *self.app)
                 && (name.is_empty()
                     || holds(&app.id)
                     || holds(&app.project)
@@ -169,11 +245,21 @@ impl Query {
         };
         let mut selected: Vec<&App> = apps.iter().filter(wanted).collect();
         // Stable: equal ones stay in the order of the configuration.
-        selected.sort_by(|one, other| {
-            let order = self.sort.compare(one, other);
-            if self.reversed { order.reverse() } else { order }
-        });
+        selected.sort_by(|one, other| self.sort.compare(one, other, self.reversed));
         selected
+    }
+
+    /// Whether `project` is the one asked for, by id or, in any case, by name.
+    #[must_use]
+    pub fn is_of(&self, project: &Project) -> bool {
+        *project.id == *self.project
+            || project.name.as_ref().is_some_and(|name| name.to_lowercase() == self.project.to_lowercase())
+    }
+
+    /// This query without its filters; the order stays.
+    #[must_use]
+    pub fn unfiltered(&self) -> Self {
+        Self { sort: self.sort, reversed: self.reversed, page: 1, ..Self::default() }
     }
 
     /// This query for another order: the other way round where it is the same one.
@@ -204,7 +290,13 @@ mod tests {
             let query = Query::read(text.trim_start_matches('?'));
             assert_eq!(Query::read(query.to_text().trim_start_matches('?')), query);
         }
-        assert_eq!(Query::read("sort=nonsense&page=-4&x=%ff&problems").to_text(), "");
+        let unreadable = Query::read("sort=nonsense&page=-4&x=%ff&problems=yes&reason=fate&reversed=1");
+        assert_eq!(unreadable.to_text(), "?reversed=1");
+        assert_eq!(
+            unreadable.ignored,
+            ["sort=nonsense", "page=-4", "x=\u{fffd}", "problems=yes", "reason=fate"],
+            "and the page says so"
+        );
         assert_eq!(Query::read("name=%3Cb%3E+%26").name, "<b> &");
     }
 
@@ -262,8 +354,24 @@ mod tests {
         app
     }
 
+    /// A project whose name is its id's in other words: that of `p-1` is `Project 1`.
+    fn project(id: &str) -> Project {
+        Project {
+            id: id.into(),
+            name: Some(id.replace("p-", "Project ")),
+            role: None,
+            verdict: Verdict::Ok,
+            problems: Vec::new(),
+            apps: 0,
+            custom_domains: None,
+            volume_alerts: None,
+            resources: Vec::new(),
+        }
+    }
+
     fn ids(query: &str, apps: &[App]) -> Vec<String> {
-        Query::read(query).select(apps).iter().map(|app| app.id.to_string()).collect()
+        let projects = ["p-0", "p-1", "p-2"].map(project);
+        Query::read(query).select(apps, &projects).iter().map(|app| app.id.to_string()).collect()
     }
 
     #[test]
@@ -297,15 +405,28 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_value_comes_last_and_equal_ones_stay_in_order() {
-        for sort in Sort::ALL {
+    fn a_missing_value_comes_last_both_ways_and_equal_ones_stay_in_order() {
+        for (sort, reversed) in Sort::ALL.into_iter().flat_map(|sort| [(sort, "0"), (sort, "1")]) {
             let apps = [without(sort, "app-0"), app("p-1", "app-1", 1), app("p-1", "app-2", 1)];
             let expected = match sort {
+                Sort::App if reversed == "1" => ["app-2", "app-1", "app-0"],
                 Sort::Verdict | Sort::App => ["app-0", "app-1", "app-2"],
                 _ => ["app-1", "app-2", "app-0"],
             };
-            assert_eq!(ids(&format!("sort={}", sort.as_str()), &apps), expected, "{}", sort.as_str());
+            let name = sort.as_str();
+            assert_eq!(
+                ids(&format!("sort={name}&reversed={reversed}"), &apps),
+                expected,
+                "{name} {reversed}"
+            );
         }
+    }
+
+    #[test]
+    fn apps_sort_by_the_name_that_is_shown() {
+        let named = |id, name: &str| App { name: Some(name.to_owned()), ..app("p-1", id, 1) };
+        let apps = [named("p-1-z", "alpha"), app("p-1", "beta", 1), named("p-1-a", "gamma")];
+        assert_eq!(ids("sort=app", &apps), ["p-1-z", "beta", "p-1-a"]);
     }
 
     #[test]
@@ -318,7 +439,9 @@ mod tests {
         for (query, wanted) in [
             ("", &[6, 4, 0, 1, 2, 3, 5, 7, 8, 9, 10, 11][..]),
             ("project=p-1", &[4, 1, 7, 10]),
-            ("project=p-1&sort=app&reversed=1", &[10, 7, 4, 1]),
+            ("project=project+1", &[4, 1, 7, 10]),
+            ("app=p-1-app-07", &[7]),
+            ("project=p-1&sort=app&reversed=1", &[7, 10, 4, 1]),
             ("project=p-", &[]),
             ("problems=1", &[6, 4]),
             ("project=p-1&problems=1", &[4]),

@@ -10,7 +10,7 @@ use crate::status::{Source, Status};
 use crate::web::{PageRequest, Response, Route};
 
 use super::assets::{Asset, hash};
-use super::layout::{Frame, NavItem, page};
+use super::layout::{Frame, NavItem, Page, page};
 use super::links::{Links, app_of, encode};
 use super::query::Query;
 use super::{configuration, detail, families, overview};
@@ -65,6 +65,12 @@ impl StatusPages {
         Self { source, groups, links: Links::new(prefix) }
     }
 
+    /// The same, with links to the metrics at `path` (`--web.telemetry-path`).
+    #[must_use]
+    pub fn with_telemetry_path(self, path: &str) -> Self {
+        Self { links: self.links.with_telemetry_path(path), ..self }
+    }
+
     /// The routes of all pages.
     #[must_use]
     pub fn routes(&self) -> Vec<Route> {
@@ -101,36 +107,64 @@ impl StatusPages {
         }
         let status = self.source.status();
         let frame = Frame { links: &self.links, status: &status, now: told(self.source.now()) };
-        let html =
-            |place, title: &str, main: Markup| Rendered::Page(page(frame, place, title, &main).into_string());
+        let made = |made: &Page<'_>| page(frame, made).into_string();
         match path {
-            "/" => html(NavItem::Overview, "Overview", overview::overview(frame, &Query::read(query))),
+            "/" => {
+                let query = Query::read(query);
+                let main = overview::overview(frame, &query);
+                let json = Some(query.to_text());
+                Rendered::Page(made(&Page {
+                    tab: Some(NavItem::Overview),
+                    title: "Overview",
+                    json,
+                    metrics: String::new(),
+                    main,
+                }))
+            }
             "/config" => {
                 let main = configuration::configuration(frame, &self.source.explained());
-                html(NavItem::Configuration, "Configuration", main)
+                Rendered::Page(made(&Page::beside(Some(NavItem::Configuration), "Configuration", main)))
             }
             "/metrics-catalogue" => {
                 let names: Vec<&str> =
                     self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
-                html(
-                    NavItem::Families,
-                    "Metrics",
-                    families::families(&self.groups, &self.source.examples(&names)),
-                )
+                let main = families::families(&self.groups, &self.source.examples(&names));
+                Rendered::Page(made(&Page::beside(Some(NavItem::Families), "Catalogue", main)))
             }
-            "/api/v1/status" => json(serde_json::to_string(&selected(&status, &Query::read(query)))),
+            "/api/v1/status" => json(serde_json::to_string(&self.selected(&status, &Query::read(query)))),
             "/api/v1/status/schema" => json(serde_json::to_string_pretty(&Status::schema())),
             _ => match app_of(path) {
                 Some((project, app)) => match self.source.detail(&project, &app) {
-                    Some(found) => html(NavItem::App, &found.app.id, detail::detail(frame, &found)),
+                    Some(found) => {
+                        let only = Query { project, app, page: 1, ..Query::default() }.to_text();
+                        let main = detail::detail(frame, &found);
+                        let title = found.app.name.as_deref().unwrap_or(&found.app.id);
+                        Rendered::Page(made(&Page {
+                            tab: None,
+                            title,
+                            json: Some(only.clone()),
+                            metrics: only,
+                            main,
+                        }))
+                    }
                     None => {
                         let main = no_such_app(&self.links, &project, &app);
-                        Rendered::NoPage(page(frame, NavItem::App, "No such app", &main).into_string())
+                        Rendered::NoPage(made(&Page::beside(None, "No such app", main)))
                     }
                 },
                 None => Rendered::Nothing,
             },
         }
+    }
+
+    /// The model with only the apps asked for, in that order, and links as browsers follow them; pages are for people.
+    fn selected(&self, status: &Status, query: &Query) -> Status {
+        let apps = query.select(&status.apps, &status.projects).into_iter().cloned().collect();
+        let mut selected = Status { apps, ..status.clone() };
+        for reason in &mut selected.summary.reasons {
+            reason.link = self.links.to(&reason.link);
+        }
+        selected
     }
 }
 
@@ -158,12 +192,6 @@ impl From<Rendered> for Response {
 /// Plain data always becomes JSON; were it not so, nothing could be shown of it.
 fn json(document: serde_json::Result<String>) -> Rendered {
     document.map_or(Rendered::Nothing, Rendered::Json)
-}
-
-/// The model with only the apps asked for, in that order; pages are for people.
-fn selected(status: &Status, query: &Query) -> Status {
-    let apps = query.select(&status.apps).into_iter().cloned().collect();
-    Status { apps, ..status.clone() }
 }
 
 /// `now` in the steps in which ages are told.

@@ -129,6 +129,13 @@ async fn a_browser_has_nothing_to_complain_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_left_open_stays_true_and_keeps_what_the_reader_did() {
+    let stage = stage(None).await;
+    stage.filled(3).await;
+    stage.look("live", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_is_down_is_said_with_since_when() {
     let stage = stage(None).await;
     stage.filled(2).await;

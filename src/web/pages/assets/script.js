@@ -1,8 +1,12 @@
-// Keeps a page up to date: ages every second, the rest by asking for the same page again. Without this script the
-// page says the same, as of when it was loaded.
+// Keeps a page up to date: ages every second, the rest by fetching the same page again and patching what changed.
+// Without this script the page says the same, as of when it was loaded.
 "use strict";
 
-const REFRESH = 15000;
+const REFRESH_MILLIS = 15000;
+const TIMEOUT_MILLIS = 10000;
+const TYPING_MILLIS = 200;
+
+const $ = (selector) => document.querySelector(selector);
 
 function span(seconds) {
   seconds = Math.max(0, Math.floor(seconds));
@@ -13,9 +17,13 @@ function span(seconds) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-// The reader's clock may be wrong; what counts is how long ago the page was made by the exporter's.
-let made = Date.parse(document.querySelector("#refreshed time").dateTime);
+// The reader's clock may be wrong: ages count from when the exporter made the page, by its own clock.
+let made = Date.parse($("#refreshed time").dateTime);
 let loaded = performance.now();
+const started = document.body.dataset.started;
+const title = document.title;
+const icon = $("link[rel=icon]");
+const icons = { good: icon.href, bad: icon.dataset.trouble };
 
 function tell() {
   const now = made + performance.now() - loaded;
@@ -29,36 +37,120 @@ function tell() {
     const text = words[time.dataset.relative]();
     if (time.textContent !== text) time.textContent = text;
   }
+  if (trouble) say(trouble, `since ${clock(troubleSince)} (${span((performance.now() - troubleSince) / 1000)})`);
 }
+
+// A moment of this page's life by the exporter's clock.
+function clock(moment) {
+  return new Date(made + moment - loaded).toISOString().slice(11, 19) + " UTC";
+}
+
+// What keeps the page from being up to date, and since when.
+let trouble = "";
+let troubleSince = 0;
+
+function say(what, since) {
+  const line = $("#trouble");
+  const text = since ? `${what} ${since}; the page is as of then.` : what;
+  if (line.textContent !== text) line.textContent = text;
+  line.hidden = text === "";
+}
+
+function frozen(what) {
+  if (!trouble) troubleSince = performance.now();
+  trouble = what;
+  document.body.classList.add("frozen");
+  document.title = `✕ ${what} · ${title}`;
+  icon.href = icons.bad;
+  tell();
+}
+
+function live() {
+  trouble = "";
+  document.body.classList.remove("frozen");
+  document.title = title;
+  icon.href = icons.good;
+  const restarted = document.body.dataset.started;
+  say(restarted === started ? "" : `The exporter restarted at ${restarted.slice(11, 19)} UTC.`);
+}
+
+// Makes `old` like `fresh` in place. What the reader did stays: focus, selection, scroll, open details, typed text.
+function patch(old, fresh) {
+  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || key(old) !== key(fresh)) {
+    old.replaceWith(fresh);
+    return;
+  }
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    if (old.data !== fresh.data) old.data = fresh.data;
+    return;
+  }
+  const kept = { DETAILS: ["open"], INPUT: ["value", "checked"] }[old.nodeName] || [];
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && !kept.includes(name)) old.removeAttribute(name);
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) !== value && !kept.includes(name)) old.setAttribute(name, value);
+  }
+  if (old.dataset?.relative) return;
+  patchChildren(old, fresh);
+}
+
+// Children with a key keep their node wherever they move; the others are matched by place.
+function patchChildren(old, fresh) {
+  const keyed = new Map();
+  for (const child of old.childNodes) if (key(child)) keyed.set(key(child), child);
+  let place = old.firstChild;
+  for (const child of [...fresh.childNodes]) {
+    const known = key(child) ? keyed.get(key(child)) : place && !key(place) ? place : null;
+    if (!known) {
+      old.insertBefore(child, place);
+      continue;
+    }
+    if (known === place) place = place.nextSibling;
+    else old.insertBefore(known, place);
+    patch(known, child);
+  }
+  while (place) {
+    const next = place.nextSibling;
+    place.remove();
+    place = next;
+  }
+}
+
+function key(node) {
+  return (node.nodeType === Node.ELEMENT_NODE && (node.id || node.dataset.key)) || "";
+}
+
+const refused = {
+  401: "The exporter asks for a password",
+  403: "The exporter refuses this page",
+  404: "This page is gone: the configuration no longer has it",
+  429: "The exporter refuses so many requests",
+  503: "The exporter is too busy to answer",
+};
 
 let paused = false;
-
-function isBusy() {
-  const active = document.activeElement;
-  const inside = active && active.closest && active.closest("main form, main pre");
-  return paused || document.hidden || inside || String(document.getSelection()) !== "";
-}
+let latest = 0;
 
 async function refresh() {
-  if (isBusy()) return;
+  const turn = ++latest;
   try {
-    const answer = await fetch(location.href, { cache: "no-cache" });
-    if (!answer.ok) return;
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const main = page.querySelector("main");
-    if (!main || isBusy()) return;
-    const open = [...document.querySelectorAll("main details")].map((details) => details.open);
-    [...main.querySelectorAll("details")].forEach((details, index) => (details.open = open[index] || false));
-    const focused = document.activeElement && document.activeElement.getAttribute("href");
-    document.querySelector("main").replaceChildren(...main.childNodes);
-    if (focused) document.querySelector(`main a[href="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
-    document.querySelector("#refreshed").replaceChildren(...page.querySelector("#refreshed").childNodes);
-    made = Date.parse(document.querySelector("#refreshed time").dateTime);
+    const answer = await fetch(location.href, { cache: "no-cache", signal: AbortSignal.timeout(TIMEOUT_MILLIS) });
+    const text = answer.ok ? await answer.text() : "";
+    if (turn !== latest) return;
+    if (!answer.ok) return frozen(refused[answer.status] || `The exporter answers ${answer.status}`);
+    const page = new DOMParser().parseFromString(text, "text/html");
+    if (!page.querySelector("#refreshed time")) return frozen("Something else answers in the exporter's place");
+    patch($("main"), page.querySelector("main"));
+    patch($("#refreshed"), page.querySelector("#refreshed"));
+    patch($("footer"), page.querySelector("footer"));
+    document.body.dataset.started = page.body.dataset.started;
+    made = Date.parse($("#refreshed time").dateTime);
     loaded = performance.now();
-    document.body.classList.remove("offline");
+    live();
     show();
   } catch {
-    document.body.classList.add("offline");
+    if (turn === latest) frozen("The exporter does not answer");
   }
 }
 
@@ -71,18 +163,49 @@ function show() {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button.copy");
   if (!button) return;
-  await navigator.clipboard.writeText(button.parentElement.querySelector("pre").textContent);
+  await navigator.clipboard.writeText(button.parentElement.querySelector("pre, code").textContent);
   button.textContent = "Copied";
 });
 
-const pause = document.querySelector("#pause");
+// `/` goes to the filter; Escape leaves it.
+document.addEventListener("keydown", (event) => {
+  const filter = $(".filter input[type=search]");
+  if (!filter || event.ctrlKey || event.metaKey || event.altKey) return;
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (event.key === "/" && !typing) {
+    event.preventDefault();
+    filter.focus();
+    filter.select();
+  } else if (event.key === "Escape" && event.target === filter) {
+    filter.blur();
+  }
+});
+
+// The filter follows the keys; the address follows the filter.
+let typed = 0;
+document.addEventListener("input", (event) => {
+  const form = event.target.closest("form.filter");
+  if (!form) return;
+  clearTimeout(typed);
+  typed = setTimeout(() => {
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value !== ""));
+    const address = new URL(form.action);
+    address.search = query;
+    history.replaceState(null, "", address);
+    refresh();
+  }, TYPING_MILLIS);
+});
+
+const pause = $("#pause");
 pause.hidden = false;
 pause.addEventListener("click", () => {
   paused = !paused;
   pause.setAttribute("aria-pressed", String(paused));
   pause.textContent = paused ? "Paused" : "Pause";
+  if (!paused) refresh();
 });
 
 show();
 setInterval(tell, 1000);
-setInterval(refresh, REFRESH);
+setInterval(() => paused || document.hidden || refresh(), REFRESH_MILLIS);
+document.addEventListener("visibilitychange", () => document.hidden || paused || refresh());
