@@ -8,7 +8,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::accounting::ledger_store::Committer;
 use crate::accounting::{self, LedgerStore, StateError, Watermark};
-use crate::client::{self, Client};
+use crate::client::{self, Client, Network};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
@@ -61,14 +61,29 @@ pub struct Handle {
     /// The plan in force. The lock is held while one takes another's place, so that reloads follow one another.
     plan: Arc<Mutex<Arc<Plan>>>,
     plans: mpsc::Sender<Arc<Plan>>,
+    /// The thread of the client; without one it shares the daemon's.
+    network: Option<Network>,
 }
 
 impl Daemon {
-    /// Puts the parts together for `config`. Opens the state file; asks nobody anything yet.
+    /// Puts the parts together for `config`. Opens the state file; sends nothing yet.
     ///
     /// # Errors
-    /// Where a part can't be built.
+    /// If a part cannot be built.
     pub async fn build(config: Config, clock: Clock, telemetry: Telemetry) -> Result<Self, StartError> {
+        Self::on(None, config, clock, telemetry).await
+    }
+
+    /// The same, with a client that has a thread of its own.
+    ///
+    /// # Errors
+    /// As [`Daemon::build`].
+    pub async fn on(
+        network: Option<Network>,
+        config: Config,
+        clock: Clock,
+        telemetry: Telemetry,
+    ) -> Result<Self, StartError> {
         let config = Arc::new(config);
         let (ledgers, committer) = LedgerStore::open(
             config.state.path.as_deref(),
@@ -78,7 +93,7 @@ impl Daemon {
         .await?;
         let store = Store::new(accounting::FAMILIES);
         let context = Context { store, ledgers, telemetry, clock };
-        let client = client(&config, &context)?;
+        let client = client(&config, &context)?.on(network.clone());
         let watermark = Watermark::new(&config, context.clock.clone());
         let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
         plan.prune(&context.ledgers).await;
@@ -86,7 +101,7 @@ impl Daemon {
         let poller = Poller::new(context.clone(), Arc::clone(&plan));
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
-        let handle = Handle { context, pages, plan: Arc::new(Mutex::new(plan)), plans: sender };
+        let handle = Handle { context, pages, plan: Arc::new(Mutex::new(plan)), plans: sender, network };
         Ok(Self { handle, poller, plans, committer })
     }
 
@@ -142,7 +157,7 @@ impl Handle {
         let client = if config.api == current.config.api && tokens(&config) == tokens(&current.config) {
             current.client.clone().in_rhythm_of(&config.poll)
         } else {
-            client(&config, &self.context)?
+            client(&config, &self.context)?.on(self.network.clone())
         };
         let watermark = current.watermark.reconfigured(&config);
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::client;
+use crate::client::{self, Network};
 use crate::clock::Clock;
 use crate::config::shard::ShardError;
 use crate::config::{Config, LoadError, TokenSource};
@@ -143,7 +143,8 @@ fn start(flags: &Flags, source: Source) -> Result<(), Error> {
     // Only a second start in one process finds a log already there, and then that one is used.
     let log = logging::start(flags.log_level, flags.log_format).ok();
     logging::report_panics();
-    // One thread polls and serves; what takes long (rendering, bcrypt, the state file) has threads of its own.
+    // One thread plans polls and serves; the client has one of its own, and what takes long (rendering, bcrypt, the
+    // state file) has more.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -167,7 +168,9 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
         log.follow(loaded.config.log.level);
     }
     let server = web_config(flags).bind(&telemetry)?;
-    let daemon = Daemon::build(loaded.config, clock, telemetry).await?;
+    let network = Network::start()
+        .map_err(|error| Error::System("the thread of the client cannot be started", error))?;
+    let daemon = Daemon::on(Some(network), loaded.config, clock, telemetry).await?;
     let handle = daemon.handle();
     say_start(&handle.plan().await.config, &server);
     let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);

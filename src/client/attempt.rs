@@ -65,7 +65,7 @@ impl Client {
             };
             account.0.pace.sent();
             let sent = Instant::now();
-            let result = inner.transport.send(request, &token, &inner.skew, self.rhythm.skew_limit).await;
+            let result = self.exchange(request, &token).await;
             drop(slot);
             let error = match result {
                 Ok(fetched) => {
@@ -83,6 +83,16 @@ impl Client {
             }
             exchanged = true;
         }
+    }
+
+    /// Sends `request` once and reads the reply.
+    async fn exchange(&self, request: &Request, token: &Arc<Token>) -> Result<Fetched, FetchError> {
+        let limit = self.rhythm.skew_limit;
+        let Some(network) = &self.network else {
+            return self.inner.transport.send(request, token, &self.inner.skew, limit).await;
+        };
+        let (inner, request, token) = (Arc::clone(&self.inner), request.clone(), Arc::clone(token));
+        network.run(async move { inner.transport.send(&request, &token, &inner.skew, limit).await }).await
     }
 
     /// Draws the consequences of a failure for all requests of the account. Says whether there is another token

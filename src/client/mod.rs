@@ -7,6 +7,7 @@
 //! - `limits`: the rate and the concurrency allowed over all accounts;
 //! - `transport`: one exchange over HTTP, bounded in time and size (`in_flight` bounds all replies together, `redact`
 //!   takes tokens out of them, `skew` compares the clocks);
+//! - `network`: the thread on which exchanges happen;
 //! - `retry`: which failures get a second try, and how many of them there are for all requests together;
 //! - `error`: why it failed in the end, and `class`: as which label value that counts.
 //!
@@ -20,6 +21,7 @@ mod error;
 mod in_flight;
 mod limits;
 mod line;
+mod network;
 mod pace;
 mod redact;
 mod retry;
@@ -38,6 +40,7 @@ pub use account::Account;
 pub use class::Class;
 pub use credentials::{CredentialsError, check_token};
 pub use error::{BuildError, FetchError};
+pub use network::Network;
 pub use transport::Fetched;
 
 use crate::clock::Clock;
@@ -57,6 +60,7 @@ use transport::Transport;
 pub struct Client {
     inner: Arc<Inner>,
     rhythm: Rhythm,
+    network: Option<Network>,
 }
 
 #[derive(Debug)]
@@ -130,7 +134,7 @@ impl Client {
             }
             inner.projects.insert(project.id.clone(), account.clone());
         }
-        Ok(Self { inner: Arc::new(inner), rhythm: RHYTHM })
+        Ok(Self { inner: Arc::new(inner), rhythm: RHYTHM, network: None })
     }
 
     /// The same client in the rhythm of `poll`: a refused token is tried again after `settings_interval`, and
@@ -139,6 +143,12 @@ impl Client {
     pub fn in_rhythm_of(mut self, poll: &config::Poll) -> Self {
         self.rhythm = Rhythm { ask_again: poll.settings_interval, skew_limit: poll.settle };
         self
+    }
+
+    /// The same client with all exchanges on the thread of `network`, if there is one.
+    #[must_use]
+    pub fn on(self, network: Option<Network>) -> Self {
+        Self { network, ..self }
     }
 
     /// The service account of `project`: its own, or the default one.

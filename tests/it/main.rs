@@ -26,6 +26,7 @@ mod process;
 mod readme;
 mod real_backfill;
 mod real_deploy;
+mod real_flood;
 mod real_kill;
 mod real_memory;
 mod real_prometheus;
