@@ -235,6 +235,7 @@ fn web_config(flags: &Flags) -> web::Config {
         systemd_socket: flags.web_systemd_socket,
         // As Prometheus has it: the external URL's path, unless a proxy takes that off and a prefix says so.
         route_prefix: flags.web_route_prefix.clone().unwrap_or_else(|| link_prefix(flags)),
+        external_url: flags.web_external_url.clone(),
         telemetry_path: flags.web_telemetry_path.clone(),
         config_file: flags.web_config_file.clone(),
         max_requests: flags.web_max_requests,

@@ -100,6 +100,11 @@ metrics! {
         &[],
         "How late the last poll began after it was due: large where the limits cannot carry the load",
     );
+    connections: GaugeVec = Family::gauge(
+        "pds_exporter_connections",
+        &["state"],
+        "Open connections of clients: active while a request is being answered, idle otherwise",
+    );
     panics: IntCounter = Family::counter(
         "pds_exporter_panics_total",
         &[],

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus::{Counter, Histogram, IntCounter, Registry};
+use prometheus::{Counter, Gauge, Histogram, IntCounter, Registry};
 use tokio::time::Instant;
 
 use crate::catalogue::{Family, Format};
@@ -55,6 +55,15 @@ struct Known {
     answered: OnceLock<IntCounter>,
     took: OnceLock<Histogram>,
     throttled: OnceLock<Counter>,
+}
+
+/// The gauges of open connections, by what they do.
+#[derive(Clone, Debug)]
+pub struct ConnectionGauges {
+    /// With a request that is being answered.
+    pub active: Gauge,
+    /// All others.
+    pub idle: Gauge,
 }
 
 impl Telemetry {
@@ -179,6 +188,13 @@ impl Telemetry {
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 targets")]
     pub fn targets(&self, count: usize) {
         self.0.metrics.targets.set(count as f64);
+    }
+
+    /// The gauges of open connections; they are 0 from now on.
+    #[must_use]
+    pub fn connections(&self) -> ConnectionGauges {
+        let gauge = |state| self.0.metrics.connections.with_label_values(&[state]);
+        ConnectionGauges { active: gauge("active"), idle: gauge("idle") }
     }
 
     /// A poll began `late` after it was due.

@@ -1,8 +1,8 @@
-//! Basic auth: passwords against bcrypt hashes, so that neither a flood of guesses nor the time an answer takes
-//! helps anybody.
+//! Basic auth: passwords against bcrypt hashes. Neither a flood of guesses nor the time an answer takes helps
+//! anybody.
 //!
-//! Hashing costs tens of milliseconds by design. So it happens off the I/O threads, few at a time and each
-//! credential once; what came out is remembered under a keyed hash, never the password itself.
+//! A hash costs tens of milliseconds by design. So hashes are computed off the I/O threads, few at a time and once for
+//! each credential; the outcome is remembered under a keyed hash, never the password itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,40 +10,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use super::error::Error;
+use super::peer::Peer;
+use super::turns::Turns;
 use crate::secret::Secret;
 
-/// Hashes computed at once. They are pure processor time: two leave the rest of the machine to scrapes, and one
-/// slow guess does not hold up the scraper whose first visit it is.
+/// Hashes computed at once: two leave the rest of the machine to scrapes, and one slow guess does not hold up the
+/// scraper whose first visit it is.
 const AT_ONCE: usize = 2;
 
-/// Credentials under way at once; more are turned away, as they would wait for seconds.
-const UNDER_WAY: usize = 64;
+/// Checks that may wait for their turn.
+const MAX_WAITING: usize = 64;
 
-/// Outcomes remembered, right and wrong ones apart so that guesses never push out what is right.
+/// Outcomes remembered, right and wrong ones apart, so that guesses never push out what is right.
 const REMEMBERED: usize = 256;
 
-/// Any salt and digest: what matters is that checking against them takes as long.
+/// The highest cost at which unknown users are checked: about a quarter of a second. Users above it can be told from
+/// unknown ones by the time it takes; at cost 18 every stranger's attempt would take a processor for a quarter of a
+/// minute.
+const MAX_UNKNOWN_COST: u32 = 12;
+
+/// Any salt and digest: checking against them takes as long as against others.
 const NOBODYS_DIGEST: &str = "QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
 
-/// What came of a check.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthOutcome {
-    /// A user with the right password.
+    /// A user with the right password, or no password is needed.
     Welcome,
     /// Anything else.
     Refused,
-    /// Too many checks are under way.
+    /// Too many checks wait.
     Busy,
 }
 
-/// Checks credentials and remembers what came of it.
+/// Checks credentials and remembers the outcomes.
 pub(super) struct Auth {
-    /// Random for each process, so that what is remembered is of no use elsewhere.
+    /// Random for each process, so that what is remembered is useless elsewhere.
     key: hmac::Key,
-    turns: Semaphore,
+    turns: Turns,
     outcomes: Mutex<Outcomes>,
 }
 
@@ -54,8 +61,8 @@ type Fingerprint = [u8; 32];
 struct Outcomes {
     right: HashSet<Fingerprint>,
     wrong: HashSet<Fingerprint>,
-    /// Checks that are not done; who comes with the same credential waits for the same result.
-    under_way: HashMap<Fingerprint, watch::Receiver<Option<bool>>>,
+    /// Checks that are not done; requests with the same credential wait for the same outcome.
+    pending: HashMap<Fingerprint, watch::Receiver<Option<AuthOutcome>>>,
 }
 
 impl Auth {
@@ -64,16 +71,17 @@ impl Auth {
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &ring::rand::SystemRandom::new());
         Ok(Arc::new(Self {
             key: key.map_err(|_| Error::NoRandomness)?,
-            turns: Semaphore::new(AT_ONCE),
+            turns: Turns::new(AT_ONCE, MAX_WAITING),
             outcomes: Mutex::default(),
         }))
     }
 
-    /// Checks the value of an `Authorization` header; without users everybody is welcome.
+    /// Checks the value of an `Authorization` header that `peer` sent; without users everybody is welcome.
     pub(super) async fn check(
         self: &Arc<Self>,
         users: &BTreeMap<String, Secret>,
         authorization: Option<&[u8]>,
+        peer: Peer,
     ) -> AuthOutcome {
         if users.is_empty() {
             return AuthOutcome::Welcome;
@@ -83,11 +91,10 @@ impl Auth {
         // An unknown user costs what a known one costs.
         let hash = known.cloned().unwrap_or_else(|| nobodys_hash(users));
         let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
-        match self.matches(fingerprint, password, hash).await {
-            None => AuthOutcome::Busy,
+        match self.outcome(fingerprint, password, hash, peer).await {
             // Somebody may find what nobody's digest is of; that makes no user.
-            Some(matches) if matches && known.is_some() => AuthOutcome::Welcome,
-            Some(_) => AuthOutcome::Refused,
+            AuthOutcome::Welcome if known.is_none() => AuthOutcome::Refused,
+            outcome => outcome,
         }
     }
 
@@ -103,51 +110,68 @@ impl Auth {
         fingerprint
     }
 
-    /// Whether the password is the hash's, remembered or computed; `None` where too many wait already.
-    async fn matches(
+    /// Whether the password is the hash's, remembered or computed.
+    async fn outcome(
         self: &Arc<Self>,
         fingerprint: Fingerprint,
         password: Vec<u8>,
         hash: Secret,
-    ) -> Option<bool> {
-        let mut result = {
+        peer: Peer,
+    ) -> AuthOutcome {
+        let mut outcome = {
             let mut outcomes = self.outcomes();
             if outcomes.right.contains(&fingerprint) {
-                return Some(true);
+                return AuthOutcome::Welcome;
             }
             if outcomes.wrong.contains(&fingerprint) {
-                return Some(false);
+                return AuthOutcome::Refused;
             }
-            match outcomes.under_way.get(&fingerprint) {
-                Some(result) => result.clone(),
-                None if outcomes.under_way.len() >= UNDER_WAY => return None,
+            match outcomes.pending.get(&fingerprint) {
+                Some(outcome) => outcome.clone(),
                 None => {
-                    let (done, result) = watch::channel(None);
-                    outcomes.under_way.insert(fingerprint, result.clone());
-                    // A task of its own: the client may leave, the outcome is still worth remembering.
+                    let (done, outcome) = watch::channel(None);
+                    outcomes.pending.insert(fingerprint, outcome.clone());
+                    // A task of its own: if the client leaves, the outcome is still worth remembering.
                     let auth = Arc::clone(self);
                     tokio::spawn(async move {
-                        let matches = auth.compute(password, hash).await;
+                        let matches = auth.compute(password, hash, peer, &done).await;
                         auth.remember(fingerprint, matches);
-                        done.send_replace(Some(matches));
+                        done.send_replace(Some(match matches {
+                            Some(true) => AuthOutcome::Welcome,
+                            Some(false) => AuthOutcome::Refused,
+                            None => AuthOutcome::Busy,
+                        }));
                     });
-                    result
+                    outcome
                 }
             }
         };
         // A check that was lost with its runtime lets nobody in.
-        result.wait_for(Option::is_some).await.ok().and_then(|matches| *matches).or(Some(false))
+        let outcome = outcome.wait_for(Option::is_some).await;
+        outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
     }
 
-    async fn compute(&self, password: Vec<u8>, hash: Secret) -> bool {
-        let Ok(_turn) = self.turns.acquire().await else { return false };
+    /// `None` if there is no turn, or if its clients have left when it comes.
+    async fn compute(
+        &self,
+        password: Vec<u8>,
+        hash: Secret,
+        peer: Peer,
+        done: &watch::Sender<Option<AuthOutcome>>,
+    ) -> Option<bool> {
+        let _turn = self.turns.acquire(peer).await?;
+        // One receiver is kept for further requests.
+        if done.receiver_count() <= 1 {
+            return None;
+        }
         let check = tokio::task::spawn_blocking(move || bcrypt::verify(password, hash.expose()));
-        matches!(check.await, Ok(Ok(true)))
+        Some(matches!(check.await, Ok(Ok(true))))
     }
 
-    fn remember(&self, fingerprint: Fingerprint, matches: bool) {
+    fn remember(&self, fingerprint: Fingerprint, matches: Option<bool>) {
         let mut outcomes = self.outcomes();
-        outcomes.under_way.remove(&fingerprint);
+        outcomes.pending.remove(&fingerprint);
+        let Some(matches) = matches else { return };
         let kept = if matches { &mut outcomes.right } else { &mut outcomes.wrong };
         if kept.len() >= REMEMBERED
             && let Some(any) = kept.iter().next().copied()
@@ -164,7 +188,7 @@ impl Auth {
 }
 
 /// User and password of `Basic <base64>`.
-fn credentials(authorization: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+pub(super) fn credentials(authorization: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (scheme, encoded) = authorization.split_at_checked(6)?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
         return None;
@@ -176,16 +200,22 @@ fn credentials(authorization: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((user, password))
 }
 
-/// A hash that costs as much as the most expensive one of the users, and is nobody's.
+/// A hash of nobody that costs as much as the median of the users' hashes, up to [`MAX_UNKNOWN_COST`].
 fn nobodys_hash(users: &BTreeMap<String, Secret>) -> Secret {
-    let cost = |hash: &Secret| hash.expose().parse::<bcrypt::HashParts>().map_or(0, |parts| parts.get_cost());
-    let cost = users.values().map(cost).max().unwrap_or(bcrypt::DEFAULT_COST);
-    Secret::new(&format!("$2b${cost:02}${NOBODYS_DIGEST}"))
+    let cost = |hash: &Secret| Some(hash.expose().parse::<bcrypt::HashParts>().ok()?.get_cost());
+    let mut costs: Vec<u32> = users.values().filter_map(cost).collect();
+    costs.sort_unstable();
+    let median = costs.get(costs.len() / 2).copied().unwrap_or(bcrypt::DEFAULT_COST);
+    Secret::new(&format!("$2b${:02}${NOBODYS_DIGEST}", median.min(MAX_UNKNOWN_COST)))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
+
+    const PEER: Peer = Peer::Local;
 
     /// The lowest cost there is: tests ask what is checked, not how long it takes.
     fn users() -> BTreeMap<String, Secret> {
@@ -200,7 +230,7 @@ mod tests {
     #[tokio::test]
     async fn only_a_user_with_the_right_password_gets_in() {
         let (auth, users) = (Auth::new().unwrap(), users());
-        for (header, verdict) in [
+        for (header, outcome) in [
             (basic("alice:wonder:land"), AuthOutcome::Welcome),
             (basic("bob:"), AuthOutcome::Welcome),
             (basic("alice:wonderland"), AuthOutcome::Refused),
@@ -216,21 +246,38 @@ mod tests {
         ] {
             // Twice: computed, then remembered.
             for _ in 0..2 {
-                assert_eq!(auth.check(&users, Some(&header)).await, verdict, "{}", header.escape_ascii());
+                assert_eq!(
+                    auth.check(&users, Some(&header), PEER).await,
+                    outcome,
+                    "{}",
+                    header.escape_ascii()
+                );
             }
         }
-        assert_eq!(auth.check(&users, None).await, AuthOutcome::Refused);
-        assert_eq!(auth.check(&BTreeMap::new(), None).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, None, PEER).await, AuthOutcome::Refused);
+        assert_eq!(auth.check(&BTreeMap::new(), None, PEER).await, AuthOutcome::Welcome);
         let lower = String::from_utf8(basic("bob:")).unwrap().replace("Basic", "bAsIc");
-        assert_eq!(auth.check(&users, Some(lower.as_bytes())).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, Some(lower.as_bytes()), PEER).await, AuthOutcome::Welcome);
     }
 
     #[tokio::test]
     async fn a_changed_hash_ends_what_was_remembered() {
         let (auth, mut users) = (Auth::new().unwrap(), users());
-        assert_eq!(auth.check(&users, Some(&basic("bob:"))).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Welcome);
         users.insert("bob".to_owned(), Secret::new(&bcrypt::hash("new", 4).unwrap()));
-        assert_eq!(auth.check(&users, Some(&basic("bob:"))).await, AuthOutcome::Refused);
+        assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Refused);
+    }
+
+    /// Nobody computes while these are held.
+    async fn all_turns(auth: &Auth) -> Vec<Option<crate::web::turns::Turn>> {
+        vec![auth.turns.acquire(PEER).await, auth.turns.acquire(PEER).await]
+    }
+
+    /// Lets all tasks run as far as they can.
+    async fn settle() {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
     }
 
     #[tokio::test]
@@ -238,55 +285,98 @@ mod tests {
         let (auth, users) = (Auth::new().unwrap(), users());
         let header = basic("alice:wonder:land");
         let mut waiting = tokio::task::JoinSet::new();
-        // Nobody computes while the turns are taken.
-        let turns = auth.turns.acquire_many(2).await.unwrap();
+        let turns = all_turns(&auth).await;
         for _ in 0..50 {
             let (auth, users, header) = (Arc::clone(&auth), users.clone(), header.clone());
-            waiting.spawn(async move { auth.check(&users, Some(&header)).await });
+            waiting.spawn(async move { auth.check(&users, Some(&header), PEER).await });
         }
-        tokio::task::yield_now().await;
-        assert_eq!(auth.outcomes().under_way.len(), 1);
+        settle().await;
+        assert_eq!(auth.outcomes().pending.len(), 1);
         drop(turns);
-        assert!(waiting.join_all().await.iter().all(|verdict| *verdict == AuthOutcome::Welcome));
+        assert!(waiting.join_all().await.iter().all(|outcome| *outcome == AuthOutcome::Welcome));
         let outcomes = auth.outcomes();
-        assert_eq!((outcomes.right.len(), outcomes.under_way.len()), (1, 0));
+        assert_eq!((outcomes.right.len(), outcomes.pending.len()), (1, 0));
     }
 
     #[tokio::test]
     async fn a_flood_of_guesses_is_bounded_and_pushes_nobody_out() {
         let (auth, users) = (Auth::new().unwrap(), users());
         let right = basic("alice:wonder:land");
-        assert_eq!(auth.check(&users, Some(&right)).await, AuthOutcome::Welcome);
-        let turns = auth.turns.acquire_many(2).await.unwrap();
+        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
+        let turns = all_turns(&auth).await;
         let mut guesses = tokio::task::JoinSet::new();
-        for guess in 0..UNDER_WAY + 10 {
+        for guess in 0..MAX_WAITING + 10 {
             let (auth, users) = (Arc::clone(&auth), users.clone());
-            guesses.spawn(async move { auth.check(&users, Some(&basic(&format!("alice:{guess}")))).await });
+            guesses.spawn(
+                async move { auth.check(&users, Some(&basic(&format!("alice:{guess}"))), PEER).await },
+            );
         }
-        tokio::task::yield_now().await;
+        settle().await;
         // While all of them wait, who was here before gets in.
-        assert_eq!(auth.check(&users, Some(&right)).await, AuthOutcome::Welcome);
+        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
         drop(turns);
-        let verdicts = guesses.join_all().await;
-        assert_eq!(verdicts.iter().filter(|verdict| **verdict == AuthOutcome::Busy).count(), 10);
-        assert!(!verdicts.contains(&AuthOutcome::Welcome));
+        let outcomes_of_guesses = guesses.join_all().await;
+        assert_eq!(outcomes_of_guesses.iter().filter(|outcome| **outcome == AuthOutcome::Busy).count(), 10);
+        assert!(!outcomes_of_guesses.contains(&AuthOutcome::Welcome));
         for fingerprint in 0..REMEMBERED + 10 {
-            auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), false);
+            auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), Some(false));
         }
         let outcomes = auth.outcomes();
         assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (REMEMBERED, 1));
     }
 
+    #[tokio::test]
+    async fn wrong_passwords_of_one_peer_do_not_hold_up_a_right_one_of_another() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let turns = all_turns(&auth).await;
+        let mut guesses = tokio::task::JoinSet::new();
+        for guess in 0..MAX_WAITING * 2 {
+            let (auth, users) = (Arc::clone(&auth), users.clone());
+            let guess = basic(&format!("alice:{guess}"));
+            guesses.spawn(async move { auth.check(&users, Some(&guess), PEER).await });
+        }
+        settle().await;
+        let scraper = Peer::V4(Ipv4Addr::LOCALHOST);
+        let right = tokio::spawn({
+            let (auth, users) = (Arc::clone(&auth), users.clone());
+            async move { auth.check(&users, Some(&basic("bob:")), scraper).await }
+        });
+        settle().await;
+        drop(turns);
+        assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
+        let computed = auth.outcomes().wrong.len();
+        assert!(computed <= 2 * AT_ONCE, "{computed} guesses were computed before");
+    }
+
+    #[tokio::test]
+    async fn a_check_whose_client_has_left_is_not_computed() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let turns = all_turns(&auth).await;
+        let header = basic("alice:x");
+        let left = auth.check(&users, Some(&header), PEER);
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, left).await.is_err());
+        drop(turns);
+        while !auth.outcomes().pending.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert!(auth.outcomes().wrong.is_empty());
+    }
+
     #[test]
-    fn an_unknown_user_costs_as_much_as_the_most_expensive_known_one() {
-        let users = BTreeMap::from([
-            ("a".to_owned(), Secret::new(&bcrypt::hash("x", 4).unwrap())),
-            ("b".to_owned(), Secret::new(&bcrypt::hash("x", 5).unwrap())),
-        ]);
-        let hash = nobodys_hash(&users);
-        assert_eq!(hash.expose().parse::<bcrypt::HashParts>().unwrap().get_cost(), 5);
-        // It is a hash to check against, not an error that would come back at once.
-        assert!(matches!(bcrypt::verify("fakepassword", hash.expose()), Ok(false)));
+    fn an_unknown_user_costs_as_much_as_the_median_user_within_bounds() {
+        let cost_of_nobody = |costs: &[u32]| {
+            let hash = |cost: &u32| Secret::new(&format!("$2b${cost:02}${NOBODYS_DIGEST}"));
+            let users = costs.iter().enumerate().map(|(n, cost)| (n.to_string(), hash(cost))).collect();
+            let nobody = nobodys_hash(&users);
+            // It is a hash to check against, not an error that would come back at once.
+            if costs == [4] {
+                assert!(matches!(bcrypt::verify("fakepassword", nobody.expose()), Ok(false)));
+            }
+            nobody.expose().parse::<bcrypt::HashParts>().unwrap().get_cost()
+        };
+        assert_eq!(cost_of_nobody(&[4]), 4);
+        assert_eq!(cost_of_nobody(&[10, 10, 18]), 10);
+        assert_eq!(cost_of_nobody(&[18]), MAX_UNKNOWN_COST);
     }
 
     #[test]

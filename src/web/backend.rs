@@ -1,4 +1,4 @@
-//! What the web asks of the daemon behind it, and the routes that follow from it.
+//! What the web server needs of the daemon behind it, and the routes of every exporter.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,53 +15,51 @@ use super::route::{Methods, PageRequest, Route};
 use crate::catalogue::Format;
 use crate::store::Filter;
 
-/// What [`Backend`]'s methods give; write `Box::pin(async move { ... })`.
+/// The future of a method of [`Backend`]: `Box::pin(async move { ... })`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A metrics page.
 #[derive(Debug)]
 pub struct Page {
-    /// What the body is encoded in: what was asked for, or [`Encoding::Identity`]; then it is encoded on the
-    /// way out.
+    /// The coding of the body: the one asked for, or [`Encoding::Identity`], which is compressed on the way out.
     pub encoding: Encoding,
     /// The page.
     pub body: ResponseBody,
 }
 
-/// The daemon behind the web.
+/// The daemon behind the web server.
 pub trait Backend: Send + Sync + 'static {
-    /// The metrics page in a format, of everything or of what `filter` wants. Dropped unfinished where the
-    /// client leaves or its scrape timeout ends.
+    /// The metrics page in a format, whole or the part that `filter` names. The future is dropped if the client
+    /// leaves or its scrape timeout ends.
     fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page>;
 
-    /// Whether every target was asked once.
+    /// Whether every target has been polled once.
     ///
     /// # Errors
-    /// A sentence saying what is still waited for.
+    /// A sentence that says what is missing.
     fn ready(&self) -> Result<(), String>;
 
     /// Loads the configuration again.
     ///
     /// # Errors
-    /// The problems found, as text; then the old configuration stays in force.
+    /// All problems, as text; the old configuration stays in force.
     fn reload(&self) -> BoxFuture<'_, Result<(), String>>;
 
     /// Begins to shut down; returns at once.
     fn quit(&self);
 }
 
-/// Prometheus says how long it will wait.
+/// How long Prometheus waits for the answer.
 const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-timeout-seconds");
 
-/// How long a page may take where the client does not say: Prometheus' own longest sensible timeout is its
-/// default interval of a minute.
+/// How long a page may take if the client does not say: Prometheus' default interval.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The routes every exporter has.
-pub(super) fn routes(daemon: &Arc<dyn Backend>, telemetry_path: &str) -> Vec<Route> {
+pub(super) fn routes(backend: &Arc<dyn Backend>, telemetry_path: &str) -> Vec<Route> {
     let with = |act: fn(Arc<dyn Backend>, PageRequest) -> super::route::HandlerFuture| {
-        let daemon = Arc::clone(daemon);
-        move |ask| act(Arc::clone(&daemon), ask)
+        let backend = Arc::clone(backend);
+        move |request| act(Arc::clone(&backend), request)
     };
     let probe = |path: &str, handler| Route { probe: true, ..Route::page(path, with(handler)) };
     let act = |path: &str, handler| Route {
@@ -70,46 +68,43 @@ pub(super) fn routes(daemon: &Arc<dyn Backend>, telemetry_path: &str) -> Vec<Rou
         ..Route::page(path, with(handler))
     };
     vec![
-        Route {
-            counted: true,
-            ..Route::page(telemetry_path, with(|daemon, ask| Box::pin(metrics(daemon, ask))))
-        },
+        Route::page(telemetry_path, with(|backend, request| Box::pin(metrics(backend, request)))),
         probe("/-/healthy", |_, _| {
             Box::pin(async { Response::text(StatusCode::OK, "pds-exporter is healthy.\n") })
         }),
-        probe("/-/ready", |daemon, _| Box::pin(async move { ready(&*daemon) })),
-        act("/-/reload", |daemon, _| Box::pin(reload(daemon))),
-        act("/-/quit", |daemon, _| {
+        probe("/-/ready", |backend, _| Box::pin(async move { ready(&*backend) })),
+        act("/-/reload", |backend, _| Box::pin(reload(backend))),
+        act("/-/quit", |backend, _| {
             Box::pin(async move {
-                daemon.quit();
+                backend.quit();
                 Response::text(StatusCode::OK, "Shutting down.\n")
             })
         }),
     ]
 }
 
-async fn metrics(daemon: Arc<dyn Backend>, ask: PageRequest) -> Response {
-    let negotiated = negotiate::format(ask.header(header::ACCEPT).as_deref());
-    let encoding = negotiate::encoding(ask.header(header::ACCEPT_ENCODING).as_deref());
-    let filter = filter::parse(ask.raw_query());
-    let patience = ask.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
-    let patience = patience
+async fn metrics(backend: Arc<dyn Backend>, request: PageRequest) -> Response {
+    let negotiated = negotiate::format(request.header(header::ACCEPT).as_deref());
+    let encoding = negotiate::encoding(request.header(header::ACCEPT_ENCODING).as_deref());
+    let filter = filter::parse(request.raw_query());
+    let timeout = request.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
+    let timeout = timeout
         .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
         .map_or(PAGE_TIMEOUT, |asked| asked.min(PAGE_TIMEOUT));
-    let page = daemon.metrics(negotiated.format, encoding, &filter);
-    match tokio::time::timeout(patience, page).await {
+    let page = backend.metrics(negotiated.format, encoding, &filter);
+    match tokio::time::timeout(timeout, page).await {
         Ok(page) => {
             Response::new(StatusCode::OK, negotiated.content_type(), page.body).encoded(page.encoding)
         }
         Err(_elapsed) => Response::text(
             StatusCode::SERVICE_UNAVAILABLE,
-            format!("The page was not made within {} s.\n", patience.as_secs_f64()),
+            format!("The page was not made within {} s.\n", timeout.as_secs_f64()),
         ),
     }
 }
 
-fn ready(daemon: &dyn Backend) -> Response {
-    match daemon.ready() {
+fn ready(backend: &dyn Backend) -> Response {
+    match backend.ready() {
         Ok(()) => Response::text(StatusCode::OK, "pds-exporter is ready.\n"),
         Err(waiting) => Response::text(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -119,8 +114,8 @@ fn ready(daemon: &dyn Backend) -> Response {
     }
 }
 
-async fn reload(daemon: Arc<dyn Backend>) -> Response {
-    match daemon.reload().await {
+async fn reload(backend: Arc<dyn Backend>) -> Response {
+    match backend.reload().await {
         Ok(()) => Response::text(StatusCode::OK, "The configuration was reloaded.\n"),
         Err(problems) => Response::text(
             StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,39 +1,51 @@
-//! Bodies of answers, and how they go out: in pieces, encoded on the way where asked, keeping their place under
-//! `--web.max-requests` until the last piece is taken.
+//! Bodies of answers, and how they go out: in pieces, compressed on the way if asked, keeping their place among the
+//! requests until the last byte is handed to the system.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use super::compress::Compressor;
-use super::timeouts::InFlight;
+use super::connection_state::InFlight;
+use super::places::Place;
 
-/// Bodies are handed over in pieces of this size, so that a slow reader holds its place under
-/// `--web.max-requests` until it has read nearly all, and an encoder never holds up its thread for long.
+/// The largest piece of a body that is handed over at once: a slow reader shows by not taking it, and compressing it
+/// holds up the thread for a moment only.
 const PIECE: usize = 256 * 1024;
 
 /// The body of an answer.
 pub enum ResponseBody {
-    /// Shared bytes, nothing is copied.
+    /// Shared bytes; nothing is copied.
     Whole(Bytes),
     /// The same in parts, which may be shared with other bodies.
     Parts(VecDeque<Bytes>),
-    /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that nobody takes the part
+    /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that no client takes a part
     /// for the whole.
     Channel(mpsc::Receiver<io::Result<Bytes>>),
 }
 
 impl ResponseBody {
-    /// Nothing.
+    /// No bytes.
     #[must_use]
     pub fn empty() -> Self {
         Self::Whole(Bytes::new())
+    }
+
+    /// The parts, if they are known in advance.
+    pub(super) fn parts(&self) -> Option<impl Iterator<Item = &Bytes>> {
+        let (whole, parts) = match self {
+            Self::Whole(bytes) => (Some(bytes), None),
+            Self::Parts(parts) => (None, Some(parts)),
+            Self::Channel(_) => return None,
+        };
+        Some(whole.into_iter().chain(parts.into_iter().flatten()))
     }
 
     fn exact_length(&self) -> Option<u64> {
@@ -91,25 +103,40 @@ impl<T: Into<Bytes>> From<T> for ResponseBody {
 pub(super) struct Outgoing {
     body: ResponseBody,
     compressor: Option<Compressor>,
-    /// The connection's record of this answer.
-    open: Option<InFlight>,
-    /// The place under `--web.max-requests`, given back once the body is written or dropped.
-    place: Option<OwnedSemaphorePermit>,
+    held: Option<Arc<Held>>,
+}
+
+/// What an answer holds until the last of its bytes is handed to the system.
+struct Held {
+    request: InFlight,
+    _place: Option<Place>,
+}
+
+/// A piece on its way, which may wait in the buffers of the connection.
+struct Piece {
+    bytes: Bytes,
+    _held: Arc<Held>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl Outgoing {
     pub(super) fn new(body: ResponseBody, compressor: Option<Compressor>) -> Self {
-        Self { body, compressor, open: None, place: None }
+        Self { body, compressor, held: None }
     }
 
-    /// Holds a place until the body is written.
-    pub(super) fn hold(&mut self, place: OwnedSemaphorePermit) {
-        self.place = Some(place);
+    /// Counts its bytes on `place`; `false` if there is no room for them.
+    pub(super) fn fits(&self, place: &Place) -> bool {
+        place.hold(&self.body, self.compressor.is_some())
     }
 
-    /// Reports to the connection it goes out on.
-    pub(super) fn report_to(&mut self, open: InFlight) {
-        self.open = Some(open);
+    /// Keeps the request in flight, and its place, until the body is written.
+    pub(super) fn hold(&mut self, request: InFlight, place: Option<Place>) {
+        self.held = Some(Arc::new(Held { request, _place: place }));
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
@@ -124,7 +151,7 @@ impl Outgoing {
                     None => return Poll::Ready(None),
                 },
             };
-            // An encoder may need more before it has something to say; an empty piece would mean nothing.
+            // A compressor may need more input before it gives any output.
             if !out.as_ref().is_ok_and(Bytes::is_empty) {
                 return Poll::Ready(Some(out));
             }
@@ -140,14 +167,18 @@ impl hyper::body::Body for Outgoing {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if let Some(open) = &self.open {
-            open.taken();
+        if let Some(held) = &self.held {
+            held.request.taken();
         }
         let piece = std::task::ready!(self.poll_piece(cx));
-        if let (Some(open), Some(Ok(_))) = (&self.open, &piece) {
-            open.sending();
-        }
-        Poll::Ready(piece.map(|piece| piece.map(Frame::data)))
+        let tracked = |bytes| match &self.held {
+            Some(held) => {
+                held.request.sending();
+                Bytes::from_owner(Piece { bytes, _held: Arc::clone(held) })
+            }
+            None => bytes,
+        };
+        Poll::Ready(piece.map(|piece| piece.map(tracked).map(Frame::data)))
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -164,28 +195,37 @@ impl hyper::body::Body for Outgoing {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use http_body_util::BodyExt;
-    use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::web::Encoding;
+    use crate::telemetry::Telemetry;
+    use crate::web::connection_state::ConnectionState;
+    use crate::web::peer::Peer;
+    use crate::web::places::Places;
+    use crate::web::{Encoding, Limits};
 
     #[tokio::test]
-    async fn a_large_body_goes_out_in_pieces_and_keeps_its_place_until_the_end() {
-        let places = Arc::new(Semaphore::new(1));
+    async fn a_large_body_goes_out_in_pieces_and_keeps_its_place_until_the_last_is_written() {
+        let gauges = Telemetry::new(false).unwrap().connections();
+        let connection = ConnectionState::new(Peer::Local, Limits::default(), gauges.clone());
+        let (request, places) = (connection.open(), Places::new(1));
+        let place = places.take(&request).await.unwrap();
         let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
-        out.hold(Arc::clone(&places).try_acquire_owned().unwrap());
+        out.hold(request, Some(place));
         assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
-        let mut lengths = Vec::new();
+        let mut pieces = Vec::new();
         while let Some(frame) = out.frame().await {
-            lengths.push(frame.unwrap().into_data().unwrap().len());
-            assert_eq!(places.available_permits(), 0);
+            pieces.push(frame.unwrap().into_data().unwrap());
         }
-        assert_eq!(lengths, [PIECE, PIECE, 1]);
         drop(out);
-        assert_eq!(places.available_permits(), 1);
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [PIECE, PIECE, 1]);
+        let last = pieces.pop();
+        drop(pieces);
+        assert_eq!(gauges.active.get(), 1.0);
+        assert!(places.take(&connection.open()).await.is_none());
+        drop(last);
+        assert_eq!(gauges.active.get(), 0.0);
+        assert!(places.take(&connection.open()).await.is_some());
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! One connection from its first byte to its last: handshake, requests, and the end, whoever wants it.
+//! One connection after its handshake: requests, and the end, whichever side wants it.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,50 +10,47 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::watch;
 
 use super::Limits;
+use super::connection_state::{ConnectionState, TrackedIo};
 use super::listen::Stream;
 use super::router::Router;
-use super::timeouts::{ConnectionTimeouts, TrackedIo};
 
-/// How far the server's end has come.
+/// How far the server is on its way to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ServerState {
     /// Requests are taken.
     Serving,
-    /// Those under way are finished.
+    /// Requests in progress are finished.
     Draining,
-    /// What is not finished is broken off.
+    /// Connections are closed.
     Closed,
 }
 
 /// Requests of one HTTP/2 connection at once; a scraper sends one.
-const MAX_STREAMS: u32 = 32;
+const MAX_STREAMS: u32 = 8;
 
-/// An answer is handed to the system up to about this much at once; then the client has to take it.
-const WRITE_BUFFER: usize = 1024 * 1024;
+/// Bytes of an answer in the buffers of one connection, beside one piece; further ones wait until the client reads.
+const WRITE_BUFFER: usize = 512 * 1024;
 
-/// Serves one connection until it ends, does nothing for too long, or the server stops.
+/// Serves one connection until it ends, its time is up, or the server stops.
 pub(super) async fn serve(
     stream: Box<dyn Stream>,
     http2: bool,
-    site: Arc<Router>,
+    router: Arc<Router>,
     limits: Limits,
-    stage: watch::Receiver<ServerState>,
+    state: &ConnectionState,
+    server: watch::Receiver<ServerState>,
 ) {
-    let timeouts = ConnectionTimeouts::new(limits, http2);
-    let io = TokioIo::new(TrackedIo::new(stream, timeouts.clone()));
+    state.begin(http2);
+    let io = TokioIo::new(TrackedIo::new(stream, state.clone(), http2));
     let service = service_fn({
-        let timeouts = timeouts.clone();
+        let state = state.clone();
         move |request: http::Request<Incoming>| {
-            let site = Arc::clone(&site);
-            let open = timeouts.open();
-            async move {
-                let mut answer = site.answer(request).await;
-                answer.body_mut().report_to(open);
-                Ok::<_, Infallible>(answer)
-            }
+            let router = Arc::clone(&router);
+            let in_flight = state.open();
+            async move { Ok::<_, Infallible>(router.answer(request, in_flight).await) }
         }
     });
-    // The timeouts watch all times; the timer is only hyper's need for HTTP/2.
+    // All timeouts are those of `ConnectionState`; hyper needs a timer for HTTP/2.
     if http2 {
         let connection = http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -62,7 +59,7 @@ pub(super) async fn serve(
             .max_send_buf_size(WRITE_BUFFER)
             .serve_connection(io, service);
         let connection = std::pin::pin!(connection);
-        run(connection, |connection| connection.graceful_shutdown(), &timeouts, stage).await;
+        run(connection, |connection| connection.graceful_shutdown(), state, limits, server).await;
     } else {
         let connection = http1::Builder::new()
             .header_read_timeout(None)
@@ -70,7 +67,7 @@ pub(super) async fn serve(
             .max_buf_size(limits.max_header_bytes.max(WRITE_BUFFER))
             .serve_connection(io, service);
         let connection = std::pin::pin!(connection);
-        run(connection, |connection| connection.graceful_shutdown(), &timeouts, stage).await;
+        run(connection, |connection| connection.graceful_shutdown(), state, limits, server).await;
     }
 }
 
@@ -78,12 +75,14 @@ pub(super) async fn serve(
 async fn run<C>(
     mut connection: std::pin::Pin<&mut C>,
     finish: impl Fn(std::pin::Pin<&mut C>),
-    timeouts: &ConnectionTimeouts,
-    mut stage: watch::Receiver<ServerState>,
+    state: &ConnectionState,
+    limits: Limits,
+    mut server: watch::Receiver<ServerState>,
 ) where
     C: Future<Output = hyper::Result<()>>,
 {
-    let mut draining = false;
+    let mut aged = std::pin::pin!(tokio::time::sleep(limits.max_connection_age));
+    let (mut draining, mut finishing) = (false, false);
     loop {
         tokio::select! {
             ended = connection.as_mut() => {
@@ -92,24 +91,30 @@ async fn run<C>(
                 }
                 return;
             }
-            why = timeouts.expired() => {
+            why = state.expired() => {
                 tracing::debug!(why, "a connection was closed");
                 return;
             }
-            () = reached(&mut stage, if draining { ServerState::Closed } else { ServerState::Draining }) => {
+            () = aged.as_mut(), if !finishing => {
+                finishing = true;
+                state.last_call();
+                finish(connection.as_mut());
+            }
+            () = reached(&mut server, if draining { ServerState::Closed } else { ServerState::Draining }) => {
                 if draining {
                     return;
                 }
                 draining = true;
-                timeouts.last_call();
+                finishing = true;
+                state.last_call();
                 finish(connection.as_mut());
             }
         }
     }
 }
 
-/// Completes once the server's end has come that far.
-pub(super) async fn reached(stage: &mut watch::Receiver<ServerState>, wanted: ServerState) {
+/// Completes once the server is that far on its way to its end.
+pub(super) async fn reached(server: &mut watch::Receiver<ServerState>, wanted: ServerState) {
     // A server that is gone has come all the way.
-    let _ = stage.wait_for(|stage| *stage >= wanted).await;
+    let _ = server.wait_for(|state| *state >= wanted).await;
 }

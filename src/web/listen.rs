@@ -1,43 +1,58 @@
-//! Where connections come from: addresses as Go's exporters take them, unix sockets, and sockets systemd opened.
+//! Where connections come from: addresses as Go's exporters take them, unix sockets, and sockets of systemd.
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use listenfd::ListenFd;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::error::Error;
+use super::peer::Peer;
 
-/// Connections the kernel completes for us before we take them; more than any scraper fleet opens at once.
+/// Connections that the kernel completes before we take them; no fleet of scrapers opens more at once.
 const BACKLOG: i32 = 1024;
+
+/// Bytes of an answer in the kernel beside those on their way to the client. Beyond them the answer waits with us,
+/// where it is shared and counted.
+const MAX_KERNEL_BYTES: u32 = 128 * 1024;
+
+/// The kernel closes a connection whose client does not take its last bytes for so long; until they are with the
+/// kernel, [`unread_timeout`](super::Limits::unread_timeout) does the same.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A socket that connections come from.
 #[derive(Debug)]
 pub enum Listener {
     /// TCP.
     Tcp(TcpListener),
-    /// A unix socket, and the file to remove at the end where we made it.
+    /// A unix socket, and the file to remove at the end if we made it.
     Unix(UnixListener, Option<PathBuf>),
 }
 
-/// A connection of either kind.
+/// A connection of any kind.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Listener {
-    pub(super) async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    /// The next connection, and who is at its other end.
+    pub(super) async fn accept(&self) -> io::Result<(Box<dyn Stream>, Peer)> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // Answers are written whole; waiting for more would only delay their last packet.
-                stream.set_nodelay(true)?;
-                Ok(Box::new(stream))
+                let (stream, address) = listener.accept().await?;
+                let socket = SockRef::from(&stream);
+                // These fail only for a connection that is gone, which its first read will say.
+                // Answers are written whole: waiting for more would delay their last packet.
+                let _ = socket.set_tcp_nodelay(true);
+                let _ = socket.set_tcp_notsent_lowat(MAX_KERNEL_BYTES);
+                let _ = socket.set_tcp_user_timeout(Some(UNREAD_TIMEOUT));
+                Ok((Box::new(stream), Peer::of(address.ip())))
             }
-            Self::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
+            Self::Unix(listener, _) => Ok((Box::new(listener.accept().await?.0), Peer::Local)),
         }
     }
 

@@ -1,32 +1,43 @@
-//! Who may read, and in which form: the HTTP server.
+//! The HTTP server: who may read, and in which form.
 //!
-//! [`Config`] binds the part, [`Server::serve`] runs it. What is shown comes from a [`Backend`] and from
-//! [`Route`]s that are handed in, those of the status [`pages`] among them; the server itself knows no page but its own
-//! few sentences.
+//! [`Config`] binds the server, [`Server::serve`] runs it. What it shows comes from a [`Backend`] and from the
+//! [`Route`]s it is given, those of the status [`pages`] among them.
 //!
-//! A request passes [`listen`](Listener) (TCP, unix, systemd), a connection with its limits, the rate limit and
-//! the password of the [`webconfig`], the table of routes, its handler, and content coding. What it asks for in
-//! headers and query is read by pure functions: [`negotiate`] and [`filter::parse`].
+//! The way of a request:
 //!
-//! Deliberately absent: CORS (nobody's script has business here), redirects, access logs, static files.
+//! - `listen`: a connection is taken (TCP, unix, systemd); `peer` says whose it is, `connections` bounds their number.
+//! - `handshake`: TLS as the [`webconfig`] says, in `turns`.
+//! - `connection`: HTTP/1 or HTTP/2; `connection_state` bounds its times, `frames` its HTTP/2 frames.
+//! - `router`: `auth` checks the password and `origin` the sender, `places` bounds requests and unread answers.
+//! - `route`, `backend`: the handler. [`negotiate`] and [`filter::parse`] read what was asked for.
+//! - `response`, `body`, `compress`: the answer on its way out.
+//!
+//! Deliberately absent: CORS (no other site's script has business here), redirects, access logs, static files.
 
 mod auth;
 mod backend;
 mod body;
 mod compress;
 mod connection;
+mod connection_state;
+mod connections;
 mod error;
 pub mod filter;
+mod frames;
+mod handshake;
 mod health;
 mod listen;
 pub mod negotiate;
 pub mod notify;
+mod origin;
 pub mod pages;
+mod peer;
+mod places;
 mod response;
 mod route;
 mod router;
 mod server;
-mod timeouts;
+mod turns;
 pub mod webconfig;
 
 use std::path::PathBuf;
@@ -52,9 +63,11 @@ pub struct Config {
     pub telemetry_path: String,
     /// `--web.route-prefix`: before every path, for a proxy that leaves it there; empty or `/` is none.
     pub route_prefix: String,
+    /// `--web.external-url`: its host may send lifecycle requests from a browser.
+    pub external_url: Option<url::Url>,
     /// `--web.config.file`, in the exporter toolkit's format.
     pub config_file: Option<PathBuf>,
-    /// `--web.max-requests`: scrapes at once; 0 is no limit.
+    /// `--web.max-requests`: requests answered at once, without probes; 0 is no limit.
     pub max_requests: u32,
     /// `--web.enable-lifecycle`.
     pub enable_lifecycle: bool,
@@ -71,6 +84,7 @@ impl Default for Config {
             systemd_socket: false,
             telemetry_path: "/metrics".to_owned(),
             route_prefix: String::new(),
+            external_url: None,
             config_file: None,
             max_requests: 40,
             enable_lifecycle: false,
@@ -87,30 +101,39 @@ pub struct Limits {
     pub handshake_timeout: Duration,
     /// From the first byte of a request (or the start of the connection) to the end of its header.
     pub header_timeout: Duration,
-    /// Between requests of a connection that is kept alive.
+    /// Between the requests of a connection.
     pub idle_timeout: Duration,
-    /// For taking one piece (256 KiB) of an answer.
+    /// For reading anything of an answer that waits.
+    pub unread_timeout: Duration,
+    /// For reading one piece (256 KiB) of an answer.
     pub write_timeout: Duration,
-    /// Of a request's header; more is answered 431.
+    /// Age at which a connection ends after the request in progress, so that certificates that no longer count end
+    /// with their connections.
+    pub max_connection_age: Duration,
+    /// Size of a request's header; a larger one is answered 431.
     pub max_header_bytes: usize,
-    /// Connections at once, over all listeners; further ones wait in the kernel's queue.
+    /// Connections at once, over all listeners; beyond them idle ones are closed.
     pub max_connections: usize,
-    /// For finishing what is under way when the server stops.
+    /// For the requests in progress when the server stops.
     pub drain_timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            // A handshake and a header are a few packets: what takes longer is no scraper.
+            // A handshake and a header are a few packets; no scraper takes longer.
             handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(10),
-            // Longer than the longest usual scrape interval, so that scrapers keep their connection.
+            // Longer than the usual scrape intervals, so that scrapers keep their connection.
             idle_timeout: Duration::from_secs(300),
+            // Prometheus' default scrape timeout: a client that waits longer has given up.
+            unread_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(30),
+            // A handshake per half an hour costs nothing.
+            max_connection_age: Duration::from_secs(1800),
             // Four times what the largest browsers and proxies send.
             max_header_bytes: 32 * 1024,
-            // With the poller's connections still below the usual limit of 1024 open files.
+            // With the poller's connections, below the usual limit of 1024 open files.
             max_connections: 768,
             // Below the 30 s after which Kubernetes kills, above Prometheus' default scrape timeout.
             drain_timeout: Duration::from_secs(15),

@@ -48,8 +48,8 @@ impl Response {
 
     /// An HTML page, with the headers that keep it harmless.
     #[must_use]
-    pub fn html(status: StatusCode, page: impl Into<String>) -> Self {
-        let mut response = Self::new(status, "text/html; charset=utf-8", page.into());
+    pub fn html(status: StatusCode, page: impl Into<ResponseBody>) -> Self {
+        let mut response = Self::new(status, "text/html; charset=utf-8", page);
         for (name, value) in PAGE_HEADERS {
             response.headers.insert(name, HeaderValue::from_static(value));
         }
@@ -58,8 +58,8 @@ impl Response {
 
     /// A JSON document, never kept by caches.
     #[must_use]
-    pub fn json(status: StatusCode, document: impl Into<String>) -> Self {
-        Self::new(status, "application/json; charset=utf-8", document.into())
+    pub fn json(status: StatusCode, document: impl Into<ResponseBody>) -> Self {
+        Self::new(status, "application/json; charset=utf-8", document)
             .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
     }
 

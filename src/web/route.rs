@@ -1,17 +1,17 @@
-//! Routes: what can be asked, by which path and methods, and under which conditions.
+//! Routes: path, methods, conditions and handler of everything that is answered.
 
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::header::{HeaderMap, HeaderName};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
 use super::response::Response;
 
-/// What a handler gives: boxed, so that routes of all kinds stand in one table.
+/// The future of a handler, boxed so that one table holds all routes.
 pub type HandlerFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// Which methods a route answers.
@@ -19,7 +19,7 @@ pub type HandlerFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
 pub enum Methods {
     /// GET and HEAD.
     Read,
-    /// POST and PUT: something happens.
+    /// POST and PUT: they change something.
     Act,
 }
 
@@ -43,20 +43,18 @@ impl Methods {
 /// One row of the table of routes.
 #[derive(Clone)]
 pub struct Route {
-    /// The path; a segment `{name}` stands for any one segment, which the handler finds in [`PageRequest::segment`].
+    /// The path; a segment `{name}` matches any one segment, which [`PageRequest::segment`] gives the handler.
     pub(super) path: String,
     pub(super) methods: Methods,
     /// Refused without `--web.enable-lifecycle`.
     pub(super) lifecycle: bool,
-    /// Answered without a password where `--web.probes-without-auth` says so.
+    /// For probes: it takes no place of `--web.max-requests`, and with `--web.probes-without-auth` no password.
     pub(super) probe: bool,
-    /// Counts under `--web.max-requests`.
-    pub(super) counted: bool,
     pub(super) handler: Arc<dyn Fn(PageRequest) -> HandlerFuture + Send + Sync>,
 }
 
 impl Route {
-    /// A page, answered to GET and HEAD, behind the same password as all others.
+    /// A page: GET and HEAD, with the conditions that all pages share.
     pub fn page<F, A>(path: impl Into<String>, handler: F) -> Self
     where
         F: Fn(PageRequest) -> A + Send + Sync + 'static,
@@ -67,12 +65,11 @@ impl Route {
             methods: Methods::Read,
             lifecycle: false,
             probe: false,
-            counted: false,
             handler: Arc::new(move |ask| Box::pin(handler(ask))),
         }
     }
 
-    /// The decoded `{name}` segments if the path is this route's.
+    /// The decoded `{name}` segments, if the path is this route's.
     pub(super) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
         let mut found = Vec::new();
         let mut asked = path.split('/');
@@ -106,6 +103,22 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
+    /// Whether it names one host and at most one credential. Proxies differ in which of two they take, so of two
+    /// neither can be trusted.
+    pub(super) fn is_unambiguous(&self) -> bool {
+        let single = |name| self.headers.get_all(name).iter().nth(1).is_none();
+        let authority = self.uri.authority().map(|authority| authority.as_str());
+        let host = self.headers.get(header::HOST).map(HeaderValue::as_bytes);
+        single(header::HOST)
+            && single(header::AUTHORIZATION)
+            && authority.is_none_or(|authority| host.is_none_or(|host| host == authority.as_bytes()))
+    }
+
+    /// The host that is asked, with its port if there is one.
+    pub(super) fn host(&self) -> Option<String> {
+        self.header(header::HOST).or_else(|| self.uri.authority().map(ToString::to_string))
+    }
+
     /// The path as sent.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -126,13 +139,13 @@ impl PageRequest {
             .map(|(_, value)| value.into_owned())
     }
 
-    /// What stood in the place of `{name}`, decoded; empty where the route has no such segment.
+    /// The segment `{name}`, decoded; empty if the route has no such segment.
     #[must_use]
     pub fn segment(&self, name: &str) -> &str {
         self.segments.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
-    /// A header's value where it is sent and is text; several lines of one header are one list.
+    /// A header's value, if it was sent and is text; several lines of one header are one list.
     #[must_use]
     pub fn header(&self, name: HeaderName) -> Option<String> {
         let lines: Vec<&str> =
@@ -162,15 +175,15 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_is_read_leniently() {
+    fn queries_and_headers_are_read_leniently() {
         let mut headers = HeaderMap::new();
         headers.append(http::header::ACCEPT, "a/b".parse().unwrap());
         headers.append(http::header::ACCEPT, "c/d;q=0.5".parse().unwrap());
         let uri = Uri::from_static("/x?project=p%201&project=p2&y");
-        let ask = PageRequest { uri, headers, segments: Vec::new() };
-        assert_eq!(ask.query("project").as_deref(), Some("p 1"));
-        assert_eq!((ask.query("y").as_deref(), ask.query("z")), (Some(""), None));
-        assert_eq!(ask.header(http::header::ACCEPT).as_deref(), Some("a/b,c/d;q=0.5"));
-        assert_eq!((ask.header(http::header::HOST), ask.segment("app")), (None, ""));
+        let request = PageRequest { uri, headers, segments: Vec::new() };
+        assert_eq!(request.query("project").as_deref(), Some("p 1"));
+        assert_eq!((request.query("y").as_deref(), request.query("z")), (Some(""), None));
+        assert_eq!(request.header(http::header::ACCEPT).as_deref(), Some("a/b,c/d;q=0.5"));
+        assert_eq!((request.header(http::header::HOST), request.segment("app")), (None, ""));
     }
 }

@@ -1,33 +1,35 @@
-//! Takes connections until told to stop, then finishes what is under way.
+//! Takes connections until told to stop, then finishes the requests in progress.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
-use tokio_rustls::TlsAcceptor;
+use tokio::sync::watch;
 
+use super::Config;
 use super::auth::Auth;
 use super::backend::{self, Backend};
 use super::connection::{self, ServerState};
+use super::connections::{Connected, Connections};
 use super::error::Error;
+use super::handshake;
 use super::listen::{self, Listener, Stream};
 use super::route::Route;
 use super::router::Router;
+use super::turns::Turns;
 use super::webconfig::Live;
-use super::{Config, Limits};
 use crate::telemetry::Telemetry;
 
-/// How long taking connections pauses where the system has no more files to give; asking at once again would
-/// only burn the processor.
+/// Pause before the next connection is taken when the system is out of files.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 
-/// A server that listens already and serves nothing yet: connections wait.
+/// A server that listens and serves nothing yet; connections wait in the kernel.
 pub struct Server {
     config: Config,
     listeners: Vec<Listener>,
     live: Arc<Live>,
     auth: Arc<Auth>,
+    connections: Arc<Connections>,
 }
 
 impl Config {
@@ -57,7 +59,8 @@ impl Config {
         let live = Live::start(self.config_file.as_deref(), telemetry).map_err(|source| {
             Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
         })?;
-        Ok(Server { auth: Auth::new()?, live: Arc::new(live), config: self, listeners })
+        let connections = Connections::new(self.limits, telemetry);
+        Ok(Server { auth: Auth::new()?, live: Arc::new(live), connections, config: self, listeners })
     }
 
     fn check_paths(&self) -> Result<(), Error> {
@@ -105,7 +108,8 @@ impl Server {
         self.listeners.iter().find_map(Listener::tcp_address)
     }
 
-    /// Serves until `shutdown` completes, then finishes what is under way within [`Limits::drain_timeout`].
+    /// Serves until `shutdown` completes, then finishes the requests in progress within
+    /// [`drain_timeout`](super::Limits::drain_timeout).
     /// `pages` come after the routes of the server's own: the telemetry path and those below `/-/`.
     pub async fn serve(
         self,
@@ -113,102 +117,94 @@ impl Server {
         pages: Vec<Route>,
         shutdown: impl Future<Output = ()>,
     ) {
-        let Self { config, listeners, live, auth } = self;
+        let Self { config, listeners, live, auth, connections } = self;
         let limits = config.limits;
         let mut routes = backend::routes(&daemon, &config.telemetry_path);
         routes.extend(pages);
         for route in &mut routes {
             route.path.insert_str(0, config.prefix());
         }
-        let (stage, watched) = watch::channel(ServerState::Serving);
+        let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();
+        let (state, watched) = watch::channel(ServerState::Serving);
         let acceptor = Arc::new(Acceptor {
-            site: Arc::new(Router::new(&config, routes, Arc::clone(&live), auth)),
+            router: Arc::new(Router::new(&config, addresses, routes, Arc::clone(&live), auth)),
             live,
-            limits,
-            places: Arc::new(Semaphore::new(limits.max_connections)),
-            stage: watched,
+            connections,
+            handshakes: handshake::turns(),
+            config,
+            state: watched,
         });
         for listener in listeners {
             tokio::spawn(Arc::clone(&acceptor).accept(listener));
         }
         shutdown.await;
-        stage.send_replace(ServerState::Draining);
-        acceptor.drained(limits.drain_timeout).await;
-        stage.send_replace(ServerState::Closed);
+        state.send_replace(ServerState::Draining);
+        if let Err(left) = acceptor.connections.drained(limits.drain_timeout).await {
+            tracing::warn!(connections = left, "requests in progress did not end in time and are broken off");
+        }
+        state.send_replace(ServerState::Closed);
     }
 }
 
 /// What all listeners share.
 struct Acceptor {
-    site: Arc<Router>,
+    router: Arc<Router>,
     live: Arc<Live>,
-    limits: Limits,
-    /// One permit for each connection.
-    places: Arc<Semaphore>,
-    stage: watch::Receiver<ServerState>,
+    connections: Arc<Connections>,
+    handshakes: Turns,
+    config: Config,
+    state: watch::Receiver<ServerState>,
 }
 
 impl Acceptor {
     /// Takes connections until the server stops; then the listener is closed.
     async fn accept(self: Arc<Self>, listener: Listener) {
-        let mut stage = self.stage.clone();
+        let mut state = self.state.clone();
         tokio::select! {
-            () = connection::reached(&mut stage, ServerState::Draining) => {}
+            () = connection::reached(&mut state, ServerState::Draining) => {}
             () = self.accept_all(&listener) => {}
         }
     }
 
     async fn accept_all(self: &Arc<Self>, listener: &Listener) {
-        // Ends only with the semaphore, which nobody closes.
-        while let Ok(place) = Arc::clone(&self.places).acquire_owned().await {
+        loop {
             match listener.accept().await {
-                Ok(stream) => {
+                Ok((stream, peer)) => {
+                    let connected = self.connections.admit(peer).await;
                     let acceptor = Arc::clone(self);
-                    tokio::spawn(async move {
-                        acceptor.connection(stream).await;
-                        drop(place);
-                    });
+                    tokio::spawn(async move { acceptor.connection(stream, connected).await });
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, %listener, "a connection cannot be taken");
+                    tracing::warn!(%error, %listener, "cannot take a connection");
                     tokio::time::sleep(OUT_OF_FILES_PAUSE).await;
                 }
             }
         }
     }
 
-    async fn connection(&self, stream: Box<dyn Stream>) {
-        let (site, limits, stage) = (Arc::clone(&self.site), self.limits, self.stage.clone());
+    async fn connection(&self, stream: Box<dyn Stream>, connected: Connected) {
+        let (router, limits, server) = (Arc::clone(&self.router), self.config.limits, self.state.clone());
+        let state = &connected.state;
         let Some(tls) = self.live.current().tls.clone() else {
-            return connection::serve(stream, false, site, limits, stage).await;
+            return connection::serve(stream, false, router, limits, state, server).await;
         };
-        let mut stopping = self.stage.clone();
-        let handshake = tokio::time::timeout(limits.handshake_timeout, TlsAcceptor::from(tls).accept(stream));
+        let mut stopping = self.state.clone();
         tokio::select! {
             () = connection::reached(&mut stopping, ServerState::Draining) => {}
-            shaken = handshake => match shaken {
-                Ok(Ok(stream)) => {
+            why = state.expired() => tracing::debug!(why, "a connection was closed"),
+            shaken = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match shaken {
+                Ok(stream) => {
                     let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                    connection::serve(Box::new(stream), http2, site, limits, stage).await;
+                    connection::serve(Box::new(stream), http2, router, limits, state, server).await;
                 }
-                Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
-                Err(_elapsed) => tracing::debug!("a TLS handshake took too long"),
+                Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
             },
-        }
-    }
-
-    /// Completes once no connection is left, or with the time that is given for it.
-    async fn drained(&self, within: Duration) {
-        let all = u32::try_from(self.limits.max_connections).unwrap_or(u32::MAX);
-        if tokio::time::timeout(within, self.places.acquire_many(all)).await.is_err() {
-            let left = self.limits.max_connections - self.places.available_permits();
-            tracing::warn!(connections = left, "what was under way did not end in time and is broken off");
         }
     }
 }
 
-/// The client was gone before it was taken.
+/// The client was gone before its connection was taken.
 fn is_of_one_connection(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
     matches!(

@@ -1,9 +1,13 @@
 //! Which page a path names, and how it is cached.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{self, HeaderValue};
 use jiff::Timestamp;
 use maud::{Markup, html};
+use tokio::sync::Semaphore;
 
 use crate::catalogue::markdown::Group;
 use crate::status::{Source, Status};
@@ -30,6 +34,9 @@ const PATHS: &[&str] = &[
     "/static/{file}",
 ];
 
+/// Pages rendered at once: the model and the text of a page take megabytes with thousands of apps.
+const MAX_RENDERED_AT_ONCE: usize = 2;
+
 /// Ages on pages are told in steps of so many seconds, so that a page of which nothing else changed is not sent anew
 /// within them.
 const AGE_STEP: i64 = 5;
@@ -55,6 +62,8 @@ pub struct StatusPages {
     source: Source,
     groups: Vec<Group>,
     links: Links,
+    turns: Arc<Semaphore>,
+    sent: Arc<Mutex<Vec<Bytes>>>,
 }
 
 impl StatusPages {
@@ -62,7 +71,8 @@ impl StatusPages {
     /// reach them: that of `--web.external-url`, else of `--web.route-prefix`.
     #[must_use]
     pub fn new(source: Source, groups: Vec<Group>, prefix: &str) -> Self {
-        Self { source, groups, links: Links::new(prefix) }
+        let turns = Arc::new(Semaphore::new(MAX_RENDERED_AT_ONCE));
+        Self { source, groups, links: Links::new(prefix), turns, sent: Arc::default() }
     }
 
     /// The same, with links to the metrics at `path` (`--web.telemetry-path`).
@@ -81,8 +91,10 @@ impl StatusPages {
         PATHS.iter().map(route).collect()
     }
 
-    /// Answers off the I/O threads: a page of a large configuration takes some milliseconds.
+    /// Answers off the I/O threads, as a page of a large configuration takes milliseconds and megabytes.
     async fn answer(self, route: &'static str, ask: PageRequest) -> Response {
+        // Nobody closes the semaphore.
+        let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
         let made = tokio::task::spawn_blocking(move || {
             // Whatever prefix the request came with is no concern of the pages.
             let named =
@@ -91,10 +103,12 @@ impl StatusPages {
                     None => segment.to_owned(),
                 };
             let path = route.split('/').map(named).collect::<Vec<_>>().join("/");
-            self.respond(&path, ask.raw_query().unwrap_or(""))
+            let rendered = self.respond(&path, ask.raw_query().unwrap_or(""));
+            drop(turn);
+            self.response(rendered)
         });
         match made.await {
-            Ok(reply) => reply.into(),
+            Ok(response) => response,
             Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made.\n"),
         }
     }
@@ -168,24 +182,38 @@ impl StatusPages {
     }
 }
 
-impl From<Rendered> for Response {
-    fn from(reply: Rendered) -> Self {
-        match reply {
+/// The answers of [`StatusPages`] share their bytes.
+impl StatusPages {
+    fn response(&self, rendered: Rendered) -> Response {
+        match rendered {
             Rendered::Page(page) => {
                 let tag = hash(page.as_bytes());
-                Self::html(StatusCode::OK, page).etag(&tag)
+                Response::html(StatusCode::OK, self.shared(page)).etag(&tag)
             }
-            Rendered::NoPage(page) => Self::html(StatusCode::NOT_FOUND, page),
+            Rendered::NoPage(page) => Response::html(StatusCode::NOT_FOUND, self.shared(page)),
             Rendered::Json(document) => {
                 let tag = hash(document.as_bytes());
-                Self::json(StatusCode::OK, document).etag(&tag)
+                Response::json(StatusCode::OK, self.shared(document)).etag(&tag)
             }
             Rendered::Asset(content_type, content) => {
-                Self::new(StatusCode::OK, content_type, content.to_owned())
-                    .header(header::CACHE_CONTROL, FOR_EVER)
+                let content = Bytes::from_static(content.as_bytes());
+                Response::new(StatusCode::OK, content_type, content).header(header::CACHE_CONTROL, FOR_EVER)
             }
-            Rendered::Nothing => Self::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
+            Rendered::Nothing => Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
         }
+    }
+
+    /// `text` as bytes, the same as those of an equal text that some client is still to read.
+    fn shared(&self, text: String) -> Bytes {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.retain(|bytes| !bytes.is_unique());
+        if let Some(bytes) = sent.iter().find(|bytes| ***bytes == *text.as_bytes()) {
+            return bytes.clone();
+        }
+        // Without the spare room of a text that grew.
+        let bytes = Bytes::from(text.into_boxed_str().into_boxed_bytes());
+        sent.push(bytes.clone());
+        bytes
     }
 }
 

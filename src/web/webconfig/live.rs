@@ -29,20 +29,28 @@ pub(in crate::web) struct Current {
 #[derive(Clone, Debug)]
 struct Limiter {
     rate: Rate,
-    bucket: Arc<DefaultDirectRateLimiter>,
+    /// For users, or for everybody if no password is asked for.
+    welcome: Arc<DefaultDirectRateLimiter>,
+    /// For requests without a right password.
+    strangers: Arc<DefaultDirectRateLimiter>,
 }
 
 impl Limiter {
     fn new(rate: Rate) -> Option<Self> {
         let quota = Quota::with_period(rate.interval)?.allow_burst(rate.burst);
-        Some(Self { rate, bucket: Arc::new(RateLimiter::direct(quota)) })
+        let bucket = || Arc::new(RateLimiter::direct(quota));
+        Some(Self { rate, welcome: bucket(), strangers: bucket() })
     }
 }
 
 impl Current {
-    /// Whether the rate limit allows one more request now.
-    pub(in crate::web) fn allows_one_more(&self) -> bool {
-        self.limiter.as_ref().is_none_or(|limiter| limiter.bucket.check().is_ok())
+    /// Whether the rate limit allows one more request now: of a user (or of anybody, if there are no users) if
+    /// `welcome`, else of a stranger.
+    pub(in crate::web) fn allows_one_more(&self, welcome: bool) -> bool {
+        self.limiter.as_ref().is_none_or(|limiter| {
+            let bucket = if welcome { &limiter.welcome } else { &limiter.strangers };
+            bucket.check().is_ok()
+        })
     }
 
     /// A bucket that stays the same is not filled up by a reload.
@@ -218,10 +226,12 @@ mod tests {
     fn a_bucket_is_not_filled_up_by_a_reload() {
         let rate = "rate_limit: { interval: 1h, burst: 2 }\n";
         let followed = Followed::start(rate);
-        assert!(followed.live.current().allows_one_more() && followed.live.current().allows_one_more());
+        assert!(
+            followed.live.current().allows_one_more(true) && followed.live.current().allows_one_more(true)
+        );
         assert_eq!(followed.users_after(&format!("{rate}{ALICE}")), ["alice"]);
-        assert!(!followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more());
+        assert!(!followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more(true));
         followed.users_after(&format!("{ALICE}rate_limit: {{ interval: 1h, burst: 3 }}\n"));
-        assert!(followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more());
+        assert!(followed.live.current_at(SystemTime::now() + SETTLED).allows_one_more(true));
     }
 }

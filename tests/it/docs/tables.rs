@@ -173,8 +173,10 @@ fn limits() -> String {
         ("a TLS handshake", seconds(limits.handshake_timeout)),
         ("a request's header to arrive", seconds(limits.header_timeout)),
         ("a connection kept without a request", seconds(limits.idle_timeout)),
-        ("a reader to take 256 KiB", seconds(limits.write_timeout)),
-        ("what is under way at the end", seconds(limits.drain_timeout)),
+        ("a client that reads nothing of an answer", seconds(limits.unread_timeout)),
+        ("a client to read 256 KiB of an answer", seconds(limits.write_timeout)),
+        ("age of a connection", seconds(limits.max_connection_age)),
+        ("requests in progress when the exporter stops", seconds(limits.drain_timeout)),
         ("size of a request's header", format!("{} KiB", limits.max_header_bytes / 1024)),
         ("connections at once", limits.max_connections.to_string()),
     ] {
