@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 
 use fixture::store::{Filled, reply};
 use pds_exporter::catalogue::Format;
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::{Resource, get_app, response_time, run_execution_time};
 use pds_exporter::store::{Coding, Pages};
 use pds_exporter::telemetry::Telemetry;
 
@@ -27,9 +27,9 @@ const APPS: usize = 50;
 type Part = (&'static str, fn(&Filled, u32));
 
 const PARTS: [Part; 6] = [
-    ("poll_app", |filled, times| poll(filled, Resource::App, times)),
-    ("poll_response_time", |filled, times| poll(filled, Resource::ResponseTime, times)),
-    ("poll_run_execution_time", |filled, times| poll(filled, Resource::RunExecutionTime, times)),
+    ("poll_app", |filled, times| poll(filled, get_app::RESOURCE, times)),
+    ("poll_response_time", |filled, times| poll(filled, response_time::RESOURCE, times)),
+    ("poll_run_execution_time", |filled, times| poll(filled, run_execution_time::RESOURCE, times)),
     ("render", |filled, times| {
         let mut page = Vec::new();
         (0..times).for_each(|_| filled.render(Format::Text, &mut page));

@@ -9,7 +9,7 @@ use divan::{Bencher, black_box};
 use fixture::rivals::{self, App, Envelope, ResponseTime, Runs};
 use fixture::store::{Filled, reply};
 use pds_exporter::catalogue::Format;
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::{Resource, get_app, response_time, run_execution_time};
 use pds_exporter::store::{Coding, Pages};
 
 fn main() {
@@ -25,7 +25,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// Decoding a reply, reading its series, and putting them in their place; counters included.
-#[divan::bench(args = [Resource::App, Resource::ResponseTime, Resource::RunExecutionTime])]
+#[divan::bench(args = [get_app::RESOURCE, response_time::RESOURCE, run_execution_time::RESOURCE])]
 fn poll(bencher: Bencher<'_, '_>, resource: Resource) {
     let filled = filled(2);
     let target = filled.plan.targets.iter().find(|target| target.key.resource == resource).unwrap();
@@ -34,15 +34,15 @@ fn poll(bencher: Bencher<'_, '_>, resource: Resource) {
 }
 
 /// Decoding alone, into the types of a program that trusts the service.
-#[divan::bench(args = [Resource::App, Resource::ResponseTime, Resource::RunExecutionTime])]
+#[divan::bench(args = [get_app::RESOURCE, response_time::RESOURCE, run_execution_time::RESOURCE])]
 fn bare_decode(bencher: Bencher<'_, '_>, resource: Resource) {
     let filled = filled(2);
     let target = filled.plan.targets.iter().find(|target| target.key.resource == resource).unwrap();
     let reply = reply(target, 2);
     let body = reply.as_bytes();
     match resource {
-        Resource::App => bencher.bench_local(|| serde_json::from_slice::<App>(black_box(body)).unwrap()),
-        Resource::ResponseTime => {
+        get_app::RESOURCE => bencher.bench_local(|| serde_json::from_slice::<App>(black_box(body)).unwrap()),
+        response_time::RESOURCE => {
             bencher
                 .bench_local(|| serde_json::from_slice::<Envelope<ResponseTime>>(black_box(body)).unwrap());
         }

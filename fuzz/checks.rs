@@ -10,10 +10,9 @@ use pds_exporter::accounting::{self, Ledger};
 use pds_exporter::catalogue::Family;
 use pds_exporter::catalogue::encode::{self, Format, head, label, sample};
 use pds_exporter::catalogue::samples::{Layouts, Sink};
-use pds_exporter::config::{self, App, Project};
-use pds_exporter::interface::endpoint::{Cadence, Resource, Subject, Window};
+use pds_exporter::config;
 use pds_exporter::interface::response_time::threshold_seconds;
-use pds_exporter::interface::{ENDPOINTS, TimeRange};
+use pds_exporter::interface::{Cadence, Counted, Resource, Subject, TimeRange, Window};
 use pds_exporter::web::{filter, negotiate, webconfig};
 
 /// The range that replies are read for.
@@ -40,7 +39,7 @@ pub fn configuration(data: &[u8]) {
     let dir = tempfile::tempdir().expect("a folder for the file");
     let path = dir.path().join("pds-exporter.toml");
     std::fs::write(&path, data).expect("the file can be written");
-    match config::load(&path, [], &["name", "project", "app"]) {
+    match config::load(&path, []) {
         Ok(loaded) => {
             assert!(!loaded.config.projects.is_empty());
             let load = loaded.config.requests_per_minute().total;
@@ -143,20 +142,19 @@ struct Page {
 fn pages(data: &[u8]) -> Vec<Page> {
     let told: String = readable(&String::from_utf8_lossy(data)).chars().take(40).collect();
     let labels = vec![("team".to_owned(), told.clone())];
-    let app = App { id: "p-1-a".into(), interval: None, containers: Vec::new(), labels: labels.clone() };
-    let project = Project { id: "p-1".into(), token: None, labels, apps: vec![app.clone()], polled: true };
     let window = Window { label: "5m", container: None, first: true, range: RANGE };
     let mut pages = Vec::new();
-    for endpoint in ENDPOINTS {
-        let window = (endpoint.cadence() == Cadence::Metrics).then_some(window);
-        let subject = Subject { project: &project, app: Some(&app), window };
-        let Ok(reading) = endpoint.read(data, &[subject]) else { continue };
-        pages.extend(reading.sinks.into_iter().map(|sink| page(&endpoint.families(), sink, &told)));
-        let distributed = endpoint.resource() == Resource::ResponseTime;
+    for resource in Resource::all() {
+        let polled = resource.polled();
+        let window = (polled.cadence == Cadence::Metrics).then_some(window);
+        let subject = Subject { project: "p-1", labels: &labels, window };
+        let Ok(reading) = polled.read(data, &[subject]) else { continue };
+        pages.extend(reading.sinks.into_iter().map(|sink| page(&polled.families(), sink, &told)));
+        let distributed = polled.counted == Some(Counted::Requests);
         let added =
             reading.tally.map(|tally| Ledger::open(RANGE.start).add(RANGE, &tally, distributed, i64::MAX));
         if let Some(Ok(ledger)) = added {
-            pages.push(page(accounting::FAMILIES, accounting::series(endpoint.resource(), &ledger), &told));
+            pages.push(page(accounting::FAMILIES, accounting::series(resource, &ledger), &told));
         }
     }
     pages

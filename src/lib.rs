@@ -1,29 +1,31 @@
 //! A Prometheus exporter for the Project Deployment Service.
 //!
-//! A poller asks the service about the configured projects and apps; `/metrics` shows what it last learned.
-//! The service answers only "how many, and how slow, between start and end"; `accounting` turns that into
-//! exact counters by asking for every stretch of time exactly once.
+//! A poller asks the service about the configured projects and apps; `/metrics` shows its last answers. The service
+//! only answers "how many, and how slow, between start and end"; `accounting` turns that into exact counters by asking
+//! for every second in exactly one range.
 //!
-//! # The map of the house
+//! # Layers
 //!
-//! Layers, each importing only from those before it (`tests/it/house.rs` holds this):
+//! Each imports only from those before it (`tests/it/house.rs` checks this):
 //!
 //! | layer | what it is |
 //! | --- | --- |
 //! | [`error_chain`], [`clock`], [`secret`] | errors for people; time as an argument; text that redacts itself |
-//! | [`catalogue`], [`config`] | metric families and how they are written; what the user wants |
-//! | [`interface`], [`telemetry`] | the service's 16 calls, one file each, with the rows of metrics read from their replies; the exporter's metrics about itself |
+//! | [`catalogue`] | metric families, and how they are written |
+//! | [`interface`] | the service's 16 calls, one file each, with the rows of metrics read from their replies |
+//! | [`config`] | the configuration |
+//! | [`telemetry`] | the exporter's metrics about itself |
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
-//! | [`store`], [`accounting`] | what each target last said, assembled into pages; exact counters |
+//! | [`store`], [`accounting`] | the last answer of each target, assembled into pages; exact counters |
 //! | [`poll`] | when each target is asked |
-//! | [`status`] | how all of it fares, for people |
+//! | [`status`] | the state of everything, for people |
 //! | [`web`] | who may read, and in which form |
 //! | [`app`] | builds all of it from a configuration |
-//! | [`tool`] | `pdstool`, beside it |
+//! | [`tool`] | `pdstool` |
 //!
-//! An endpoint is a row: client, simulator, schedule, exposition, documentation and status page are loops over
-//! [`interface::ENDPOINTS`] and [`interface::CALLS`]. Adding a metric is one row in the file of its endpoint;
-//! adding an endpoint is one file and one line.
+//! A call is a row of [`interface::CALLS`]. Schedule, request budget, simulator, exposition, `pdstool call`, OpenAPI
+//! document, metric catalogue and status page are loops over it. A metric is one row in the file of its call; a call
+//! is one file, its line in the table, and the simulator's answer to it.
 
 pub mod accounting;
 pub mod app;

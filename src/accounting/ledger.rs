@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::interface::TimeRange;
-use crate::interface::endpoint::Tally;
+use crate::interface::{Tally, TimeRange};
 
 use super::MAX_THRESHOLDS;
 use super::recheck::{Hour, Late};

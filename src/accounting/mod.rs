@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use crate::catalogue::encode::LabelNumber;
 use crate::catalogue::{Family, Sink};
-use crate::interface::Resource;
+use crate::interface::{Counted, Resource};
 
 pub use ledger::{Ledger, Refusal};
 pub use ledger_store::LedgerStore;
@@ -87,18 +87,18 @@ pub fn series(resource: Resource, ledger: &Ledger) -> Sink {
     let by_resource = [("resource", resource.as_str())];
     let mut sink = Sink::default();
     sink.next_family();
-    if resource == Resource::ResponseTime {
+    if resource.polled().counted == Some(Counted::Requests) {
         sink.put(number(ledger.total));
     }
     sink.next_family();
-    if resource == Resource::ResponseTime {
+    if resource.polled().counted == Some(Counted::Requests) {
         for (threshold, count) in ledger.buckets() {
             sink.put_with(&[("le", LabelNumber::default().text(threshold))], number(count));
         }
         sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], number(ledger.total));
     }
     sink.next_family();
-    if resource == Resource::RunExecutionTime {
+    if resource.polled().counted == Some(Counted::Runs) {
         sink.put(number(ledger.total));
     }
     sink.next_family();

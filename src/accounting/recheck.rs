@@ -8,8 +8,7 @@
 //! hour ---- added ----|---- age ----|- phase -|-- asked again; late data added over an hour --|
 //! ```
 
-use crate::interface::TimeRange;
-use crate::interface::endpoint::Tally;
+use crate::interface::{Tally, TimeRange};
 
 use super::ledger::{self, Ledger, Refusal};
 

@@ -291,7 +291,7 @@ fn lock(path: &Path, file: File) -> Result<Disk, StateError> {
 mod tests {
     use super::*;
     use crate::accounting::tables::META;
-    use crate::interface::Resource;
+    use crate::interface::response_time;
     use crate::store::Owner;
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
@@ -302,7 +302,7 @@ mod tests {
         };
         let key = |n: i64| Key {
             owner: Owner::new("p".into(), format!("a-{n:03}").into()),
-            resource: Resource::ResponseTime,
+            resource: response_time::RESOURCE,
         };
         (1..=count).map(|n| (key(n), ledger(n))).collect()
     }
@@ -514,7 +514,7 @@ mod tests {
         let (state, found) = State::open(&path).await.unwrap();
         assert_eq!(found.len(), 6);
         let (key, ledger) = &found[4];
-        assert_eq!((&*key.owner.app, key.resource), ("p-1-app-3", Resource::ResponseTime));
+        assert_eq!((&*key.owner.app, key.resource), ("p-1-app-3", response_time::RESOURCE));
         assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (1_772_366_580, 3000, 60));
         assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.035, 1200), (1.0, 2700), (60.0, 3000)]);
         drop(state);

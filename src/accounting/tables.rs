@@ -88,7 +88,7 @@ fn read_all(path: &Path, database: &Database) -> Result<Contents, StateError> {
         for record in transaction.open_table(LEDGERS)?.iter()? {
             let (key, value) = record?;
             let (project, app, resource) = key.value();
-            let resource = Resource::ALL.into_iter().find(|known| known.as_str() == resource);
+            let resource = Resource::find(resource);
             let (Some(resource), Some(ledger)) = (resource, decode(format, value.value())) else {
                 return Ok(Err(damaged(&format!("the record of {project}/{app} is not what was written"))));
             };

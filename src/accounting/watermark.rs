@@ -146,7 +146,7 @@ mod tests {
     /// A watermark at 12:00:07 by our clock; a step is a minute, and what is half a minute old has settled.
     fn watermark() -> Watermark {
         let text = "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\n";
-        let config = config::load_text(Path::new("test.toml"), text, &[]).unwrap().config;
+        let config = config::load_text(Path::new("test.toml"), text).unwrap().config;
         Watermark::new(&config, Clock::starting_at("2026-03-01T12:00:07Z".parse().unwrap()))
     }
 

@@ -42,7 +42,7 @@ pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
     tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
     let text = configuration(&world, &address);
-    let loaded = config::load_text(Path::new("the demo's configuration"), &text, &super::taken_labels())?;
+    let loaded = config::load_text(Path::new("the demo's configuration"), &text)?;
     Ok(Demo { world, loaded })
 }
 

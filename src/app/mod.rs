@@ -19,18 +19,16 @@ pub mod run;
 pub mod serve;
 
 use crate::accounting;
-use crate::catalogue::Kind;
 use crate::catalogue::markdown::Group;
-use crate::interface::ENDPOINTS;
+use crate::interface::Resource;
 use crate::store::{LAST_SUCCESS, UP};
 use crate::telemetry;
 
 /// Every family that can be on the page, in its order, by the part it comes from.
 #[must_use]
 pub fn catalogue() -> Vec<Group> {
-    let of_service = ENDPOINTS
-        .iter()
-        .map(|endpoint| Group { title: endpoint.spec().purpose, families: endpoint.families() });
+    let of_service = Resource::all()
+        .map(|resource| Group { title: resource.call().purpose, families: resource.polled().families() });
     let rest = [
         Group { title: "exact counters", families: accounting::FAMILIES.to_vec() },
         Group { title: "targets", families: vec![UP, LAST_SUCCESS] },
@@ -38,13 +36,4 @@ pub fn catalogue() -> Vec<Group> {
         Group { title: "its process", families: telemetry::PROCESS_FAMILIES.to_vec() },
     ];
     of_service.chain(rest).collect()
-}
-
-/// Label names that a configured label must not repeat: those of the info families it would be added to, and the
-/// target's own.
-#[must_use]
-pub fn taken_labels() -> Vec<&'static str> {
-    let families = ENDPOINTS.iter().flat_map(|endpoint| endpoint.families());
-    let infos = families.filter(|family| family.kind == Kind::Info);
-    infos.flat_map(|family| family.labels).copied().chain(["project", "app"]).collect()
 }

@@ -53,7 +53,7 @@ impl Source {
     /// # Errors
     /// As [`config::load`].
     pub fn load(&self) -> Result<Loaded, config::LoadError> {
-        let mut loaded = config::load(&self.path, self.environment.iter().cloned(), &super::taken_labels())?;
+        let mut loaded = config::load(&self.path, self.environment.iter().cloned())?;
         if let Some(path) = &self.state_path {
             loaded.config.state.path = Some(path.clone());
         }

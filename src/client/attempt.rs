@@ -9,7 +9,7 @@ use super::account::Rejection;
 use super::credentials::Token;
 use super::wait::whole;
 use super::{Account, Client, FetchError, Fetched, retry};
-use crate::interface::spec::Method;
+use crate::interface::call::Method;
 use crate::interface::{Request, Resource};
 
 impl Client {

@@ -46,7 +46,7 @@ pub use transport::Fetched;
 use crate::clock::Clock;
 use crate::config;
 use crate::error_chain::{in_brief, with_sources};
-use crate::interface::spec::{DecodeError, Method};
+use crate::interface::call::{DecodeError, Method};
 use crate::interface::{Request, Resource};
 use crate::telemetry::Telemetry;
 use limits::Limits;

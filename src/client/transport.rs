@@ -31,7 +31,7 @@ use super::wait::from_now;
 use crate::config;
 use crate::error_chain::in_brief;
 use crate::interface::Request;
-use crate::interface::spec::error_message;
+use crate::interface::call::error_message;
 
 /// Idle connections are kept for longer than the default poll interval, and shorter than most servers keep them.
 const KEEP_IDLE: Duration = Duration::from_secs(90);
@@ -161,10 +161,10 @@ impl Transport {
 
     fn prepared(&self, request: &Request, token: &Token) -> reqwest::RequestBuilder {
         let method = match request.method {
-            crate::interface::spec::Method::Get => http::Method::GET,
-            crate::interface::spec::Method::Post => http::Method::POST,
-            crate::interface::spec::Method::Patch => http::Method::PATCH,
-            crate::interface::spec::Method::Delete => http::Method::DELETE,
+            crate::interface::call::Method::Get => http::Method::GET,
+            crate::interface::call::Method::Post => http::Method::POST,
+            crate::interface::call::Method::Patch => http::Method::PATCH,
+            crate::interface::call::Method::Delete => http::Method::DELETE,
         };
         let mut url = self.url.clone();
         url.set_path(&[self.url.path().trim_end_matches('/'), &request.path].concat());

@@ -6,13 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Api, App, Config};
-
-/// The metrics calls of an app: response time and run execution time.
-const METRICS_CALLS: f64 = 2.0;
-/// The settings calls of an app: the app itself.
-const APP_CALLS: f64 = 1.0;
-/// The settings calls of a project: volume alerts and domains.
-const PROJECT_CALLS: f64 = 2.0;
+use crate::interface::{Cadence, Resource, Scope};
 
 /// The expected requests a minute, without retries.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,41 +50,48 @@ impl Load {
 }
 
 impl Config {
-    /// The expected requests to the service a minute.
+    /// The expected requests to the service per minute.
     #[must_use]
     pub fn requests_per_minute(&self) -> Load {
-        let settings = rate(self.poll.settings_interval);
         let mut load = Load { apps: Vec::new(), projects: Vec::new(), total: 0.0 };
         let mut accounts = HashSet::new();
         for project in &self.projects {
-            let mut sum = if project.polled { PROJECT_CALLS * settings } else { 0.0 };
+            let mut sum = if project.polled { self.requests(Scope::Project, None) } else { 0.0 };
             for app in &project.apps {
-                let requests = APP_CALLS * settings + METRICS_CALLS * self.ranges_per_minute(app);
+                let requests = self.requests(Scope::App, Some(app));
                 load.apps.push((Arc::clone(&project.id), Arc::clone(&app.id), requests));
                 sum += requests;
             }
             load.total += sum;
             load.projects.push((Arc::clone(&project.id), sum));
-            if project.polled {
-                accounts.insert(project.token.as_ref().or(self.api.token.as_ref()));
+            if project.polled && accounts.insert(project.token.as_ref().or(self.api.token.as_ref())) {
+                load.total += self.requests(Scope::Account, None);
             }
         }
-        // Each service account lists its projects; there are far fewer than 2^32 of them.
-        load.total += f64::from(u32::try_from(accounts.len()).unwrap_or(u32::MAX)) * settings;
         load
     }
 
-    /// How many ranges one metrics call of `app` is asked for a minute: every window for the app and for each of
-    /// its containers, and the steps of accounting, unless a window of just their length is polled once a step and
-    /// its replies serve both.
-    fn ranges_per_minute(&self, app: &App) -> f64 {
-        let interval = app.interval.unwrap_or(self.poll.interval);
-        let filters = 1 + app.containers.len();
+    /// How many requests per minute the polled calls of this scope make about one account, project or app.
+    fn requests(&self, scope: Scope, app: Option<&App>) -> f64 {
+        let polled = Resource::all().map(Resource::polled).filter(|polled| polled.scope == scope);
+        let rates = polled.map(|polled| match polled.cadence {
+            Cadence::Settings => rate(self.poll.settings_interval),
+            Cadence::Metrics => self.ranges_per_minute(app, polled.counted.is_some()),
+        });
+        rates.sum()
+    }
+
+    /// How many ranges one metrics call asks for per minute: every window for the app and for each of its containers,
+    /// and the steps of accounting if the call is counted, unless a window of just their length is polled once per
+    /// step and its replies serve both.
+    fn ranges_per_minute(&self, app: Option<&App>, counted: bool) -> f64 {
+        let interval = app.and_then(|app| app.interval).unwrap_or(self.poll.interval);
+        let filters = 1 + app.map_or(0, |app| app.containers.len());
         let windows = u32::try_from(self.poll.windows.len() * filters).unwrap_or(u32::MAX);
         let step = self.accounting.step;
         let shared = interval == step && self.poll.windows.contains(&step);
-        let steps = if self.accounting.enabled && !shared { rate(step.max(interval)) } else { 0.0 };
-        f64::from(windows) * rate(interval) + steps
+        let steps = self.accounting.enabled && counted && !shared;
+        f64::from(windows) * rate(interval) + if steps { rate(step.max(interval)) } else { 0.0 }
     }
 }
 
@@ -104,7 +105,8 @@ mod tests {
     use std::num::NonZeroU32;
 
     use super::*;
-    use crate::config::{Accounting, Log, Poll, Project, QueryNames, Resolution, State, TokenSource};
+    use crate::config::{Accounting, Log, Poll, Project, State, TokenSource};
+    use crate::interface::{QueryNames, Resolution};
     use crate::secret::Secret;
 
     const SECOND: Duration = Duration::from_secs(1);

@@ -44,6 +44,8 @@ pub use sections::{Accounting, Api, Config, Log, Poll, State};
 pub use shard::{Shard, ShardError};
 pub use token::TokenSource;
 
+use crate::interface::taken_labels;
+
 use section::{Reading, Section as _, Table};
 
 /// What [`load`] found.
@@ -56,25 +58,23 @@ pub struct Loaded {
 }
 
 /// Loads the configuration: defaults, overridden by the TOML file at `path`, overridden by `environment`
-/// (`PDS_EXPORTER__API__BASE_URL` and so on; other names are ignored). `taken_labels` are the label names of the info
-/// families, which a configured label must not repeat.
+/// (`PDS_EXPORTER__API__BASE_URL` and so on; other names are ignored).
 ///
 /// # Errors
 /// If the file cannot be read or is not TOML; otherwise with all problems together.
 pub fn load(
     path: &Path,
     environment: impl IntoIterator<Item = (String, String)>,
-    taken_labels: &[&str],
 ) -> Result<Loaded, LoadError> {
-    load_layers(file::read(path)?, Some(path), environment, Some(taken_labels))
+    load_layers(file::read(path)?, Some(path), environment)
 }
 
 /// Loads the configuration from the text of a file named `path`, which need not exist, without an environment.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_text(path: &Path, text: &str, taken_labels: &[&str]) -> Result<Loaded, LoadError> {
-    load_layers(file::parse(path, text)?, Some(path), [], Some(taken_labels))
+pub fn load_text(path: &Path, text: &str) -> Result<Loaded, LoadError> {
+    load_layers(file::parse(path, text)?, Some(path), [])
 }
 
 /// Loads defaults, overridden by `environment`. It has no projects: for a program that gets those elsewhere.
@@ -84,21 +84,20 @@ pub fn load_text(path: &Path, text: &str, taken_labels: &[&str]) -> Result<Loade
 pub fn load_without_file(
     environment: impl IntoIterator<Item = (String, String)>,
 ) -> Result<Config, LoadError> {
-    load_layers(config::Map::new(), None, environment, None).map(|loaded| loaded.config)
+    load_layers(config::Map::new(), None, environment).map(|loaded| loaded.config)
 }
 
 fn load_layers(
     values: config::Map<String, config::Value>,
     file: Option<&Path>,
     environment: impl IntoIterator<Item = (String, String)>,
-    taken_labels: Option<&[&str]>,
 ) -> Result<Loaded, LoadError> {
     let environment: Vec<(String, String)> = environment.into_iter().collect();
     let no_proxy = no_proxy(&environment);
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let raw = file::layers(values, environment)?;
     let problems = RefCell::new(raw.problems);
-    let reading = Reading { folder, taken_labels, problems };
+    let reading = Reading { folder, taken_labels: file.is_some().then(taken_labels), problems };
     let top = Table::top(&raw.values, &reading);
     let config = Config::read(&top);
     projects::check_tokens(&top);
@@ -142,57 +141,4 @@ impl Level {
         ("debug", Some(Self::Debug)),
         ("trace", Some(Self::Trace)),
     ];
-}
-
-/// `[api.query_names]`: sections 4.4 and 4.5 of the interface leave these names open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryNames {
-    /// Start of the range.
-    pub start: String,
-    /// End of the range.
-    pub end: String,
-    /// Container filter.
-    pub container: String,
-    /// Data resolution.
-    pub resolution: String,
-}
-
-impl Default for QueryNames {
-    fn default() -> Self {
-        let name = str::to_owned;
-        Self {
-            start: name("start"),
-            end: name("end"),
-            container: name("container_id"),
-            resolution: name("resolution"),
-        }
-    }
-}
-
-/// Section 4.4, data resolution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Resolution {
-    /// The service's default; nothing is sent.
-    #[default]
-    Standard,
-    /// More data points.
-    Medium,
-    /// Most data points.
-    High,
-}
-
-impl Resolution {
-    /// The words of `poll.resolution`.
-    const WORDS: &[(&str, Self)] =
-        &[("standard", Self::Standard), ("medium", Self::Medium), ("high", Self::High)];
-
-    /// The word the interface gives it, `None` for the default, which is not sent.
-    #[must_use]
-    pub fn as_sent(self) -> Option<&'static str> {
-        match self {
-            Self::Standard => None,
-            Self::Medium => Some("medium"),
-            Self::High => Some("high"),
-        }
-    }
 }

@@ -198,7 +198,7 @@ impl Reader for Labels {
         let ValueKind::Table(raw) = &raw.kind else {
             return place.refuse("must be a table such as { team = \"search\" }");
         };
-        let taken = place.reading.taken_labels.unwrap_or_default();
+        let taken = place.reading.taken_labels.as_deref().unwrap_or_default();
         let mut labels = BTreeMap::new();
         for (name, raw) in raw {
             let place = place.member(&as_written(name));

@@ -220,7 +220,7 @@ pub(super) struct Reading<'a> {
     /// The folder of the configuration file, which relative paths start from.
     pub(super) folder: &'a Path,
     /// Label names that a configured label must not repeat; `None` if no projects are read.
-    pub(super) taken_labels: Option<&'a [&'a str]>,
+    pub(super) taken_labels: Option<Vec<&'static str>>,
     /// All problems so far.
     pub(super) problems: RefCell<Vec<Problem>>,
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use url::Url;
 
+use super::Level;
 use super::projects::{Project, Projects};
 use super::reader::{
     Count, EmptyIsNone, File, Flag, Limit, List, MILLISECONDS, Positive, SECONDS, Size, Step, Text,
@@ -13,7 +14,7 @@ use super::reader::{
 };
 use super::section::{Fixed, default, inner, required, section};
 use super::token::{TokenSource, Tokens};
-use super::{Level, QueryNames, Resolution};
+use crate::interface::{QueryNames, Resolution};
 
 section! {
     /// The whole configuration.
@@ -71,7 +72,7 @@ section! {
             "The http or https proxy to the service; the variable NO_PROXY names hosts reached without it. Empty means none."),
         /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
         no_proxy: Option<String> = Fixed(None),
-        /// Names of the query parameters of the metrics calls.
+        /// Names of the query parameters.
         query_names: QueryNames = inner(),
     }
 }
@@ -83,14 +84,27 @@ section! {
         end: String = default(Text, "\"end\"", "Query parameter for the end of a range."),
         container: String = default(Text, "\"container_id\"", "Query parameter for the container filter."),
         resolution: String = default(Text, "\"resolution\"", "Query parameter for the data resolution."),
+        key_name: String = default(Text, "\"name\"",
+            "Query parameter for the name of a new API key. Only pdstool sends this one and those below."),
+        key_description: String = default(Text, "\"description\"",
+            "Query parameter for the description of a new API key."),
+        key_expires_at: String = default(Text, "\"expiresAt\"",
+            "Query parameter for the expiration date of a new API key."),
+        tree_ref: String = default(Text, "\"ref\"", "Query parameter for the branch or commit of a file tree."),
+        tree_path: String = default(Text, "\"path\"", "Query parameter for the directory of a file tree."),
     }
     check(table) {
-        // These stand in one URL.
-        let names = [("start", &start), ("end", &end), ("container", &container), ("resolution", &resolution)];
-        for (index, (key, name)) in names.iter().enumerate() {
-            let same = names.iter().take(index).find(|(_, other)| name.is_some() && other == name);
-            if let Some((other, _)) = same {
-                table.place(key).refuse::<()>(format!("duplicate of {other}; use a different name for each"));
+        // The names of one list stand in one URL.
+        for names in [
+            &[("start", &start), ("end", &end), ("container", &container), ("resolution", &resolution)][..],
+            &[("key_name", &key_name), ("key_description", &key_description), ("key_expires_at", &key_expires_at)],
+            &[("tree_ref", &tree_ref), ("tree_path", &tree_path)],
+        ] {
+            for (index, (key, name)) in names.iter().enumerate() {
+                let same = names.iter().take(index).find(|(_, other)| name.is_some() && other == name);
+                if let Some((other, _)) = same {
+                    table.place(key).refuse::<()>(format!("duplicate of {other}; use a different name for each"));
+                }
             }
         }
     }

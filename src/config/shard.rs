@@ -95,8 +95,9 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{Accounting, Api, App, Log, Poll, Project, QueryNames, Resolution, State};
+    use super::super::{Accounting, Api, App, Log, Poll, Project, State};
     use super::*;
+    use crate::interface::{QueryNames, Resolution};
 
     fn shards(count: u32) -> Vec<Shard> {
         let count = NonZeroU32::new(count).unwrap();

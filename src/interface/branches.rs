@@ -6,48 +6,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
 use super::number::lenient_text;
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// The reply.
+pub type Reply = BranchesReply;
+
+/// The call.
+pub static CALL: Call = Call {
     number: 12,
     id: "branches",
     method: Method::Get,
-    path: "/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/branches",
+    path: Template("/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/branches"),
     purpose: "list branches",
     query: &[],
-    body: None,
-    reply: ReplyKind::Json(|generator| generator.subschema_for::<BranchesReply>()),
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: None,
+    command: Command::safe(&["repo", "branches"], "acme ranker"),
 };
 
-/// The call with its arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct Branches<'a> {
-    /// The project's id.
-    pub project_id: &'a str,
-    /// The repository's owner.
-    pub owner: &'a str,
-    /// The repository's name.
-    pub repo: &'a str,
-}
-
-impl Call for Branches<'_> {
-    type Reply = BranchesReply;
-
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn request(&self) -> Result<Request, RuleError> {
-        let ids = [("project_id", self.project_id), ("owner", self.owner), ("repo", self.repo)];
-        Request::new(&SPEC, &ids)
-    }
-
-    fn reply(body: &[u8]) -> Result<BranchesReply, DecodeError> {
-        Ok(serde_json::from_slice(body)?)
-    }
-}
+impl ReplyBody for BranchesReply {}
 
 /// The reply (section 4.12).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,18 +64,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codehost_stands_in_the_path_as_it_is() {
-        let request = Branches { project_id: "p-1", owner: "acme", repo: "ranker" }.request().unwrap();
-        assert_eq!(request.target(), "/v4/projects/p-1/integrations/codehost/repos/acme/ranker/branches");
-    }
-
-    #[test]
     fn a_branch_is_read_whatever_the_type_of_its_flags() {
         for flag in ["true", "\"true\"", "null"] {
             let body = format!(
                 r#"{{"branches":[{{"name":"main","protected":{flag},"default":true,"sha":"0a1b"}}]}}"#
             );
-            let reply = Branches::reply(body.as_bytes()).unwrap();
+            let reply = BranchesReply::decode(body.as_bytes()).unwrap();
             assert_eq!(serde_json::to_string(&reply).unwrap(), body);
         }
     }

@@ -1,54 +1,25 @@
-//! Call 15, section 4.15: delete a custom domain.
+//! Call 15, section 4.15: delete a custom domain, which must be unassigned from all apps first.
 
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::call::{Call, Command, Method, ReplyFormat};
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// An empty reply.
+pub type Reply = ();
+
+/// The call.
+pub static CALL: Call = Call {
     number: 15,
     id: "delete_domain",
     method: Method::Delete,
-    path: "/v2/projects/{project_id}/domains/{domain_id}",
+    path: Template("/v2/projects/{project_id}/domains/{domain_id}"),
     purpose: "delete a custom domain",
     query: &[],
-    body: None,
-    reply: ReplyKind::Empty,
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: None,
+    command: Command::confirmed(
+        &["domains", "delete"],
+        "d-1 --yes",
+        "deletes the domain {domain_id} for good",
+    ),
 };
-
-/// The call with its arguments. The domain must be unassigned from all apps first; only the service knows that.
-#[derive(Clone, Copy, Debug)]
-pub struct DeleteDomain<'a> {
-    /// The project's id.
-    pub project_id: &'a str,
-    /// The domain's id.
-    pub domain_id: &'a str,
-}
-
-impl Call for DeleteDomain<'_> {
-    type Reply = ();
-
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn request(&self) -> Result<Request, RuleError> {
-        Request::new(&SPEC, &[("project_id", self.project_id), ("domain_id", self.domain_id)])
-    }
-
-    /// Success says nothing.
-    fn reply(_: &[u8]) -> Result<(), DecodeError> {
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_domain_is_what_is_deleted() {
-        let request = DeleteDomain { project_id: "p-1", domain_id: "d-1" }.request().unwrap();
-        assert_eq!(request.method, Method::Delete);
-        assert_eq!(request.target(), "/v2/projects/p-1/domains/d-1");
-        assert!(DeleteDomain { project_id: "p-1", domain_id: "" }.request().is_err());
-    }
-}

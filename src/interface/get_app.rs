@@ -8,47 +8,49 @@ use serde_json::Value;
 
 use crate::catalogue::Family;
 
-use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope};
+use super::call::{Call, Command, DecodeError, Method, ReplyBody, ReplyFormat};
 use super::lenient;
 use super::number::{Number, as_text, lenient_text};
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
+use super::range::TimeRange;
+use super::reader::{Reader, Unexpected};
+use super::resource::Resource;
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// The reply.
+pub type Reply = App;
+
+/// The call.
+pub static CALL: Call = Call {
     number: 3,
     id: "get_app",
     method: Method::Get,
-    path: "/v2/projects/{project_id}/apps/{app_id}",
+    path: Template("/v2/projects/{project_id}/apps/{app_id}"),
     purpose: "get one app",
     query: &[],
-    body: None,
-    reply: ReplyKind::Json(|generator| generator.subschema_for::<App>()),
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: Some(Polled::of::<Reply>("app", Scope::App, Cadence::Settings)),
+    command: Command::safe(&["app", "get"], "p-abc12345-ranker"),
 };
 
-/// The call with its arguments.
-#[derive(Clone, Debug)]
-pub struct GetApp<'a> {
-    /// The project's id.
-    pub project_id: &'a str,
-    /// The app's id.
-    pub app_id: &'a str,
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
+
+impl ReplyBody for App {
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let app: Self = lenient::from_slice(body)?;
+        let nothing = Self { extra: app.extra.clone(), ..Self::default() };
+        if app == nothing { Err(DecodeError::Nothing) } else { Ok(app) }
+    }
 }
 
-impl Call for GetApp<'_> {
-    type Reply = App;
+impl MetricSource for App {
+    type Facts = Self;
+    const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn request(&self) -> Result<Request, RuleError> {
-        Request::new(&SPEC, &[("project_id", self.project_id), ("app_id", self.app_id)])
-    }
-
-    fn reply(body: &[u8]) -> Result<App, DecodeError> {
-        let app: App = lenient::from_slice(body)?;
-        let nothing = App { extra: app.extra.clone(), ..App::default() };
-        if app == nothing { Err(DecodeError::Nothing) } else { Ok(app) }
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
+        self
     }
 }
 
@@ -140,18 +142,6 @@ pub struct App {
     #[serde(flatten)]
     pub extra: BTreeMap<String, Value>,
 }
-
-/// The call as a polled endpoint.
-pub static ENDPOINT: Polled<App> = Polled {
-    resource: Resource::App,
-    spec: &SPEC,
-    scope: Scope::App,
-    cadence: Cadence::Settings,
-    request: |ask: &Ask<'_>| GetApp { project_id: ask.project, app_id: ask.app }.request(),
-    decode: <GetApp<'_> as Call>::reply,
-    rows: ROWS,
-    tally: None,
-};
 
 /// Bytes in a GB as the service counts memory: the interface says GB, not GiB.
 const GB: f64 = 1e9;
@@ -386,7 +376,7 @@ mod tests {
 
     /// The lines of the page, each without the labels that all of them have.
     fn lines(body: &str) -> (Vec<String>, Vec<&'static str>) {
-        let (page, unexpected) = exposed(&ENDPOINT, body);
+        let (page, unexpected) = exposed(&CALL, body);
         let target = r#"project="p-1",app="p-1-ranker""#;
         let bare = page.replace(&format!("{{{target}}}"), "").replace(&format!("{target},"), "");
         (bare.lines().map(str::to_owned).collect(), unexpected)
@@ -457,7 +447,7 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     #[test]
     fn what_is_no_app_is_unreadable() {
         for body in ["", "[]", "{}", r#"{"message":"later"}"#, "null", "\"app\"", "<html>", r#"{"id":"a""#] {
-            unreadable(&ENDPOINT, body);
+            unreadable(&CALL, body);
         }
     }
 }

@@ -94,19 +94,19 @@ impl<'de> serde::Deserialize<'de> for Fields<'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::get_app::GetApp;
-    use crate::interface::response_time::ResponseTimes;
-    use crate::interface::spec::Call;
+    use crate::interface::call::ReplyBody;
+    use crate::interface::get_app::App;
+    use crate::interface::response_time;
 
     #[test]
     fn a_value_that_can_t_be_held_is_read_as_its_text() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let app = format!(r#"{{"novel":1e400,"deep":{deep},"cpu":"2","id":"a"}}"#);
-        let app = GetApp::reply(app.as_bytes()).unwrap();
+        let app = App::decode(app.as_bytes()).unwrap();
         assert_eq!((app.cpu.value(), &app.extra["novel"]), (Some(2.0), &Value::from("1e400")));
         assert_eq!(app.extra["deep"][0][0][0][0][0].as_str(), deep.get(5..deep.len() - 5));
         let times = br#"{"data":{"total_requests":3,"more":[{"x":-1e999}]},"more":1e400,"status":"success"}"#;
-        let times = ResponseTimes::reply(times).unwrap();
+        let times = response_time::Reply::decode(times).unwrap().data;
         assert_eq!(times.total_requests.value(), Some(3.0));
         assert_eq!(times.extra["more"][0]["x"], "-1e999");
     }
@@ -116,7 +116,7 @@ mod tests {
         for broken in
             ["{\"a\":1e400", "{\"id\":\"a\",\"id\":\"b\",\"x\":1e400}", "", "[1e400]", "{\"a\":NaN}"]
         {
-            assert!(GetApp::reply(broken.as_bytes()).is_err(), "{broken}");
+            assert!(App::decode(broken.as_bytes()).is_err(), "{broken}");
         }
     }
 }

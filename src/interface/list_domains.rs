@@ -8,42 +8,41 @@ use serde_json::Value;
 
 use crate::catalogue::Family;
 
-use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope};
-use super::lenient;
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
+use super::range::TimeRange;
+use super::reader::Unexpected;
+use super::resource::Resource;
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// The reply.
+pub type Reply = Domains;
+
+/// The call.
+pub static CALL: Call = Call {
     number: 11,
     id: "list_domains",
     method: Method::Get,
-    path: "/v2/projects/{project_id}/domains",
+    path: Template("/v2/projects/{project_id}/domains"),
     purpose: "list custom domains",
     query: &[],
-    body: None,
-    reply: ReplyKind::Json(|generator| generator.subschema_for::<Domains>()),
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: Some(Polled::of::<Reply>("domains", Scope::Project, Cadence::Settings)),
+    command: Command::safe(&["domains", "list"], ""),
 };
 
-/// The call with its argument.
-#[derive(Clone, Copy, Debug)]
-pub struct ListDomains<'a> {
-    /// The project's id.
-    pub project_id: &'a str,
-}
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
 
-impl Call for ListDomains<'_> {
-    type Reply = Domains;
+impl ReplyBody for Domains {}
 
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl MetricSource for Domains {
+    type Facts = Self;
+    const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn request(&self) -> Result<Request, RuleError> {
-        Request::new(&SPEC, &[("project_id", self.project_id)])
-    }
-
-    fn reply(body: &[u8]) -> Result<Domains, DecodeError> {
-        Ok(lenient::from_slice(body)?)
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
+        self
     }
 }
 
@@ -65,18 +64,6 @@ pub struct Domain {
     #[serde(flatten)]
     pub fields: BTreeMap<String, Value>,
 }
-
-/// The call as a polled endpoint.
-pub static ENDPOINT: Polled<Domains> = Polled {
-    resource: Resource::Domains,
-    spec: &SPEC,
-    scope: Scope::Project,
-    cadence: Cadence::Settings,
-    request: |ask: &Ask<'_>| ListDomains { project_id: ask.project }.request(),
-    decode: <ListDomains<'_> as Call>::reply,
-    rows: ROWS,
-    tally: None,
-};
 
 static ROWS: &[Row<Domains>] = &[Row {
     family: Family::gauge(
@@ -101,25 +88,22 @@ mod tests {
     fn domains_are_counted_whatever_their_fields() {
         let body =
             r#"{"domains":[{"id":"d-1","status":"validated","records":[{"type":"CNAME"}]},{}],"next":null}"#;
-        assert_eq!(exposed(&ENDPOINT, body).0, "pds_project_custom_domains{project=\"p-1\"} 2\n");
-        assert_eq!(
-            exposed(&ENDPOINT, r#"{"domains":[]}"#).0,
-            "pds_project_custom_domains{project=\"p-1\"} 0\n"
-        );
+        assert_eq!(exposed(&CALL, body).0, "pds_project_custom_domains{project=\"p-1\"} 2\n");
+        assert_eq!(exposed(&CALL, r#"{"domains":[]}"#).0, "pds_project_custom_domains{project=\"p-1\"} 0\n");
     }
 
     #[test]
     fn domains_that_are_not_said_are_not_none() {
-        assert_eq!(exposed(&ENDPOINT, r#"{"domains":null}"#), (String::new(), vec![]));
-        assert_eq!(exposed(&ENDPOINT, "{}"), (String::new(), vec![]));
-        unreadable(&ENDPOINT, r#"{"domains":"none"}"#);
-        unreadable(&ENDPOINT, r#"{"domains":[null]}"#);
+        assert_eq!(exposed(&CALL, r#"{"domains":null}"#), (String::new(), vec![]));
+        assert_eq!(exposed(&CALL, "{}"), (String::new(), vec![]));
+        unreadable(&CALL, r#"{"domains":"none"}"#);
+        unreadable(&CALL, r#"{"domains":[null]}"#);
     }
 
     #[test]
     fn fields_of_a_domain_are_kept() {
         let body = r#"{"domains":[{"id":"d-1","region":"eu"}]}"#;
-        let reply = ListDomains::reply(body.as_bytes()).unwrap();
+        let reply = Domains::decode(body.as_bytes()).unwrap();
         assert_eq!(serde_json::to_string(&reply).unwrap(), body);
     }
 }

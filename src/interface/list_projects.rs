@@ -8,40 +8,42 @@ use serde_json::Value;
 
 use crate::catalogue::Family;
 
-use super::endpoint::{Ask, Cadence, Polled, Resource, Row, Scope};
-use super::lenient;
+use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
 use super::number::lenient_text;
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
+use super::range::TimeRange;
+use super::reader::Unexpected;
+use super::resource::Resource;
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// The reply.
+pub type Reply = Vec<Project>;
+
+/// The call.
+pub static CALL: Call = Call {
     number: 7,
     id: "list_projects",
     method: Method::Get,
-    path: "/v2/projects",
+    path: Template("/v2/projects"),
     purpose: "list projects",
     query: &[],
-    body: None,
-    reply: ReplyKind::Json(|generator| generator.subschema_for::<Vec<Project>>()),
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: Some(Polled::of::<Reply>("projects", Scope::Account, Cadence::Settings)),
+    command: Command::safe(&["projects", "list"], ""),
 };
 
-/// The call; it has no arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct ListProjects;
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
 
-impl Call for ListProjects {
-    type Reply = Vec<Project>;
+impl ReplyBody for Vec<Project> {}
 
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl MetricSource for Vec<Project> {
+    type Facts = Self;
+    const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn request(&self) -> Result<Request, RuleError> {
-        Request::new(&SPEC, &[])
-    }
-
-    fn reply(body: &[u8]) -> Result<Vec<Project>, DecodeError> {
-        Ok(lenient::from_slice(body)?)
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
+        self
     }
 }
 
@@ -63,18 +65,6 @@ pub struct Project {
     pub extra: BTreeMap<String, Value>,
 }
 
-/// The call as a polled endpoint: one reply tells of all projects of a service account.
-pub static ENDPOINT: Polled<Vec<Project>> = Polled {
-    resource: Resource::Projects,
-    spec: &SPEC,
-    scope: Scope::Account,
-    cadence: Cadence::Settings,
-    request: |_: &Ask<'_>| ListProjects.request(),
-    decode: <ListProjects as Call>::reply,
-    rows: ROWS,
-    tally: None,
-};
-
 static ROWS: &[Row<Vec<Project>>] = &[Row {
     family: Family::info(
         "pds_project_info",
@@ -82,7 +72,7 @@ static ROWS: &[Row<Vec<Project>>] = &[Row {
         "The project's name and the service account's role in it, with the labels configured for it",
     ),
     read: |projects, reader| {
-        if let Some(project) = projects.iter().find(|project| *project.id == *reader.subject.project.id) {
+        if let Some(project) = projects.iter().find(|project| *project.id == *reader.subject.project) {
             reader.info(&[("name", &project.name), ("role", &project.role)]);
         }
     },
@@ -101,7 +91,7 @@ mod tests {
             {"id": "p-1", "name": "the same again", "role": ""}
         ]"#;
         assert_eq!(
-            exposed(&ENDPOINT, body).0,
+            exposed(&CALL, body).0,
             "pds_project_info{project=\"p-1\",name=\"He said \\\"go\\\" \\\\ and\\nwent <script>🦀\",role=\"developer\",team=\"search\"} 1\n"
         );
     }
@@ -109,14 +99,14 @@ mod tests {
     #[test]
     fn a_project_that_the_account_does_not_see_has_no_series() {
         for body in ["[]", r#"[{"id": null, "name": 7}]"#, r#"[{"name": "p-1"}]"#] {
-            assert_eq!(exposed(&ENDPOINT, body), (String::new(), vec![]), "{body}");
+            assert_eq!(exposed(&CALL, body), (String::new(), vec![]), "{body}");
         }
     }
 
     #[test]
     fn a_reply_that_is_no_list_is_unreadable() {
         for body in ["", "{}", "null", r#"["p-1"]"#, "[{}"] {
-            unreadable(&ENDPOINT, body);
+            unreadable(&CALL, body);
         }
     }
 }

@@ -1,21 +1,33 @@
 //! The service's interface: what is sent, what comes back, and which metrics a reply holds. No I/O.
 //!
-//! One file per call, named after it; each holds the call's [`Spec`] (method, path, parameters, the shape of
-//! its reply), its wire types, and - for the calls that are polled - the rows of metrics read from the reply.
+//! One file per call, named after it. Each holds the call's row of the table ([`Call`]: method, path, parameters,
+//! format of the reply, how it is polled, its subcommand), its wire types and, for a polled call, the rows of metrics
+//! read from the reply.
 //!
-//! - [`spec`]: how a call is described, and a request made ready to send.
-//! - [`number`]: numeric values as the service sends them, in any of their forms.
+//! - [`call`]: a row of the table, and how replies are read and written.
+//! - [`param`]: query parameters and body fields with their rules.
+//! - [`request`]: a call with its arguments, ready to send.
+//! - [`template`]: paths with `{name}` in them, and the percent-encoder.
+//! - [`polled`]: how a call is polled, and how its metrics are read into a [`reader`].
+//! - [`resource`]: polled calls as indices into the table.
+//! - [`metrics`]: what the two metrics calls share.
+//! - [`number`]: numeric values in all forms that the service sends.
 //! - `lenient`: replies with values that no JSON reader holds.
 //! - [`range`]: half-open stretches of time.
-//! - [`endpoint`]: a polled call as a row: resource, cadence, families, and how its reply is read.
 //! - [`openapi`]: all calls as an OpenAPI document.
 
-pub mod endpoint;
+pub mod call;
 mod lenient;
+pub mod metrics;
 pub mod number;
 pub mod openapi;
+pub mod param;
+pub mod polled;
 pub mod range;
-pub mod spec;
+pub mod reader;
+pub mod request;
+pub mod resource;
+pub mod template;
 
 pub mod branches;
 pub mod change_plan;
@@ -37,69 +49,144 @@ pub mod zip_contents;
 #[cfg(test)]
 pub(crate) mod recorded;
 
-pub use endpoint::{Endpoint, Resource};
+use crate::catalogue::{Family, Kind};
+
+pub use call::{Call, DecodeError, ReplyBody};
 pub use number::Number;
+pub use param::{QueryNames, Resolution, RuleError};
+pub use polled::{Cadence, Counted, Scope, Subject, Tally, Window};
 pub use range::TimeRange;
-pub use spec::{Call, Request, Spec};
+pub use request::{Arguments, Request};
+pub use resource::Resource;
 
-/// All calls of section 4, in its order.
-pub static CALLS: &[&Spec] = &[
-    &create_api_key::SPEC,
-    &change_plan::SPEC,
-    &get_app::SPEC,
-    &response_time::SPEC,
-    &run_execution_time::SPEC,
-    &file_tree::SPEC,
-    &list_projects::SPEC,
-    &zip_contents::SPEC,
-    &validate_domain::SPEC,
-    &volume_alerts::SPEC,
-    &list_domains::SPEC,
-    &branches::SPEC,
-    &payment_url::SPEC,
-    &unassign_domain::SPEC,
-    &delete_domain::SPEC,
-    &delete_app::SPEC,
-];
+/// Declares the table of calls, and the two traits with a method per call.
+macro_rules! calls {
+    ($($call:ident),+ $(,)?) => {
+        /// All calls of section 4. The polled ones stand first, in the order of their families on the page.
+        pub static CALLS: &[&Call] = &[$(&$call::CALL),+];
 
-/// The calls that are polled, in the order of their families on the page.
-pub static ENDPOINTS: &[&dyn Endpoint] = &[
-    &list_projects::ENDPOINT,
-    &list_domains::ENDPOINT,
-    &volume_alerts::ENDPOINT,
-    &get_app::ENDPOINT,
-    &response_time::ENDPOINT,
-    &run_execution_time::ENDPOINT,
-];
+        /// Something that answers every call: a method per call, so that none can be forgotten.
+        pub trait Service {
+            /// Why a call is refused.
+            type Refusal;
+            $(
+                #[doc = concat!("Answers [`", stringify!($call), "`](mod@", stringify!($call), ").")]
+                ///
+                /// # Errors
+                /// If the service refuses the call.
+                fn $call(&self) -> Result<$call::Reply, Self::Refusal>;
+            )+
+        }
+
+        /// Each call with the method of `S` that answers it; the reply comes as it is written on the wire.
+        #[must_use]
+        pub fn handlers<S: Service>() -> Vec<(&'static Call, Handler<S>)> {
+            vec![$((&$call::CALL, |service| Ok(service.$call()?.encode()))),+]
+        }
+
+        /// Something made of the reply of any call: a method per call, each with a default.
+        pub trait Visitor {
+            /// What is made of a reply.
+            type Output;
+
+            /// What is made of the reply of a call without a method of its own here.
+            fn visit_other<R: ReplyBody>(&self, call: &'static Call, reply: R) -> Self::Output;
+            $(
+                #[doc = concat!("What is made of a reply of [`", stringify!($call), "`](mod@", stringify!($call), ").")]
+                fn $call(&self, reply: $call::Reply) -> Self::Output {
+                    self.visit_other(&$call::CALL, reply)
+                }
+            )+
+        }
+
+        /// Each call with the method of `V` that visits its reply.
+        #[must_use]
+        pub fn visits<V: Visitor>() -> Vec<(&'static Call, Visit<V>)> {
+            vec![$((&$call::CALL, |visitor, body| Ok(visitor.$call($call::Reply::decode(body)?)))),+]
+        }
+
+        #[cfg(test)]
+        const MODULES: &[&str] = &[$(stringify!($call)),+];
+    };
+}
+
+/// Answers one call: the reply as it is written, or the refusal.
+pub type Handler<S> = fn(&S) -> Result<Result<Vec<u8>, serde_json::Error>, <S as Service>::Refusal>;
+
+/// Reads the reply of one call and visits it.
+pub type Visit<V> = fn(&V, &[u8]) -> Result<<V as Visitor>::Output, DecodeError>;
+
+// The table: one line per call.
+calls! {
+    list_projects,
+    list_domains,
+    volume_alerts,
+    get_app,
+    response_time,
+    run_execution_time,
+    create_api_key,
+    change_plan,
+    file_tree,
+    zip_contents,
+    validate_domain,
+    branches,
+    payment_url,
+    unassign_domain,
+    delete_domain,
+    delete_app,
+}
+
+/// The families of all polled calls, in the order of the page.
+pub fn families() -> impl Iterator<Item = Family> {
+    Resource::all().flat_map(|resource| resource.polled().families())
+}
+
+/// Label names that a configured label must not repeat: those of the info families that it would be added to, and the
+/// target's own.
+#[must_use]
+pub fn taken_labels() -> Vec<&'static str> {
+    let infos = families().filter(|family| family.kind == Kind::Info);
+    infos.flat_map(|family| family.labels).copied().chain(["project", "app"]).collect()
+}
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
+    use super::call::Method;
     use super::*;
-    use crate::interface::spec::Method;
 
     #[test]
-    fn the_calls_stand_in_the_order_of_the_interface() {
-        assert!(CALLS.iter().map(|call| call.number).eq(1..=16));
-        let ids: HashSet<_> = CALLS.iter().map(|call| call.id).collect();
-        assert_eq!(ids.len(), CALLS.len());
+    fn every_call_of_section_4_is_one_row_named_after_its_file() {
+        let mut numbers: Vec<u8> = CALLS.iter().map(|call| call.number).collect();
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(1..=16));
+        assert!(CALLS.iter().map(|call| call.id).eq(MODULES.iter().copied()));
     }
 
     #[test]
-    fn every_resource_is_polled_once_and_only_reads() {
-        let polled: HashSet<_> = ENDPOINTS.iter().map(|endpoint| endpoint.resource()).collect();
-        assert_eq!((polled.len(), ENDPOINTS.len()), (Resource::ALL.len(), Resource::ALL.len()));
-        for endpoint in ENDPOINTS {
-            assert_eq!(endpoint.spec().method, Method::Get);
-            assert!(CALLS.iter().any(|call| std::ptr::eq(*call, endpoint.spec())));
+    fn every_resource_is_a_row_that_only_reads() {
+        for (index, resource) in Resource::all().enumerate() {
+            assert_eq!((resource.index(), Resource::of(resource.call())), (index, resource));
+            assert_eq!(Resource::find(resource.as_str()), Some(resource));
+            assert_eq!(resource.call().method, Method::Get);
+            assert!(resource.call().command.consequence.is_none());
         }
+        assert_eq!(Resource::find("apps"), None);
     }
 
     #[test]
-    fn no_family_is_declared_twice() {
-        let names: Vec<_> =
-            ENDPOINTS.iter().flat_map(|endpoint| endpoint.families()).map(|family| family.name).collect();
+    fn no_family_and_no_subcommand_is_declared_twice() {
+        let names: Vec<_> = families().map(|family| family.name).collect();
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+        let words: HashSet<_> = CALLS.iter().map(|call| call.command.words).collect();
+        assert_eq!(words.len(), CALLS.len());
+    }
+
+    #[test]
+    fn whatever_deletes_asks_first() {
+        for call in CALLS.iter().filter(|call| call.method == Method::Delete) {
+            assert!(call.command.consequence.is_some(), "{}", call.id);
+        }
     }
 }

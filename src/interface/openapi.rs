@@ -5,7 +5,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::CALLS;
-use super::spec::{Method, Param, ParamKind, ReplyKind, Spec};
+use super::call::{Call, Format, Method};
+use super::param::{Param, ParamKind};
 
 /// The statuses of errors, each with when it comes. The interface says only that there are errors (section 7);
 /// these are what services of its kind have been seen to send.
@@ -28,12 +29,15 @@ pub fn document() -> Value {
     let mut generator = settings.into_generator();
 
     let mut paths: Map<String, Value> = Map::new();
-    for spec in CALLS {
-        let operation = operation(spec, &mut generator);
-        let path = paths.entry(spec.path).or_insert_with(|| json!({}));
-        path[spec.method.as_str().to_lowercase()] = operation;
+    for call in CALLS {
+        let operation = operation(call, &mut generator);
+        let path = paths.entry(call.path.0).or_insert_with(|| json!({}));
+        path[call.method.as_str().to_lowercase()] = operation;
     }
     let mut schemas = generator.take_definitions(true);
+    for call in CALLS.iter().filter(|call| !call.body.is_empty()) {
+        schemas.insert(body_name(call), body(call));
+    }
     schemas.insert(
         "Error".to_owned(),
         json!({
@@ -66,45 +70,72 @@ pub fn document() -> Value {
     })
 }
 
-fn operation(spec: &Spec, generator: &mut SchemaGenerator) -> Value {
-    let ids = spec.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
-    let ids = ids.map(|name| {
+fn operation(call: &Call, generator: &mut SchemaGenerator) -> Value {
+    let ids = call.path.names().map(|name| {
         json!({
             "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 }
         })
     });
-    let parameters: Vec<Value> = ids.chain(spec.query.iter().map(parameter)).collect();
+    let parameters: Vec<Value> = ids.chain(call.query.iter().map(parameter)).collect();
     let mut operation = json!({
-        "operationId": spec.id,
-        "summary": spec.purpose,
+        "operationId": call.id,
+        "summary": call.purpose,
         "parameters": parameters,
-        "responses": responses(spec, generator),
+        "responses": responses(call, generator),
     });
-    if let Some(body) = spec.body {
-        let schema = body(generator);
+    if !call.body.is_empty() {
+        let schema = json!({ "$ref": format!("#/components/schemas/{}", body_name(call)) });
         operation["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
     operation
 }
 
-fn parameter(param: &Param) -> Value {
-    let schema = match param.kind {
-        ParamKind::Text { max_chars: Some(max) } => json!({ "type": "string", "maxLength": max }),
-        ParamKind::Text { max_chars: None } => json!({ "type": "string" }),
-        ParamKind::DateTime => json!({ "type": "string", "format": "date-time" }),
-        ParamKind::Date => json!({ "type": "string", "format": "date" }),
-        ParamKind::Word(words) => json!({ "type": "string", "enum": words }),
-    };
-    json!({ "name": param.name, "in": "query", "description": param.purpose, "schema": schema })
+/// The name of the schema of a call's body: `ChangePlanBody`.
+fn body_name(call: &Call) -> String {
+    let words = call.id.split('_').map(|word| word[..1].to_uppercase() + &word[1..]);
+    words.collect::<String>() + "Body"
 }
 
-fn responses(spec: &Spec, generator: &mut SchemaGenerator) -> Value {
+fn body(call: &Call) -> Value {
+    let properties: Map<String, Value> = call
+        .body
+        .iter()
+        .map(|field| {
+            let mut schema = schema(field.kind);
+            schema["description"] = field.purpose.into();
+            (field.name.to_owned(), schema)
+        })
+        .collect();
+    let required: Vec<&str> = call.body.iter().map(|field| field.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+fn parameter(param: &Param) -> Value {
+    json!({
+        "name": param.name, "in": "query", "description": param.purpose, "schema": schema(param.kind)
+    })
+}
+
+fn schema(kind: ParamKind) -> Value {
+    match kind {
+        ParamKind::Text { max_chars: Some(max) } => json!({ "type": "string", "maxLength": max }),
+        ParamKind::Text { max_chars: None } => json!({ "type": "string" }),
+        ParamKind::RangeStart | ParamKind::RangeEnd => json!({ "type": "string", "format": "date-time" }),
+        ParamKind::FutureDate => json!({ "type": "string", "format": "date" }),
+        ParamKind::Word { words, default: None } => json!({ "type": "string", "enum": words }),
+        ParamKind::Word { words, default: Some(default) } => {
+            json!({ "type": "string", "enum": words, "default": default })
+        }
+    }
+}
+
+fn responses(call: &Call, generator: &mut SchemaGenerator) -> Value {
     let content = |kind: &str, schema: Value| json!({ kind: { "schema": schema } });
-    let (status, content) = match spec.reply {
-        ReplyKind::Json(schema) => ("200", Some(content("application/json", schema(generator).to_value()))),
-        ReplyKind::Text => ("200", Some(content("text/plain", json!({ "type": "string" })))),
-        ReplyKind::Empty => ("204", None),
+    let (status, content) = match call.reply.format {
+        Format::Json => ("200", Some(content("application/json", (call.reply.schema)(generator).to_value()))),
+        Format::Text => ("200", Some(content("text/plain", json!({ "type": "string" })))),
+        Format::Empty => ("204", None),
     };
     let mut responses = Map::new();
     let mut success = json!({ "description": "success" });
@@ -116,9 +147,9 @@ fn responses(spec: &Spec, generator: &mut SchemaGenerator) -> Value {
         // Only a service account's own list needs no identifier and no parameter, so nothing of it can be missing
         // or broken; a state that does not allow what is asked is met only by what changes something.
         let possible = match status {
-            "400" => !spec.query.is_empty() || spec.body.is_some(),
-            "403" | "404" => spec.path.contains('{'),
-            "409" => spec.method != Method::Get,
+            "400" => !call.query.is_empty() || !call.body.is_empty(),
+            "403" | "404" => call.path.names().next().is_some(),
+            "409" => call.method != Method::Get,
             _ => true,
         };
         if possible {
@@ -137,11 +168,11 @@ mod tests {
     #[test]
     fn every_call_is_an_operation_of_its_own() {
         let document = document();
-        for spec in CALLS {
-            let operation = &document["paths"][spec.path][spec.method.as_str().to_lowercase()];
-            assert_eq!(operation["operationId"], spec.id);
+        for call in CALLS {
+            let operation = &document["paths"][call.path.0][call.method.as_str().to_lowercase()];
+            assert_eq!(operation["operationId"], call.id);
             let parameters = operation["parameters"].as_array().unwrap();
-            assert_eq!(parameters.len(), spec.path.matches('{').count() + spec.query.len());
+            assert_eq!(parameters.len(), call.path.names().count() + call.query.len());
         }
         let operations =
             document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
@@ -154,7 +185,7 @@ mod tests {
         let key = &document["paths"]["/v2/projects/{project_id}/api-keys"]["post"];
         assert_eq!(key["parameters"][1]["schema"], json!({ "type": "string", "maxLength": 50 }));
         assert_eq!(key["parameters"][3]["schema"]["format"], "date");
-        let plan = &document["components"]["schemas"]["PlanChange"];
+        let plan = &document["components"]["schemas"]["ChangePlanBody"];
         assert_eq!(plan["required"], json!(["planCode"]));
         let text = document.to_string();
         for name in text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next()) {

@@ -29,6 +29,29 @@ impl TimeRange {
     }
 }
 
+/// An RFC 3339 timestamp: date, `T`, time with seconds, and `Z` or an offset in hours and minutes. Other ISO 8601
+/// forms are none.
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
+    let (head, rest) = text.split_at_checked("2026-01-01T00:00:00".len())?;
+    let rest = match rest.strip_prefix('.') {
+        Some(fraction) => fraction.strip_prefix(|c: char| c.is_ascii_digit())?.trim_start_matches(is_digit),
+        None => rest,
+    };
+    let in_form = |text: &str, form: &str| {
+        let mut pairs = text.chars().zip(form.chars());
+        text.len() == form.len() && pairs.all(|(c, form)| if form == '0' { is_digit(c) } else { c == form })
+    };
+    let offset = rest.strip_prefix(['+', '-']).is_some_and(|offset| in_form(offset, "00:00"));
+    let valid = in_form(&head.to_ascii_uppercase(), "0000-00-00T00:00:00")
+        && (offset || rest.eq_ignore_ascii_case("Z"));
+    if valid { text.parse().ok() } else { None }
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
 /// A Unix second as the interface wants it in a query: RFC 3339 in UTC (`2026-01-01T00:00:00Z`).
 #[must_use]
 pub fn rfc3339(second: i64) -> String {
@@ -46,5 +69,35 @@ mod tests {
         let parsed = TimeRange::parse("2026-01-01T01:00:00.4+01:00", "2026-01-01T00:01:00Z");
         assert_eq!(parsed, Some(TimeRange { start: 1_767_225_600, end: 1_767_225_660 }));
         assert_eq!(TimeRange::parse("yesterday", ""), None);
+    }
+
+    #[test]
+    fn only_rfc_3339_is_taken_for_a_timestamp() {
+        for text in [
+            "2026-01-01T00:00:00Z",
+            "2026-01-01t00:00:00.25z",
+            "2026-01-01T01:00:00.123456789+01:00",
+            "2025-12-31T19:30:00-04:30",
+        ] {
+            assert!(parse_rfc3339(text).is_some(), "{text}");
+        }
+        for text in [
+            "",
+            "2026-01-01",
+            "2026-01-01T00:00:00",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01T00:00Z",
+            "2026-01-01T00:00:00+01",
+            "2026-01-01T00:00:00+0100",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00,5Z",
+            "20260101T000000Z",
+            "+002026-01-01T00:00:00Z",
+            "2026-01-01T00:00:00Z[UTC]",
+            "2026-13-01T00:00:00Z",
+            "1767225600",
+        ] {
+            assert_eq!(parse_rfc3339(text), None, "{text}");
+        }
     }
 }

@@ -1,12 +1,10 @@
 //! Recorded replies in, exposition text out: what the tests of all endpoints compare with.
 
-use std::sync::Arc;
-
 use crate::catalogue::encode::{Format, head, label, sample};
 use crate::catalogue::samples::Layouts;
-use crate::config::{App, Project};
 
-use super::endpoint::{Endpoint, Scope, Subject, Window};
+use super::call::Call;
+use super::polled::{Polled, Scope, Subject, Window};
 use super::range::TimeRange;
 
 /// The range that was asked for: five minutes that end at this second.
@@ -14,58 +12,46 @@ pub(crate) const END: i64 = 1_767_225_600;
 
 /// The samples that `body` gives for app `p-1-ranker` of project `p-1`, as they stand on the page, and the fields
 /// with unexpected values.
-pub(crate) fn exposed(endpoint: &dyn Endpoint, body: &str) -> (String, Vec<&'static str>) {
-    exposed_for(endpoint, body, None, true)
+pub(crate) fn exposed(call: &Call, body: &str) -> (String, Vec<&'static str>) {
+    exposed_for(call, body, None, true)
 }
 
 /// The same for a window that is restricted to `container`, or not the first one.
 pub(crate) fn exposed_for(
-    endpoint: &dyn Endpoint,
+    call: &Call,
     body: &str,
     container: Option<&str>,
     first: bool,
 ) -> (String, Vec<&'static str>) {
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let app = App {
-        id: Arc::from("p-1-ranker"),
-        interval: None,
-        containers: Vec::new(),
-        labels: vec![pair("team", "search"), pair("tier", "gold")],
-    };
-    let project = Project {
-        id: Arc::from("p-1"),
-        token: None,
-        labels: vec![pair("team", "search")],
-        apps: vec![app.clone()],
-        polled: true,
-    };
+    let polled = call.polled.as_ref().unwrap();
+    let of_app = polled.scope == Scope::App;
+    let mut labels = vec![pair("team", "search"), pair("tier", "gold")];
+    labels.truncate(if of_app { 2 } else { 1 });
     let range = TimeRange { start: END - 300, end: END };
-    let subject = Subject {
-        project: &project,
-        app: (endpoint.scope() == Scope::App).then_some(&app),
-        window: Some(Window { label: "5m", container, first, range }),
-    };
-    let mut reading = endpoint.read(body.as_bytes(), &[subject]).unwrap();
+    let window = Some(Window { label: "5m", container, first, range });
+    let subject = Subject { project: "p-1", labels: &labels, window };
+    let mut reading = polled.read(body.as_bytes(), &[subject]).unwrap();
     let samples = reading.sinks.remove(0).finish(&Layouts::default());
 
     let mut target = String::new();
-    label(&mut target, "project", &project.id);
-    if let Some(app) = subject.app {
-        label(&mut target, "app", &app.id);
+    label(&mut target, "project", subject.project);
+    if of_app {
+        label(&mut target, "app", "p-1-ranker");
     }
     let mut page = Vec::new();
-    for (i, family) in endpoint.families().iter().enumerate() {
+    for (i, family) in polled.families().iter().enumerate() {
         for (labels, value) in samples.of(i) {
             sample(&mut page, family, &target, labels, value);
         }
     }
     let page = String::from_utf8(page).unwrap();
-    assert_is_exposition(endpoint, &page);
+    assert_is_exposition(polled, &page);
     (page, reading.unexpected)
 }
 
 /// What no reply may ever break: no series twice, and a page that a strict parser reads.
-fn assert_is_exposition(endpoint: &dyn Endpoint, page: &str) {
+fn assert_is_exposition(polled: &Polled, page: &str) {
     let series: Vec<_> = page.lines().filter_map(|line| line.rsplit_once(' ')).collect();
     let mut names: Vec<_> = series.iter().map(|(name, _)| name).collect();
     names.sort_unstable();
@@ -75,7 +61,7 @@ fn assert_is_exposition(endpoint: &dyn Endpoint, page: &str) {
         return; // The parser wants at least one family.
     }
     let mut whole = Vec::new();
-    for family in endpoint.families() {
+    for family in polled.families() {
         let of_family = |line: &&str| line.split(['{', ' ']).next() == Some(family.name);
         let mut lines = page.lines().filter(of_family).peekable();
         // A family without series has no head either.
@@ -95,7 +81,7 @@ fn assert_is_exposition(endpoint: &dyn Endpoint, page: &str) {
 }
 
 /// Fails where `body` can be read.
-pub(crate) fn unreadable(endpoint: &dyn Endpoint, body: &str) {
-    let read = endpoint.read(body.as_bytes(), &[]);
+pub(crate) fn unreadable(call: &Call, body: &str) {
+    let read = call.polled.as_ref().unwrap().read(body.as_bytes(), &[]);
     assert!(read.is_err(), "{body} was read as {read:?}");
 }

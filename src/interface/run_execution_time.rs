@@ -10,57 +10,37 @@ use serde_json::Value;
 
 use crate::catalogue::Family;
 
-use super::endpoint::{Ask, Cadence, Label, Polled, Reader, Resource, Row, Scope, Tally};
-use super::lenient;
-use super::number::{Number, lenient_text, or_default};
+use super::call::{Call, Command, Method, ReplyFormat};
+use super::metrics::{self, Envelope};
+use super::number::{Number, lenient_text};
+use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
 use super::range::TimeRange;
-use super::response_time::{METRICS_QUERY, MetricsQuery, check_status, count};
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::reader::{Reader, Unexpected};
+use super::resource::Resource;
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// The reply.
+pub type Reply = Envelope<RunExecutionTime>;
+
+/// The call.
+pub static CALL: Call = Call {
     number: 5,
     id: "run_execution_time",
     method: Method::Get,
-    path: "/v2/projects/{project_id}/apps/{app_id}/metrics/run-execution-time",
+    path: Template("/v2/projects/{project_id}/apps/{app_id}/metrics/run-execution-time"),
     purpose: "run execution time percentiles",
-    query: METRICS_QUERY,
-    body: None,
-    reply: ReplyKind::Json(|generator| generator.subschema_for::<RunExecutionTimeReply>()),
+    query: metrics::QUERY,
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: Some(Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics)),
+    command: Command::safe(
+        &["metrics", "run-execution-time"],
+        "p-abc12345-ranker --start 2026-01-31 --end 2026-02-01 --resolution high",
+    ),
 };
 
-/// The call with its arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct RunExecutionTimes<'a>(pub MetricsQuery<'a>);
-
-impl Call for RunExecutionTimes<'_> {
-    type Reply = RunExecutionTime;
-
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn request(&self) -> Result<Request, RuleError> {
-        self.0.request(&SPEC)
-    }
-
-    fn reply(body: &[u8]) -> Result<RunExecutionTime, DecodeError> {
-        let reply: RunExecutionTimeReply = lenient::from_slice(body)?;
-        check_status(&reply.status)?;
-        Ok(reply.data)
-    }
-}
-
-/// The reply with its envelope.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunExecutionTimeReply {
-    /// The payload; empty where there is none, as with a status other than `success`.
-    #[serde(default, deserialize_with = "or_default")]
-    pub data: RunExecutionTime,
-    /// `success` when data was retrieved.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub status: String,
-}
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
 
 /// Run execution times within a range (section 2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -140,24 +120,17 @@ fn keep_newest(points: &mut Vec<Datapoint>) {
 
 impl RunExecutionTime {
     /// The newest datapoint that has a time and at least one value; of several with one time the last sent.
-    fn newest(&self, reader: &mut Reader<'_>) -> Option<(f64, Datapoint)> {
-        let latest = match reader.subject.window {
-            #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
-            Some(window) => window.range.end as f64 + BUCKET_SECONDS,
-            None => f64::MAX,
-        };
+    fn newest(&self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Option<(f64, Datapoint)> {
+        #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+        let latest = asked.map_or(f64::MAX, |range| range.end as f64 + BUCKET_SECONDS);
         let mut newest: Option<(f64, Datapoint)> = None;
         for point in &self.time_series {
-            let Some(time) = reader.unexpected.check("timestamp", point.timestamp, 0.0, latest) else {
-                continue;
-            };
+            let Some(time) = unexpected.check("timestamp", point.timestamp, 0.0, latest) else { continue };
             let mut sound = *point;
             for (field, value) in [("p50", &mut sound.p50), ("p90", &mut sound.p90), ("p99", &mut sound.p99)]
             {
-                *value = reader
-                    .unexpected
-                    .check(field, *value, 0.0, f64::MAX)
-                    .map_or(Number::Missing, Number::Value);
+                *value =
+                    unexpected.check(field, *value, 0.0, f64::MAX).map_or(Number::Missing, Number::Value);
             }
             let valued = [sound.p50, sound.p90, sound.p99].iter().any(|p| p.value().is_some());
             if valued && newest.is_none_or(|(before, _)| before <= time) {
@@ -168,34 +141,56 @@ impl RunExecutionTime {
     }
 }
 
-/// The call as a polled endpoint.
-pub static ENDPOINT: Polled<RunExecutionTime> = Polled {
-    resource: Resource::RunExecutionTime,
-    spec: &SPEC,
-    scope: Scope::App,
-    cadence: Cadence::Metrics,
-    request: |ask: &Ask<'_>| RunExecutionTimes(ask.into()).request(),
-    decode: <RunExecutionTimes<'_> as Call>::reply,
-    rows: ROWS,
-    tally: Some(|reply, unexpected| Tally {
-        total: count(unexpected, "total_runs", reply.total_runs),
-        shares: Vec::new(),
-        range: TimeRange::parse(&reply.start_date, &reply.end_date),
-    }),
-};
+/// A reply's checked values.
+#[derive(Debug)]
+pub struct Facts {
+    newest: Option<(f64, Datapoint)>,
+    tally: Tally,
+}
 
-static ROWS: &[Row<RunExecutionTime>] = &[
+impl Facts {
+    /// The newest datapoint, if the reply is of the window that the gauges come from.
+    fn newest(&self, reader: &Reader<'_>) -> Option<(f64, Datapoint)> {
+        self.newest.filter(|_| reader.subject.window.is_none_or(|window| window.first))
+    }
+}
+
+impl MetricSource for Reply {
+    type Facts = Facts;
+
+    const ROWS: &'static [Row<Facts>] = ROWS;
+
+    const COUNTED: Option<Counted> = Some(Counted::Runs);
+
+    fn facts(self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Facts {
+        let reply = self.data;
+        Facts {
+            newest: reply.newest(asked, unexpected),
+            tally: Tally {
+                total: metrics::count(unexpected, "total_runs", reply.total_runs),
+                shares: Vec::new(),
+                range: TimeRange::parse(&reply.start_date, &reply.end_date),
+            },
+        }
+    }
+
+    fn tally(facts: Facts) -> Option<Tally> {
+        Some(facts.tally)
+    }
+}
+
+static ROWS: &[Row<Facts>] = &[
     Row {
         family: Family::gauge(
             "pds_app_run_execution_time_seconds",
             &["container_id", "percentile"],
             "Run execution time percentile at the newest datapoint that has a value, of the first configured window",
         ),
-        read: |reply, reader| {
-            if let Some((_, point)) = first_window(reply, reader) {
+        read: |facts, reader| {
+            if let Some((_, point)) = facts.newest(reader) {
                 for (percentile, value) in [("p50", point.p50), ("p90", point.p90), ("p99", point.p99)] {
                     if let Some(seconds) = value.value() {
-                        put_with_container(reader, &[("percentile", percentile)], seconds);
+                        reader.put_container(&[("percentile", percentile)], seconds);
                     }
                 }
             }
@@ -207,13 +202,10 @@ static ROWS: &[Row<RunExecutionTime>] = &[
             &["container_id"],
             "Time of the datapoint behind pds_app_run_execution_time_seconds, Unix time",
         ),
-        read: |reply, reader| {
-            let noted = reader.unexpected.0.len();
-            if let Some((time, _)) = first_window(reply, reader) {
-                put_with_container(reader, &[], time);
+        read: |facts, reader| {
+            if let Some((time, _)) = facts.newest(reader) {
+                reader.put_container(&[], time);
             }
-            // The row above has noted the same values.
-            reader.unexpected.0.truncate(noted);
         },
     },
     Row {
@@ -222,8 +214,8 @@ static ROWS: &[Row<RunExecutionTime>] = &[
             &["window", "container_id"],
             "Runs in the trailing window",
         ),
-        read: |reply, reader| {
-            if let Some(total) = count(reader.unexpected, "total_runs", reply.total_runs) {
+        read: |facts, reader| {
+            if let Some(total) = facts.tally.total {
                 #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
                 reader.put_window(&[], total as f64);
             }
@@ -231,22 +223,11 @@ static ROWS: &[Row<RunExecutionTime>] = &[
     },
 ];
 
-/// The newest datapoint, where the reply is of the window that the gauges come from.
-fn first_window(reply: &RunExecutionTime, reader: &mut Reader<'_>) -> Option<(f64, Datapoint)> {
-    if reader.subject.window.is_none_or(|window| window.first) { reply.newest(reader) } else { None }
-}
-
-fn put_with_container(reader: &mut Reader<'_>, labels: &[Label<'_>], value: f64) {
-    let container = reader.subject.window.and_then(|window| window.container).map(|id| ("container_id", id));
-    let labels: Vec<_> = container.into_iter().chain(labels.iter().copied()).collect();
-    reader.put_with(&labels, value);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Endpoint;
     use crate::interface::recorded::{END, exposed, exposed_for, unreadable};
+    use crate::interface::{DecodeError, ReplyBody as _};
 
     /// A reply with this series.
     fn reply(series: &str) -> String {
@@ -272,13 +253,13 @@ mod tests {
         let body = reply(
             r#"[{"timestamp":1767225540,"p50":"1.5","p90":2,"p99":null,"count":3},{"timestamp":1767225480,"p50":9},{"timestamp":1767225600,"p50":null,"p90":"","p99":"NaN"}]"#,
         );
-        assert_eq!(exposed(&ENDPOINT, &body), (page(&[("p50", "1.5"), ("p90", "2")], END - 60), vec![]));
+        assert_eq!(exposed(&CALL, &body), (page(&[("p50", "1.5"), ("p90", "2")], END - 60), vec![]));
     }
 
     #[test]
     fn of_datapoints_with_one_time_the_last_counts_and_nulls_between_them_do_not() {
         let body = reply(r#"[{"timestamp":"1767225540","p50":1},null,{"timestamp":1767225540,"p50":2}]"#);
-        assert_eq!(exposed(&ENDPOINT, &body), (page(&[("p50", "2")], END - 60), vec![]));
+        assert_eq!(exposed(&CALL, &body), (page(&[("p50", "2")], END - 60), vec![]));
     }
 
     #[test]
@@ -287,21 +268,21 @@ mod tests {
             r#"[{"timestamp":1767225300,"p50":1,"p90":-2,"p99":"12abc"},{"timestamp":1767235600,"p50":7},{"timestamp":1e400,"p50":7},{"timestamp":-5,"p50":7},{"p50":7}]"#,
         );
         let unexpected = vec!["p90", "p99", "timestamp", "timestamp", "timestamp"];
-        assert_eq!(exposed(&ENDPOINT, &body), (page(&[("p50", "1")], END - 300), unexpected));
+        assert_eq!(exposed(&CALL, &body), (page(&[("p50", "1")], END - 300), unexpected));
     }
 
     #[test]
     fn a_series_without_values_has_only_its_count() {
         for series in ["null", "[]", "[null]", r#"[{"timestamp":1767225540,"p50":null}]"#, r#"[{}]"#] {
-            assert_eq!(exposed(&ENDPOINT, &reply(series)), (ONLY_RUNS.to_owned(), vec![]), "{series}");
+            assert_eq!(exposed(&CALL, &reply(series)), (ONLY_RUNS.to_owned(), vec![]), "{series}");
         }
     }
 
     #[test]
     fn gauges_without_window_come_from_the_first_window_and_containers_are_told_apart() {
         let body = reply(r#"[{"timestamp":1767225540,"p99":3}]"#);
-        assert_eq!(exposed_for(&ENDPOINT, &body, None, false).0, ONLY_RUNS);
-        let (page, _) = exposed_for(&ENDPOINT, &body, Some("c-1"), true);
+        assert_eq!(exposed_for(&CALL, &body, None, false).0, ONLY_RUNS);
+        let (page, _) = exposed_for(&CALL, &body, Some("c-1"), true);
         let labels = r#"project="p-1",app="p-1-ranker",container_id="c-1""#;
         let first = format!("pds_app_run_execution_time_seconds{{{labels},percentile=\"p99\"}} 3\n");
         assert!(page.starts_with(&first), "{page}");
@@ -311,18 +292,17 @@ mod tests {
     fn of_a_very_long_series_the_newest_are_kept() {
         let points: Vec<_> =
             (0..30_000).map(|second| format!(r#"{{"timestamp":{second},"p50":1}}"#)).collect();
-        let read = RunExecutionTimes::reply(reply(&format!("[{}]", points.join(","))).as_bytes()).unwrap();
-        assert_eq!(read.time_series.len(), MAX_DATAPOINTS);
-        assert!(read.time_series.iter().any(|point| point.timestamp == Number::Value(29_999.0)));
+        let read = Reply::decode(reply(&format!("[{}]", points.join(","))).as_bytes()).unwrap();
+        assert_eq!(read.data.time_series.len(), MAX_DATAPOINTS);
+        assert!(read.data.time_series.iter().any(|point| point.timestamp == Number::Value(29_999.0)));
     }
 
     #[test]
     fn a_reply_without_success_is_no_reply() {
-        let endpoint: &dyn Endpoint = &ENDPOINT;
-        let read = endpoint.read(br#"{"data":null,"status":"error"}"#, &[]);
+        let read = RESOURCE.polled().read(br#"{"data":null,"status":"error"}"#, &[]);
         assert!(matches!(read, Err(DecodeError::Status(status)) if status == "error"));
         for body in ["", "[]", r#"{"data":{"time_series":{}},"status":"success"}"#] {
-            unreadable(&ENDPOINT, body);
+            unreadable(&CALL, body);
         }
     }
 }

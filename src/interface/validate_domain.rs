@@ -6,45 +6,28 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
 use super::number::lenient_text;
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// The reply.
+pub type Reply = Validation;
+
+/// The call.
+pub static CALL: Call = Call {
     number: 9,
     id: "validate_domain",
     method: Method::Post,
-    path: "/v2/projects/{project_id}/domains/{domain_id}/validate",
+    path: Template("/v2/projects/{project_id}/domains/{domain_id}/validate"),
     purpose: "trigger DNS validation",
     query: &[],
-    body: None,
-    reply: ReplyKind::Json(|generator| generator.subschema_for::<Validation>()),
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: None,
+    command: Command::safe(&["domains", "validate"], "d-1"),
 };
 
-/// The call with its arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct ValidateDomain<'a> {
-    /// The project's id.
-    pub project_id: &'a str,
-    /// The domain's id.
-    pub domain_id: &'a str,
-}
-
-impl Call for ValidateDomain<'_> {
-    type Reply = Validation;
-
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
-
-    fn request(&self) -> Result<Request, RuleError> {
-        Request::new(&SPEC, &[("project_id", self.project_id), ("domain_id", self.domain_id)])
-    }
-
-    fn reply(body: &[u8]) -> Result<Validation, DecodeError> {
-        Ok(serde_json::from_slice(body)?)
-    }
-}
+impl ReplyBody for Validation {}
 
 /// The result (section 2, domain validation result).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,12 +49,7 @@ mod tests {
 
     #[test]
     fn the_result_says_whether_and_why() {
-        let request = ValidateDomain { project_id: "p-1", domain_id: "d-1" }.request().unwrap();
-        assert_eq!(
-            (request.method, request.path.as_str()),
-            (Method::Post, "/v2/projects/p-1/domains/d-1/validate")
-        );
-        let reply = ValidateDomain::reply(br#"{"message":"no TXT record","success":false}"#).unwrap();
+        let reply = Validation::decode(br#"{"message":"no TXT record","success":false}"#).unwrap();
         assert_eq!((reply.message.as_str(), reply.success), ("no TXT record", Some(false)));
     }
 }

@@ -8,43 +8,42 @@ use serde_json::Value;
 
 use crate::catalogue::Family;
 
-use super::endpoint::{Ask, Cadence, Polled, Reader, Resource, Row, Scope};
-use super::lenient;
+use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
 use super::number::Number;
-use super::spec::{Call, DecodeError, Method, ReplyKind, Request, RuleError, Spec};
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
+use super::range::TimeRange;
+use super::reader::{Reader, Unexpected};
+use super::resource::Resource;
+use super::template::Template;
 
-/// The call's description.
-pub static SPEC: Spec = Spec {
+/// The reply.
+pub type Reply = Alerts;
+
+/// The call.
+pub static CALL: Call = Call {
     number: 10,
     id: "volume_alerts",
     method: Method::Get,
-    path: "/v2/projects/{project_id}/volumes/alerts",
+    path: Template("/v2/projects/{project_id}/volumes/alerts"),
     purpose: "storage alert thresholds",
     query: &[],
-    body: None,
-    reply: ReplyKind::Json(|generator| generator.subschema_for::<Alerts>()),
+    body: &[],
+    reply: ReplyFormat::of::<Reply>(),
+    polled: Some(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings)),
+    command: Command::safe(&["volume-alerts"], ""),
 };
 
-/// The call with its argument.
-#[derive(Clone, Copy, Debug)]
-pub struct VolumeAlerts<'a> {
-    /// The project's id.
-    pub project_id: &'a str,
-}
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
 
-impl Call for VolumeAlerts<'_> {
-    type Reply = Alerts;
+impl ReplyBody for Alerts {}
 
-    fn spec(&self) -> &'static Spec {
-        &SPEC
-    }
+impl MetricSource for Alerts {
+    type Facts = Self;
+    const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn request(&self) -> Result<Request, RuleError> {
-        Request::new(&SPEC, &[("project_id", self.project_id)])
-    }
-
-    fn reply(body: &[u8]) -> Result<Alerts, DecodeError> {
-        Ok(lenient::from_slice(body)?)
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
+        self
     }
 }
 
@@ -61,18 +60,6 @@ pub struct Alerts {
 
 /// The percentages of section 8.
 pub const THRESHOLDS: [u8; 3] = [80, 90, 95];
-
-/// The call as a polled endpoint.
-pub static ENDPOINT: Polled<Alerts> = Polled {
-    resource: Resource::VolumeAlerts,
-    spec: &SPEC,
-    scope: Scope::Project,
-    cadence: Cadence::Settings,
-    request: |ask: &Ask<'_>| VolumeAlerts { project_id: ask.project }.request(),
-    decode: <VolumeAlerts<'_> as Call>::reply,
-    rows: ROWS,
-    tally: None,
-};
 
 static ROWS: &[Row<Alerts>] = &[Row {
     family: Family::gauge(
@@ -116,28 +103,28 @@ mod tests {
 
     #[test]
     fn thresholds_are_read_as_numbers_and_as_text() {
-        assert_eq!(exposed(&ENDPOINT, r#"{"thresholds":[80,95]}"#).0, page([1, 0, 1], ""));
-        assert_eq!(exposed(&ENDPOINT, r#"{"thresholds":["90",90.0," 9e1 "]}"#).0, page([0, 1, 0], ""));
-        assert_eq!(exposed(&ENDPOINT, r#"{"thresholds":[]}"#).0, page([0, 0, 0], ""));
+        assert_eq!(exposed(&CALL, r#"{"thresholds":[80,95]}"#).0, page([1, 0, 1], ""));
+        assert_eq!(exposed(&CALL, r#"{"thresholds":["90",90.0," 9e1 "]}"#).0, page([0, 1, 0], ""));
+        assert_eq!(exposed(&CALL, r#"{"thresholds":[]}"#).0, page([0, 0, 0], ""));
     }
 
     #[test]
     fn other_thresholds_pass_through_as_on() {
         let more = "pds_project_volume_alert_threshold_enabled{project=\"p-1\",threshold=\"82.5\"} 1\n";
-        assert_eq!(exposed(&ENDPOINT, r#"{"thresholds":["82.5",80]}"#), (page([1, 0, 0], more), vec![]));
+        assert_eq!(exposed(&CALL, r#"{"thresholds":["82.5",80]}"#), (page([1, 0, 0], more), vec![]));
     }
 
     #[test]
     fn what_is_no_percentage_is_unexpected_and_the_rest_counts() {
         let body = r#"{"thresholds":[null,"","NaN",1e400,"80%",-80,101,95],"mailTo":"owner"}"#;
-        assert_eq!(exposed(&ENDPOINT, body), (page([0, 0, 1], ""), vec!["thresholds"; 4]));
+        assert_eq!(exposed(&CALL, body), (page([0, 0, 1], ""), vec!["thresholds"; 4]));
     }
 
     #[test]
     fn thresholds_that_are_not_said_are_not_shown_as_off() {
-        assert_eq!(exposed(&ENDPOINT, r#"{"thresholds":null}"#), (String::new(), vec![]));
-        assert_eq!(exposed(&ENDPOINT, "{}"), (String::new(), vec![]));
-        unreadable(&ENDPOINT, r#"{"thresholds":80}"#);
-        unreadable(&ENDPOINT, "[80]");
+        assert_eq!(exposed(&CALL, r#"{"thresholds":null}"#), (String::new(), vec![]));
+        assert_eq!(exposed(&CALL, "{}"), (String::new(), vec![]));
+        unreadable(&CALL, r#"{"thresholds":80}"#);
+        unreadable(&CALL, "[80]");
     }
 }

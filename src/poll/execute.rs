@@ -8,13 +8,12 @@ use crate::accounting::Refusal;
 use crate::accounting::ledger_store::NotCommitted;
 use crate::client::{Class, FetchError};
 use crate::error_chain::with_sources;
-use crate::interface::TimeRange;
-use crate::interface::endpoint::{self, Ask, Cadence, Reading};
-use crate::interface::spec::RuleError;
+use crate::interface::polled::Reading;
+use crate::interface::{Arguments, Cadence, RuleError, Subject, TimeRange, Window};
 use crate::store::{PollFailure, PollRecord, Variant};
 
 use super::ledger_update::LedgerUpdate;
-use super::plan::{Context, Plan, Target, TargetSubject};
+use super::plan::{Context, Plan, Target};
 use super::ranges::{self, MAX_HALVINGS, RangeAsk};
 use super::slots::SlotPermit;
 use super::transition_log::TransitionLog;
@@ -112,7 +111,7 @@ pub async fn poll(
     let began = Instant::now();
     let mut update = LedgerUpdate::begin(context, plan, target);
     // What asking takes in memory is not kept while the disk is waited for.
-    let asked = match target.endpoint.cadence() {
+    let asked = match target.endpoint.cadence {
         Cadence::Settings => Box::pin(settings(context, plan, target)).await,
         Cadence::Metrics => Box::pin(metrics(context, plan, target, &mut update)).await,
     };
@@ -180,11 +179,11 @@ async fn metrics_range(
     wanted: &RangeAsk,
     update: &mut LedgerUpdate,
 ) -> Result<(), PollError> {
-    let windows: Vec<endpoint::Window<'_>> = wanted
+    let windows: Vec<Window<'_>> = wanted
         .windows
         .iter()
         .filter_map(|&index| plan.windows.get(index).map(|window| (index, window)))
-        .map(|(index, window)| endpoint::Window {
+        .map(|(index, window)| Window {
             label: &window.label,
             container: wanted.container.as_deref(),
             first: index == 0,
@@ -239,17 +238,16 @@ async fn ask(
     target: &Target,
     range: Option<TimeRange>,
     container: Option<&str>,
-    subjects: &[endpoint::Subject<'_>],
+    subjects: &[Subject<'_>],
 ) -> Result<Answer, PollError> {
-    let resource = target.endpoint.resource();
-    let request = target.endpoint.request(&Ask {
-        project: &target.key.owner.project,
-        app: &target.key.owner.app,
-        range,
-        container,
-        resolution: plan.config.poll.resolution,
-        names: &plan.config.api.query_names,
-    })?;
+    let resource = target.key.resource;
+    let mut arguments = Arguments::about(&target.key.owner.project, &target.key.owner.app)
+        .in_container(container)
+        .at_resolution(plan.config.poll.resolution);
+    if let Some(range) = range {
+        arguments = arguments.in_range(range);
+    }
+    let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
     let read = |body: &[u8]| target.endpoint.read(body, subjects);
     let (reading, fetched) = plan.client.read(&target.account, resource, &request, read).await?;
     plan.watermark.observe(fetched.date);
@@ -266,11 +264,7 @@ async fn ask(
 /// Puts each subject's series into its cell.
 fn show(context: &Context, target: &Target, reading: Reading, variant: impl Fn(usize) -> Variant) {
     if !reading.unexpected.is_empty() {
-        context.telemetry.unexpected(
-            target.endpoint.resource(),
-            &reading.unexpected,
-            &target.key.to_string(),
-        );
+        context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
     }
     for (index, sink) in reading.sinks.into_iter().enumerate() {
         // A target about one app has a reading for each window; one about an account has one for each project.
@@ -283,19 +277,14 @@ fn show(context: &Context, target: &Target, reading: Reading, variant: impl Fn(u
 }
 
 /// Whose series a reply holds: those of all subjects, or for metrics those of the one subject by window.
-fn subjects<'a>(
-    plan: &'a Plan,
-    target: &Target,
-    windows: &[endpoint::Window<'a>],
-) -> Vec<endpoint::Subject<'a>> {
-    let of = |subject: &TargetSubject, window| {
-        Some(endpoint::Subject { project: plan.project(subject)?, app: plan.app(subject), window })
-    };
-    match target.endpoint.cadence() {
-        Cadence::Settings => target.subjects.iter().filter_map(|subject| of(subject, None)).collect(),
+fn subjects<'a>(plan: &'a Plan, target: &Target, windows: &[Window<'a>]) -> Vec<Subject<'a>> {
+    match target.endpoint.cadence {
+        Cadence::Settings => {
+            target.subjects.iter().filter_map(|subject| plan.subject(subject, None)).collect()
+        }
         Cadence::Metrics => {
             let subject = target.subjects.first();
-            windows.iter().filter_map(|window| of(subject?, Some(*window))).collect()
+            windows.iter().filter_map(|window| plan.subject(subject?, Some(*window))).collect()
         }
     }
 }

@@ -5,8 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::accounting::ledger_store::NotCommitted;
 use crate::accounting::{self, Ledger};
-use crate::interface::endpoint::Tally;
-use crate::interface::{Resource, TimeRange};
+use crate::interface::{Counted, Tally, TimeRange};
 use crate::store::Variant;
 
 use super::execute::PollError;
@@ -76,7 +75,7 @@ impl LedgerUpdate {
             if let (Some(date), false) = (date, plan.watermark.has_settled(range, date)) {
                 return Err(PollError::Unsettled { end: range.end, date });
             }
-            let distributed = target.endpoint.resource() == Resource::ResponseTime;
+            let distributed = target.endpoint.counted == Some(Counted::Requests);
             let next = ledger.add(range, tally, distributed, i64::MAX)?;
             self.becomes(next, Change::Added);
         } else if let Some(learnt) = learn(ledger, tally) {

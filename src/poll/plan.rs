@@ -10,8 +10,8 @@ use crate::accounting::{self, KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
 use crate::client::{Account, Client};
 use crate::clock::Clock;
 use crate::config::{App, Config, Project};
-use crate::interface::endpoint::{Cadence, Scope};
-use crate::interface::{ENDPOINTS, Endpoint, Resource};
+use crate::interface::polled::Polled;
+use crate::interface::{Cadence, Resource, Scope, Subject, Window};
 use crate::store::{Desired, Key, Owner, Section, Store, TargetState, Variant};
 use crate::telemetry::Telemetry;
 
@@ -55,8 +55,8 @@ pub struct ConfiguredWindow {
 /// One endpoint asked about one app, project or service account.
 #[derive(Debug)]
 pub struct Target {
-    /// What is asked.
-    pub endpoint: &'static dyn Endpoint,
+    /// How the call of [`Target::key`] is polled.
+    pub endpoint: &'static Polled,
     /// Its name: of a target about a service account, that of the account's first project.
     pub key: Key,
     /// The service account that asks.
@@ -134,9 +134,9 @@ impl Plan {
             .map(|target| (&target.key, &target.progress))
             .collect();
         let mut plan = Self { config: Arc::clone(&config), client, watermark, windows, targets: Vec::new() };
-        for endpoint in ENDPOINTS {
-            for places in plan.about(*endpoint) {
-                let target = plan.target(*endpoint, &places, &owners, context, &progress);
+        for resource in Resource::all() {
+            for places in plan.about(resource.polled()) {
+                let target = plan.target(resource, &places, &owners, context, &progress);
                 plan.targets.extend(target.map(Arc::new));
             }
         }
@@ -145,10 +145,10 @@ impl Plan {
     }
 
     /// What each of the endpoint's targets is about.
-    fn about(&self, endpoint: &dyn Endpoint) -> Vec<Vec<SubjectIndex>> {
+    fn about(&self, endpoint: &Polled) -> Vec<Vec<SubjectIndex>> {
         let projects = || self.config.projects.iter().enumerate();
         let polled = || projects().filter(|(_, project)| project.polled);
-        match endpoint.scope() {
+        match endpoint.scope {
             Scope::App => projects()
                 .flat_map(|(p, project)| (0..project.apps.len()).map(move |a| vec![(p, Some(a))]))
                 .collect(),
@@ -170,17 +170,17 @@ impl Plan {
     /// The target about `places`; named after the first of them.
     fn target(
         &self,
-        endpoint: &'static dyn Endpoint,
+        resource: Resource,
         places: &[SubjectIndex],
         owners: &[Owners],
         context: &Context,
         progress: &HashMap<&Key, &Arc<Progress>>,
     ) -> Option<Target> {
-        let store = &context.store;
+        let (store, endpoint) = (&context.store, resource.polled());
         let mut subjects = Vec::with_capacity(places.len());
         for &(project, app) in places {
             let (named, owner) = (self.config.projects.get(project)?, owners.get(project)?.of(app)?);
-            let key = Key { owner: Arc::clone(owner), resource: endpoint.resource() };
+            let key = Key { owner: Arc::clone(owner), resource };
             let cell = store.cell(&key, Section::Endpoint)?;
             cell.retain(&self.variants(endpoint, app.and_then(|app| named.apps.get(app))));
             subjects.push(TargetSubject { project, app, cell });
@@ -202,8 +202,8 @@ impl Plan {
     }
 
     /// The replies that a target shows.
-    fn variants(&self, endpoint: &dyn Endpoint, app: Option<&App>) -> Vec<Variant> {
-        match endpoint.cadence() {
+    fn variants(&self, endpoint: &Polled, app: Option<&App>) -> Vec<Variant> {
+        match endpoint.cadence {
             Cadence::Settings => vec![Variant::default()],
             Cadence::Metrics => self
                 .windows
@@ -233,14 +233,14 @@ impl Plan {
     #[must_use]
     pub fn interval(&self, target: &Target) -> Duration {
         let app = target.subjects.first().and_then(|subject| self.app(subject));
-        interval(&self.config, target.endpoint.cadence(), app)
+        interval(&self.config, target.endpoint.cadence, app)
     }
 
     /// After how long without success what `target` says is stale.
     #[must_use]
     pub fn stale_after(&self, target: &Target) -> Duration {
         let app = target.subjects.first().and_then(|subject| self.app(subject));
-        stale_after(&self.config, target.endpoint.cadence(), app)
+        stale_after(&self.config, target.endpoint.cadence, app)
     }
 
     /// The time between two polls of `target` while the service says that there is no such thing.
@@ -253,6 +253,14 @@ impl Plan {
     #[must_use]
     pub fn app(&self, subject: &TargetSubject) -> Option<&App> {
         self.project(subject)?.apps.get(subject.app?)
+    }
+
+    /// A subject as plain data, for reading a reply about `window`.
+    #[must_use]
+    pub fn subject<'a>(&'a self, of: &TargetSubject, window: Option<Window<'a>>) -> Option<Subject<'a>> {
+        let project = self.project(of)?;
+        let labels = self.app(of).map_or(&project.labels, |app| &app.labels);
+        Some(Subject { project: &project.id, labels, window })
     }
 
     /// Drops from the ledgers what belonged to apps removed long ago.
@@ -281,11 +289,6 @@ fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
 /// Three intervals at least, so that one failed poll never makes a series vanish.
 fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
     config.poll.stale_after.max(interval(config, cadence, app) * 3)
-}
-
-/// The calls that accounting uses.
-fn is_counted(resource: Resource) -> bool {
-    matches!(resource, Resource::ResponseTime | Resource::RunExecutionTime)
 }
 
 /// The owners of one project's targets.
@@ -317,10 +320,10 @@ fn owners(config: &Config) -> Vec<Owners> {
 /// The cells that a configuration wants in the store.
 fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
     let mut cells = Vec::new();
-    for endpoint in ENDPOINTS {
-        let resource = endpoint.resource();
+    for resource in Resource::all() {
+        let endpoint = resource.polled();
         for (project, owners) in config.projects.iter().zip(owners) {
-            let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope() {
+            let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope {
                 Scope::App => owners.apps.iter().zip(project.apps.iter().map(Some)).collect(),
                 Scope::Project | Scope::Account => {
                     project.polled.then_some((&owners.project, None)).into_iter().collect()
@@ -328,10 +331,10 @@ fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
             };
             for (owner, app) in about {
                 let key = Key { owner: Arc::clone(owner), resource };
-                if is_counted(resource) && config.accounting.enabled {
+                if endpoint.counted.is_some() && config.accounting.enabled {
                     cells.push(Desired { key: key.clone(), section: Section::Counters, stale_after: None });
                 }
-                let stale_after = Some(stale_after(config, endpoint.cadence(), app));
+                let stale_after = Some(stale_after(config, endpoint.cadence, app));
                 cells.push(Desired { key, section: Section::Endpoint, stale_after });
             }
         }

@@ -12,6 +12,11 @@ pub(super) fn hash(parts: &[u64]) -> u64 {
     })
 }
 
+/// A hash of `start` and a text.
+pub(super) fn hash_text(start: u64, text: &str) -> u64 {
+    text.bytes().fold(start, |state, byte| hash(&[state, u64::from(byte)]))
+}
+
 /// A number of 0..1, evenly spread, from a hash.
 #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
 pub(super) fn unit(hash: u64) -> f64 {

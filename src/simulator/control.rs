@@ -4,8 +4,9 @@ use serde_json::json;
 
 use crate::interface::TimeRange;
 
+use super::answer::{Answer, ErrorReply};
 use super::faults::{self, Fault};
-use super::routes::{Answer, ErrorReply, Incoming, second};
+use super::routes::{Incoming, second};
 use super::world::World;
 
 /// The path below which all of it is.

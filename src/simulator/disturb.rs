@@ -10,9 +10,9 @@ use http::{HeaderName, HeaderValue, header};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
+use super::answer::{Answer, ErrorReply};
 use super::body::Chunks;
 use super::faults::{Kind, RetryAfter};
-use super::routes::{Answer, ErrorReply};
 
 /// A reply, and how it is sent.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::interface::{CALLS, ENDPOINTS, Resource, Spec};
+use crate::interface::{CALLS, Call, Resource};
 
 use super::chance::{hash, unit};
 
@@ -192,10 +192,10 @@ impl Fault {
     /// # Errors
     /// No such call, or a status or probability that can't be.
     pub fn check(&self) -> Result<(), FaultError> {
-        if let Some(call) = &self.call
-            && !CALLS.iter().any(|spec| is_named(spec, call))
+        if let Some(name) = &self.call
+            && !CALLS.iter().any(|call| is_named(call, name))
         {
-            return Err(FaultError::Call(call.clone()));
+            return Err(FaultError::Call(name.clone()));
         }
         if self.probability.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
             return Err(FaultError::Probability);
@@ -209,19 +209,18 @@ impl Fault {
         Ok(())
     }
 
-    fn concerns(&self, spec: &Spec, project: &str, app: &str) -> bool {
+    fn concerns(&self, call: &Call, project: &str, app: &str) -> bool {
         let is =
             |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
-        self.call.as_deref().is_none_or(|call| is_named(spec, call))
+        self.call.as_deref().is_none_or(|name| is_named(call, name))
             && is(&self.project, project)
             && is(&self.app, app)
     }
 }
 
 /// Whether `name` is the call's id, or the resource it is polled as.
-fn is_named(spec: &Spec, name: &str) -> bool {
-    let polled_as = ENDPOINTS.iter().find(|endpoint| std::ptr::eq(endpoint.spec(), spec));
-    spec.id == name || polled_as.is_some_and(|endpoint| endpoint.resource().as_str() == name)
+fn is_named(call: &Call, name: &str) -> bool {
+    call.id == name || call.polled.is_some_and(|polled| polled.resource == name)
 }
 
 /// What is wrong with faults that were asked for.
@@ -307,12 +306,12 @@ impl Faults {
     }
 
     /// What goes wrong with one request.
-    pub(super) fn draw(&self, spec: &Spec, project: &str, app: &str) -> Vec<Kind> {
+    pub(super) fn draw(&self, call: &Call, project: &str, app: &str) -> Vec<Kind> {
         self.armed(|armed| {
             let mut drawn = Vec::new();
             for (index, armed) in armed.iter_mut().enumerate() {
                 let fault = &armed.fault;
-                if !fault.concerns(spec, project, app)
+                if !fault.concerns(call, project, app)
                     || fault.count.is_some_and(|count| armed.struck >= count)
                 {
                     continue;
@@ -337,17 +336,17 @@ mod tests {
     #[test]
     fn a_fault_strikes_only_whom_it_is_limited_to() {
         let faults = Faults::new(1);
-        faults.set([Fault::status(500).on(Resource::App).of_project("p-1").of_app("p-1-a").times(1)]);
-        let struck = |spec, project, app| !faults.draw(spec, project, app).is_empty();
-        assert!(!struck(&response_time::SPEC, "p-1", "p-1-a"));
-        assert!(!struck(&get_app::SPEC, "p-2", "p-1-a"));
-        assert!(!struck(&get_app::SPEC, "p-1", "p-1-b"));
-        assert!(struck(&get_app::SPEC, "p-1", "p-1-a"));
-        assert!(!struck(&get_app::SPEC, "p-1", "p-1-a"));
+        faults.set([Fault::status(500).on(get_app::RESOURCE).of_project("p-1").of_app("p-1-a").times(1)]);
+        let struck = |call, project, app| !faults.draw(call, project, app).is_empty();
+        assert!(!struck(&response_time::CALL, "p-1", "p-1-a"));
+        assert!(!struck(&get_app::CALL, "p-2", "p-1-a"));
+        assert!(!struck(&get_app::CALL, "p-1", "p-1-b"));
+        assert!(struck(&get_app::CALL, "p-1", "p-1-a"));
+        assert!(!struck(&get_app::CALL, "p-1", "p-1-a"));
         faults.set([Fault::from(Kind::Reset).on_call("list_projects")]);
-        assert!(struck(&list_projects::SPEC, "", ""));
+        assert!(struck(&list_projects::CALL, "", ""));
         faults.clear();
-        assert!(!struck(&list_projects::SPEC, "", ""));
+        assert!(!struck(&list_projects::CALL, "", ""));
     }
 
     #[test]
@@ -355,7 +354,7 @@ mod tests {
         let strikes = || {
             let faults = Faults::new(1);
             faults.add(Fault::status(503).with_probability(0.3));
-            (0..1000).map(|_| faults.draw(&get_app::SPEC, "", "").len()).collect::<Vec<_>>()
+            (0..1000).map(|_| faults.draw(&get_app::CALL, "", "").len()).collect::<Vec<_>>()
         };
         let share = strikes().iter().sum::<usize>();
         assert!((250..350).contains(&share), "{share}");

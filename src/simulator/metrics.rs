@@ -1,19 +1,19 @@
 //! Calls 4 and 5: what an app did in a range, and how long it took.
 
+use crate::interface::metrics::Envelope;
 use crate::interface::number::NumberMap;
 use crate::interface::range::rfc3339;
-use crate::interface::response_time::{ResponseTime, ResponseTimeReply};
-use crate::interface::run_execution_time::{Datapoint, RunExecutionTime, RunExecutionTimeReply};
+use crate::interface::response_time::ResponseTime;
+use crate::interface::run_execution_time::{Datapoint, RunExecutionTime};
 use crate::interface::{Number, TimeRange};
 
+use super::answer::ErrorReply;
+use super::asked::Asked;
 use super::blueprint;
 use super::chance::{hash, unit};
 use super::latency::{THRESHOLDS, percentile};
-use super::routes::{Answer, Asked, ErrorReply};
+use super::routes::second;
 use super::state::App;
-
-/// The status of an envelope when data was retrieved (section 2).
-const SUCCESS: &str = "success";
 
 /// The range where none is given: the last hour.
 const DEFAULT_RANGE: i64 = 3600;
@@ -22,10 +22,11 @@ const DEFAULT_RANGE: i64 = 3600;
 const MAX_DATAPOINTS: u64 = 1500;
 
 /// The range asked for: missing bounds are an hour ago and now.
-pub(super) fn range(asked: &Asked<'_>) -> Result<TimeRange, ErrorReply> {
+fn range(asked: &Asked) -> Result<TimeRange, ErrorReply> {
     let now = asked.now.as_second();
-    let end = asked.second("end")?;
-    let start = asked.second("start")?;
+    let bound = |name| asked.value(name).map(|text| second(name, text)).transpose();
+    let end = bound("end")?;
+    let start = bound("start")?;
     let end = end.unwrap_or(now.max(start.unwrap_or(now)));
     let start = start.unwrap_or(end - DEFAULT_RANGE);
     if end < start {
@@ -35,10 +36,10 @@ pub(super) fn range(asked: &Asked<'_>) -> Result<TimeRange, ErrorReply> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
+pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, ErrorReply> {
     let (app, range) = (asked.app()?, range(asked)?);
     let seen = asked.world.visible(app, range, asked.world.settings().lag);
-    let counts = asked.world.count(app.number, seen, asked.query("container_id"));
+    let counts = asked.world.count(app.number, seen, asked.value("container_id"));
     let percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)].map(|(name, share)| {
         let millis = percentile(&counts.within, counts.requests, share);
         (name.into(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
@@ -56,13 +57,12 @@ pub(super) fn response_time(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
         start_date: rfc3339(range.start),
         end_date: rfc3339(range.end),
         extra: std::collections::BTreeMap::new(),
-        shares: std::cell::OnceCell::new(),
     };
-    Answer::json(&ResponseTimeReply { data, status: SUCCESS.to_owned() })
+    Ok(Envelope::success(data))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn run_execution_time(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
+pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionTime>, ErrorReply> {
     let (app, range) = (asked.app()?, range(asked)?);
     let seen = asked.world.visible(app, range, asked.world.settings().lag);
     let (time_series, total) = datapoints(asked, app, seen);
@@ -73,18 +73,18 @@ pub(super) fn run_execution_time(asked: &Asked<'_>) -> Result<Answer, ErrorReply
         end_date: rfc3339(range.end),
         extra: std::collections::BTreeMap::new(),
     };
-    Answer::json(&RunExecutionTimeReply { data, status: SUCCESS.to_owned() })
+    Ok(Envelope::success(data))
 }
 
 /// A datapoint a minute (more of them where a higher resolution is asked for), at the start of its stretch, with
 /// nulls where there was no run; and how many runs there were in all.
-fn datapoints(asked: &Asked<'_>, app: App, range: TimeRange) -> (Vec<Datapoint>, u64) {
+fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64) {
     let seed = asked.world.settings().seed;
     let mut containers = blueprint::containers(seed, app.number);
-    containers.retain(|part| asked.query("container_id").is_none_or(|id| id == part.id));
+    containers.retain(|part| asked.value("container_id").is_none_or(|id| id == part.id));
     let runs_before = |second: i64| -> u64 { containers.iter().map(|part| part.runs.before(second)).sum() };
 
-    let finest: u64 = match asked.query("resolution") {
+    let finest: u64 = match asked.value("resolution") {
         Some("high") => 10,
         Some("medium") => 30,
         _ => 60,

@@ -5,12 +5,13 @@
 //! known: [`World::truth`] in the process, `GET /simulator/truth` beside the calls. [`serve`] puts a world on a
 //! listener.
 //!
-//! - [`world`]: the world and its settings: what a test or `--demo` makes, asks and disturbs.
+//! - [`world`]: the world: what a test or `--demo` makes, asks and disturbs; `settings`: how large it is.
 //! - [`traffic`]: how many requests and runs in which second; [`latency`]: how long they took.
 //! - [`blueprint`]: what each app is like.
 //! - `state`: what calls change: domains, keys, plans, deleted apps. `tokens`: service accounts.
-//! - `routes`: from a request to its call, by a loop over [`crate::interface::CALLS`]; `calls`, `metrics` and
-//!   `repository` answer them, `control` answers what is below `/simulator`.
+//! - `routes`: from a request to its call, by a loop over [`crate::interface::CALLS`]; `asked` is a request that may
+//!   be answered. `calls` implements [`crate::interface::Service`] for it, a method per call, with `metrics` and
+//!   `repository`; `control` answers what is below `/simulator`; `answer` is what goes back.
 //! - [`faults`]: what goes wrong on demand; `disturb` does it, `body` sends it.
 //! - [`journal`]: who asked what, for tests.
 //! - `server`: connections.
@@ -22,6 +23,8 @@ pub mod latency;
 pub mod traffic;
 pub mod world;
 
+mod answer;
+mod asked;
 mod body;
 mod calls;
 mod chance;
@@ -31,9 +34,11 @@ mod metrics;
 mod repository;
 mod routes;
 mod server;
+mod settings;
 mod state;
 mod tokens;
 
 pub use faults::{Fault, Kind, RetryAfter};
 pub use server::serve;
-pub use world::{Settings, Truth, World};
+pub use settings::Settings;
+pub use world::{Truth, World};

@@ -9,9 +9,10 @@ use crate::interface::branches::{Branch, BranchesReply};
 use crate::interface::file_tree::FileTreeReply;
 use crate::interface::zip_contents::ZipContentsReply;
 
+use super::answer::ErrorReply;
+use super::asked::Asked;
 use super::blueprint;
 use super::chance::hash;
-use super::routes::{Answer, Asked, ErrorReply};
 
 /// Who owns the repositories; there is one for each app of the project, named as the app without the project.
 pub(super) const OWNER: &str = "acme";
@@ -31,17 +32,17 @@ const FILES: [&str; 7] = [
 ];
 
 /// The number of the repository's app.
-fn repository(asked: &Asked<'_>) -> Result<usize, ErrorReply> {
-    let id = format!("{}-{}", asked.project, asked.route.id("repo"));
+fn repository(asked: &Asked) -> Result<usize, ErrorReply> {
+    let id = format!("{}-{}", asked.project, asked.id("repo"));
     let app = asked.world.state(|state| state.projects.get(&asked.project)?.apps.get(id.as_str()).copied());
-    match app.filter(|_| asked.route.id("owner") == OWNER) {
+    match app.filter(|_| asked.id("owner") == OWNER) {
         Some(app) => Ok(app.number),
         None => Err(ErrorReply::new(404, "there is no such repository")),
     }
 }
 
 /// The newest commit of a branch.
-fn sha(asked: &Asked<'_>, repository: usize, branch: usize) -> String {
+fn sha(asked: &Asked, repository: usize, branch: usize) -> String {
     let start = [asked.world.settings().seed, 10, repository as u64, branch as u64];
     let part = |part: u64| format!("{:016x}", hash(&[hash(&start), part]));
     let mut sha: String = (0..3).map(part).collect();
@@ -49,7 +50,7 @@ fn sha(asked: &Asked<'_>, repository: usize, branch: usize) -> String {
     sha
 }
 
-pub(super) fn branches(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
+pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, ErrorReply> {
     let repository = repository(asked)?;
     let branch = |(index, (name, protected)): (usize, &(&str, bool))| Branch {
         name: (*name).to_owned(),
@@ -59,18 +60,18 @@ pub(super) fn branches(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
         extra: BTreeMap::new(),
     };
     let branches = BRANCHES.iter().enumerate().map(branch).collect();
-    Answer::json(&BranchesReply { branches, extra: BTreeMap::new() })
+    Ok(BranchesReply { branches, extra: BTreeMap::new() })
 }
 
-pub(super) fn file_tree(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
+pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, ErrorReply> {
     let repository = repository(asked)?;
-    if let Some(wanted) = asked.query("ref") {
+    if let Some(wanted) = asked.value("ref") {
         let mut known = BRANCHES.iter().enumerate();
         if !known.any(|(index, (name, _))| *name == wanted || sha(asked, repository, index) == wanted) {
             return Err(ErrorReply::new(404, "there is no such branch or commit"));
         }
     }
-    let directory = asked.query("path").unwrap_or_default().trim_matches('/');
+    let directory = asked.value("path").unwrap_or_default().trim_matches('/');
     let (mut tree, mut count) = (Vec::new(), 0);
     for path in FILES {
         let inside = match directory {
@@ -86,7 +87,7 @@ pub(super) fn file_tree(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
         return Err(ErrorReply::new(404, "there is no such directory"));
     }
     let total_count = Number::Value(f64::from(count));
-    Answer::json(&FileTreeReply { tree, total_count, truncated: Some(false), extra: BTreeMap::new() })
+    Ok(FileTreeReply { tree, total_count, truncated: Some(false), extra: BTreeMap::new() })
 }
 
 /// Puts a file where it belongs in the tree, with the directories it needs; returns how many entries are new.
@@ -107,8 +108,8 @@ fn plant(tree: &mut Vec<Value>, parents: &str, inside: &str) -> u32 {
     }
 }
 
-pub(super) fn zip_contents(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
-    let (app, id) = (asked.app()?, asked.route.id("build_id"));
+pub(super) fn zip_contents(asked: &Asked) -> Result<ZipContentsReply, ErrorReply> {
+    let (app, id) = (asked.app()?, asked.id("build_id"));
     let builds = blueprint::builds(asked.world.settings().seed, app.number);
     let Some(age) = builds.iter().position(|build| build == id) else {
         return Err(ErrorReply::new(404, "there is no such build"));
@@ -117,5 +118,5 @@ pub(super) fn zip_contents(asked: &Asked<'_>) -> Result<Answer, ErrorReply> {
     let files = FILES.iter().take(FILES.len() - age).enumerate();
     let zip_files: Map<String, Value> =
         files.map(|(index, path)| ((*path).to_owned(), json!({ "size": 400 * (index + 1) }))).collect();
-    Answer::json(&ZipContentsReply { id: id.to_owned(), zip_files, extra: BTreeMap::new() })
+    Ok(ZipContentsReply { id: id.to_owned(), zip_files, extra: BTreeMap::new() })
 }

@@ -20,11 +20,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
+use super::answer::{Answer, ErrorReply};
 use super::body::{Chunks, Sending};
 use super::control;
 use super::disturb::{Disturbed, http_date, replaces_the_call};
 use super::journal::Entry;
-use super::routes::{self, Answer, ErrorReply, Incoming, Route};
+use super::routes::{self, Incoming, Route};
 use super::world::World;
 
 /// How long replies under way may take once the end is near.
@@ -89,6 +90,7 @@ async fn respond(
                 path: parts.uri.path(),
                 query: parts.uri.query().unwrap_or_default(),
                 authorization: parts.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes),
+                content_type: parts.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes),
                 body,
             },
         ),
@@ -115,7 +117,7 @@ fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
     };
     let now = world.clock().now();
     let (project, app) = (route.id("project_id"), route.id("app_id"));
-    let faults = world.faults().draw(route.spec, project, app);
+    let faults = world.faults().draw(route.call, project, app);
     let answer = match faults.iter().any(replaces_the_call) {
         true => Answer::empty(),
         false => routes::answer(world, &route, incoming).unwrap_or_else(ErrorReply::answer),
@@ -125,10 +127,10 @@ fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
         disturbed.apply(fault, now);
     }
     let some = |id: &str| (!id.is_empty()).then(|| Arc::from(id));
-    let (range, container) = routes::asked_range(route.spec, incoming.query);
+    let (range, container) = routes::asked_range(route.call, incoming.query);
     world.recorder().record(Entry {
         at: now,
-        call: route.spec.id,
+        call: route.call.id,
         project: some(project),
         app: some(app),
         range,

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use crate::interface::change_plan::Plan;
+use crate::interface::change_plan::PLANS;
 use crate::interface::list_domains;
 use crate::interface::volume_alerts::THRESHOLDS;
 
 use super::blueprint;
 use super::chance::{hash, pick, word};
+use super::settings::Settings;
 use super::tokens::Tokens;
-use super::world::Settings;
 
 /// All that a world remembers.
 #[derive(Debug)]
@@ -26,7 +26,8 @@ pub(super) struct State {
 pub(super) struct Project {
     pub(super) name: String,
     pub(super) role: &'static str,
-    pub(super) plan: Plan,
+    /// Index into [`PLANS`].
+    pub(super) plan: usize,
     /// The alert thresholds that are on.
     pub(super) alerts: Vec<u8>,
     /// How many API keys were created.
@@ -47,8 +48,8 @@ pub(super) struct App {
 pub(super) struct Domain {
     pub(super) name: String,
     pub(super) status: &'static str,
-    /// Whether its DNS record is as it should be, so that validation succeeds.
-    pub(super) configured: bool,
+    /// How many validations fail until its DNS record is found.
+    pub(super) failures_left: u32,
     pub(super) app: Option<Arc<str>>,
     pub(super) region: &'static str,
     pub(super) created: Timestamp,
@@ -56,6 +57,15 @@ pub(super) struct Domain {
 }
 
 impl Domain {
+    /// Looks for the DNS record: whether it is there.
+    pub(super) fn validate(&mut self, now: Timestamp) -> bool {
+        let found = self.failures_left == 0;
+        self.failures_left = self.failures_left.saturating_sub(1);
+        self.status = if found { "validated" } else { "failed" };
+        self.updated = now;
+        found
+    }
+
     /// The item as call 11 lists it.
     pub(super) fn item(&self, id: &str) -> list_domains::Domain {
         let fields = [
@@ -111,17 +121,17 @@ impl Project {
         };
         let first = apps.first().map(|(id, _)| Arc::clone(id));
         let domains = (0..(number as u64 + 2) % 4).map(|index| {
-            // One assigned and validated, then one that only needs asking, then one whose DNS is wrong.
-            let (status, configured, app) = match index {
-                0 => ("validated", true, first.clone()),
-                1 => ("pending", true, None),
-                _ => ("failed", false, None),
+            // One assigned and validated, one that only needs asking, one whose DNS record is about to be fixed.
+            let (status, failures_left, app) = match index {
+                0 => ("validated", 0, first.clone()),
+                1 => ("pending", 0, None),
+                _ => ("failed", 1, None),
             };
             let created = blueprint::created(chance(20 + index));
             let domain = Domain {
                 name: format!("{}.customer-{}.example.com", word(chance(10 + index), 4), number + 1),
                 status,
-                configured,
+                failures_left,
                 app,
                 region: pick(&["us-east-1", "eu-west-2"], chance(30 + index)).unwrap_or_default(),
                 created,
@@ -132,10 +142,7 @@ impl Project {
         Self {
             name,
             role: ["owner", "developer", "viewer"].get(number % 3).copied().unwrap_or_default(),
-            plan: [Plan::Standard, Plan::Hobby, Plan::Enterprise]
-                .get(number % 3)
-                .copied()
-                .unwrap_or(Plan::Hobby),
+            plan: (number + 1) % PLANS.len(),
             alerts: THRESHOLDS.into_iter().skip(number % (THRESHOLDS.len() + 1)).collect(),
             keys: 0,
             domains: domains.collect(),

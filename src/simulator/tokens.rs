@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::secret::Secret;
 
-use super::chance::hash;
+use super::chance::{hash, hash_text};
 
 /// A service account.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,14 +74,14 @@ fn encode(bytes: &[u8]) -> String {
 /// 32 bytes that depend on the seed and all that is signed. It need not keep a secret, only look the part: tokens
 /// are good because they were issued.
 fn signature(seed: u64, signed: &str) -> String {
-    let start = signed.bytes().fold(seed, |state, byte| hash(&[state, u64::from(byte)]));
+    let start = hash_text(seed, signed);
     let bytes: Vec<u8> = (0..4).flat_map(|part| hash(&[start, part]).to_be_bytes()).collect();
     encode(&bytes)
 }
 
 /// The secret value of a new API key.
 pub(super) fn api_key(seed: u64, project: &str, number: u64) -> Secret {
-    let start = project.bytes().fold(hash(&[seed, number]), |state, byte| hash(&[state, u64::from(byte)]));
+    let start = hash_text(hash(&[seed, number]), project);
     let mut text = "pk-".to_owned();
     for part in 0..2 {
         // Writing to a String can't fail.

@@ -1,6 +1,5 @@
 //! The world: the service's side of things, shared by everything that answers for it.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -14,38 +13,8 @@ use super::blueprint;
 use super::faults::Faults;
 use super::journal::{Journal, Recorder};
 use super::latency::{THRESHOLDS, Within};
+use super::settings::Settings;
 use super::state::{self, State};
-
-/// How large a world is, and what it is made from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// What everything is made from: the same seed gives the same world.
-    pub seed: u64,
-    /// How many projects there are.
-    pub projects: usize,
-    /// How many apps there are in all, spread evenly over the projects.
-    pub apps: usize,
-    /// By how many seconds the metrics calls are behind the clock: what happened since, they do not count yet.
-    pub lag: u32,
-    /// So many requests are kept one by one in the journal.
-    pub journal: usize,
-}
-
-impl Default for Settings {
-    /// The demonstration: three projects with eight apps, one of each blueprint.
-    fn default() -> Self {
-        Self { seed: 1, projects: 3, apps: blueprint::BLUEPRINTS.len(), lag: 0, journal: 10_000 }
-    }
-}
-
-impl Settings {
-    /// The numbers of the apps of project number `project`.
-    pub(super) fn apps_of(&self, project: usize) -> Range<usize> {
-        let (each, more) = (self.apps / self.projects.max(1), self.apps % self.projects.max(1));
-        let start = project * each + project.min(more);
-        start..start + each + usize::from(project < more)
-    }
-}
 
 /// The exact figures of an app in a range.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -2,10 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::interface::Number;
-use crate::interface::endpoint::{Cadence, Resource};
-use crate::interface::run_execution_time::RunExecutionTimes;
-use crate::interface::spec::Call;
+use crate::interface::{
+    Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time,
+};
 use crate::store::{PollRecord, Reply};
 
 use super::exporter::{next_poll, whole};
@@ -68,16 +67,16 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
     store.replies().look_at(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> = parts
         .iter()
-        .map(|(target, _)| (target.endpoint.resource().as_str(), store.replies().of(&target.key)))
+        .map(|(target, _)| (target.key.resource.as_str(), store.replies().of(&target.key)))
         .collect();
-    let runs = replies.iter().find(|(resource, _)| *resource == Resource::RunExecutionTime.as_str());
-    let total = |resource: Resource| {
-        let target = parts.iter().find(|(target, _)| target.endpoint.resource() == resource)?.0;
+    let runs = replies.iter().find(|(resource, _)| *resource == run_execution_time::RESOURCE.as_str());
+    let total = |counted: Counted| {
+        let target = parts.iter().find(|(target, _)| target.endpoint.counted == Some(counted))?.0;
         let ledger = view.context.ledgers.ledger(&target.key)?;
         #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
         Some(ledger.total as f64)
     };
-    let times = view.values(&parts, Resource::ResponseTime);
+    let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by("pds_app_response_time_within_ratio", "threshold").into_iter();
     let polls = polls(&parts);
     Some(Detail {
@@ -86,23 +85,21 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
             .collect(),
         runs: runs.and_then(|(_, reply)| reply.as_ref()).and_then(run_points),
         window_requests: times.value("pds_app_window_requests"),
-        window_runs: view.values(&parts, Resource::RunExecutionTime).value("pds_app_window_runs"),
-        requests_total: total(Resource::ResponseTime),
-        runs_total: total(Resource::RunExecutionTime),
+        window_runs: view.values(&parts, run_execution_time::RESOURCE).value("pds_app_window_runs"),
+        requests_total: total(Counted::Requests),
+        runs_total: total(Counted::Runs),
         interval: parts
             .iter()
-            .find(|(target, _)| target.endpoint.cadence() == Cadence::Metrics)
+            .find(|(target, _)| target.endpoint.cadence == Cadence::Metrics)
             .map_or(0.0, |(target, _)| view.plan.interval(target).as_secs_f64()),
         last_poll: polls
             .iter()
-            .find(|(resource, _)| *resource == Resource::ResponseTime.as_str())
+            .find(|(resource, _)| *resource == response_time::RESOURCE.as_str())
             .map(|(_, poll)| whole(poll.at)),
-        settings: settings::groups(&view.values(&parts, Resource::App)),
+        settings: settings::groups(&view.values(&parts, get_app::RESOURCE)),
         next_polls: parts
             .iter()
-            .map(|(target, _)| {
-                (target.endpoint.resource().as_str(), next_poll(target.progress.due(), view.now))
-            })
+            .map(|(target, _)| (target.key.resource.as_str(), next_poll(target.progress.due(), view.now)))
             .collect(),
         polls,
         replies,
@@ -116,7 +113,7 @@ fn polls(parts: &Parts<'_>) -> Vec<(&'static str, PollRecord)> {
         |resource: &'static str, polls: Vec<PollRecord>| polls.into_iter().map(move |poll| (resource, poll));
     let mut polls: Vec<(&'static str, PollRecord)> = parts
         .iter()
-        .flat_map(|(target, subject)| of(target.endpoint.resource().as_str(), subject.cell.polls()))
+        .flat_map(|(target, subject)| of(target.key.resource.as_str(), subject.cell.polls()))
         .collect();
     polls.sort_by_key(|(_, poll)| std::cmp::Reverse(poll.at));
     let mut index = 0;
@@ -129,7 +126,7 @@ fn polls(parts: &Parts<'_>) -> Vec<(&'static str, PollRecord)> {
 
 /// The datapoints of a reply, by time.
 fn run_points(reply: &Reply) -> Option<Vec<RunPoint>> {
-    let runs = RunExecutionTimes::reply(reply.text.as_bytes()).ok()?;
+    let runs = run_execution_time::Reply::decode(reply.text.as_bytes()).ok()?.data;
     let mut points: Vec<RunPoint> = runs
         .time_series
         .iter()

@@ -12,8 +12,7 @@ use crate::accounting::{self, Ledger, LedgerStore, Watermark};
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::config::{self, Config, Project};
-use crate::interface::TimeRange;
-use crate::interface::endpoint::{Cadence, Subject, Window};
+use crate::interface::{Cadence, TimeRange, Window};
 use crate::poll::{Context, Plan};
 use crate::store::{PollFailure, PollRecord, Store, Variant};
 use crate::telemetry::Telemetry;
@@ -63,7 +62,7 @@ fn config(apps: &[(&str, &str)]) -> Config {
             .to_owned();
     toml.push_str("[[projects]]\nid = \"p-none\"\n");
     file.write_all(toml.as_bytes()).unwrap();
-    let mut config = config::load(file.path(), [], &[]).unwrap().config;
+    let mut config = config::load(file.path(), []).unwrap().config;
     let mut projects: BTreeMap<&str, Project> = BTreeMap::new();
     for (project, app) in apps {
         let app = config::App {
@@ -90,19 +89,18 @@ impl Fixture {
     pub(crate) fn answer(&self, slowness: f64) {
         let now = self.context.clock.now();
         for target in &self.plan.targets {
-            let path = target.endpoint.spec().id;
+            let path = target.key.resource.call().id;
             let body = reply(path, slowness, now);
             for subject in &target.subjects {
-                let project = self.plan.project(subject).unwrap();
                 let end = now.as_second();
                 let range = TimeRange { start: end - 300, end };
-                let window = (target.endpoint.cadence() == Cadence::Metrics).then_some(Window {
+                let window = (target.endpoint.cadence == Cadence::Metrics).then_some(Window {
                     label: "5m",
                     container: None,
                     first: true,
                     range,
                 });
-                let subjects = [Subject { project, app: self.plan.app(subject), window }];
+                let subjects = [self.plan.subject(subject, window).unwrap()];
                 let reading = target.endpoint.read(body.as_bytes(), &subjects).unwrap();
                 assert_eq!(reading.unexpected, [""; 0], "{path}");
                 let variant = if window.is_some() { self.plan.shown() } else { Variant::default() };

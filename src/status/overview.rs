@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::interface;
-use crate::interface::endpoint::Cadence;
+use crate::interface::{self, Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 use crate::store::Variant;
@@ -90,25 +89,25 @@ impl View<'_> {
 
     /// What `resource` said of the shown window, where it is not stale.
     pub(super) fn values(&self, parts: &Parts<'_>, resource: interface::Resource) -> Values<'_> {
-        let part = parts.iter().find(|(target, _)| target.endpoint.resource() == resource);
+        let part = parts.iter().find(|(target, _)| target.key.resource == resource);
         let samples =
             part.and_then(|(target, subject)| subject.cell.fresh(&self.shown(target), self.instant));
         Values::new(&self.context.store, resource, samples)
     }
 
     fn shown(&self, target: &Target) -> Variant {
-        match target.endpoint.cadence() {
+        match target.endpoint.cadence {
             Cadence::Settings => Variant::default(),
             Cadence::Metrics => self.plan.shown(),
         }
     }
 
     fn project(&self, index: usize, parts: &Parts<'_>) -> Project {
-        use interface::Resource::{Domains, Projects, VolumeAlerts};
         let configured = self.plan.config.projects.get(index);
-        let info = self.values(parts, Projects).labels("pds_project_info");
-        let alerts =
-            self.values(parts, VolumeAlerts).by("pds_project_volume_alert_threshold_enabled", "threshold");
+        let info = self.values(parts, list_projects::RESOURCE).labels("pds_project_info");
+        let alerts = self
+            .values(parts, volume_alerts::RESOURCE)
+            .by("pds_project_volume_alert_threshold_enabled", "threshold");
         let enabled =
             alerts.iter().filter(|(_, on)| *on > 0.0).map(|(threshold, _)| threshold.clone()).collect();
         let mut project = Project {
@@ -118,7 +117,7 @@ impl View<'_> {
             name: label(&info, "name"),
             role: label(&info, "role"),
             apps: configured.map_or(0, |project| project.apps.len()),
-            custom_domains: self.values(parts, Domains).value("pds_project_custom_domains"),
+            custom_domains: self.values(parts, list_domains::RESOURCE).value("pds_project_custom_domains"),
             volume_alerts: (!alerts.is_empty()).then_some(enabled),
             resources: parts.iter().map(|part| self.resource(part)).collect(),
         };
@@ -128,12 +127,12 @@ impl View<'_> {
 
     /// One app; `None` where the configuration has none at that place.
     pub(super) fn app(&self, project: usize, app: usize, parts: &Parts<'_>) -> Option<App> {
-        use interface::Resource::{App as Settings, ResponseTime as Times};
         let project = self.plan.config.projects.get(project)?;
         let window = self.plan.windows.first()?;
         #[expect(clippy::cast_precision_loss, reason = "a window's seconds are far below 2^53")]
         let minutes = window.seconds as f64 / 60.0;
-        let (settings, times) = (self.values(parts, Settings), self.values(parts, Times));
+        let (settings, times) =
+            (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
         let info = settings.labels("pds_app_info");
         let status = settings.labels("pds_app_status");
         let percentiles = times.by("pds_app_response_time_seconds", "percentile");
@@ -186,7 +185,7 @@ impl View<'_> {
         };
         let accounted_until = self.accounted_until(target);
         Resource {
-            resource: target.endpoint.resource().as_str(),
+            resource: target.key.resource.as_str(),
             state,
             last_success: health.last_success.map(whole),
             failing: health.failing.map(|failure| Failing {
@@ -222,7 +221,7 @@ impl View<'_> {
 fn last_error(parts: &Parts<'_>) -> Option<LastError> {
     let failures = parts.iter().filter_map(|(target, subject)| {
         let (at, failure) = subject.cell.last_failure()?;
-        let resource = target.endpoint.resource().as_str();
+        let resource = target.key.resource.as_str();
         Some(LastError { at: whole(at), resource, class: failure.class, message: failure.message })
     });
     failures.max_by_key(|error| error.at)

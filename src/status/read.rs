@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::catalogue::encode::labels;
 use crate::catalogue::{Family, Samples};
-use crate::interface::{ENDPOINTS, Resource};
+use crate::interface::Resource;
 use crate::store::Store;
 
 /// Samples of one cell, and which families they are of.
@@ -17,8 +17,7 @@ pub(super) struct Values<'a> {
 impl<'a> Values<'a> {
     /// What `resource` said: `samples`, if it said anything.
     pub(super) fn new(store: &'a Store, resource: Resource, samples: Option<Arc<Samples>>) -> Self {
-        let section = ENDPOINTS.iter().position(|endpoint| endpoint.resource() == resource);
-        let families = section.and_then(|section| store.families().get(section));
+        let families = store.families().get(resource.index());
         Self { families: families.map_or(&[], Vec::as_slice), samples }
     }
 

@@ -174,11 +174,11 @@ fn short(family: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::{ENDPOINTS, Resource};
+    use crate::interface::get_app;
 
     #[test]
     fn every_family_and_label_of_an_app_is_among_the_settings() {
-        let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.resource() == Resource::App).unwrap();
+        let polled = get_app::RESOURCE.polled();
         let placed: Vec<(&str, Option<&str>)> = GROUPS
             .iter()
             .flat_map(|(_, settings)| *settings)
@@ -187,7 +187,7 @@ mod tests {
                 Label(family, label, _) => (family, Some(label)),
             })
             .collect();
-        for family in endpoint.families() {
+        for family in polled.families() {
             if family.labels.is_empty() {
                 assert!(placed.contains(&(family.name, None)), "{}", family.name);
             }

@@ -6,7 +6,7 @@ use super::fixture::{self, Fixture};
 use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
 use super::verdict::Verdict;
-use crate::interface::Resource;
+use crate::interface::{Resource, response_time, run_execution_time};
 
 /// One app, answered a minute ago.
 async fn answered() -> Fixture {
@@ -17,7 +17,7 @@ async fn answered() -> Fixture {
 }
 
 fn is_metrics(resource: Resource) -> bool {
-    matches!(resource, Resource::ResponseTime | Resource::RunExecutionTime)
+    matches!(resource, response_time::RESOURCE | run_execution_time::RESOURCE)
 }
 
 #[tokio::test(start_paused = true)]
@@ -58,7 +58,7 @@ async fn the_last_twenty_polls_of_an_app_are_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_resource_keeps_its_values_until_they_are_stale() {
     let fixture = answered().await;
-    fixture.fail("timeout", "no reply within 10s", |key| key.resource == Resource::ResponseTime);
+    fixture.fail("timeout", "no reply within 10s", |key| key.resource == response_time::RESOURCE);
     let status = fixture.source.status();
     let app = &status.apps[0];
     assert_eq!(
@@ -101,7 +101,7 @@ async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn what_fails_for_several_reasons_or_for_ours_is_not_put_down_to_one_of_the_service() {
-    let first = |key: &crate::store::Key| key.resource == Resource::ResponseTime;
+    let first = |key: &crate::store::Key| key.resource == response_time::RESOURCE;
     for (one, other, state) in [
         ("429", "paused", ServiceState::Throttled),
         ("401", "unauthorized_paused", ServiceState::TokenRefused),

@@ -27,7 +27,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::catalogue::Family;
 use crate::catalogue::samples::Layouts;
-use crate::interface::{ENDPOINTS, Resource};
+use crate::interface::Resource;
 
 pub use history::{Point, PollFailure, PollRecord};
 pub use key::{Key, Owner};
@@ -110,7 +110,7 @@ impl Store {
     #[must_use]
     pub fn new(counters: &[Family]) -> Self {
         let families =
-            ENDPOINTS.iter().map(|endpoint| endpoint.families()).chain([counters.to_vec()]).collect();
+            Resource::all().map(|resource| resource.polled().families()).chain([counters.to_vec()]).collect();
         Self(Arc::new(Inner {
             families,
             cells: RwLock::default(),
@@ -214,10 +214,8 @@ impl Store {
 /// The index of a section: endpoints in their order, then the counters.
 fn section_index(section: Section, resource: Resource) -> usize {
     match section {
-        Section::Endpoint => {
-            ENDPOINTS.iter().position(|endpoint| endpoint.resource() == resource).unwrap_or(0)
-        }
-        Section::Counters => ENDPOINTS.len(),
+        Section::Endpoint => resource.index(),
+        Section::Counters => Resource::COUNT,
     }
 }
 

@@ -6,8 +6,7 @@ use tokio::time::Instant;
 
 use crate::catalogue::encode::{Format, head, label, sample, samples};
 use crate::catalogue::{Family, Samples};
-use crate::interface::endpoint::Scope;
-use crate::interface::{ENDPOINTS, Resource};
+use crate::interface::{Resource, Scope};
 
 use super::target_state::{UnixNanos, timestamp};
 use super::{LAST_SUCCESS, Owner, Section, TargetState, UP};
@@ -217,17 +216,16 @@ impl Snapshot {
         ];
         // What belongs to a project has the label `app` too, empty, which to Prometheus is none at all: strict parsers
         // want one set of labels in a family.
-        let resource = Resource::ALL.map(|resource| {
-            let mut text = String::new();
-            if !ENDPOINTS
-                .iter()
-                .any(|endpoint| endpoint.resource() == resource && endpoint.scope() == Scope::App)
-            {
-                label(&mut text, "app", "");
-            }
-            label(&mut text, "resource", resource.as_str());
-            text
-        });
+        let labels: Vec<String> = Resource::all()
+            .map(|resource| {
+                let mut text = String::new();
+                if resource.polled().scope != Scope::App {
+                    label(&mut text, "app", "");
+                }
+                label(&mut text, "resource", resource.as_str());
+                text
+            })
+            .collect();
         for (family, value) in value.into_iter().filter(|(family, _)| filter.wants(family)) {
             let mut headed = false;
             for health in self.health.iter().filter(|health| targets.wants(health.owner.labels())) {
@@ -236,7 +234,7 @@ impl Snapshot {
                     head(chunk, format, family);
                     headed = true;
                 }
-                let resource = resource.get(health.resource as usize).map_or("", String::as_str);
+                let resource = labels.get(health.resource.index()).map_or("", String::as_str);
                 sample(chunk, family, health.owner.labels(), resource, value);
                 if chunk.len() >= CHUNK {
                     out(chunk)?;

@@ -100,11 +100,11 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Resource;
+    use crate::interface::get_app;
     use crate::store::Owner;
 
     fn key(app: usize) -> Key {
-        Key { owner: Owner::new("p".into(), format!("a-{app}").into()), resource: Resource::App }
+        Key { owner: Owner::new("p".into(), format!("a-{app}").into()), resource: get_app::RESOURCE }
     }
 
     #[test]

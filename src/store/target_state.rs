@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
 use crate::catalogue::{Samples, Sink};
-use crate::interface::{ENDPOINTS, Resource};
+use crate::interface::response_time;
 
 use super::history::{History, Point, PollFailure, PollRecord};
 use super::{Key, Section, Shared};
@@ -171,11 +171,9 @@ impl TargetState {
     pub fn note(&self, poll: PollRecord, shown: &Variant) {
         let mut state = self.state();
         let failed = poll.failure.is_some();
-        let point = (self.key.resource == Resource::ResponseTime).then(|| {
-            let entry = state.entries.iter().find(|entry| entry.variant == *shown && !failed);
-            let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.resource() == self.key.resource);
-            let (entry, endpoint) = entry.zip(endpoint)?;
-            Some(Point::of(&endpoint.families(), &entry.samples))
+        let point = (self.key.resource == response_time::RESOURCE).then(|| {
+            let entry = state.entries.iter().find(|entry| entry.variant == *shown && !failed)?;
+            Some(Point::of(&self.key.resource.polled().families(), &entry.samples))
         });
         let history = state.history.get_or_insert_default();
         history.note(poll);

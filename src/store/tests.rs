@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::time::{Duration, Instant, advance};
 
 use crate::catalogue::{Family, Format, Sink};
-use crate::interface::Resource;
+use crate::interface::{Resource, list_domains, response_time};
 use crate::telemetry::Telemetry;
 
 use super::*;
@@ -26,7 +26,8 @@ fn wanted(key: Key, section: Section) -> Desired {
 /// A store with one project's domains and one app's counter.
 fn small_store() -> (Store, Arc<TargetState>, Arc<TargetState>) {
     let store = Store::new(COUNTERS);
-    let (domains, counter) = (key("p", "", Resource::Domains), key("p", "a\"b", Resource::ResponseTime));
+    let (domains, counter) =
+        (key("p", "", list_domains::RESOURCE), key("p", "a\"b", response_time::RESOURCE));
     store.reconcile(vec![
         wanted(domains.clone(), Section::Endpoint),
         wanted(counter.clone(), Section::Counters),
@@ -175,7 +176,7 @@ async fn a_page_is_made_once_a_change_and_shared() {
 /// A store of so many apps, each with a thousand counters.
 fn large_store(apps: usize) -> (Store, Arc<TargetState>) {
     let store = Store::new(COUNTERS);
-    let keys: Vec<Key> = (0..apps).map(|n| key("p", &format!("app-{n}"), Resource::ResponseTime)).collect();
+    let keys: Vec<Key> = (0..apps).map(|n| key("p", &format!("app-{n}"), response_time::RESOURCE)).collect();
     store.reconcile(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
     for key in &keys {
         let mut sink = Sink::default();

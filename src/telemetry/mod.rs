@@ -45,7 +45,7 @@ struct Inner {
     unexpected: Mutex<HashMap<(Resource, &'static str), UnexpectedValue>>,
     last_panic: Mutex<Option<Instant>>,
     recent: Mutex<Recent>,
-    known: [Known; Resource::ALL.len()],
+    known: [Known; Resource::COUNT],
 }
 
 /// The series that each request of a resource counts on, looked up once.
@@ -123,7 +123,7 @@ impl Telemetry {
     }
 
     fn known(&self, resource: Resource) -> &Known {
-        &self.0.known[resource as usize]
+        &self.0.known[resource.index()]
     }
 
     /// A reply held values that are not what the interface says; logged once per field.
@@ -242,6 +242,7 @@ fn seconds(time: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::interface::get_app;
 
     #[test]
     fn a_fact_not_known_yet_is_a_missing_series() {
@@ -265,7 +266,7 @@ mod tests {
     #[test]
     fn histograms_and_infos_are_written_as_the_formats_want_them() {
         let telemetry = Telemetry::new(true).unwrap();
-        telemetry.request_done(Resource::App, "200", Duration::from_millis(20));
+        telemetry.request_done(get_app::RESOURCE, "200", Duration::from_millis(20));
         let mut out = Vec::new();
         telemetry.write(&mut out, Format::OpenMetrics, |_| true);
         let page = String::from_utf8(out).unwrap();

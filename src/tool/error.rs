@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::client::{BuildError, FetchError};
 use crate::config::LoadError;
-use crate::interface::spec::{DecodeError, RuleError};
+use crate::interface::{DecodeError, RuleError};
 use crate::web::webconfig::WebConfigError;
 
 /// The exit codes, as the help shows them.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use url::Url;
 
-use crate::app;
 use crate::app::flags::DEFAULT_CONFIG;
 use crate::client::Client;
 use crate::clock::Clock;
@@ -87,7 +86,7 @@ impl ServiceArgs {
 /// # Errors
 /// Where it is not valid.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config, ToolError> {
-    Ok(config::load(path, environment.iter().cloned(), &app::taken_labels())?.config)
+    Ok(config::load(path, environment.iter().cloned())?.config)
 }
 
 impl Service {

@@ -10,7 +10,7 @@ use pds_exporter::accounting::{self, LedgerStore, Watermark};
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
 use pds_exporter::config::{self, Config};
-use pds_exporter::interface::{Resource, TimeRange};
+use pds_exporter::interface::{Resource, TimeRange, response_time, run_execution_time};
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
@@ -54,7 +54,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         Just(Kind::Nulls),
         Just(Kind::EnvelopeStatus { status: "error".to_owned() }),
     ];
-    let resource = prop_oneof![Just(Resource::ResponseTime), Just(Resource::RunExecutionTime)];
+    let resource = prop_oneof![Just(response_time::RESOURCE), Just(run_execution_time::RESOURCE)];
     let event = prop_oneof![
         10 => (1i64..200).prop_map(Event::Poll),
         2 => (200i64..20_000).prop_map(Event::Poll),
@@ -137,7 +137,7 @@ impl Rig {
         );
         let path = self.state.with_file_name("pds-exporter.toml");
         std::fs::write(&path, text).unwrap();
-        config::load(&path, [], &[]).unwrap().config
+        config::load(&path, []).unwrap().config
     }
 
     /// A new process on the old state file.
@@ -201,7 +201,7 @@ impl Rig {
             assert!(ledger.until <= self.service_clock.unix_seconds(), "{}: counted the future", target.key);
             let truth = self.world.truth(&target.key.owner.project, &target.key.owner.app, added).unwrap();
             known.total +=
-                if target.key.resource == Resource::ResponseTime { truth.requests } else { truth.runs };
+                if target.key.resource == response_time::RESOURCE { truth.requests } else { truth.runs };
             known.accounted += added.seconds();
             known.until = ledger.until;
             known.unaccounted = ledger.unaccounted;

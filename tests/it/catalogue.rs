@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use pds_exporter::app;
 use pds_exporter::catalogue::Family;
 use pds_exporter::clock::Clock;
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::{get_app, list_domains, response_time};
 use pds_exporter::simulator::faults::{Fault, Kind};
 use pds_exporter::simulator::{Settings, World, serve};
 use tokio::net::TcpListener;
@@ -39,9 +39,9 @@ async fn exporter(folder: &Path) -> Exporter {
     let (project, apps) = world.projects().swap_remove(0);
     let wrong_port = Kind::Value { field: "port".to_owned(), json: "\"12abc\"".to_owned() };
     world.faults().set([
-        Fault::from(wrong_port).on(Resource::App).of_app(&apps[0]),
-        Fault::status(500).on(Resource::Domains).times(1),
-        Fault::status(429).on(Resource::ResponseTime).of_project(&project).times(4),
+        Fault::from(wrong_port).on(get_app::RESOURCE).of_app(&apps[0]),
+        Fault::status(500).on(list_domains::RESOURCE).times(1),
+        Fault::status(429).on(response_time::RESOURCE).of_project(&project).times(4),
     ]);
     tokio::spawn(serve(world, listener, pending()));
     let file = |name: &str, text: &str| {

@@ -4,14 +4,12 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pds_exporter::config::{self, LoadError, Loaded, Origin, Resolution, TokenSource, example};
+use pds_exporter::config::{self, LoadError, Loaded, Origin, TokenSource, example};
+use pds_exporter::interface::{QueryNames, Resolution};
 use pds_exporter::secret::Secret;
 use proptest::prelude::*;
 
 use crate::golden::assert_golden;
-
-/// Labels that the info families have.
-const TAKEN: &[&str] = &["project", "app", "name", "role"];
 
 /// Loads a file with the environment that its lines `# env: NAME=value` give.
 fn load(path: &Path) -> Result<Loaded, LoadError> {
@@ -20,7 +18,7 @@ fn load(path: &Path) -> Result<Loaded, LoadError> {
         let (name, value) = line.strip_prefix("# env: ")?.split_once('=')?;
         Some((name.to_owned(), value.to_owned()))
     });
-    config::load(path, environment, TAKEN)
+    config::load(path, environment)
 }
 
 fn files(folder: &str) -> Vec<PathBuf> {
@@ -87,11 +85,7 @@ fn a_variable_is_read_as_its_key_wants_it() {
 fn no_proxy_of_the_environment_is_heeded_in_either_spelling() {
     let no_proxy = |name: &str, value: &str| {
         let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
-        config::load(Path::new("tests/it/config/good/minimal.toml"), environment, TAKEN)
-            .unwrap()
-            .config
-            .api
-            .no_proxy
+        config::load(Path::new("tests/it/config/good/minimal.toml"), environment).unwrap().config.api.no_proxy
     };
     for name in ["NO_PROXY", "no_proxy"] {
         assert_eq!(no_proxy(name, "10.0.0.0/8,.example.com").as_deref(), Some("10.0.0.0/8,.example.com"));
@@ -109,7 +103,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(config.api.max_response_bytes, 2 << 20);
     assert_eq!(config.api.max_retries, 2);
     assert_eq!((config.api.ca_file, config.api.proxy_url), (None, None));
-    assert_eq!(config.api.query_names, config::QueryNames::default());
+    assert_eq!(config.api.query_names, QueryNames::default());
     assert_eq!(config.poll.interval, Duration::from_secs(60));
     assert_eq!(config.poll.settings_interval, Duration::from_secs(300));
     assert_eq!(config.poll.windows, [Duration::from_secs(300)]);
@@ -159,10 +153,10 @@ fn the_view_of_what_is_in_force_shows_each_origin_and_no_secret() {
 
 #[test]
 fn a_missing_or_unreadable_file_is_named() {
-    let missing = config::load(Path::new("nowhere.toml"), [], TAKEN).unwrap_err();
+    let missing = config::load(Path::new("nowhere.toml"), []).unwrap_err();
     assert!(matches!(missing, LoadError::Missing { .. }));
     assert!(missing.to_string().contains("nowhere.toml") && missing.to_string().contains("--demo"));
-    let folder = config::load(Path::new("tests"), [], TAKEN).unwrap_err();
+    let folder = config::load(Path::new("tests"), []).unwrap_err();
     assert!(matches!(folder, LoadError::Unreadable { .. }));
     assert_eq!(folder.to_string(), "cannot read the configuration file tests");
 }
@@ -181,7 +175,7 @@ fn a_file_nested_without_end_is_refused_rather_than_followed() {
         format!("[[projects{}]]", ".a".repeat(times)),
     ] {
         std::fs::write(&path, &text).unwrap();
-        assert!(config::load(&path, [], TAKEN).is_err(), "{}", &text[..30]);
+        assert!(config::load(&path, []).is_err(), "{}", &text[..30]);
     }
 }
 
@@ -229,7 +223,7 @@ proptest! {
         for stray in ["", stray.as_str()] {
             text.push_str(stray);
             std::fs::write(&path, &text).unwrap();
-            if let Err(error) = config::load(&path, [(variable.clone(), value.clone())], TAKEN) {
+            if let Err(error) = config::load(&path, [(variable.clone(), value.clone())]) {
                 prop_assert!(!error.to_string().is_empty());
             }
         }

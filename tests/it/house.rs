@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 /// The layers from the ground up. A module imports from lower layers, and from those left of it in its own.
 pub(crate) const LAYERS: &[&[&str]] = &[
     &["error_chain", "clock", "secret"],
-    &["catalogue", "config"],
-    &["interface", "telemetry"],
+    &["catalogue"],
+    &["interface"],
+    &["config"],
+    &["telemetry"],
     &["client", "simulator"],
     &["store", "accounting"],
     &["poll"],

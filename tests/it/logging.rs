@@ -5,7 +5,7 @@ use std::process::Command;
 use pds_exporter::app::flags::{Level, LogFormat};
 use pds_exporter::app::logging;
 use pds_exporter::clock::Clock;
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::response_time;
 use pds_exporter::secret::Secret;
 use pds_exporter::simulator::{self, Fault, Kind, RetryAfter, Settings, World};
 use serde_json::Value;
@@ -32,7 +32,7 @@ async fn lines_of_an_outage(format: &str) -> (Vec<String>, World) {
     let exporter = Exporter::start(&["--config.file", &config, "--log.format", format]);
     exporter.wait_for("/-/ready").await;
     let app = world.projects()[0].1[0].clone();
-    world.faults().set([Fault::status(500).on(Resource::ResponseTime).of_app(&app)]);
+    world.faults().set([Fault::status(500).on(response_time::RESOURCE).of_app(&app)]);
     until("the target failed again and again", async || {
         let failed = "pds_api_requests_total{code=\"500\",resource=\"response_time\"}";
         value(&exporter.get("/metrics").await, failed).is_some_and(|failed| failed >= 4.0)
@@ -82,7 +82,7 @@ async fn an_outage_of_many_is_a_few_lines_and_a_number() {
     let (world, _folder, config) = service(25).await;
     let exporter = Exporter::start(&["--config.file", &config]);
     exporter.wait_for("/-/ready").await;
-    world.faults().set([Fault::status(500).on(Resource::ResponseTime)]);
+    world.faults().set([Fault::status(500).on(response_time::RESOURCE)]);
     until("every app fails", async || {
         let page = exporter.get("/metrics").await;
         let down =

@@ -6,49 +6,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_exporter::accounting::{self, LedgerStore, Watermark};
-use pds_exporter::catalogue::Family;
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
 use pds_exporter::config;
-use pds_exporter::interface::endpoint::{Ask, Cadence, Reading, Scope, Subject};
-use pds_exporter::interface::spec::{DecodeError, RuleError};
-use pds_exporter::interface::{Endpoint, Request, Resource, Spec, get_app};
+use pds_exporter::interface::polled::{MetricSource, Polled, Row};
+use pds_exporter::interface::reader::Unexpected;
+use pds_exporter::interface::{Cadence, ReplyBody, Scope, TimeRange, get_app, response_time};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
 use pds_exporter::simulator::{self, Fault, Settings, World};
 use pds_exporter::store::Store;
 use pds_exporter::telemetry::Telemetry;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// The endpoint of an app's settings with a bug in it.
-#[derive(Debug)]
-struct Buggy;
+/// An app's settings, read by code with a bug.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+struct Buggy {}
 
-impl Endpoint for Buggy {
-    fn resource(&self) -> Resource {
-        Resource::App
-    }
-    fn spec(&self) -> &'static Spec {
-        &get_app::SPEC
-    }
-    fn scope(&self) -> Scope {
-        Scope::App
-    }
-    fn cadence(&self) -> Cadence {
-        Cadence::Settings
-    }
-    fn families(&self) -> Vec<Family> {
-        Vec::new()
-    }
-    fn request(&self, _: &Ask<'_>) -> Result<Request, RuleError> {
+impl ReplyBody for Buggy {}
+
+impl MetricSource for Buggy {
+    type Facts = ();
+    const ROWS: &'static [Row<()>] = &[];
+
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) {
         panic!("a bug")
     }
-    fn read(&self, _: &[u8], _: &[Subject<'_>]) -> Result<Reading, DecodeError> {
-        unreachable!("nothing was asked")
-    }
 }
+
+static BUGGY: Polled = Polled::of::<Buggy>("app", Scope::App, Cadence::Settings);
 
 /// A service with four apps, and the plan that polls them without counting.
 async fn rig() -> (World, Context, Plan) {
@@ -70,7 +60,7 @@ async fn rig_with(apps: usize, ledgers: LedgerStore, tables: &str) -> (World, Co
         world.token(&project).unwrap().expose(),
         apps.iter().map(|app| &**app).collect::<Vec<_>>(),
     );
-    let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
+    let config = config::load_text(Path::new("test.toml"), &text).unwrap().config;
     let telemetry = Telemetry::new(false).unwrap();
     let store = Store::new(accounting::FAMILIES);
     let context = Context { store, ledgers, telemetry: telemetry.clone(), clock: clock.clone() };
@@ -103,9 +93,9 @@ impl Drop for Polling {
 #[tokio::test(start_paused = true)]
 async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_being_polled() {
     let (world, context, mut plan) = rig().await;
-    let broken = plan.targets.iter().position(|target| target.key.resource == Resource::App).unwrap();
+    let broken = plan.targets.iter().position(|target| target.key.resource == get_app::RESOURCE).unwrap();
     let sound = Arc::into_inner(plan.targets.remove(broken)).unwrap();
-    plan.targets.push(Arc::new(Target { endpoint: &Buggy, ..sound }));
+    plan.targets.push(Arc::new(Target { endpoint: &BUGGY, ..sound }));
     let telemetry = context.telemetry.clone();
     let polling = Polling::start(context, plan);
     tokio::time::sleep(Duration::from_secs(3600)).await;
@@ -117,7 +107,7 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
     // Settings are polled every five minutes.
     assert!((11.0..=13.0).contains(&panics), "{panics} panics in an hour");
     let asked = world.requests().by_call["get_app"];
-    assert!((33..=39).contains(&asked), "the other three apps were asked {asked} times");
+    assert!((44..=52).contains(&asked), "the four apps were asked {asked} times");
     assert!(!polling.task.is_finished());
 }
 
@@ -164,7 +154,7 @@ async fn an_app_that_is_gone_is_asked_less_often_until_it_is_back() {
     };
     tokio::time::sleep(Duration::from_secs(300)).await;
     assert_eq!(asked_in_half_an_hour().await, 30);
-    world.faults().set([Fault::status(404).on(Resource::ResponseTime).of_app(&app)]);
+    world.faults().set([Fault::status(404).on(response_time::RESOURCE).of_app(&app)]);
     // Up to a minute until the first 404, and one and a half of the slow intervals until the next poll.
     tokio::time::sleep(Duration::from_secs(60 + 450)).await;
     assert_eq!(asked_in_half_an_hour().await, 6);

@@ -33,7 +33,7 @@ const GZIP: f64 = 11.0;
 /// The configuration's defaults with 100,000 apps in 1,000 projects of one service account.
 fn large() -> Config {
     let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\napps = [\"a\"]";
-    let mut config = config::load_text(Path::new("pds-exporter.toml"), text, &[]).unwrap().config;
+    let mut config = config::load_text(Path::new("pds-exporter.toml"), text).unwrap().config;
     let app = |project: u32, app: u32| App {
         id: format!("p-{project:08x}-app-{app}").into(),
         interval: None,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::response_time;
 use pds_exporter::simulator::{Fault, Kind, World};
 
 use crate::docs::claims::assert_exist;
@@ -192,7 +192,7 @@ fn every_test_named_here_exists() {
 
 /// `kind` for the response times of the first app.
 fn of_first_app(world: &World, kind: Kind) -> Fault {
-    Fault::from(kind).on(Resource::ResponseTime).of_app(&world.projects()[0].1[0])
+    Fault::from(kind).on(response_time::RESOURCE).of_app(&world.projects()[0].1[0])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -56,7 +56,7 @@ pub(crate) fn configuration(world: &World, address: &str, more: &str) -> Config 
             apps.join(",")
         );
     }
-    config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config
+    config::load_text(Path::new("test.toml"), &text).unwrap().config
 }
 
 /// Half an hour of polling in paused time: how many requests a minute the service saw, and how many were expected.

@@ -8,10 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::catalogue::samples::Layouts;
-use crate::config::{App, Project};
-use crate::interface::endpoint::{Ask, Subject, Window};
-use crate::interface::spec::RuleError;
-use crate::interface::{Endpoint, TimeRange};
+use crate::interface::{Arguments, Request, Resource, RuleError, Subject, TimeRange, Window};
 use crate::tool::error::ToolError;
 use crate::tool::service::Service;
 
@@ -83,9 +80,9 @@ async fn one(
 /// What the requests of a stream have in common.
 struct Asker {
     service: Service,
-    endpoint: &'static dyn Endpoint,
-    project: Project,
-    app: App,
+    resource: Resource,
+    project: String,
+    app: String,
     step: i64,
     lengths: Vec<i64>,
     /// Each window with its label; the first one is the first.
@@ -99,15 +96,9 @@ impl Asker {
         };
         Self {
             service: service.clone(),
-            endpoint: stream.endpoint,
-            project: Project {
-                id: stream.project.into(),
-                token: None,
-                labels: Vec::new(),
-                polled: true,
-                apps: Vec::new(),
-            },
-            app: App { id: stream.app.into(), interval: None, containers: Vec::new(), labels: Vec::new() },
+            resource: stream.resource,
+            project: stream.project.to_owned(),
+            app: stream.app.to_owned(),
             step: plan.step,
             lengths: plan.lengths(),
             windows: plan.windows.iter().map(|seconds| (*seconds, label(*seconds))).collect(),
@@ -131,15 +122,14 @@ impl Asker {
         let subjects: Vec<Subject<'_>> = windows
             .map(|(index, (_, label))| Subject {
                 project: &self.project,
-                app: Some(&self.app),
+                labels: &[],
                 window: Some(Window { label, container: None, first: index == 0, range }),
             })
             .collect();
-        let account = self.service.client.account(&self.project.id);
-        let read = |body: &[u8]| self.endpoint.read(body, &subjects);
-        let (reading, _) =
-            self.service.client.read(&account, self.endpoint.resource(), &request, read).await?;
-        let families = self.endpoint.families().len();
+        let account = self.service.client.account(&self.project);
+        let read = |body: &[u8]| self.resource.polled().read(body, &subjects);
+        let (reading, _) = self.service.client.read(&account, self.resource, &request, read).await?;
+        let families = self.resource.polled().families().len();
         let layouts = Layouts::default();
         for sink in reading.sinks {
             let samples = sink.finish(&layouts);
@@ -156,14 +146,10 @@ impl Asker {
         Ok(())
     }
 
-    fn request(&self, range: TimeRange) -> Result<crate::interface::Request, RuleError> {
-        self.endpoint.request(&Ask {
-            project: &self.project.id,
-            app: &self.app.id,
-            range: Some(range),
-            container: None,
-            resolution: self.service.config.poll.resolution,
-            names: &self.service.config.api.query_names,
-        })
+    fn request(&self, range: TimeRange) -> Result<Request, RuleError> {
+        let config = &self.service.config;
+        let arguments =
+            Arguments::about(&self.project, &self.app).in_range(range).at_resolution(config.poll.resolution);
+        self.resource.call().request(&arguments, &config.api.query_names)
     }
 }

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::interface::TimeRange;
-use crate::interface::endpoint::Tally;
+use crate::interface::{Tally, TimeRange};
 use crate::tool::error::ToolError;
 
 use super::plan::failed;

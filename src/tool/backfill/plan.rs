@@ -9,9 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::interface::endpoint::Cadence;
 use crate::interface::range::rfc3339;
-use crate::interface::{ENDPOINTS, Endpoint, TimeRange};
+use crate::interface::{Cadence, Resolution, Resource, TimeRange};
 use crate::tool::error::ToolError;
 use crate::tool::service;
 use crate::tool::time_arg::TimeArg;
@@ -52,7 +51,7 @@ pub struct Stream<'a> {
     /// The app's id.
     pub app: &'a str,
     /// The call.
-    pub endpoint: &'static dyn Endpoint,
+    pub resource: Resource,
 }
 
 impl Plan {
@@ -91,7 +90,9 @@ impl Plan {
             end,
             step,
             windows: windows.iter().map(seconds).collect(),
-            resolution: config.poll.resolution.as_sent().map(str::to_owned),
+            resolution: Some(config.poll.resolution)
+                .filter(|resolution| *resolution != Resolution::Standard)
+                .map(|resolution| resolution.as_str().to_owned()),
             apps: apps(config, args)?,
             labels: args.labels.clone(),
         })
@@ -100,9 +101,9 @@ impl Plan {
     /// The streams, in the order in which they are asked.
     pub fn streams(&self) -> impl Iterator<Item = Stream<'_>> {
         let pairs = self.apps.iter().flat_map(|(project, app)| {
-            metrics_calls().into_iter().map(move |endpoint| (project, app, endpoint))
+            metrics_calls().into_iter().map(move |resource| (project, app, resource))
         });
-        pairs.enumerate().map(|(index, (project, app, endpoint))| Stream { index, project, app, endpoint })
+        pairs.enumerate().map(|(index, (project, app, resource))| Stream { index, project, app, resource })
     }
 
     /// How many steps a stream has.
@@ -154,8 +155,8 @@ impl Plan {
 
 /// The calls with a range, in the order of their families.
 #[must_use]
-pub fn metrics_calls() -> Vec<&'static dyn Endpoint> {
-    ENDPOINTS.iter().copied().filter(|endpoint| endpoint.cadence() == Cadence::Metrics).collect()
+pub fn metrics_calls() -> Vec<Resource> {
+    Resource::all().filter(|resource| resource.polled().cadence == Cadence::Metrics).collect()
 }
 
 /// The apps to ask about, each with its project.

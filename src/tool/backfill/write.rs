@@ -11,7 +11,7 @@ use crate::accounting::{self, Ledger};
 use crate::catalogue::encode::{self, Format};
 use crate::catalogue::samples::Layouts;
 use crate::catalogue::{Family, Kind};
-use crate::interface::{Resource, TimeRange};
+use crate::interface::{Counted, Resource, TimeRange};
 use crate::tool::error::ToolError;
 
 use super::journal::Record;
@@ -47,7 +47,7 @@ pub fn file(work: &Work) -> Result<Written, ToolError> {
         let counters = families.len() - accounting::FAMILIES.len();
         first_family = if stream.index % metrics_calls().len() == 0 { 0 } else { first_family };
         let places = Places { gauges: first_family, counters };
-        first_family += stream.endpoint.families().len();
+        first_family += stream.resource.polled().families().len();
         let gathered = gather(work, &stream, &families, places, &mut written)?;
         written.series += gathered.len() as u64;
         gathered.append_to(family_file).map_err(failed("cannot write", &work.folder))?;
@@ -61,7 +61,11 @@ pub fn file(work: &Work) -> Result<Written, ToolError> {
 /// All families, in the order of the daemon's page.
 fn families() -> Vec<Family> {
     let calls = metrics_calls();
-    calls.iter().flat_map(|call| call.families()).chain(accounting::FAMILIES.iter().copied()).collect()
+    calls
+        .iter()
+        .flat_map(|resource| resource.polled().families())
+        .chain(accounting::FAMILIES.iter().copied())
+        .collect()
 }
 
 /// Where a stream's families stand among all.
@@ -80,7 +84,7 @@ fn gather(
     written: &mut Written,
 ) -> Result<Gathered, ToolError> {
     let journal = work.journal(stream);
-    let resource = stream.endpoint.resource();
+    let resource = stream.resource;
     let mut lines = Lines::new(work, stream, families);
     let mut ledger = Ledger::open(work.plan.start);
     journal.read(|record| {
@@ -106,7 +110,8 @@ fn gather(
 /// The ledger with a step added; a step that can't be added is given up, as asking again would not change it.
 fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
     let range = TimeRange { start: record.end - step, end: record.end };
-    let added = ledger.add(range, &record.tally(), resource == Resource::ResponseTime, i64::MAX);
+    let distributed = resource.polled().counted == Some(Counted::Requests);
+    let added = ledger.add(range, &record.tally(), distributed, i64::MAX);
     added.unwrap_or_else(|_| ledger.give_up(record.end).map_or_else(|| ledger.clone(), |(next, _)| next))
 }
 

@@ -1,4 +1,4 @@
-//! Rows as clap commands, and what was given on the command line.
+//! Calls as clap commands, and what was given on the command line.
 
 use std::collections::BTreeMap;
 
@@ -8,124 +8,120 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
-use crate::config::Resolution;
-use crate::interface::TimeRange;
-use crate::interface::spec::{Param, ParamKind};
+use crate::interface::param::{Param, ParamKind};
+use crate::interface::range::{parse_rfc3339, rfc3339};
+use crate::interface::{Arguments, CALLS, Call};
 use crate::tool::time_arg::TimeArg;
 
-use super::Row;
-use super::rows::ROWS;
-
-/// A call with what was given for it.
+/// A call with its arguments.
 #[derive(Clone, Debug)]
 pub struct Called {
     /// Which call.
-    pub row: &'static Row,
+    pub call: &'static Call,
     /// Its arguments.
     pub given: Given,
 }
 
-/// What was given on the command line, by the names of the call's identifiers, query parameters and body values.
+/// What was given on the command line, by the names of the call's identifiers, query parameters and body fields.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
-    values: BTreeMap<&'static str, String>,
-    /// What "ago" counts from.
-    pub now: Timestamp,
-}
+pub struct Given(BTreeMap<&'static str, String>);
 
 impl Given {
-    /// The value of a name; empty where none was given.
-    #[must_use]
-    pub fn text(&self, name: &str) -> &str {
-        self.option(name).unwrap_or_default()
-    }
-
-    /// The value of a name, where one was given.
+    /// The value of a name, if one was given.
     #[must_use]
     pub fn option(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
-    }
-
-    /// The project.
-    #[must_use]
-    pub fn project(&self) -> &str {
-        self.text("project_id")
-    }
-
-    /// The range between `start` and `end`; one without an end reaches until now.
-    #[must_use]
-    pub fn range(&self) -> Option<TimeRange> {
-        let second = |name| Some(self.option(name)?.parse::<TimeArg>().ok()?.resolve(self.now));
-        let start = second("start")?;
-        Some(TimeRange { start, end: second("end").unwrap_or_else(|| self.now.as_second()) })
-    }
-
-    /// The data resolution.
-    #[must_use]
-    pub fn resolution(&self) -> Resolution {
-        match self.option("resolution") {
-            Some("medium") => Resolution::Medium,
-            Some("high") => Resolution::High,
-            _ => Resolution::Standard,
-        }
+        self.0.get(name).map(String::as_str)
     }
 
     /// Gives `name` a value.
     pub fn set(&mut self, name: &'static str, value: String) {
-        self.values.insert(name, value);
+        self.0.insert(name, value);
+    }
+
+    /// The arguments of `call`. A time in RFC 3339 is sent as given, any other is resolved; a range without an end
+    /// reaches until `now`.
+    #[must_use]
+    pub fn arguments(&self, call: &Call, now: Timestamp) -> Arguments<'_> {
+        let mut arguments = Arguments::default().at(now);
+        for (name, value) in &self.0 {
+            arguments = arguments.with(name, value.as_str());
+        }
+        let ranged = |kind| call.query.iter().find(|param| param.kind == kind).map(|param| param.name);
+        let (start, end) = (ranged(ParamKind::RangeStart), ranged(ParamKind::RangeEnd));
+        for name in start.into_iter().chain(end) {
+            if let Some(text) = self.option(name).filter(|text| parse_rfc3339(text).is_none())
+                && let Ok(time) = text.parse::<TimeArg>()
+            {
+                arguments = arguments.replace(name, rfc3339(time.resolve(now)));
+            }
+        }
+        match (start.and_then(|name| self.option(name)), end.filter(|name| self.option(name).is_none())) {
+            (Some(_), Some(end)) => arguments.with(end, rfc3339(now.as_second())),
+            _ => arguments,
+        }
     }
 }
 
-/// The identifiers in a row's path, but for the project, which is an option of its own.
-fn identifiers(row: &Row) -> impl Iterator<Item = &'static str> {
-    let segments = row.spec.path.split('/');
-    let names = segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
-    names.filter(|name| *name != "project_id")
+/// The identifiers in a call's path but for the project, which is an option of its own.
+fn identifiers(call: &Call) -> impl Iterator<Item = &'static str> {
+    call.path.names().filter(|name| *name != "project_id")
 }
 
-/// A row as a command named after its last word.
-fn command(row: &'static Row) -> Command {
-    let name = row.words.last().copied().unwrap_or_default();
-    let mut about = row.spec.purpose.to_owned();
-    if let Some(first) = about.get(..1) {
-        about = first.to_uppercase() + about.get(1..).unwrap_or_default();
-    }
-    let example = format!("Example:\n  pdstool call {} {}", row.words.join(" "), row.example);
-    let method = format!("{about}.\n\nSends {} {}", row.spec.method.as_str(), row.spec.path);
-    let mut command =
-        Command::new(name).about(about).long_about(method).after_help(example.trim_end().to_owned());
-    for id in identifiers(row) {
+/// A call as a command named after its last word.
+fn command(call: &'static Call) -> Command {
+    let words = call.command.words;
+    let about = capitalized(call.purpose);
+    let example = format!("Example:\n  pdstool call {} {}", words.join(" "), call.command.example);
+    let method = format!("{about}.\n\nSends {} {}", call.method.as_str(), call.path.0);
+    let mut command = Command::new(words.last().copied().unwrap_or_default())
+        .about(about)
+        .long_about(method)
+        .after_help(example.trim_end().to_owned());
+    for id in identifiers(call) {
         let shown = id.trim_end_matches("_id");
-        let help = format!("The {shown}'s id, as in the service's paths");
-        let help = if shown == id { format!("The repository's {}", spoken(id)) } else { help };
+        let help = match shown == id {
+            true => format!("The repository's {}", if id == "repo" { "name" } else { id }),
+            false => format!("The {shown}'s id, as in the service's paths"),
+        };
         command = command.arg(Arg::new(id).value_name(shown.to_uppercase()).required(true).help(help));
     }
-    for (name, purpose) in row.body {
-        command = command.arg(Arg::new(*name).value_name(name.to_uppercase()).required(true).help(*purpose));
+    for field in call.body {
+        let value_name = kebab(field.name).to_uppercase();
+        let help = capitalized(field.purpose);
+        command =
+            command.arg(valued(Arg::new(field.name), field).value_name(value_name).required(true).help(help));
     }
-    row.spec.query.iter().fold(command, |command, param| command.arg(option(param)))
+    call.query.iter().fold(command, |command, param| command.arg(option(param)))
 }
 
-fn spoken(id: &str) -> &str {
-    if id == "repo" { "name" } else { id }
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// A query parameter as an option.
 fn option(param: &'static Param) -> Arg {
-    let arg = Arg::new(param.name).long(kebab(param.name)).help(param.purpose);
-    // A range without an end reaches until now; one without a start would reach back for ever.
-    let arg = if param.name == "end" { arg.requires("start") } else { arg };
+    let help = match param.kind {
+        ParamKind::Text { max_chars: Some(max) } => format!("{}; at most {max} characters", param.purpose),
+        ParamKind::RangeStart | ParamKind::RangeEnd => {
+            format!("{}: a time, a day, or how long ago (24h)", param.purpose)
+        }
+        _ => param.purpose.to_owned(),
+    };
+    valued(Arg::new(param.name).long(kebab(param.name)), param).help(help)
+}
+
+/// `arg` with the values that the parameter takes.
+fn valued(arg: Arg, param: &Param) -> Arg {
     match param.kind {
-        ParamKind::Text { max_chars: None } => arg.value_name("TEXT"),
-        ParamKind::Text { max_chars: Some(most) } => {
-            arg.value_name("TEXT").help(format!("{}; at most {most} characters", param.purpose))
+        ParamKind::Text { .. } => arg.value_name("TEXT"),
+        ParamKind::RangeStart | ParamKind::RangeEnd => {
+            arg.value_name("TIME").value_parser(checked::<TimeArg>)
         }
-        ParamKind::DateTime => {
-            let arg = arg.value_name("TIME").value_parser(checked::<TimeArg>);
-            arg.help(format!("{}: a time, a day, or how long ago (24h)", param.purpose))
+        ParamKind::FutureDate => arg.value_name("YYYY-MM-DD").value_parser(checked::<Date>),
+        ParamKind::Word { words, .. } => {
+            arg.value_name("WORD").value_parser(PossibleValuesParser::new(words))
         }
-        ParamKind::Date => arg.value_name("YYYY-MM-DD").value_parser(checked::<Date>),
-        ParamKind::Word(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words)),
     }
 }
 
@@ -149,16 +145,15 @@ fn kebab(name: &str) -> String {
 impl Called {
     /// The call that the words name, with its arguments.
     fn find(words: &[&str], matches: &ArgMatches) -> Option<Self> {
-        let row = ROWS.iter().find(|row| row.words == words)?;
-        let query = row.spec.query.iter().map(|param| param.name);
-        let names = identifiers(row).chain(row.body.iter().map(|(name, _)| *name)).chain(query);
+        let call = CALLS.iter().find(|call| call.command.words == words)?;
+        let names = identifiers(call).chain(call.body.iter().chain(call.query).map(|param| param.name));
         let mut given = Given::default();
         for name in names {
             if let Some(value) = matches.get_one::<String>(name) {
                 given.set(name, value.clone());
             }
         }
-        Some(Self { row, given })
+        Some(Self { call, given })
     }
 }
 
@@ -182,14 +177,14 @@ impl FromArgMatches for Called {
 impl Subcommand for Called {
     fn augment_subcommands(parent: Command) -> Command {
         let mut groups: Vec<Command> = Vec::new();
-        for row in ROWS {
-            let [word, _] = row.words else {
-                groups.push(command(row));
+        for call in CALLS {
+            let [word, _] = call.command.words else {
+                groups.push(command(call));
                 continue;
             };
             let at = groups.iter().position(|group| group.get_name() == *word);
             let group = at.map_or_else(|| group(word), |at| groups.remove(at));
-            groups.insert(at.unwrap_or(groups.len()), group.subcommand(command(row)));
+            groups.insert(at.unwrap_or(groups.len()), group.subcommand(command(call)));
         }
         parent.subcommand_required(true).arg_required_else_help(true).subcommands(groups)
     }
@@ -199,16 +194,17 @@ impl Subcommand for Called {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        ROWS.iter().any(|row| row.words.first() == Some(&name))
+        CALLS.iter().any(|call| call.command.words.first() == Some(&name))
     }
 }
 
 /// The command that holds the calls about one resource.
 fn group(word: &'static str) -> Command {
-    let verbs: Vec<&str> = ROWS
+    let verbs: Vec<&str> = CALLS
         .iter()
-        .filter(|row| row.words.first() == Some(&word))
-        .filter_map(|row| row.words.get(1).copied())
+        .map(|call| call.command.words)
+        .filter(|words| words.first() == Some(&word))
+        .filter_map(|words| words.get(1).copied())
         .collect();
     let about = format!("Calls about {}: {}", word.replace('-', " "), verbs.join(", "));
     Command::new(word).about(about).subcommand_required(true).arg_required_else_help(true)

@@ -1,17 +1,14 @@
 //! `pdstool call`: every call of the interface as a subcommand.
 //!
-//! A call is a [`Row`]: the words that name it, the [`Spec`] that its arguments come from (identifiers in the
-//! path become positional arguments, query parameters become options), how the request is made, and how the
-//! reply is shown. The rules of the interface are checked before anything is sent; what destroys or costs money
-//! asks first.
+//! The row of a call in [`CALLS`](crate::interface::CALLS) is its subcommand: identifiers in the path and fields of the
+//! body become arguments, query parameters become options. The rules of the interface are checked before anything is
+//! sent; a call that cannot be undone or costs money asks first.
 //!
-//! - [`arguments`]: rows as clap commands, and what was given on the command line.
-//! - [`rows`]: the list of calls.
-//! - [`show`]: their replies for people.
-//! - [`secret`]: the one reply that holds a secret.
+//! - [`arguments`]: calls as clap commands, and what was given on the command line.
+//! - [`show`]: replies for people.
+//! - [`secret`]: the reply that holds a secret.
 
 pub mod arguments;
-pub mod rows;
 pub mod secret;
 pub mod show;
 
@@ -21,9 +18,8 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::config::{Config, QueryNames};
+use crate::config::Config;
 use crate::interface::Request;
-use crate::interface::spec::{DecodeError, RuleError, Spec};
 use crate::secret::REDACTED;
 
 use super::console::Console;
@@ -32,28 +28,6 @@ use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
 
 pub use arguments::{Called, Given};
-
-/// One call as a subcommand.
-#[derive(Debug)]
-pub struct Row {
-    /// The words that name it: `["app", "get"]`.
-    pub words: &'static [&'static str],
-    /// The call; its path, query and purpose become arguments and help.
-    pub spec: &'static Spec,
-    /// Values of the body, as positional arguments: (name, what it is for).
-    pub body: &'static [(&'static str, &'static str)],
-    /// An example of the arguments behind the words.
-    pub example: &'static str,
-    /// What it does that can't be undone or costs money, as the sentence "this ..." goes on; `None` where it only
-    /// reads, or does what may be done again.
-    pub consequence: Option<fn(&Given) -> String>,
-    /// Makes the request.
-    pub request: fn(&Given, &QueryNames) -> Result<Request, RuleError>,
-    /// Shows the reply.
-    pub show: fn(&[u8]) -> Result<View, DecodeError>,
-    /// Whether the reply holds a secret, which is printed alone.
-    pub secret: bool,
-}
 
 /// A reply as people see it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -117,18 +91,23 @@ pub async fn run(
     options: &CallOptions,
     called: &Called,
 ) -> Result<(), ToolError> {
-    let row = called.row;
+    let (call, now) = (called.call, Timestamp::now());
     let config = options.service.load(environment)?;
     let given = given(&config, options, called)?;
-    let request = (row.request)(&given, &config.api.query_names)?;
+    let arguments = given.arguments(call, now);
+    let request = call.request(&arguments, &config.api.query_names)?;
     if options.dry_run {
         return dry_run(console, &config, options, &request);
     }
-    if options.secret_file.is_some() && !row.secret {
+    if options.secret_file.is_some() && call.command.secret.is_none() {
         return Err(ToolError::Usage("--secret-file is for calls that create a secret".to_owned()));
     }
-    if let Some(consequence) = row.consequence {
-        console.confirm(&consequence(&given), options.yes)?;
+    if let Some(consequence) = call.command.consequence {
+        let filled = consequence.fill(|name, text| {
+            text.push_str(arguments.get(name).unwrap_or_default());
+            Ok::<(), ToolError>(())
+        });
+        console.confirm(&filled?, options.yes)?;
     }
     let file = options.secret_file.as_deref().map(secret::SecretFile::create).transpose()?;
     let service = Service::new(config)?;
@@ -137,10 +116,10 @@ pub async fn run(
     let account = service.client.account(project);
     let reply = service.client.call(&account, &request).await?.body;
     let form = form(console, options);
-    if row.secret {
-        return secret::deliver(console, &reply, file, form, row);
+    if let Some(field) = call.command.secret {
+        return secret::deliver(console, &reply, file, form, call, field);
     }
-    let view = (row.show)(&reply);
+    let view = show::view(call, &reply);
     match form {
         Output::Json => print_json(console, &reply)?,
         Output::Table => page::print(console, &view.as_ref().map_or(Vec::new(), |view| view.blocks.clone()))?,
@@ -161,8 +140,7 @@ fn form(console: &Console, options: &CallOptions) -> Output {
 /// What was given, with the project that is meant.
 fn given(config: &Config, options: &CallOptions, called: &Called) -> Result<Given, ToolError> {
     let mut given = called.given.clone();
-    given.now = Timestamp::now();
-    if called.row.spec.path.contains("{project_id}") {
+    if called.call.path.names().any(|name| name == "project_id") {
         given.set("project_id", service::project(config, options.project.as_deref())?);
     }
     Ok(given)

@@ -12,10 +12,9 @@ use crate::tool::console::Console;
 use crate::tool::error::ToolError;
 use crate::tool::page;
 
-use super::{Output, Row, print_json};
+use crate::interface::Call;
 
-/// The field of the reply that is the secret (section 2).
-const FIELD: &str = "apiKey";
+use super::{Output, print_json, show};
 
 /// A new file for a secret. It is made before the call: a secret that has nowhere to go is lost. Removed again
 /// where nothing was written.
@@ -64,10 +63,11 @@ pub fn deliver(
     reply: &[u8],
     file: Option<SecretFile>,
     form: Output,
-    row: &Row,
+    call: &'static Call,
+    field: &str,
 ) -> Result<(), ToolError> {
     let mut known: Value = serde_json::from_slice(reply).unwrap_or_default();
-    let Some(secret) = known.get(FIELD).and_then(Value::as_str).map(str::to_owned) else {
+    let Some(secret) = known.get(field).and_then(Value::as_str).map(str::to_owned) else {
         // Not what the interface says; whatever it is, it must not be lost.
         return print_json(console, reply);
     };
@@ -77,38 +77,39 @@ pub fn deliver(
         }
         console.print(&secret)?;
         console.out.flush()?;
-        say(console, &redacted(&mut known), row);
+        say(console, &redacted(&mut known, field), call, field);
         return Ok(());
     };
     if let Err(error) = file.write(&secret) {
         console.print(&secret)?;
         return Err(error);
     }
-    let redacted = redacted(&mut known);
+    let redacted = redacted(&mut known, field);
     if form == Output::Json {
         return print_json(console, &redacted);
     }
-    page::print(console, &(row.show)(&redacted)?.blocks)?;
+    page::print(console, &show::view(call, &redacted)?.blocks)?;
     console.say(&format!("The key is in {}, which only you can read.", file.path.display()));
     Ok(())
 }
 
 /// The reply without its secret.
-fn redacted(reply: &mut Value) -> Vec<u8> {
-    if let Some(field) = reply.get_mut(FIELD) {
-        *field = Value::String(REDACTED.to_owned());
+fn redacted(reply: &mut Value, field: &str) -> Vec<u8> {
+    if let Some(value) = reply.get_mut(field) {
+        *value = Value::String(REDACTED.to_owned());
     }
     reply.to_string().into_bytes()
 }
 
-/// What the reply says beside the secret, on standard error.
-fn say(console: &mut Console, redacted: &[u8], row: &Row) {
-    let Ok(view) = (row.show)(redacted) else { return };
+/// What the reply says apart from the secret, on standard error.
+fn say(console: &mut Console, redacted: &[u8], call: &'static Call, field: &str) {
+    let Ok(view) = show::view(call, redacted) else { return };
     for block in view.blocks {
-        if let page::Block::Facts(facts) = block {
-            for (name, value) in facts.into_iter().filter(|(_, value)| !value.is_empty()) {
-                console.say(&format!("{name}: {}", page::plain(&value)));
-            }
+        let page::Block::Table(table) = block else { continue };
+        for row in table.rows.iter().filter(|row| {
+            row.first().is_some_and(|name| name != field) && row.iter().all(|cell| !cell.is_empty())
+        }) {
+            console.say(&page::plain(&row.join(": ")));
         }
     }
     console.say("The key is not shown again: keep it now.");

@@ -6,10 +6,9 @@ use jiff::Timestamp;
 use crate::client::{Account, FetchError};
 use crate::config::{Config, Project};
 use crate::error_chain::with_sources;
-use crate::interface::endpoint::{Ask, Cadence, Scope};
-use crate::interface::list_projects::ListProjects;
-use crate::interface::spec::{Call as _, RuleError};
-use crate::interface::{ENDPOINTS, Endpoint, TimeRange};
+use crate::interface::{
+    Arguments, Cadence, ReplyBody as _, Resource, RuleError, Scope, TimeRange, list_projects,
+};
 use crate::tool::console::Console;
 use crate::tool::error::{ToolError, code_of_fetch};
 use crate::tool::page::{self, Align, Block, Table};
@@ -65,16 +64,16 @@ pub async fn run(
             of_account.push(&nothing);
         }
         for (index, (project, app)) in of_account.into_iter().enumerate() {
-            for endpoint in ENDPOINTS {
-                let due = match endpoint.scope() {
+            for resource in Resource::all() {
+                let due = match resource.polled().scope {
                     Scope::Account => index == 0,
                     Scope::Project => !project.is_empty(),
                     Scope::App => app.is_some(),
                 };
                 if due {
                     let app = app.as_deref().unwrap_or_default();
-                    let answer = ask(&service, account, *endpoint, project, app).await;
-                    rows.push(outcome.row(*endpoint, project, app, answer));
+                    let answer = ask(&service, account, resource, project, app).await;
+                    rows.push(outcome.row(resource, project, app, answer));
                 }
             }
         }
@@ -98,8 +97,10 @@ fn wanted(config: &Config, args: &TokenArgs) -> Vec<(String, Option<String>)> {
 
 /// The projects that the token is for, as the service lists them.
 async fn list(service: &Service, account: &Account) -> Option<String> {
-    let reply = service.client.call(account, &ListProjects.request().ok()?).await.ok()?;
-    let projects = ListProjects::reply(&reply.body).ok()?;
+    let names = &service.config.api.query_names;
+    let request = list_projects::CALL.request(&Arguments::default(), names).ok()?;
+    let reply = service.client.call(account, &request).await.ok()?;
+    let projects = list_projects::Reply::decode(&reply.body).ok()?;
     let shown = projects.iter().map(|project| format!("{} ({}, {})", project.id, project.name, project.role));
     Some(shown.collect::<Vec<_>>().join(", "))
 }
@@ -129,23 +130,19 @@ enum Unanswered {
 async fn ask(
     service: &Service,
     account: &Account,
-    endpoint: &dyn Endpoint,
+    resource: Resource,
     project: &str,
     app: &str,
 ) -> Result<(), Unanswered> {
     let settle = i64::try_from(service.config.poll.settle.as_secs()).unwrap_or(0);
     let end = Timestamp::now().as_second() - settle;
-    let range = (endpoint.cadence() == Cadence::Metrics).then_some(TimeRange { start: end - 300, end });
-    let request = endpoint.request(&Ask {
-        project,
-        app,
-        range,
-        container: None,
-        resolution: service.config.poll.resolution,
-        names: &service.config.api.query_names,
-    })?;
-    let read = |body: &[u8]| endpoint.read(body, &[]).map(|_| ());
-    service.client.read(account, endpoint.resource(), &request, read).await?;
+    let mut arguments = Arguments::about(project, app).at_resolution(service.config.poll.resolution);
+    if resource.polled().cadence == Cadence::Metrics {
+        arguments = arguments.in_range(TimeRange { start: end - 300, end });
+    }
+    let request = resource.call().request(&arguments, &service.config.api.query_names)?;
+    let read = |body: &[u8]| resource.polled().read(body, &[]).map(|_| ());
+    service.client.read(account, resource, &request, read).await?;
     Ok(())
 }
 
@@ -161,13 +158,13 @@ struct Outcome {
 impl Outcome {
     fn row(
         &mut self,
-        endpoint: &dyn Endpoint,
+        resource: Resource,
         project: &str,
         app: &str,
         answer: Result<(), Unanswered>,
     ) -> Vec<String> {
         self.asked += 1;
-        let of = match endpoint.scope() {
+        let of = match resource.polled().scope {
             Scope::Account => "the token",
             Scope::Project => project,
             Scope::App => app,
@@ -184,7 +181,7 @@ impl Outcome {
                 with_sources(&error)
             }
         };
-        vec![endpoint.spec().purpose.to_owned(), of.to_owned(), answer]
+        vec![resource.call().purpose.to_owned(), of.to_owned(), answer]
     }
 
     fn result(&self) -> Result<(), ToolError> {

@@ -11,11 +11,9 @@ use url::Url;
 
 use crate::config::Config;
 use crate::error_chain::with_sources;
-use crate::interface::endpoint::Unexpected;
-use crate::interface::get_app::{self, GetApp};
-use crate::interface::response_time::{MetricsQuery, ResponseTime, ResponseTimes};
-use crate::interface::spec::Call as _;
-use crate::interface::{Number, TimeRange};
+use crate::interface::reader::Unexpected;
+use crate::interface::response_time::ResponseTime;
+use crate::interface::{Arguments, Number, ReplyBody as _, TimeRange, get_app, response_time};
 use crate::tool::error::ToolError;
 use crate::tool::service::Service;
 
@@ -181,33 +179,28 @@ async fn ask_service(service: &Service) -> Vec<Row> {
 async fn ask_app(service: &Service, project: &str, app: &str) -> Row {
     let mut row = Row { project: project.to_owned(), id: app.to_owned(), ..Row::default() };
     let account = service.client.account(project);
-    let settings = match (GetApp { project_id: project, app_id: app }).request() {
+    let names = &service.config.api.query_names;
+    let settings = match get_app::CALL.request(&Arguments::about(project, app), names) {
         Ok(request) => service.client.call(&account, &request).await.map_err(|error| with_sources(&error)),
         Err(error) => Err(with_sources(&error)),
     };
     let settings =
-        settings.and_then(|reply| GetApp::reply(&reply.body).map_err(|error| with_sources(&error)));
+        settings.and_then(|reply| get_app::Reply::decode(&reply.body).map_err(|error| with_sources(&error)));
     match settings {
         Ok(settings) => row.settings(&settings),
         Err(problem) => row.problems.push(problem),
     }
     let range = window(&service.config);
-    let query = MetricsQuery {
-        project_id: project,
-        app_id: app,
-        range: Some(range),
-        container: None,
-        resolution: service.config.poll.resolution,
-        names: &service.config.api.query_names,
-    };
-    let times = match ResponseTimes(query).request() {
+    let arguments =
+        Arguments::about(project, app).in_range(range).at_resolution(service.config.poll.resolution);
+    let times = match response_time::CALL.request(&arguments, names) {
         Ok(request) => service.client.call(&account, &request).await.map_err(|error| with_sources(&error)),
         Err(error) => Err(with_sources(&error)),
     };
-    let times =
-        times.and_then(|reply| ResponseTimes::reply(&reply.body).map_err(|error| with_sources(&error)));
+    let times = times
+        .and_then(|reply| response_time::Reply::decode(&reply.body).map_err(|error| with_sources(&error)));
     match times {
-        Ok(times) => row.times(&times, range),
+        Ok(times) => row.times(&times.data, range),
         Err(problem) => row.problems.push(problem),
     }
     row.verdict = if row.problems.is_empty() { "ok" } else { "problem" }.to_owned();

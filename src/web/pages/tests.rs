@@ -3,7 +3,7 @@
 use tokio::time::{Duration, advance};
 
 use crate::catalogue::markdown::Group;
-use crate::interface::{ENDPOINTS, Resource};
+use crate::interface::{Resource, get_app, response_time};
 use crate::status::Source;
 use crate::status::fixture::{self, Fixture, HOSTILE};
 
@@ -11,9 +11,8 @@ use super::links::{Links, encode};
 use super::{Rendered, StatusPages};
 
 fn site(source: &Source, prefix: &str) -> StatusPages {
-    let groups = ENDPOINTS
-        .iter()
-        .map(|endpoint| Group { title: endpoint.spec().purpose, families: endpoint.families() })
+    let groups = Resource::all()
+        .map(|resource| Group { title: resource.call().purpose, families: resource.polled().families() })
         .collect();
     StatusPages::new(source.clone(), groups, prefix)
 }
@@ -204,7 +203,7 @@ async fn a_page_of_which_nothing_changed_is_the_same_and_so_is_its_tag() {
 async fn the_page_of_an_app_has_its_plots_settings_polls_and_replies() {
     let fixture = answered(1).await;
     fixture.fail("timeout", "GET https://api.example.com got no complete reply within 10s", |key| {
-        key.resource == Resource::ResponseTime
+        key.resource == response_time::RESOURCE
     });
     advance(Duration::from_secs(5)).await;
     let page = get(&site(&fixture.source, ""), "/apps/p-00000000/p-00000000-app-0", "");
@@ -284,7 +283,7 @@ async fn the_header_says_how_the_exporter_itself_fares() {
          Token ▲ expires in 2 d 1 service account \
          Up 30 min since 2026-03-01 03:00:00 UTC"
     );
-    fixture.fail("timeout", "no reply", |key| key.resource == Resource::App);
+    fixture.fail("timeout", "no reply", |key| key.resource == get_app::RESOURCE);
     telemetry.token_read("default", false);
     telemetry.config_loaded(None);
     telemetry.poll_lag(Duration::from_secs(12));

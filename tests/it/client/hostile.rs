@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use pds_exporter::interface::Resource;
-use pds_exporter::interface::get_app::GetApp;
-use pds_exporter::interface::spec::Call;
+use pds_exporter::interface::{ReplyBody as _, get_app};
 
 use super::server::{Reply, Server, ok, status};
 use super::{Asking, api, chain, request};
@@ -140,7 +138,8 @@ async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() 
     let server = Server::start(|_| ok("<html>")).await;
     let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
     let account = asking.client.account("p");
-    let read = asking.client.read(&account, Resource::App, &request("p", "a"), GetApp::reply).await;
+    let read =
+        asking.client.read(&account, get_app::RESOURCE, &request("p", "a"), get_app::App::decode).await;
     let error = read.unwrap_err();
     let told = "GET http://HOST/v2/projects/p/apps/a gave a reply that cannot be used: \
                 the reply is not the JSON that the interface describes: expected value at line 1 column 1";
@@ -172,7 +171,7 @@ async fn a_reply_that_is_held_keeps_the_room_it_takes() {
     let account = asking.client.account("p");
     let mut held = Vec::new();
     let error = loop {
-        match asking.client.fetch(&account, Resource::App, &request("p", "a")).await {
+        match asking.client.fetch(&account, get_app::RESOURCE, &request("p", "a")).await {
             Ok(fetched) => held.push(fetched),
             Err(error) => break error,
         }

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 
 use pds_exporter::client::FetchError;
 use pds_exporter::config::TokenSource;
-use pds_exporter::interface::Resource;
-use pds_exporter::interface::spec::Method;
+use pds_exporter::interface::call::Method;
+use pds_exporter::interface::get_app;
 use pds_exporter::secret::Secret;
 
 use super::server::{Reply, Server, ok, status};
@@ -160,7 +160,7 @@ async fn what_changes_something_is_never_sent_twice_and_never_by_a_poll() {
         asking.client.call(&account, &request).await.unwrap_err();
         assert_eq!(server.count() - before, 1);
         assert_eq!(server.seen().last().unwrap().method, method.as_str());
-        let refused = asking.client.fetch(&account, Resource::App, &request).await.unwrap_err();
+        let refused = asking.client.fetch(&account, get_app::RESOURCE, &request).await.unwrap_err();
         assert!(matches!(refused, FetchError::NotGet { .. }));
         assert_eq!(server.count() - before, 1);
     }

@@ -18,7 +18,7 @@ use pds_exporter::catalogue::Format;
 use pds_exporter::client::{Client, FetchError};
 use pds_exporter::clock::Clock;
 use pds_exporter::config::{Api, Project, TokenSource};
-use pds_exporter::interface::{Request, Resource};
+use pds_exporter::interface::{Arguments, QueryNames, Request, get_app};
 use pds_exporter::secret::Secret;
 use pds_exporter::telemetry::Telemetry;
 
@@ -38,7 +38,7 @@ fn api(base_url: &str) -> Api {
         ca_file: None,
         proxy_url: None,
         no_proxy: None,
-        query_names: pds_exporter::config::QueryNames::default(),
+        query_names: QueryNames::default(),
     }
 }
 
@@ -66,7 +66,7 @@ impl Asking {
     /// Asks for app `app` of project `project`, with the project's service account.
     async fn ask(&self, project: &str, app: &str) -> Result<String, FetchError> {
         let account = self.client.account(project);
-        let fetched = self.client.fetch(&account, Resource::App, &request(project, app)).await?;
+        let fetched = self.client.fetch(&account, get_app::RESOURCE, &request(project, app)).await?;
         Ok(String::from_utf8(fetched.body.to_vec()).unwrap())
     }
 
@@ -92,8 +92,7 @@ impl Asking {
 }
 
 fn request(project: &str, app: &str) -> Request {
-    let spec = &pds_exporter::interface::get_app::SPEC;
-    Request::new(spec, &[("project_id", project), ("app_id", app)]).unwrap()
+    get_app::CALL.request(&Arguments::about(project, app), &QueryNames::default()).unwrap()
 }
 
 /// An error's text and those of its causes, as a log line has them.

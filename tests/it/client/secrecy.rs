@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pds_exporter::config::TokenSource;
-use pds_exporter::interface::{ENDPOINTS, Resource};
+use pds_exporter::interface::response_time;
 use pds_exporter::secret::Secret;
 use tracing::Level;
 
@@ -114,7 +114,7 @@ async fn the_token_is_in_no_log_line_no_error_and_no_debug_output() {
 
 #[tokio::test]
 async fn what_a_reply_echoes_of_the_token_is_gone_before_it_is_read() {
-    let endpoint = ENDPOINTS.iter().find(|endpoint| endpoint.resource() == Resource::ResponseTime).unwrap();
+    let polled = response_time::RESOURCE.polled();
     let server = Server::start(|seen| match seen.number {
         0 => ok(format!(r#"{{"status":"{TOKEN}"}}"#).leak()),
         1 => ok(format!(r#"{{"status":"success","data":{{"percentiles":"{LONG}"}}}}"#).leak()),
@@ -129,8 +129,8 @@ async fn what_a_reply_echoes_of_the_token_is_gone_before_it_is_read() {
     let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
     let account = asking.client.account("p");
     for quoted in ["'[redacted]'", "xxx…", "'[redacted]'", "xxx…"] {
-        let read = |body: &[u8]| endpoint.read(body, &[]);
-        let read = asking.client.read(&account, Resource::ResponseTime, &request("p", "a"), read).await;
+        let read = |body: &[u8]| polled.read(body, &[]);
+        let read = asking.client.read(&account, response_time::RESOURCE, &request("p", "a"), read).await;
         let Err(error) = read else { panic!("a reply that cannot be used") };
         let shown = format!("{} {error:?}", chain(&error));
         assert!(shown.contains(quoted) && !shown.contains(PART), "{shown}");

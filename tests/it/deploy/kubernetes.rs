@@ -199,7 +199,6 @@ fn the_shipped_configuration_is_accepted() {
     let config = config.replace("/run/secrets/pds/token", token.to_str().unwrap());
     let file = folder.path().join("pds-exporter.toml");
     fs::write(&file, config).unwrap();
-    let taken = pds_exporter::app::taken_labels();
-    let loaded = pds_exporter::config::load(&file, [], &taken).unwrap();
+    let loaded = pds_exporter::config::load(&file, []).unwrap();
     assert_eq!(loaded.config.projects.len(), 1);
 }

@@ -20,7 +20,7 @@ use crate::golden::assert_current;
 fn example() -> Config {
     let readme = std::fs::read_to_string("README.md").unwrap();
     let [example] = &blocks(&readme, "toml")[..] else { panic!("one TOML example") };
-    config::load_text(Path::new("pds-exporter.toml"), example, &app::taken_labels()).unwrap().config
+    config::load_text(Path::new("pds-exporter.toml"), example).unwrap().config
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The service's clock and ours are apart: what is counted then, what stands on the page, and what its first sentence
 //! says.
 
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::get_app;
 
 use super::rig::Rig;
 
@@ -22,7 +22,7 @@ fn assert_well(rig: &Rig, apart: i64) {
 
 #[tokio::test]
 async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
-    let rig = Rig::start(Resource::App).await;
+    let rig = Rig::start(get_app::RESOURCE).await;
     rig.set_clock_apart(-HOUR);
     for poll in 0..6 {
         rig.poll().await;
@@ -35,7 +35,7 @@ async fn by_a_clock_that_is_behind_from_the_start_everything_is_counted() {
 
 #[tokio::test]
 async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
-    let rig = Rig::start(Resource::App).await;
+    let rig = Rig::start(get_app::RESOURCE).await;
     for _ in 0..3 {
         rig.poll().await;
     }
@@ -83,7 +83,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
 
 #[tokio::test]
 async fn ours_set_back_stops_the_counters_too() {
-    let rig = Rig::start(Resource::App).await;
+    let rig = Rig::start(get_app::RESOURCE).await;
     for _ in 0..3 {
         rig.poll().await;
     }
@@ -112,7 +112,7 @@ async fn ours_set_back_stops_the_counters_too() {
 
 #[tokio::test]
 async fn beside_a_clock_that_is_ahead_everything_is_counted_by_ours() {
-    let rig = Rig::start(Resource::App).await;
+    let rig = Rig::start(get_app::RESOURCE).await;
     rig.poll().await;
     rig.set_clock_apart(HOUR);
     for poll in 0..6 {
@@ -125,7 +125,7 @@ async fn beside_a_clock_that_is_ahead_everything_is_counted_by_ours() {
 
 #[tokio::test]
 async fn counting_begins_with_the_first_reply_and_not_before() {
-    let rig = Rig::start(Resource::App).await;
+    let rig = Rig::start(get_app::RESOURCE).await;
     rig.strike_all(500);
     rig.poll_metrics().await;
     assert_eq!(

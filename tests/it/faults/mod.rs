@@ -11,7 +11,9 @@ mod rig;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::{
+    Resource, get_app, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
+};
 use pds_exporter::simulator::{Kind, RetryAfter};
 
 use crate::golden::assert_golden;
@@ -25,13 +27,14 @@ fn status(status: u16, retry_after: Option<RetryAfter>) -> Kind {
 /// `json` in place of a number of `resource`, or of a name where it has no numbers.
 fn value(resource: Resource, json: &str) -> Kind {
     let (field, json) = match resource {
-        Resource::App => ("cpu", json.to_owned()),
+        get_app::RESOURCE => ("cpu", json.to_owned()),
         // A share of the distribution, in percent.
-        Resource::ResponseTime => ("1s", json.to_owned()),
-        Resource::RunExecutionTime => ("total_runs", json.to_owned()),
-        Resource::VolumeAlerts => ("thresholds", format!("[{json}]")),
-        Resource::Domains => ("id", json.to_owned()),
-        Resource::Projects => ("name", json.to_owned()),
+        response_time::RESOURCE => ("1s", json.to_owned()),
+        run_execution_time::RESOURCE => ("total_runs", json.to_owned()),
+        volume_alerts::RESOURCE => ("thresholds", format!("[{json}]")),
+        list_domains::RESOURCE => ("id", json.to_owned()),
+        list_projects::RESOURCE => ("name", json.to_owned()),
+        other => panic!("no value of {other:?} is replaced"),
     };
     Kind::Value { field: field.to_owned(), json }
 }
@@ -78,10 +81,10 @@ fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
         ("a clock an hour ahead", Kind::ClockSkew { seconds: 3600 }),
         ("a clock an hour behind", Kind::ClockSkew { seconds: -3600 }),
     ];
-    if matches!(resource, Resource::ResponseTime | Resource::RunExecutionTime) {
+    if matches!(resource, response_time::RESOURCE | run_execution_time::RESOURCE) {
         faults.push(("status: error", Kind::EnvelopeStatus { status: "error".to_owned() }));
     }
-    if resource == Resource::RunExecutionTime {
+    if resource == run_execution_time::RESOURCE {
         faults.push(("10 000 datapoints", Kind::ManyDatapoints { count: 10_000 }));
     }
     faults
@@ -112,30 +115,30 @@ async fn assert_table(resource: Resource) {
 
 #[tokio::test]
 async fn every_fault_of_app_is_contained() {
-    assert_table(Resource::App).await;
+    assert_table(get_app::RESOURCE).await;
 }
 
 #[tokio::test]
 async fn every_fault_of_response_time_is_contained() {
-    assert_table(Resource::ResponseTime).await;
+    assert_table(response_time::RESOURCE).await;
 }
 
 #[tokio::test]
 async fn every_fault_of_run_execution_time_is_contained() {
-    assert_table(Resource::RunExecutionTime).await;
+    assert_table(run_execution_time::RESOURCE).await;
 }
 
 #[tokio::test]
 async fn every_fault_of_volume_alerts_is_contained() {
-    assert_table(Resource::VolumeAlerts).await;
+    assert_table(volume_alerts::RESOURCE).await;
 }
 
 #[tokio::test]
 async fn every_fault_of_domains_is_contained() {
-    assert_table(Resource::Domains).await;
+    assert_table(list_domains::RESOURCE).await;
 }
 
 #[tokio::test]
 async fn every_fault_of_projects_is_contained() {
-    assert_table(Resource::Projects).await;
+    assert_table(list_projects::RESOURCE).await;
 }

@@ -11,7 +11,9 @@ use pds_exporter::catalogue::Format;
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
 use pds_exporter::config;
-use pds_exporter::interface::{ENDPOINTS, Resource, TimeRange};
+use pds_exporter::interface::{
+    Resource, TimeRange, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
+};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
@@ -86,7 +88,7 @@ impl Rig {
                 apps.join(",")
             );
         }
-        let config = config::load_text(Path::new("test.toml"), &text, &[]).unwrap().config;
+        let config = config::load_text(Path::new("test.toml"), &text).unwrap().config;
         let telemetry = Telemetry::new(false).unwrap();
         let (ledgers, _) = LedgerStore::open(None, telemetry.clone(), Duration::ZERO).await.unwrap();
         let context =
@@ -137,7 +139,9 @@ impl Rig {
     /// As [`Rig::set_clock_apart`], after the settings were asked for and before the metrics are.
     pub(super) fn set_clock_apart_before_metrics(&self, seconds: i64) {
         let skew = || Fault::from(Kind::ClockSkew { seconds });
-        self.world.faults().set([skew().on(Resource::ResponseTime), skew().on(Resource::RunExecutionTime)]);
+        self.world
+            .faults()
+            .set([skew().on(response_time::RESOURCE), skew().on(run_execution_time::RESOURCE)]);
     }
 
     /// The service answers everything with this status from now on.
@@ -181,7 +185,7 @@ impl Rig {
                 let range = TimeRange { start: first, end: ledger.until };
                 let truth =
                     self.world.truth(&target.key.owner.project, &target.key.owner.app, range).unwrap();
-                let of_requests = target.key.resource == Resource::ResponseTime;
+                let of_requests = target.key.resource == response_time::RESOURCE;
                 let truth = if of_requests { truth.requests } else { truth.runs };
                 assert_eq!((ledger.total, ledger.unaccounted), (truth, 0), "{}", target.key);
                 ledger.until
@@ -205,7 +209,7 @@ impl Rig {
 
     /// How often the service was asked for what has trouble.
     fn asked(&self) -> usize {
-        let call = ENDPOINTS.iter().find(|endpoint| endpoint.resource() == self.resource).unwrap().spec().id;
+        let call = self.resource.call().id;
         let projects = self.world.projects();
         let (project, apps) = &projects[0];
         let journal = self.world.requests();
@@ -221,8 +225,8 @@ impl Rig {
         let projects = self.world.projects();
         let (project, apps) = &projects[0];
         match self.resource {
-            Resource::Projects => String::new(),
-            Resource::Domains | Resource::VolumeAlerts => format!("project=\"{project}\""),
+            list_projects::RESOURCE => String::new(),
+            list_domains::RESOURCE | volume_alerts::RESOURCE => format!("project=\"{project}\""),
             _ => format!("project=\"{project}\",app=\"{}\"", apps[0]),
         }
     }
@@ -237,8 +241,8 @@ impl Rig {
         let (project, apps) = &projects[0];
         let fault = Fault::from(kind).on(self.resource);
         self.world.faults().set([match self.resource {
-            Resource::Projects => fault,
-            Resource::Domains | Resource::VolumeAlerts => fault.of_project(project),
+            list_projects::RESOURCE => fault,
+            list_domains::RESOURCE | volume_alerts::RESOURCE => fault.of_project(project),
             _ => fault.of_project(project).of_app(&apps[0]),
         }]);
     }
@@ -264,12 +268,12 @@ impl Rig {
             let of_other = |name: &String| name.contains(&other) && !self.is_victim(name);
             self.shown(page).into_iter().filter(of_other).collect()
         };
-        if self.resource != Resource::Projects {
+        if self.resource != list_projects::RESOURCE {
             assert_eq!(others(before), others(struck), "{fault}: the other project's series");
         }
         // Of all projects' list there is no other account's: each asks for its own, and meets the fault.
         let ups = struck.of("pds_up").filter(|(name, _)| name.contains(&other));
-        for (name, up) in ups.filter(|_| self.resource != Resource::Projects) {
+        for (name, up) in ups.filter(|_| self.resource != list_projects::RESOURCE) {
             assert!(up == 1.0, "{fault}: {name}");
         }
         let codes = ["200", "paused", "unauthorized_paused"];

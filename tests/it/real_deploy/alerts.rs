@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::get_app;
 use pds_exporter::simulator::{Fault, Kind};
 
 use crate::process::until;
@@ -55,7 +55,7 @@ async fn one_app_that_can_not_be_asked_is_named() {
     let stage = Stage::set().await;
     let (project, apps) = stage.world.projects().remove(0);
     let fault = Fault::from(Kind::Status { status: 500, retry_after: None });
-    stage.world.faults().set([fault.on(Resource::App).of_app(&apps[0])]);
+    stage.world.faults().set([fault.on(get_app::RESOURCE).of_app(&apps[0])]);
     until("the failing target is told", async || !stage.alerts("PdsTargetFailing").await.is_empty()).await;
     for alert in stage.alerts("PdsTargetFailing").await {
         let label = |name: &str| alert["labels"][name].as_str().unwrap().to_owned();

@@ -46,7 +46,7 @@ async fn stage(hostile: Option<&str>) -> Stage {
     let address = listener.local_addr().unwrap();
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(configuration(&world, &address.to_string(), hostile).as_bytes()).unwrap();
-    let loaded = config::load(file.path(), [], &app::taken_labels()).unwrap();
+    let loaded = config::load(file.path(), []).unwrap();
     let service = tokio::spawn(serve(world, listener, pending()));
 
     let telemetry = Telemetry::new(true).unwrap();

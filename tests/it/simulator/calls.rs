@@ -45,7 +45,13 @@ async fn a_changed_plan_stays_changed() {
     let path = format!("/v2/projects/{}/subscription", service.project);
     let change = async |plan: &str| {
         let body = json!({ "planCode": plan }).to_string();
-        let response = service.request(Method::PATCH, &path).body(body).send().await.unwrap();
+        let response = service
+            .request(Method::PATCH, &path)
+            .header("content-type", "application/json")
+            .body(body)
+            .send()
+            .await
+            .unwrap();
         json(response).await["redirectUrl"].as_str().unwrap().to_owned()
     };
     assert!(change("enterprise").await.starts_with("https://"));

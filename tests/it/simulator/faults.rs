@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pds_exporter::interface::Resource;
+use pds_exporter::interface::list_domains;
 use pds_exporter::simulator::{Fault, Kind, RetryAfter};
 use reqwest::{Method, Response};
 use serde_json::Value;
@@ -142,7 +142,7 @@ async fn faults_are_set_and_cleared_over_http() {
     };
     let fault = r#"[{"kind":{"status":{"status":503}},"call":"domains","count":1}]"#;
     assert_eq!(put(fault).await.status(), 204);
-    assert_eq!(service.world.faults().list(), [Fault::status(503).on(Resource::Domains).times(1)]);
+    assert_eq!(service.world.faults().list(), [Fault::status(503).on(list_domains::RESOURCE).times(1)]);
     assert_eq!(service.send(Method::GET, "/volumes/alerts").await.status(), 200);
     assert_eq!(service.send(Method::GET, "/domains").await.status(), 503);
     assert_eq!(service.send(Method::GET, "/domains").await.status(), 200);

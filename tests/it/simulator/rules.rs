@@ -74,13 +74,15 @@ async fn the_limits_of_the_interface_are_kept() {
     }
     for body in ["", "{}", "[]", r#"{"planCode":"free"}"#, r#"{"planCode":null}"#, "{"] {
         let path = format!("/v2/projects/{}/subscription", service.project);
-        let response = service.request(Method::PATCH, &path).body(body).send().await.unwrap();
-        assert_eq!(refused(response).await.0, 400, "{body}");
+        let request = service.request(Method::PATCH, &path).header("content-type", "application/json");
+        assert_eq!(refused(request.body(body).send().await.unwrap()).await.0, 400, "{body}");
     }
     for call in ["response-time", "run-execution-time"] {
         for query in [
             "start=2026-01-01T00:00:01Z&end=2026-01-01T00:00:00Z",
             "start=1767225600",
+            "start=2026-01-01T00:00Z",
+            "start=2026-01-01%2000:00:00Z",
             "end=",
             "resolution=best",
             "resolution=",
@@ -88,17 +90,38 @@ async fn the_limits_of_the_interface_are_kept() {
             let path = format!("/apps/{}/metrics/{call}?{query}", service.app);
             assert_eq!(refused(service.send(Method::GET, &path).await).await.0, 400, "{query}");
         }
+        let path = format!("/apps/{}/metrics/{call}?resolution=standard", service.app);
+        assert_eq!(service.send(Method::GET, &path).await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_taken_as_json_only() {
+    let service = Service::start().await;
+    let path = format!("/v2/projects/{}/subscription", service.project);
+    for (content_type, status) in [
+        (None, 415),
+        (Some("text/plain"), 415),
+        (Some("application/jsonp"), 415),
+        (Some("Application/JSON; charset=utf-8"), 200),
+    ] {
+        let mut request = service.request(Method::PATCH, &path).body(r#"{"planCode":"hobby"}"#);
+        if let Some(content_type) = content_type {
+            request = request.header("content-type", content_type);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status().as_u16(), status, "{content_type:?}");
     }
 }
 
 #[tokio::test]
 async fn every_other_method_is_refused_with_those_that_are_allowed() {
     let service = Service::start().await;
-    for spec in CALLS {
-        let path = spec.path.replace("{project_id}", &service.project).replace(['{', '}'], "");
+    for call in CALLS {
+        let path = call.path.0.replace("{project_id}", &service.project).replace(['{', '}'], "");
         let response = service.request(Method::PUT, &path).send().await.unwrap();
         let allowed = response.headers()["allow"].to_str().unwrap().to_owned();
-        assert!(allowed.contains(spec.method.as_str()), "{allowed} at {path}");
+        assert!(allowed.contains(call.method.as_str()), "{allowed} at {path}");
         assert_eq!(refused(response).await.0, 405);
     }
 }

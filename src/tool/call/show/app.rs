@@ -1,72 +1,58 @@
 //! An app.
 
-use crate::interface::Number;
-use crate::interface::delete_app::DeleteApp;
-use crate::interface::get_app::{App, GetApp};
-use crate::interface::spec::{Call as _, DecodeError};
+use crate::interface::get_app::App;
 use crate::tool::call::View;
 use crate::tool::page::Block;
 use crate::tool::units;
 
-use super::{cell, further};
+use super::fields::Fields;
 
 /// One app: what it is, what it runs on, how it scales.
-///
-/// # Errors
-/// Where the reply is no app.
-pub fn view(body: &[u8]) -> Result<View, DecodeError> {
-    let app = GetApp::reply(body)?;
+pub(super) fn view(app: &App) -> View {
+    let mut fields = Fields::of(app);
     let heading = |text: &str| Block::Heading(text.to_owned());
-    let mut blocks = vec![
-        heading(if app.name.is_empty() { "App" } else { &app.name }),
-        identity(&app),
+    let name = fields.text("name");
+    let blocks = vec![
+        heading(if name.is_empty() { "App" } else { &name }),
+        identity(&mut fields),
         heading("Compute"),
-        compute(&app),
+        compute(app, &mut fields),
         heading("Scaling"),
-        scaling(&app),
+        scaling(&mut fields),
         heading("Builds"),
         Block::Facts(vec![
-            ("last build", app.last_build_status.clone()),
-            ("latest", app.latest_build_id.clone()),
-            ("latest created", app.latest_created_build_id.clone()),
-            ("latest ready", app.latest_ready_build_id.clone()),
+            ("last build", fields.text("lastBuildStatus")),
+            ("latest", fields.text("latestBuildId")),
+            ("latest created", fields.text("latestCreatedBuildId")),
+            ("latest ready", fields.text("latestReadyBuildId")),
         ]),
     ];
-    blocks.extend(further(&app.extra));
-    Ok(blocks.into())
+    fields.after(blocks).into()
 }
 
-/// The confirmation of a deletion.
-///
-/// # Errors
-/// Where the reply is no text.
-pub fn deleted(body: &[u8]) -> Result<View, DecodeError> {
-    let message = DeleteApp::reply(body)?;
-    Ok(vec![Block::Text(if message.is_empty() { "The app was deleted.".to_owned() } else { message })].into())
-}
-
-fn identity(app: &App) -> Block {
+fn identity(fields: &mut Fields) -> Block {
     Block::Facts(vec![
-        ("id", app.id.clone()),
-        ("project", app.project_id.clone()),
-        ("status", app.status.clone()),
-        ("error", app.error_message.clone()),
-        ("created", app.created_at.clone()),
-        ("updated", app.updated_at.clone()),
-        ("runtime", app.runtime.clone()),
-        ("base image", app.base_image.clone()),
-        ("python", app.python_version.clone()),
-        ("service version", app.service_version.clone()),
-        ("entrypoint", cell(&app.entrypoint)),
-        ("port", with(app.port, "")),
-        ("auth disabled", cell(&app.disable_auth)),
-        ("endpoint", app.internal_endpoint.clone()),
-        ("healthcheck", app.healthcheck_endpoint.clone()),
-        ("readycheck", app.readycheck_endpoint.clone()),
+        ("id", fields.text("id")),
+        ("project", fields.text("projectId")),
+        ("status", fields.text("status")),
+        ("error", fields.text("errorMessage")),
+        ("created", fields.text("createdAt")),
+        ("updated", fields.text("updatedAt")),
+        ("runtime", fields.text("runtime")),
+        ("base image", fields.text("baseImage")),
+        ("python", fields.text("pythonVersion")),
+        ("service version", fields.text("serviceVersion")),
+        ("entrypoint", fields.text("entrypoint")),
+        ("port", fields.text("port")),
+        ("auth disabled", fields.text("disableAuth")),
+        ("endpoint", fields.text("internalEndpoint")),
+        ("healthcheck", fields.text("healthcheckEndpoint")),
+        ("readycheck", fields.text("readycheckEndpoint")),
     ])
 }
 
-fn compute(app: &App) -> Block {
+fn compute(app: &App, fields: &mut Fields) -> Block {
+    fields.take("costPerSecondCents");
     let cost = app.cost_per_second_cents.value().map(|cents| {
         let dollars = cents / 100.0;
         format!(
@@ -76,44 +62,50 @@ fn compute(app: &App) -> Block {
         )
     });
     Block::Facts(vec![
-        ("tier", app.compute_tier.clone()),
-        ("hardware", app.hardware.clone()),
-        ("provider", app.hardware_provider.clone()),
-        ("region", app.region.clone()),
-        ("cpu", with(app.cpu, " cores")),
-        ("memory", with(app.memory, " GB")),
-        ("gpus", with(app.gpu_count, "")),
+        ("tier", fields.text("computeTier")),
+        ("hardware", fields.text("hardware")),
+        ("provider", fields.text("hardwareProvider")),
+        ("region", fields.text("region")),
+        ("cpu", fields.with_unit("cpu", " cores")),
+        ("memory", fields.with_unit("memory", " GB")),
+        ("gpus", fields.text("gpuCount")),
         ("cost", cost.unwrap_or_default()),
     ])
 }
 
-fn scaling(app: &App) -> Block {
-    let replicas = match (app.min_replica_count.value(), app.max_replica_count.value()) {
-        (Some(min), Some(max)) => format!("{min} to {max}"),
-        (min, max) => min.or(max).map(|count| count.to_string()).unwrap_or_default(),
-    };
+fn scaling(fields: &mut Fields) -> Block {
+    let bounds = [fields.text("minReplicaCount"), fields.text("maxReplicaCount")];
+    let replicas = bounds.iter().filter(|bound| !bound.is_empty()).map(String::as_str).collect::<Vec<_>>();
     Block::Facts(vec![
-        ("replicas", replicas),
-        ("concurrency", with(app.replica_concurrency, " requests a replica")),
-        ("metric", app.scaling_metric.clone()),
-        ("target", with(app.scaling_target, "")),
-        ("buffer", with(app.scaling_buffer, " replicas")),
-        ("cooldown", lasting(app.cooldown_period_seconds)),
-        ("evaluated every", lasting(app.evaluation_interval_seconds)),
-        ("response grace", lasting(app.response_grace_period_seconds)),
-        ("roll-out", lasting(app.roll_out_duration_seconds)),
-        ("initialization", lasting(app.deployment_initialization_timeout)),
-        ("load balancing", app.load_balancing_algorithm.clone()),
+        ("replicas", replicas.join(" to ")),
+        ("concurrency", fields.with_unit("replicaConcurrency", " requests a replica")),
+        ("metric", fields.text("scalingMetric")),
+        ("target", fields.text("scalingTarget")),
+        ("buffer", fields.with_unit("scalingBuffer", " replicas")),
+        ("cooldown", fields.duration("cooldownPeriodSeconds")),
+        ("evaluated every", fields.duration("evaluationIntervalSeconds")),
+        ("response grace", fields.duration("responseGracePeriodSeconds")),
+        ("roll-out", fields.duration("rollOutDurationSeconds")),
+        ("initialization", fields.duration("deploymentInitializationTimeout")),
+        ("load balancing", fields.text("loadBalancingAlgorithm")),
     ])
 }
 
-fn with(number: Number, unit: &str) -> String {
-    number.value().map(|value| format!("{value}{unit}")).unwrap_or_default()
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn lasting(number: Number) -> String {
-    number
-        .value()
-        .map(|value| if value == 0.0 { "0 s".to_owned() } else { units::seconds(value) })
-        .unwrap_or_default()
+    #[test]
+    fn a_field_without_a_place_of_its_own_stands_at_the_end() {
+        let app: App =
+            serde_json::from_str(r#"{"id":"a","cpu":"2","novel":{"depth":3},"gone":null}"#).unwrap();
+        let mut fields = Fields::of(&app);
+        fields.take("cpu");
+        let shown = format!("{:?}", fields.after(Vec::new()));
+        assert!(shown.contains(r#"["id", "a"]"#) && shown.contains(r#"["novel.depth", "3"]"#), "{shown}");
+        assert!(!shown.contains("gone") && !shown.contains("cpu"), "{shown}");
+        let shown = format!("{:?}", view(&app).blocks.last());
+        assert_eq!(shown.matches("novel.depth").count(), 1, "{shown}");
+        assert!(!shown.contains("\"id\""), "{shown}");
+    }
 }

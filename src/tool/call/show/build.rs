@@ -1,35 +1,25 @@
 //! A build.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use crate::interface::spec::{Call as _, DecodeError};
-use crate::interface::zip_contents::ZipContents;
+use crate::interface::zip_contents::ZipContentsReply;
 use crate::tool::call::View;
 use crate::tool::page::{Align, Block, Table};
 
-use super::{cell, further};
+use super::fields::{Fields, cell};
 
 /// A text longer than this is a file's content and not a fact about it.
 const FACT: usize = 60;
 
-/// The files of a build's archive; their structure is not known, so objects inside are taken for folders.
-///
-/// # Errors
-/// Where the reply is none about an archive.
-pub fn zip_contents(body: &[u8]) -> Result<View, DecodeError> {
-    let reply = ZipContents::reply(body)?;
-    let files: BTreeMap<String, Value> = reply.zip_files.into_iter().collect();
+/// The files of a build's archive. Their structure is unknown, so nested objects are taken for folders.
+pub(super) fn zip_contents(reply: &ZipContentsReply) -> View {
+    let mut fields = Fields::of(reply);
+    fields.take("zipFiles");
     let mut rows = Vec::new();
-    collect("", &files.into_iter().collect(), &mut rows);
+    collect("", &reply.zip_files, &mut rows);
     let columns = vec![("FILE", Align::Left), ("", Align::Left)];
-    let mut blocks = vec![
-        Block::Heading(format!("Build {}", reply.id)),
-        Block::Table(Table { columns, rows, empty: "no files" }),
-    ];
-    blocks.extend(further(&reply.extra));
-    Ok(blocks.into())
+    let heading = Block::Heading(format!("Build {}", fields.text("id")));
+    fields.after(vec![heading, Block::Table(Table { columns, rows, empty: "no files" })]).into()
 }
 
 fn collect(folder: &str, files: &serde_json::Map<String, Value>, rows: &mut Vec<Vec<String>>) {

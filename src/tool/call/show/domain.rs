@@ -1,67 +1,48 @@
 //! Custom domains.
 
-use crate::interface::list_domains::{Domain, ListDomains};
-use crate::interface::spec::{Call as _, DecodeError};
-use crate::interface::validate_domain::ValidateDomain;
-use crate::tool::call::View;
-use crate::tool::page::{Align, Block, Table};
+use serde_json::Value;
 
-use super::{cell, flat, further};
+use crate::interface::list_domains::Domains;
+use crate::interface::validate_domain::Validation;
+use crate::tool::call::View;
+use crate::tool::page::Block;
+
+use super::fields::{Fields, cell};
 
 /// The domains with all their fields: the interface names none of them.
-///
-/// # Errors
-/// Where the reply is no list of domains.
-pub fn list(body: &[u8]) -> Result<View, DecodeError> {
-    let reply = ListDomains::reply(body)?;
-    let domains = reply.domains.unwrap_or_default();
+pub(super) fn list(reply: &Domains) -> View {
+    let mut fields = Fields::of(reply);
+    let domains = match fields.take("domains") {
+        Value::Array(domains) => domains,
+        _ => Vec::new(),
+    };
     let mut blocks = Vec::new();
-    if domains.is_empty() {
-        blocks.push(Block::Text("no custom domains".to_owned()));
+    match &reply.domains {
+        None => blocks.push(Block::Text("The reply does not say which custom domains there are.".to_owned())),
+        Some(domains) if domains.is_empty() => blocks.push(Block::Text("no custom domains".to_owned())),
+        Some(_) => {}
     }
-    for domain in &domains {
-        blocks.push(Block::Heading(title(domain)));
-        let columns = vec![("FIELD", Align::Left), ("VALUE", Align::Left)];
-        let rows = flat(&domain.fields).into_iter().map(|(name, value)| vec![name, value]).collect();
-        blocks.push(Block::Table(Table { columns, rows, empty: "no fields" }));
+    for domain in domains {
+        blocks.push(Block::Heading(title(&domain)));
+        blocks.extend(Fields::of(&domain).all());
     }
-    blocks.extend(further(&reply.extra));
-    Ok(blocks.into())
+    fields.after(blocks).into()
 }
 
-/// By what people know a domain.
-fn title(domain: &Domain) -> String {
-    let known = ["domain", "name", "hostname", "id"].iter().find_map(|name| domain.fields.get(*name));
+/// The name that people know a domain by.
+fn title(domain: &Value) -> String {
+    let known = ["domain", "name", "hostname", "id"].iter().find_map(|name| domain.get(*name));
     known.map_or_else(|| "Domain".to_owned(), cell)
 }
 
-/// What became of a validation; one that did not succeed is a failure.
-///
-/// # Errors
-/// Where the reply is none about a validation.
-pub fn validated(body: &[u8]) -> Result<View, DecodeError> {
-    let validation = ValidateDomain::reply(body)?;
-    let mut blocks = vec![Block::Text(validation.message)];
-    blocks.extend(further(&validation.extra));
-    let failure = match validation.success {
+/// The result of a validation; one that did not succeed is a failure.
+pub(super) fn validated(reply: &Validation) -> View {
+    let mut fields = Fields::of(reply);
+    fields.take("success");
+    let blocks = vec![Block::Text(fields.text("message"))];
+    let failure = match reply.success {
         Some(false) => Some("the domain is not validated".to_owned()),
         Some(true) | None => None,
     };
-    Ok(View { blocks, failure })
-}
-
-/// A domain is off its app.
-///
-/// # Errors
-/// None.
-pub fn unassigned(_: &[u8]) -> Result<View, DecodeError> {
-    Ok(vec![Block::Text("The domain is unassigned.".to_owned())].into())
-}
-
-/// A domain is gone.
-///
-/// # Errors
-/// None.
-pub fn deleted(_: &[u8]) -> Result<View, DecodeError> {
-    Ok(vec![Block::Text("The domain was deleted.".to_owned())].into())
+    View { blocks: fields.after(blocks), failure }
 }

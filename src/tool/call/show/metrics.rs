@@ -3,23 +3,22 @@
 use jiff::Timestamp;
 
 use crate::interface::Number;
-use crate::interface::endpoint::Unexpected;
 use crate::interface::number::NumberMap;
-use crate::interface::response_time::ResponseTimes;
-use crate::interface::run_execution_time::{Datapoint, RunExecutionTime, RunExecutionTimes};
-use crate::interface::spec::{Call as _, DecodeError};
+use crate::interface::reader::Unexpected;
+use crate::interface::response_time::ResponseTime;
+use crate::interface::run_execution_time::{Datapoint, RunExecutionTime};
 use crate::tool::call::View;
 use crate::tool::page::{Align, Block, Table};
 use crate::tool::units;
 
-use super::further;
+use super::fields::Fields;
+
+/// The fields of both payloads that are shown in a form of their own.
+const SHOWN: [&str; 7] =
+    ["percentiles", "distribution", "total_requests", "time_series", "total_runs", "start_date", "end_date"];
 
 /// How many requests, how slow, and how they spread.
-///
-/// # Errors
-/// Where the reply is none about response times.
-pub fn response_time(body: &[u8]) -> Result<View, DecodeError> {
-    let reply = ResponseTimes::reply(body)?;
+pub(super) fn response_time(reply: &ResponseTime) -> View {
     let mut blocks = vec![
         Block::Heading("Response time".to_owned()),
         Block::Facts(vec![
@@ -36,8 +35,11 @@ pub fn response_time(body: &[u8]) -> Result<View, DecodeError> {
             .map(|(threshold, share)| (units::seconds(*threshold), *share, units::percent(*share)));
         blocks.push(Block::Bars(bars.collect()));
     }
-    blocks.extend(further(&reply.extra));
-    Ok(blocks.into())
+    let mut fields = Fields::of(reply);
+    for shown in SHOWN {
+        fields.take(shown);
+    }
+    fields.after(blocks).into()
 }
 
 fn percentiles(percentiles: &NumberMap) -> String {
@@ -49,11 +51,7 @@ fn percentiles(percentiles: &NumberMap) -> String {
 }
 
 /// How many runs, and how slow over time.
-///
-/// # Errors
-/// Where the reply is none about run execution times.
-pub fn run_execution_time(body: &[u8]) -> Result<View, DecodeError> {
-    let reply = RunExecutionTimes::reply(body)?;
+pub(super) fn run_execution_time(reply: &RunExecutionTime) -> View {
     let mut blocks = vec![
         Block::Heading("Run execution time".to_owned()),
         Block::Facts(vec![
@@ -62,9 +60,12 @@ pub fn run_execution_time(body: &[u8]) -> Result<View, DecodeError> {
         ]),
     ];
     blocks.push(Block::Heading("Percentiles over time".to_owned()));
-    blocks.push(series(&reply));
-    blocks.extend(further(&reply.extra));
-    Ok(blocks.into())
+    blocks.push(series(reply));
+    let mut fields = Fields::of(reply);
+    for shown in SHOWN {
+        fields.take(shown);
+    }
+    fields.after(blocks).into()
 }
 
 fn series(reply: &RunExecutionTime) -> Block {

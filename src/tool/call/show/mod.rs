@@ -1,60 +1,113 @@
-//! Replies for people, one file a resource: facts and tables with their units, a bar for a distribution.
+//! Replies for people: facts and tables with their units, a bar for a distribution.
 //!
-//! Fields that the interface does not show stand at the end, as they came.
+//! [`Show`] has a method for each call whose reply deserves more than a list of its fields. No field is lost: a method
+//! takes the fields that it shows out of [`Fields`], and what is left stands at the end, as it came.
 
-pub mod api_key;
-pub mod app;
-pub mod build;
-pub mod domain;
-pub mod metrics;
-pub mod plan;
-pub mod project;
-pub mod repo;
+mod app;
+mod build;
+mod domain;
+mod fields;
+mod metrics;
+mod project;
+mod repo;
 
-use std::collections::BTreeMap;
+use crate::interface::{
+    Call, DecodeError, ReplyBody, Visitor, branches, change_plan, delete_app, delete_domain, file_tree,
+    get_app, list_domains, list_projects, payment_url, response_time, run_execution_time, unassign_domain,
+    validate_domain, visits, volume_alerts, zip_contents,
+};
+use crate::tool::page::Block;
 
-use serde_json::Value;
+use super::View;
+use fields::Fields;
 
-use crate::tool::page::{Align, Block, Table};
+/// The reply of `call` for people.
+///
+/// # Errors
+/// If the reply is not what the interface says.
+pub fn view(call: &'static Call, body: &[u8]) -> Result<View, DecodeError> {
+    let visit = visits::<Show>().into_iter().find(|(known, _)| known.number == call.number);
+    visit.map_or_else(|| Ok(View::default()), |(_, visit)| visit(&Show, body))
+}
 
-/// A JSON value as a cell: text without its quotes, everything else as JSON, nothing for null.
-#[must_use]
-pub fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
+/// Makes a [`View`] of any reply.
+#[derive(Clone, Copy, Debug)]
+struct Show;
+
+impl Visitor for Show {
+    type Output = View;
+
+    fn visit_other<R: ReplyBody>(&self, _: &'static Call, reply: R) -> View {
+        Fields::of(&reply).all().into()
+    }
+
+    fn list_projects(&self, reply: list_projects::Reply) -> View {
+        project::list(&reply)
+    }
+
+    fn list_domains(&self, reply: list_domains::Reply) -> View {
+        domain::list(&reply)
+    }
+
+    fn volume_alerts(&self, reply: volume_alerts::Reply) -> View {
+        project::volume_alerts(&reply)
+    }
+
+    fn get_app(&self, reply: get_app::Reply) -> View {
+        app::view(&reply)
+    }
+
+    fn delete_app(&self, message: delete_app::Reply) -> View {
+        text(if message.is_empty() { "The app was deleted." } else { &message })
+    }
+
+    fn response_time(&self, reply: response_time::Reply) -> View {
+        metrics::response_time(&reply.data)
+    }
+
+    fn run_execution_time(&self, reply: run_execution_time::Reply) -> View {
+        metrics::run_execution_time(&reply.data)
+    }
+
+    fn change_plan(&self, reply: change_plan::Reply) -> View {
+        let mut fields = Fields::of(&reply);
+        let sentence = match &*fields.text("redirectUrl") {
+            "" => "The plan is changed; there is nothing to pay.".to_owned(),
+            url => format!("To complete the payment, open\n{url}"),
+        };
+        fields.after(vec![Block::Text(sentence)]).into()
+    }
+
+    /// The checkout URL and nothing else, so that it can be handed on.
+    fn payment_url(&self, url: payment_url::Reply) -> View {
+        text(&url)
+    }
+
+    fn zip_contents(&self, reply: zip_contents::Reply) -> View {
+        build::zip_contents(&reply)
+    }
+
+    fn file_tree(&self, reply: file_tree::Reply) -> View {
+        repo::tree(&reply)
+    }
+
+    fn branches(&self, reply: branches::Reply) -> View {
+        repo::branches(&reply)
+    }
+
+    fn validate_domain(&self, reply: validate_domain::Reply) -> View {
+        domain::validated(&reply)
+    }
+
+    fn unassign_domain(&self, (): unassign_domain::Reply) -> View {
+        text("The domain is unassigned.")
+    }
+
+    fn delete_domain(&self, (): delete_domain::Reply) -> View {
+        text("The domain was deleted.")
     }
 }
 
-/// Fields beyond the interface, where there are any.
-#[must_use]
-pub fn further(extra: &BTreeMap<String, Value>) -> Vec<Block> {
-    if extra.is_empty() {
-        return Vec::new();
-    }
-    let columns = vec![("FIELD", Align::Left), ("VALUE", Align::Left)];
-    let rows = extra.iter().map(|(name, value)| vec![name.clone(), cell(value)]).collect();
-    vec![Block::Heading("Further fields".to_owned()), Block::Table(Table { columns, rows, empty: "" })]
-}
-
-/// Fields of which the interface names none, those of objects inside by their path: `record.name`.
-#[must_use]
-pub fn flat(fields: &BTreeMap<String, Value>) -> Vec<(String, String)> {
-    fn collect(path: &str, value: &Value, flat: &mut Vec<(String, String)>) {
-        match value {
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    collect(&format!("{path}.{name}"), value, flat);
-                }
-            }
-            Value::Null => {}
-            value => flat.push((path.to_owned(), cell(value))),
-        }
-    }
-    let mut flat = Vec::new();
-    for (name, value) in fields {
-        collect(name, value, &mut flat);
-    }
-    flat
+fn text(text: &str) -> View {
+    vec![Block::Text(text.to_owned())].into()
 }

@@ -1,48 +1,43 @@
 //! Projects, and what goes for a whole project.
 
-use std::collections::BTreeMap;
-
-use crate::interface::list_projects::ListProjects;
-use crate::interface::spec::{Call as _, DecodeError};
-use crate::interface::volume_alerts::VolumeAlerts;
+use crate::interface::Number;
+use crate::interface::list_projects::Reply as Projects;
+use crate::interface::volume_alerts::Alerts;
 use crate::tool::call::View;
 use crate::tool::page::{Align, Block, Table};
 
-use super::{cell, further};
+use super::fields::{Fields, cell, table};
 
 /// The projects of a service account.
-///
-/// # Errors
-/// Where the reply is no list of projects.
-pub fn list(body: &[u8]) -> Result<View, DecodeError> {
-    let projects = ListProjects::reply(body)?;
+pub(super) fn list(projects: &Projects) -> View {
     let columns = vec![("ID", Align::Left), ("NAME", Align::Left), ("ROLE", Align::Left)];
     let rows =
         projects.iter().map(|project| vec![project.id.clone(), project.name.clone(), project.role.clone()]);
-    let rows = rows.collect();
-    let beyond = projects.iter().flat_map(|project| {
-        project.extra.iter().map(|(name, value)| (format!("{} {name}", project.id), cell(value).into()))
+    let mut blocks = vec![Block::Table(Table { columns, rows: rows.collect(), empty: "no projects" })];
+    let further = projects.iter().flat_map(|project| {
+        project.extra.iter().map(|(name, value)| vec![format!("{} {name}", project.id), cell(value)])
     });
-    let mut blocks = vec![Block::Table(Table { columns, rows, empty: "no projects" })];
-    blocks.extend(further(&beyond.collect::<BTreeMap<_, _>>()));
-    Ok(blocks.into())
+    let further: Vec<_> = further.collect();
+    if !further.is_empty() {
+        blocks.push(Block::Heading("Further fields".to_owned()));
+        blocks.push(table(further));
+    }
+    blocks.into()
 }
 
-/// At which percentages the owner is mailed.
-///
-/// # Errors
-/// Where the reply is none about alerts.
-pub fn volume_alerts(body: &[u8]) -> Result<View, DecodeError> {
-    let alerts = VolumeAlerts::reply(body)?;
-    let thresholds = alerts.thresholds.unwrap_or_default();
-    let values: Vec<f64> = thresholds.iter().filter_map(|threshold| threshold.value()).collect();
-    let text = if values.is_empty() {
-        "Alerts are disabled.".to_owned()
-    } else {
-        let percentages: Vec<String> = values.iter().map(|value| format!("{value} %")).collect();
-        format!("The project's owner is mailed when storage is used to {}.", percentages.join(", "))
+/// The percentages at which the owner is mailed.
+pub(super) fn volume_alerts(reply: &Alerts) -> View {
+    let mut fields = Fields::of(reply);
+    fields.take("thresholds");
+    let sentence = match &reply.thresholds {
+        None => "The reply does not say whether alerts are enabled.".to_owned(),
+        Some(thresholds) if thresholds.is_empty() => "Alerts are disabled.".to_owned(),
+        Some(thresholds) => {
+            let percentage =
+                |threshold: &Number| threshold.value().map_or("?".to_owned(), |v| format!("{v} %"));
+            let percentages: Vec<String> = thresholds.iter().map(percentage).collect();
+            format!("The project's owner is mailed when storage is used to {}.", percentages.join(", "))
+        }
     };
-    let mut blocks = vec![Block::Text(text)];
-    blocks.extend(further(&alerts.extra));
-    Ok(blocks.into())
+    fields.after(vec![Block::Text(sentence)]).into()
 }

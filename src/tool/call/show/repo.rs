@@ -2,21 +2,16 @@
 
 use serde_json::{Map, Value};
 
-use crate::interface::branches::Branches;
-use crate::interface::file_tree::FileTree;
-use crate::interface::spec::{Call as _, DecodeError};
+use crate::interface::branches::BranchesReply;
+use crate::interface::file_tree::FileTreeReply;
 use crate::tool::call::View;
 use crate::tool::page::{Align, Block, Table};
 use crate::tool::units;
 
-use super::{cell, further};
+use super::fields::{Fields, cell};
 
 /// The branches of a repository.
-///
-/// # Errors
-/// Where the reply is no list of branches.
-pub fn branches(body: &[u8]) -> Result<View, DecodeError> {
-    let reply = Branches::reply(body)?;
+pub(super) fn branches(reply: &BranchesReply) -> View {
     let columns = vec![
         ("BRANCH", Align::Left),
         ("DEFAULT", Align::Left),
@@ -32,26 +27,24 @@ pub fn branches(body: &[u8]) -> Result<View, DecodeError> {
         vec![branch.name.clone(), mark(&branch.default), mark(&branch.protected), branch.sha.clone()]
     });
     let rows = rows.collect();
-    let mut blocks = vec![Block::Table(Table { columns, rows, empty: "no branches" })];
-    blocks.extend(further(&reply.extra));
-    Ok(blocks.into())
+    let mut fields = Fields::of(reply);
+    fields.take("branches");
+    fields.after(vec![Block::Table(Table { columns, rows, empty: "no branches" })]).into()
 }
 
 /// The file tree of a repository. The fields of its entries are not known: they are shown by their path or name,
 /// what is below them indented.
-///
-/// # Errors
-/// Where the reply is no tree.
-pub fn tree(body: &[u8]) -> Result<View, DecodeError> {
-    let reply = FileTree::reply(body)?;
+pub(super) fn tree(reply: &FileTreeReply) -> View {
     let mut lines = Vec::new();
     entries(&reply.tree, 0, &mut lines);
     let count = reply.total_count.value().map(|count| format!("{} entries", units::count(count)));
     let cut = reply.truncated.unwrap_or(false).then(|| "the service cut the tree short".to_owned());
     let summary: Vec<String> = count.into_iter().chain(cut).collect();
-    let mut blocks = vec![Block::Text(lines.join("\n")), Block::Text(summary.join("; "))];
-    blocks.extend(further(&reply.extra));
-    Ok(blocks.into())
+    let mut fields = Fields::of(reply);
+    for shown in ["tree", "totalCount", "truncated"] {
+        fields.take(shown);
+    }
+    fields.after(vec![Block::Text(lines.join("\n")), Block::Text(summary.join("; "))]).into()
 }
 
 fn entries(tree: &[Value], depth: usize, lines: &mut Vec<String>) {

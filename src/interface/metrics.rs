@@ -1,0 +1,86 @@
+//! What the two metrics calls share (sections 2, 4.4 and 4.5): parameters, envelope and counts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::call::{DecodeError, ReplyBody};
+use super::lenient;
+use super::number::{Number, lenient_text, or_default};
+use super::param::{Param, ParamKind, Resolution};
+use super::reader::Unexpected;
+
+/// The query parameters of both calls.
+pub const QUERY: &[Param] = &[
+    Param {
+        name: "start",
+        configured: Some(|names| &names.start),
+        kind: ParamKind::RangeStart,
+        purpose: "start of the time range",
+    },
+    Param {
+        name: "end",
+        configured: Some(|names| &names.end),
+        kind: ParamKind::RangeEnd,
+        purpose: "end of the time range; must not be before the start",
+    },
+    Param {
+        name: "container_id",
+        configured: Some(|names| &names.container),
+        kind: ParamKind::Text { max_chars: None },
+        purpose: "restricts metrics to one container",
+    },
+    Param {
+        name: "resolution",
+        configured: Some(|names| &names.resolution),
+        kind: ParamKind::Word { words: &Resolution::NAMES, default: Some("standard") },
+        purpose: "medium or high gives more data points than the default, standard",
+    },
+];
+
+/// The word of an envelope when data was retrieved.
+pub const SUCCESS: &str = "success";
+
+/// A payload in its envelope.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(bound = "T: Default + Serialize + serde::de::DeserializeOwned")]
+#[schemars(rename = "{T}Reply", bound = "T: Default + Serialize + JsonSchema")]
+pub struct Envelope<T> {
+    /// The payload; empty if there is none, as with a status other than `success`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub data: T,
+    /// `success` when data was retrieved.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub status: String,
+}
+
+impl<T> Envelope<T> {
+    /// A payload that was retrieved.
+    pub fn success(data: T) -> Self {
+        Self { data, status: SUCCESS.to_owned() }
+    }
+}
+
+impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBody for Envelope<T> {
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let reply: Self = lenient::from_slice(body)?;
+        if reply.status == SUCCESS { Ok(reply) } else { Err(DecodeError::Status(reply.status)) }
+    }
+}
+
+/// The largest whole count that f64 holds exactly.
+const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
+
+/// A count of requests or runs, if it is a whole number.
+pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<u64> {
+    let value = unexpected.check(field, number, 0.0, MAX_COUNT)?;
+    if value.trunc() != value {
+        unexpected.0.push(field);
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be whole and within 0..=2^53"
+    )]
+    Some(value as u64)
+}

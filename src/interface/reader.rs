@@ -1,0 +1,95 @@
+//! What the rows of a call read into: the series of one subject, and the fields with bad values.
+
+use crate::catalogue::Sink;
+
+use super::number::Number;
+use super::polled::Subject;
+
+/// The fields whose values were outside their meaning.
+#[derive(Debug, Default)]
+pub struct Unexpected(pub Vec<&'static str>);
+
+impl Unexpected {
+    /// The value of `field` within `low..=high`. A value outside is noted and none; a missing value is just none.
+    pub fn check(&mut self, field: &'static str, number: Number, low: f64, high: f64) -> Option<f64> {
+        let checked = number.within(low, high);
+        if checked == Number::Unexpected {
+            self.0.push(field);
+        }
+        checked.value()
+    }
+}
+
+/// What a row reads into: the series of one subject.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    /// Whose series are read.
+    pub subject: Subject<'a>,
+    /// Bad values end up here.
+    pub unexpected: &'a mut Unexpected,
+    sink: &'a mut Sink,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(subject: Subject<'a>, unexpected: &'a mut Unexpected, sink: &'a mut Sink) -> Self {
+        Self { subject, unexpected, sink }
+    }
+
+    /// Puts a series without labels of its own.
+    pub fn put(&mut self, value: f64) {
+        self.sink.put(value);
+    }
+
+    /// Puts a series with labels of its own.
+    pub fn put_with(&mut self, labels: &[Label<'_>], value: f64) {
+        let labels = labels.iter().map(|label| within(*label, self.unexpected));
+        self.sink.put_labelled(labels, value);
+    }
+
+    /// Puts `number` times `scale` if it is a value and not negative: no number of the interface may be.
+    pub fn number(&mut self, field: &'static str, number: Number, scale: f64) {
+        if let Some(value) = self.unexpected.check(field, number, 0.0, f64::MAX) {
+            self.put(value * scale);
+        }
+    }
+
+    /// Puts 1 with these labels and those configured for the subject: an info series.
+    pub fn info(&mut self, labels: &[Label<'_>]) {
+        let configured = self.subject.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let labels = labels.iter().map(|label| within(*label, self.unexpected));
+        self.sink.put_labelled(labels.chain(configured), 1.0);
+    }
+
+    /// Puts a series with the labels `window` and, if one was asked for, `container_id`, followed by `more`.
+    pub fn put_window(&mut self, more: &[Label<'_>], value: f64) {
+        let window = self.subject.window.map(|window| ("window", window.label));
+        let labels = window.into_iter().chain(self.container()).chain(more.iter().copied());
+        self.sink.put_labelled(labels, value);
+    }
+
+    /// Puts a series with the label `container_id`, if one was asked for, followed by `more`.
+    pub fn put_container(&mut self, more: &[Label<'_>], value: f64) {
+        let labels = self.container().into_iter().chain(more.iter().copied());
+        self.sink.put_labelled(labels, value);
+    }
+
+    fn container(&self) -> Option<Label<'a>> {
+        Some(("container_id", self.subject.window?.container?))
+    }
+}
+
+/// A label by name and value.
+pub type Label<'a> = (&'static str, &'a str);
+
+/// The longest label value. No name and no word of the interface comes near it, and stores of metrics refuse values
+/// beyond some such length.
+const MAX_LABEL: usize = 1024;
+
+/// The label. A value that is too long is noted and becomes empty, which Prometheus takes for no label.
+fn within<'a>((name, value): Label<'a>, unexpected: &mut Unexpected) -> Label<'a> {
+    if value.len() <= MAX_LABEL {
+        return (name, value);
+    }
+    unexpected.0.push(name);
+    (name, "")
+}

@@ -1,0 +1,123 @@
+//! Templates with `{name}` where a value goes, and the one percent-encoder.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// Everything but RFC 3986's unreserved characters is encoded in a path segment or query value.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Appends `text` to `out` as a path segment, query name or query value.
+pub fn percent_encode(text: &str, out: &mut String) {
+    out.extend(utf8_percent_encode(text, RESERVED));
+}
+
+/// A text with `{name}` where values go, such as a call's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Template<'a>(pub &'a str);
+
+/// A part of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part<'a> {
+    Text(&'a str),
+    Name(&'a str),
+}
+
+impl<'a> Template<'a> {
+    /// The names in it, in order.
+    pub fn names(self) -> impl Iterator<Item = &'a str> {
+        self.parts().filter_map(|part| match part {
+            Part::Name(name) => Some(name),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// The template with `write` appending the value of each name.
+    ///
+    /// # Errors
+    /// The first error of `write`.
+    pub fn fill<E>(self, mut write: impl FnMut(&'a str, &mut String) -> Result<(), E>) -> Result<String, E> {
+        let mut filled = String::with_capacity(self.0.len() + 32);
+        for part in self.parts() {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Name(name) => write(name, &mut filled)?,
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The decoded values in `path`, if it has this form. A value is not empty, is valid UTF-8 and ends at the next
+    /// `/`.
+    #[must_use]
+    pub fn values(self, path: &str) -> Option<Vec<(&'a str, String)>> {
+        let (mut rest, mut values) = (path, Vec::new());
+        for part in self.parts() {
+            match part {
+                Part::Text(text) => rest = rest.strip_prefix(text)?,
+                Part::Name(name) => {
+                    let (value, after) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+                    if value.is_empty() {
+                        return None;
+                    }
+                    values.push((name, percent_decode_str(value).decode_utf8().ok()?.into_owned()));
+                    rest = after;
+                }
+            }
+        }
+        rest.is_empty().then_some(values)
+    }
+
+    fn parts(self) -> impl Iterator<Item = Part<'a>> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let named = rest.strip_prefix('{').and_then(|inside| inside.split_once('}'));
+            if let Some((name, after)) = named {
+                rest = after;
+                return Some(Part::Name(name));
+            }
+            // The first character is skipped, so that an unclosed brace stands for itself.
+            let end = rest.char_indices().skip(1).find(|(_, c)| *c == '{').map_or(rest.len(), |(at, _)| at);
+            let (text, after) = rest.split_at(end);
+            rest = after;
+            Some(Part::Text(text))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_template_names_fills_and_matches_its_values() {
+        let template = Template("/v2/{a}/x/{b}");
+        assert_eq!(template.names().collect::<Vec<_>>(), ["a", "b"]);
+        let filled = template.fill(|name, out| {
+            percent_encode(if name == "a" { "p/1" } else { "🦀" }, out);
+            Ok::<(), ()>(())
+        });
+        assert_eq!(filled.as_deref(), Ok("/v2/p%2F1/x/%F0%9F%A6%80"));
+        let values = template.values(&filled.unwrap()).unwrap();
+        assert_eq!(values, [("a", "p/1".to_owned()), ("b", "🦀".to_owned())]);
+        for other in ["/v2//x/b", "/v2/a/x", "/v2/a/x/b/", "/v2/a/y/b", "/v2/a/x/%FF"] {
+            assert_eq!(template.values(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn an_unclosed_brace_stands_for_itself() {
+        let template = Template("é{a}{ {b");
+        assert_eq!(template.names().collect::<Vec<_>>(), ["a"]);
+        assert_eq!(
+            template
+                .fill(|_, out| {
+                    out.push('1');
+                    Ok::<(), ()>(())
+                })
+                .as_deref(),
+            Ok("é1{ {b")
+        );
+    }
+}

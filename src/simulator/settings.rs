@@ -1,0 +1,36 @@
+//! How large a world is, and what it is made from.
+
+use std::ops::Range;
+
+use super::blueprint;
+
+/// How large a world is, and what it is made from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What everything is made from: the same seed gives the same world.
+    pub seed: u64,
+    /// How many projects there are.
+    pub projects: usize,
+    /// How many apps there are in all, spread evenly over the projects.
+    pub apps: usize,
+    /// By how many seconds the metrics calls are behind the clock: what happened since, they do not count yet.
+    pub lag: u32,
+    /// So many requests are kept one by one in the journal.
+    pub journal: usize,
+}
+
+impl Default for Settings {
+    /// The demonstration: three projects with eight apps, one of each blueprint.
+    fn default() -> Self {
+        Self { seed: 1, projects: 3, apps: blueprint::BLUEPRINTS.len(), lag: 0, journal: 10_000 }
+    }
+}
+
+impl Settings {
+    /// The numbers of the apps of project number `project`.
+    pub(super) fn apps_of(&self, project: usize) -> Range<usize> {
+        let (each, more) = (self.apps / self.projects.max(1), self.apps % self.projects.max(1));
+        let start = project * each + project.min(more);
+        start..start + each + usize::from(project < more)
+    }
+}
