@@ -102,7 +102,11 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
     ),
     (
         "A reply is endless, huge or a compression bomb",
-        &["real_memory::hostile_replies_take_no_more_memory_and_processor_than_stated"],
+        &[
+            "real_memory::hostile_replies_take_no_more_memory_and_processor_than_stated",
+            "client::hostile::replies_in_flight_wait_for_one_another_and_all_arrive",
+            "client::hostile::a_reply_that_is_held_keeps_the_room_it_takes",
+        ],
     ),
     (
         "The two clocks differ",
