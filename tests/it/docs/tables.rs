@@ -8,6 +8,7 @@ use clap::CommandFactory as _;
 use pds_exporter::app::flags::Flags;
 use pds_exporter::config::keys::{self, Preset};
 use pds_exporter::config::{self, Config};
+use pds_exporter::status::cause;
 use pds_exporter::tool::Cli;
 use pds_exporter::tool::error::EXIT_CODES;
 use pds_exporter::web::Limits;
@@ -34,6 +35,7 @@ fn generated_tables_are_current() {
         ("docs/operations.md", "requests", requests()),
         ("docs/operations.md", "limits", limits()),
         ("docs/performance.md", "figures", figures()),
+        ("docs/troubleshooting.md", "reasons", reasons()),
         ("deploy/README.md", "resources", resources()),
     ] {
         assert_current(file, name, &generated);
@@ -181,6 +183,16 @@ fn limits() -> String {
         ("connections at once", limits.max_connections.to_string()),
     ] {
         writeln!(table, "| {what} | {value} |").unwrap();
+    }
+    table
+}
+
+/// Every reason of a verdict, with its remedy.
+fn reasons() -> String {
+    let mut table = "| code | verdict | what to do |\n| --- | --- | --- |\n".to_owned();
+    for cause in cause::ALL {
+        let verdict = serde_json::to_value(cause.verdict).unwrap();
+        writeln!(table, "| `{}` | {} | {} |", cause.code, verdict.as_str().unwrap(), cause.action).unwrap();
     }
     table
 }
