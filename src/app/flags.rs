@@ -1,10 +1,15 @@
 //! The daemon's command line, in the conventions of Prometheus exporters.
 
+use std::ffi::{OsStr, OsString};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{Parser, ValueEnum};
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use url::Url;
+
+use crate::config::Explained;
 
 pub use crate::config::Level;
 
@@ -33,8 +38,16 @@ pub struct Flags {
     #[arg(long = "health")]
     pub health: bool,
 
+    /// How often to check the configuration file and the files it includes for changes, and reload them; 0s means
+    /// never.
+    #[arg(
+        long = "config.auto-reload-interval", value_name = "DURATION", default_value = "0s",
+        value_parser = humantime::parse_duration
+    )]
+    pub config_auto_reload_interval: Duration,
+
     /// Poll a simulated service; needs no configuration, token or network.
-    #[arg(long = "demo", conflicts_with = "config_file")]
+    #[arg(long = "demo", conflicts_with_all = ["config_file", "config_check", "config_auto_reload_interval"])]
     pub demo: bool,
 
     /// Address to listen on; repeatable. [default: :10090, with --demo 127.0.0.1:10090]
@@ -98,6 +111,37 @@ pub struct Flags {
     pub log_format: LogFormat,
 }
 
+/// Flags and where they came from.
+#[derive(Clone, Debug)]
+pub struct CommandLine {
+    /// The flags.
+    pub flags: Flags,
+    /// Each flag that has a value, for people.
+    pub explained: Vec<Explained>,
+}
+
+impl CommandLine {
+    /// Parses `arguments`, the program's name first.
+    ///
+    /// # Errors
+    /// If they are not understood, or only help or the version is wanted.
+    pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut command = Flags::command();
+        let matches = command.try_get_matches_from_mut(arguments)?;
+        let flags = Flags::from_arg_matches(&matches)?;
+        let explained = command.get_arguments().filter_map(|flag| {
+            let id = flag.get_id().as_str();
+            let values = matches.try_get_raw(id).ok()??;
+            let values: Vec<_> = values.map(OsStr::to_string_lossy).collect();
+            let given = matches.value_source(id) == Some(ValueSource::CommandLine);
+            let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+            Some(Explained::flag(flag.get_long()?, &values.join(", "), given, help))
+        });
+        let explained = explained.collect();
+        Ok(Self { flags, explained })
+    }
+}
+
 /// Form of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -109,9 +153,8 @@ pub enum LogFormat {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
+    use crate::config::Origin;
 
     #[test]
     fn the_flags_are_consistent() {
@@ -123,5 +166,26 @@ mod tests {
         assert!(Flags::try_parse_from(["pds-exporter", "--demo"]).is_ok_and(|flags| flags.demo));
         let both = Flags::try_parse_from(["pds-exporter", "--demo", "--config.file=x.toml"]).unwrap_err();
         assert_eq!(both.exit_code(), 2);
+    }
+
+    #[test]
+    fn each_flag_is_explained_with_its_value_and_where_it_came_from() {
+        let arguments =
+            ["pds-exporter", "--shard.count=2", "--web.external-url=https://me:hunter2@x/y", "--demo"];
+        let line = CommandLine::parse(arguments.map(OsString::from)).unwrap();
+        let row = |flag: &str| line.explained.iter().find(|row| row.key == flag).unwrap();
+        let shown = |flag: &str| (&*row(flag).value, row(flag).origin);
+        assert_eq!(shown("--shard.count"), ("2", Origin::Flag));
+        assert_eq!(shown("--shard.index"), ("0", Origin::Default));
+        assert_eq!(shown("--demo"), ("true", Origin::Flag));
+        assert_eq!(shown("--web.enable-lifecycle"), ("false", Origin::Default));
+        assert_eq!(shown("--web.external-url"), ("https://x/y", Origin::Flag));
+        assert_eq!(row("--shard.index").help, "Index of this shard, from 0");
+    }
+
+    #[test]
+    fn the_demo_has_no_file_to_follow() {
+        let both = ["pds-exporter", "--demo", "--config.auto-reload-interval=30s"];
+        assert_eq!(Flags::try_parse_from(both).unwrap_err().exit_code(), 2);
     }
 }

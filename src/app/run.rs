@@ -7,7 +7,6 @@ use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::Parser as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -15,7 +14,7 @@ use tokio::sync::watch;
 use crate::client::{self, Network};
 use crate::clock::Clock;
 use crate::config::shard::ShardError;
-use crate::config::{Config, LoadError, TokenSource};
+use crate::config::{Config, LoadError, Origin, TokenSource};
 use crate::error_chain::with_sources;
 use crate::status;
 use crate::telemetry::Telemetry;
@@ -24,9 +23,9 @@ use crate::web::pages::StatusPages;
 
 use super::daemon::{Daemon, StartError};
 use super::demo;
-use super::flags::Flags;
+use super::flags::{CommandLine, Flags};
 use super::logging::{self, LogLevel};
-use super::serve::{Served, Source};
+use super::serve::{Overrides, Served, Source};
 
 /// The daemon ended because it failed.
 const FAILED: u8 = 1;
@@ -71,8 +70,8 @@ pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> ExitCode {
-    let flags = match Flags::try_parse_from(arguments) {
-        Ok(flags) => flags,
+    let line = match CommandLine::parse(arguments) {
+        Ok(line) => line,
         Err(error) => {
             // Nobody is left to tell where even this can't be written.
             let _ = error.print();
@@ -83,11 +82,15 @@ pub fn main(
     let environment = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let result = match Source::new(&flags, environment.collect()) {
+    let flags = &line.flags;
+    let result = match Overrides::new(&line) {
         Err(error) => Err(error.into()),
-        Ok(_) if flags.health => web_config(&flags).check_health().map_err(Error::from),
-        Ok(source) if flags.config_check => check(&source),
-        Ok(source) => start(&flags, source),
+        Ok(_) if flags.health => web_config(flags).check_health().map_err(Error::from),
+        Ok(overrides) if flags.demo => start(flags, Configuration::Demo(overrides)),
+        Ok(overrides) => {
+            let source = Source::new(flags.config_file.clone(), environment.collect(), overrides);
+            if flags.config_check { check(&line, &source) } else { start(flags, Configuration::File(source)) }
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -98,25 +101,48 @@ pub fn main(
     }
 }
 
-/// `--config.check`: says what the configuration costs, and what may be amiss beside it.
-fn check(source: &Source) -> Result<(), Error> {
+/// Where the daemon's configuration comes from.
+enum Configuration {
+    /// A file.
+    File(Source),
+    /// The demo makes one up.
+    Demo(Overrides),
+}
+
+/// `--config.check`: what the configuration costs, the flags given with it, and what may be wrong without being a
+/// problem of the files.
+fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     let loaded = source.load()?;
-    let load = loaded.config.requests_per_minute();
-    let apps: usize = loaded.config.projects.iter().map(|project| project.apps.len()).sum();
+    let config = &loaded.config;
+    if let Some(path) = &line.flags.web_config_file {
+        web::webconfig::check(path).map_err(|source| web::Error::WebConfig { path: path.clone(), source })?;
+    }
+    let load = config.requests_per_minute();
+    let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
     let mut out = std::io::stdout().lock();
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!(
-        "the configuration is good: {} projects, {apps} apps, {:.1} requests to the service a minute",
-        loaded.config.projects.len(),
+        "the configuration is valid: {}, {}, {:.1} requests per minute to the service",
+        counted(config.projects.len(), "project"),
+        counted(apps, "app"),
         load.total
     ));
-    if let Some(overload) = load.exceeds(&loaded.config.api) {
-        say(format!("warning: {overload}"));
+    for flag in
+        line.explained.iter().filter(|flag| flag.origin == Origin::Flag && flag.key != "--config.check")
+    {
+        say(format!("flag: {}={}", flag.key, flag.value));
     }
-    for warning in token_warnings(&loaded.config) {
+    let overload = load.exceeds(&config.api).map(|overload| overload.to_string());
+    let warnings = client::plain_http_warning(&config.api.base_url).into_iter().chain(overload);
+    for warning in warnings.chain(token_warnings(config)) {
         say(format!("warning: {warning}"));
     }
     Ok(())
+}
+
+/// `1 project`, `2 projects`.
+fn counted(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What keeps tokens from being sent, by key. No problem of the configuration: their files may come later, and may be
@@ -139,7 +165,7 @@ fn token_warnings(config: &Config) -> Vec<String> {
 }
 
 /// Starts logging and a runtime, and runs.
-fn start(flags: &Flags, source: Source) -> Result<(), Error> {
+fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
     // Only a second start in one process finds a log already there, and then that one is used.
     let log = logging::start(flags.log_level, flags.log_format).ok();
     logging::report_panics();
@@ -149,20 +175,21 @@ fn start(flags: &Flags, source: Source) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::System("the runtime cannot be started", error))?;
-    let result = runtime.block_on(run(flags, source, log));
+    let result = runtime.block_on(run(flags, configuration, log));
     // A page that is still being rendered for nobody must not hold up the end.
     runtime.shutdown_background();
     result
 }
 
-async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(), Error> {
+async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>) -> Result<(), Error> {
     let telemetry = Telemetry::new(!flags.web_disable_exporter_metrics)?;
     let clock = Clock::system();
-    let (loaded, source) = if flags.demo {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Demo)?;
-        (demo::start(listener, clock.clone())?.loaded, None)
-    } else {
-        (source.load()?, Some(source))
+    let (loaded, source) = match configuration {
+        Configuration::File(source) => (source.load()?, Some(source)),
+        Configuration::Demo(overrides) => {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Demo)?;
+            (overrides.apply(demo::start(listener, clock.clone())?.loaded), None)
+        }
     };
     if let Some(log) = &log {
         log.follow(loaded.config.log.level);
@@ -191,6 +218,8 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
         // The sender is only ever dropped with the runtime.
         let _ = stopped.wait_for(|stop| *stop).await;
     };
+    let (followed, interval) = (served.clone(), flags.config_auto_reload_interval);
+    tokio::spawn(async move { followed.follow_files(interval).await });
     tokio::spawn(web::notify::watchdog());
     web::notify::ready();
     tokio::join!(

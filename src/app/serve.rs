@@ -2,20 +2,25 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::catalogue::Format;
 use crate::config::shard::{Shard, ShardError};
-use crate::config::{self, Loaded};
+use crate::config::{self, Explained, Loaded};
 use crate::error_chain::with_sources;
 use crate::status;
 use crate::store::{self, Coding, Filter};
 use crate::web::{self, BoxFuture, Encoding, Page};
 
 use super::daemon::Handle;
-use super::flags::Flags;
+use super::flags::CommandLine;
 use super::logging::LogLevel;
+
+/// Changed files must stay the same for this long, or for the interval of looking at them if that is shorter.
+const SETTLE: Duration = Duration::from_secs(1);
 
 /// A running daemon with what it takes to load its configuration again. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -24,9 +29,47 @@ pub struct Served {
     status: status::Source,
     /// `None` for the demo, which has no configuration to load.
     source: Option<Arc<Source>>,
-    /// Whose level a new configuration may change.
+    /// The checksum of the files at the last attempt to load them.
+    attempted: Arc<AtomicU64>,
+    /// Its level follows the configuration.
     log: Option<LogLevel>,
     quit: Arc<Notify>,
+}
+
+/// What the command line says about a configuration, wherever that comes from.
+#[derive(Clone, Debug)]
+pub struct Overrides {
+    state_path: Option<PathBuf>,
+    shard: Shard,
+    explained: Vec<Explained>,
+}
+
+impl Overrides {
+    /// What the command line says.
+    ///
+    /// # Errors
+    /// If there is no such shard.
+    pub fn new(line: &CommandLine) -> Result<Self, ShardError> {
+        let flags = &line.flags;
+        Ok(Self {
+            state_path: flags.state_path.clone(),
+            shard: Shard::new(flags.shard_index, flags.shard_count)?,
+            explained: line.explained.clone(),
+        })
+    }
+
+    /// Applies it to a configuration.
+    #[must_use]
+    pub fn apply(&self, loaded: Loaded) -> Loaded {
+        let Loaded { mut config, explained } = loaded;
+        if let Some(path) = &self.state_path {
+            config.state.path = Some(path.clone());
+        }
+        Loaded {
+            config: config.shard(self.shard),
+            explained: self.explained.iter().cloned().chain(explained).collect(),
+        }
+    }
 }
 
 /// Where the configuration comes from.
@@ -34,18 +77,14 @@ pub struct Served {
 pub struct Source {
     path: PathBuf,
     environment: Vec<(String, String)>,
-    state_path: Option<PathBuf>,
-    shard: Shard,
+    overrides: Overrides,
 }
 
 impl Source {
-    /// What the flags and the environment say.
-    ///
-    /// # Errors
-    /// Where there is no such shard.
-    pub fn new(flags: &Flags, environment: Vec<(String, String)>) -> Result<Self, ShardError> {
-        let shard = Shard::new(flags.shard_index, flags.shard_count)?;
-        Ok(Self { path: flags.config_file.clone(), environment, state_path: flags.state_path.clone(), shard })
+    /// The file at `path` and the `environment`, with what the command line overrides.
+    #[must_use]
+    pub fn new(path: PathBuf, environment: Vec<(String, String)>, overrides: Overrides) -> Self {
+        Self { path, environment, overrides }
     }
 
     /// Loads the configuration.
@@ -53,23 +92,34 @@ impl Source {
     /// # Errors
     /// As [`config::load`].
     pub fn load(&self) -> Result<Loaded, config::LoadError> {
-        let mut loaded = config::load(&self.path, self.environment.iter().cloned())?;
-        if let Some(path) = &self.state_path {
-            loaded.config.state.path = Some(path.clone());
-        }
-        loaded.config = loaded.config.shard(self.shard);
+        let loaded = config::load(&self.path, self.environment.iter().cloned())?;
+        let loaded = self.overrides.apply(loaded);
         if let Some(overload) = loaded.config.requests_per_minute().exceeds(&loaded.config.api) {
             tracing::warn!("{overload}");
         }
         Ok(loaded)
     }
+
+    /// A checksum of the files that [`Source::load`] reads.
+    #[must_use]
+    pub fn checksum(&self) -> u64 {
+        config::checksum(&self.path, self.environment.iter().cloned())
+    }
 }
 
 impl Served {
-    /// `handle`'s daemon, whose model for people is `status`, loading its configuration from `source`.
+    /// The daemon of `handle`, whose status page is `status`, and which reloads its configuration from `source`.
     #[must_use]
     pub fn new(handle: Handle, status: status::Source, source: Option<Source>) -> Self {
-        Self { handle, status, source: source.map(Arc::new), log: None, quit: Arc::default() }
+        let attempted = source.as_ref().map(Source::checksum).unwrap_or_default();
+        Self {
+            handle,
+            status,
+            source: source.map(Arc::new),
+            attempted: Arc::new(attempted.into()),
+            log: None,
+            quit: Arc::default(),
+        }
     }
 
     /// With a log whose level follows the configuration.
@@ -104,10 +154,36 @@ impl Served {
 }
 
 impl Served {
+    /// Reloads the configuration whenever its files have changed: looks every `interval`, and for ever. A change counts
+    /// once the files are the same at a second look, so that one who writes them is not read halfway.
+    pub async fn follow_files(&self, interval: Duration) {
+        let (Some(source), false) = (&self.source, interval.is_zero()) else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::time::sleep(interval).await;
+            if self.has_changed(source, interval.min(SETTLE)).await {
+                tracing::info!("the configuration files have changed");
+                // The outcome is logged and a metric where it happens.
+                drop(self.load_again().await);
+            }
+        }
+    }
+
+    /// Whether the files differ from those of the last attempt, and stay so for `settle`.
+    async fn has_changed(&self, source: &Arc<Source>, settle: Duration) -> bool {
+        let attempted = self.attempted.load(Ordering::Relaxed);
+        let Some(now) = checksum(source).await.filter(|now| *now != attempted) else { return false };
+        tokio::time::sleep(settle).await;
+        checksum(source).await == Some(now)
+    }
+
     async fn follow(&self) -> Result<(), String> {
         let Some(source) = &self.source else {
             return Err("the demo has no configuration file to load".to_owned());
         };
+        // Before the files are read: a change while they are is seen as one later.
+        self.attempted.store(source.checksum(), Ordering::Relaxed);
         let loaded = source.load().map_err(|error| with_sources(&error))?;
         let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_sources(&error))?;
         if let Some(log) = &self.log {
@@ -116,6 +192,12 @@ impl Served {
         self.status.follow(plan, loaded.explained);
         Ok(())
     }
+}
+
+/// The checksum of the files, read on another thread: a disk may be slow. `None` if that thread is gone.
+async fn checksum(source: &Arc<Source>) -> Option<u64> {
+    let source = Arc::clone(source);
+    tokio::task::spawn_blocking(move || source.checksum()).await.ok()
 }
 
 impl web::Backend for Served {

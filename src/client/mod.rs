@@ -107,7 +107,9 @@ impl Client {
     ) -> Result<Self, BuildError> {
         let redactor = Redactor::default();
         let transport = Transport::new(api, redactor.clone())?;
-        warn_of_plain_http(&api.base_url);
+        if let Some(warning) = plain_http_warning(&api.base_url) {
+            tracing::warn!("{warning}");
+        }
         telemetry.forget_tokens();
         let default = Account::new("default".into(), api.token.clone(), &telemetry, &redactor);
         let mut inner = Inner {
@@ -210,15 +212,17 @@ impl Client {
     }
 }
 
-/// Anyone on the way can read a token sent over plain http.
-fn warn_of_plain_http(base: &Url) {
+/// What is unsafe about `base`: everyone on the way can read a token sent over plain http. `None` for https and for this
+/// machine.
+#[must_use]
+pub fn plain_http_warning(base: &Url) -> Option<String> {
     let loopback = match base.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
         Some(Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
         None => false,
     };
-    if base.scheme() == "http" && !loopback {
-        tracing::warn!(%base, "api.base_url is plain http: everyone on the way can read the token; use https");
-    }
+    (base.scheme() == "http" && !loopback).then(|| {
+        format!("api.base_url {base} is plain http: everyone on the way can read the token; use https")
+    })
 }

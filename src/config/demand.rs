@@ -103,10 +103,10 @@ fn rate(interval: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
+    use std::path::Path;
 
     use super::*;
-    use crate::config::{Accounting, Log, Poll, Project, State, TokenSource};
-    use crate::interface::{QueryNames, Resolution};
+    use crate::config::{Project, TokenSource};
     use crate::secret::Secret;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -123,34 +123,10 @@ mod tests {
 
     /// Polls every minute, settings too, one window of 5 minutes, steps of 1 minute, at most 1 request a second.
     fn config(projects: Vec<Project>) -> Config {
-        Config {
-            api: Api {
-                base_url: "http://127.0.0.1".parse().unwrap(),
-                token: Some(TokenSource::Inline(Secret::new("default"))),
-                timeout: SECOND,
-                connect_timeout: SECOND,
-                max_concurrent_requests: NonZeroU32::MIN,
-                max_requests_per_second: Some(NonZeroU32::MIN),
-                max_response_bytes: 1024,
-                max_retries: 0,
-                ca_file: None,
-                proxy_url: None,
-                no_proxy: None,
-                query_names: QueryNames::default(),
-            },
-            poll: Poll {
-                interval: 60 * SECOND,
-                settings_interval: 60 * SECOND,
-                windows: vec![300 * SECOND],
-                settle: SECOND,
-                resolution: Resolution::Standard,
-                stale_after: SECOND,
-            },
-            accounting: Accounting { enabled: true, step: 60 * SECOND, max_catch_up: 3600 * SECOND },
-            state: State { path: None },
-            log: Log { level: None },
-            projects,
-        }
+        let text = "[api]\nbase_url = \"http://127.0.0.1\"\ntoken = \"default\"\nmax_requests_per_second = 1\n\
+            [poll]\nsettings_interval = \"60s\"\n[[projects]]\nid = \"p\"\n";
+        let config = crate::config::load_text(Path::new("test.toml"), text).unwrap().config;
+        Config { projects, ..config }
     }
 
     #[test]

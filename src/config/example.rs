@@ -36,6 +36,7 @@ pub fn text() -> String {
 
 fn heading(section: &str) -> String {
     match section.strip_suffix("[]") {
+        None if section.is_empty() => String::new(),
         None => format!("[{section}]\n"),
         Some("projects") => "[[projects]]\n".to_owned(),
         // Entries of a list inside an entry: an app given as a table takes the place of one given as its id.

@@ -1,22 +1,26 @@
-//! The configuration in force, for people: each key with its value and where that came from.
+//! The configuration in force, for people: each key and flag with its value and where that came from.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use config::{Map, Value, ValueKind};
 use url::Url;
 
+use super::include::Included;
 use super::keys::{self, Key, Kind};
 use crate::secret::REDACTED;
 
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// Not set.
     Default,
     /// The configuration file.
     File,
     /// An environment variable.
     Environment,
+    /// The command line.
+    Flag,
 }
 
 impl fmt::Display for Origin {
@@ -25,13 +29,14 @@ impl fmt::Display for Origin {
             Self::Default => "default",
             Self::File => "file",
             Self::Environment => "environment",
+            Self::Flag => "flag",
         })
     }
 }
 
 impl Origin {
-    /// Where `value` came from. The `config` crate notes it at each value: nothing for the defaults, the path
-    /// for a file, these words for the environment.
+    /// Where `value` came from. The `config` crate notes it: nothing for defaults, the path for a file, and these words
+    /// for the environment.
     pub(super) fn of(value: &Value) -> Self {
         match value.origin() {
             None => Self::Default,
@@ -41,19 +46,37 @@ impl Origin {
     }
 }
 
-/// One key in force.
+/// One key or flag in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// The key: `projects[0].id`, counted from 0.
+    /// The key: `projects[0].id`, counted from 0, after the name of an included file; or the flag: `--state.path`.
     pub key: String,
     /// The value as TOML; secrets and credentials of URLs redacted.
     pub value: String,
     /// Where it came from.
     pub origin: Origin,
+    /// The environment variable that set it.
+    pub variable: Option<String>,
+    /// What it is for.
+    pub help: Cow<'static, str>,
 }
 
-/// The keys that have a value, in the order in which they are declared, projects in the order of the file.
-pub(super) fn explain(values: &Map<String, Value>) -> Vec<Explained> {
+impl Explained {
+    /// The flag `name`, set to the text `value` on the command line or not.
+    #[must_use]
+    pub fn flag(name: &str, value: &str, given: bool, help: String) -> Self {
+        Self {
+            key: format!("--{name}"),
+            value: redacted_url(value).unwrap_or_else(|| value.to_owned()),
+            origin: if given { Origin::Flag } else { Origin::Default },
+            variable: None,
+            help: help.into(),
+        }
+    }
+}
+
+/// The keys that have a value, in the order in which they are declared; projects in the order of the files.
+pub(super) fn explain(values: &Map<String, Value>, included: &[Included]) -> Vec<Explained> {
     let mut explained = Vec::new();
     for key in keys::all().iter().filter(|key| !key.path.contains("[]")) {
         let found = key.path.split('.').try_fold(None, |at: Option<&Value>, name| match at {
@@ -61,11 +84,14 @@ pub(super) fn explain(values: &Map<String, Value>) -> Vec<Explained> {
             Some(at) => member(at, name).map(Some),
         });
         if let Some(Some(value)) = found {
-            explained.push(row(key.path.clone(), value, &key.kind));
+            explained.push(row(key.path.clone(), value, key, &key.kind));
         }
     }
     if let Some(projects) = values.get("projects") {
         explain_entries(projects, "projects", "projects", &mut explained);
+    }
+    for file in included {
+        explain_entries(&file.projects, "projects", &file.key(), &mut explained);
     }
     explained
 }
@@ -75,19 +101,19 @@ fn explain_entries(list: &Value, declared: &str, shown: &str, explained: &mut Ve
     for (index, entry) in entries.iter().enumerate() {
         let shown = format!("{shown}[{index}]");
         if !matches!(entry.kind, ValueKind::Table(_)) {
-            explained.push(row(shown, entry, &Kind::Text));
+            explained.extend(Key::find(declared).map(|key| row(shown, entry, key, &Kind::Text)));
             continue;
         }
         for key in keys::all() {
             let name = key.path.strip_prefix(declared).and_then(|rest| rest.strip_prefix("[]."));
             let Some(name) = name.filter(|name| !name.contains("[]")) else { continue };
-            match (member(entry, name), &key.kind) {
-                (None, _) => {}
+            match member(entry, name) {
+                None => {}
                 // Apps with settings of their own have rows; a list of ids, which may be thousands, is one.
-                (Some(apps), Kind::Apps) if has_table(apps) => {
+                Some(apps) if key.kind == Kind::Apps && has_table(apps) => {
                     explain_entries(apps, &key.path, &format!("{shown}.{name}"), explained);
                 }
-                (Some(value), kind) => explained.push(row(format!("{shown}.{name}"), value, kind)),
+                Some(value) => explained.push(row(format!("{shown}.{name}"), value, key, &key.kind)),
             }
         }
     }
@@ -104,26 +130,32 @@ fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     }
 }
 
-fn row(key: String, value: &Value, kind: &Kind) -> Explained {
-    let shown = match kind {
-        Kind::Secret => REDACTED.to_owned(),
-        Kind::Url => toml_text(&without_credentials(value)),
+fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
+    let text = match (kind, &value.kind) {
+        (Kind::Secret, _) => REDACTED.to_owned(),
+        (Kind::Url, ValueKind::String(text)) => {
+            format!("{:?}", redacted_url(text).unwrap_or_else(|| text.clone()))
+        }
         _ => toml_text(value),
     };
-    // Kept for as long as the configuration is: a list of thousands of ids without the room that it grew into.
-    Explained { key, value: shown.into_boxed_str().into_string(), origin: Origin::of(value) }
+    Explained {
+        key: shown,
+        // Kept as long as the configuration is: without the spare room of a list of thousands of ids.
+        value: text.into_boxed_str().into_string(),
+        origin: Origin::of(value),
+        variable: variable_of(&key.path, value),
+        help: Cow::Borrowed(key.why),
+    }
 }
 
-fn without_credentials(value: &Value) -> Value {
-    let ValueKind::String(text) = &value.kind else { return value.clone() };
-    match Url::parse(text) {
-        Ok(mut url) if url.password().is_some() || !url.username().is_empty() => {
-            let hidden = url.set_username("").and_then(|()| url.set_password(None));
-            let shown = if hidden.is_ok() { url.to_string() } else { REDACTED.to_owned() };
-            Value::new(None, shown)
-        }
-        _ => value.clone(),
+/// The URL without its credentials; `None` if it has none.
+fn redacted_url(text: &str) -> Option<String> {
+    let mut url = Url::parse(text).ok()?;
+    if url.password().is_none() && url.username().is_empty() {
+        return None;
     }
+    let hidden = url.set_username("").and_then(|()| url.set_password(None));
+    Some(if hidden.is_ok() { url.to_string() } else { REDACTED.to_owned() })
 }
 
 fn toml_text(value: &Value) -> String {

@@ -1,7 +1,7 @@
-//! Raw in: defaults, then the TOML file, then the environment, laid over each other by the `config` crate.
+//! Raw in: defaults, TOML file and environment, merged by the `config` crate.
 //!
-//! What comes out is a tree of values that each know where they came from. Keys that are not declared are
-//! reported here and go no further; what the values mean is for [`super::check`].
+//! The result is a tree of values that each know where they came from. Unknown keys are reported here and go no
+//! further; the rows of the sections read the rest.
 
 use std::io;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(super) struct Raw {
     pub(super) problems: Vec<Problem>,
 }
 
-/// Lays `file` between the defaults and `environment`.
+/// Merges `file` over the defaults, and `environment` over both.
 pub(super) fn layers(
     mut file: Map<String, Value>,
     environment: impl IntoIterator<Item = (String, String)>,
@@ -52,8 +52,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, LoadE
     FileFormat::Toml.parse(Some(&origin), text).map_err(|error| syntax_error(path, text, &*error))
 }
 
-/// Values that were read already. Only declared keys may be in it: the `config` crate reads a top-level key as
-/// a path, and one such as `"a[9999999999]"` would have it make room for all of them.
+/// Values already read. Holds declared keys only: the `config` crate reads a top-level key as a path, and for
+/// `"a[9999999999]"` it would allocate all of them.
 #[derive(Clone, Debug)]
 struct Layer(Map<String, Value>);
 
@@ -67,8 +67,8 @@ impl Source for Layer {
     }
 }
 
-/// The declared keys among `environment`, by path, as values of their kind; names under the prefix that are no
-/// key become problems.
+/// The declared keys among `environment`, by path, as values of their kind; unknown names with the prefix become
+/// problems.
 fn read_environment(
     environment: impl IntoIterator<Item = (String, String)>,
     problems: &mut Vec<Problem>,
@@ -104,7 +104,7 @@ fn read_environment(
     Ok(values)
 }
 
-/// Variables are all texts; one that reads as a value of `kind` becomes it, others stay for the check to refuse.
+/// Turns a variable, which is always text, into a value of `kind`; if it is none, the row's reader refuses it.
 fn take_kind(value: &mut Value, kind: &Kind) {
     let ValueKind::String(text) = &value.kind else { return };
     let typed = match kind {
@@ -122,8 +122,8 @@ fn take_kind(value: &mut Value, kind: &Kind) {
     }
 }
 
-/// Takes out of `table` what is not declared in the section `declared`, shown to the user as `shown`, and notes
-/// each as a problem; goes on into sections and lists of tables.
+/// Removes from `table` what is not declared in the section `declared`, shown to the user as `shown`, and notes each as
+/// a problem; goes on into sections and lists of tables.
 fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, problems: &mut Vec<Problem>) {
     table.retain(|name, value| {
         let path = join(declared, name);
@@ -151,8 +151,8 @@ fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, pr
     });
 }
 
-/// The same for the entries of a list; entries that are no tables are left for the check.
-fn keep_entries(value: &mut Value, path: &str, shown: &str, problems: &mut Vec<Problem>) -> bool {
+/// The same for the entries of a list; entries that are not tables are left for the rows.
+pub(super) fn keep_entries(value: &mut Value, path: &str, shown: &str, problems: &mut Vec<Problem>) -> bool {
     if let ValueKind::Array(entries) = &mut value.kind {
         for (index, entry) in entries.iter_mut().enumerate() {
             if let ValueKind::Table(entry) = &mut entry.kind {
@@ -167,7 +167,7 @@ fn join(section: &str, name: &str) -> String {
     if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") }
 }
 
-/// The error with its place but without the text around it, which may hold a token.
+/// The error with its place, without the text around it, which may hold a token.
 fn syntax_error(path: &Path, text: &str, error: &(dyn std::error::Error + 'static)) -> LoadError {
     let (offset, message) = match error.downcast_ref::<toml::de::Error>() {
         Some(error) => (error.span().map_or(0, |span| span.start), error.message().to_owned()),
@@ -184,7 +184,7 @@ fn syntax_error(path: &Path, text: &str, error: &(dyn std::error::Error + 'stati
     }
 }
 
-/// Where the first number begins that fits in no 64 bits.
+/// Where the first number beyond 64 bits begins.
 fn number_beyond_64_bits(text: &str) -> usize {
     use toml::de::{DeTable, DeValue};
 

@@ -11,7 +11,7 @@
 //! - `section`: how rows become a struct and its reading.
 //! - `reader`, [`value`]: which values a key takes.
 //! - [`keys`]: all keys, as declared by the rows.
-//! - `file`: merges defaults, TOML file and environment.
+//! - `file`: merges defaults, TOML file and environment; `include`: further files with projects.
 //! - [`error`]: why a configuration was refused.
 //! - [`explain`]: what is in force, and where it came from.
 //! - [`example`](mod@example): the text of `config.example.toml`.
@@ -23,6 +23,7 @@ pub mod error;
 pub mod example;
 pub mod explain;
 mod file;
+mod include;
 pub mod keys;
 mod projects;
 mod reader;
@@ -95,19 +96,33 @@ fn load_layers(
     let environment: Vec<(String, String)> = environment.into_iter().collect();
     let no_proxy = no_proxy(&environment);
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let raw = file::layers(values, environment)?;
+    let mut raw = file::layers(values, environment)?;
+    // Without a file no projects are wanted.
+    let taken_labels = file.map(|_| taken_labels());
+    let included = match file {
+        Some(_) => include::read(&raw.values, folder, &mut raw.problems),
+        None => Vec::new(),
+    };
     let problems = RefCell::new(raw.problems);
-    let reading = Reading { folder, taken_labels: file.is_some().then(taken_labels), problems };
-    let top = Table::top(&raw.values, &reading);
-    let config = Config::read(&top);
-    projects::check_tokens(&top);
-    let mut problems = reading.problems.into_inner();
+    let reading =
+        Reading { folder, taken_labels: taken_labels.as_deref(), included: &included, problems: &problems };
+    let config = Config::read(&Table::top(&raw.values, reading));
+    let mut problems = problems.into_inner();
     problems.sort();
     let (Some(mut config), true) = (config, problems.is_empty()) else {
         return Err(LoadError::Problems { file: file.map(Path::to_owned), problems });
     };
     config.api.no_proxy = no_proxy;
-    Ok(Loaded { config, explained: explain::explain(&raw.values) })
+    Ok(Loaded { config, explained: explain::explain(&raw.values, &included) })
+}
+
+/// A checksum of the configuration file at `path` and of all files it includes under this `environment`. It changes
+/// when a file changes, appears, vanishes, or becomes unreadable. Reads all of them.
+#[must_use]
+pub fn checksum(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> u64 {
+    let raw = file::read(path).and_then(|values| file::layers(values, environment)).ok();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    include::checksum(path, raw.as_ref().map(|raw| &raw.values), folder)
 }
 
 /// The value of `NO_PROXY`, which all programs behind a proxy read, in either case.

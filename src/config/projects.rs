@@ -1,6 +1,7 @@
 //! `[[projects]]`, their apps and labels: a row is a key.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,9 @@ use config::{Map, Value, ValueKind};
 
 use super::keys::{Key, Kind, as_written};
 use super::reader::{Id, List, Reader, SECONDS};
-use super::section::{Fixed, Place, Row, Section as _, Table, join, optional, or_empty, required, section};
+use super::section::{
+    Fixed, Place, Reading, Row, Section as _, Table, join, optional, or_empty, required, section,
+};
 use super::token::{TokenSource, Tokens};
 use super::value;
 use crate::catalogue::family::{RESERVED_LABELS, is_label_name};
@@ -78,30 +81,32 @@ impl Row for Projects {
         if table.reading.taken_labels.is_none() {
             return Some(Vec::new());
         }
-        let place = table.place(name);
-        let entries = match table.get(name).map(|value| &value.kind) {
-            None => &[][..],
-            Some(ValueKind::Array(entries)) => entries,
-            Some(_) => return place.refuse("must be a list; write [[projects]] and its keys below it"),
-        };
-        if entries.is_empty() {
-            return place.refuse("nothing to poll; write a [[projects]] entry with an id");
+        let mut lists: Vec<(Place<'_>, &Value)> = Vec::new();
+        lists.extend(table.get(name).map(|list| (table.place(name), list)));
+        for included in table.reading.included {
+            let reading =
+                Reading { folder: included.path.parent().unwrap_or(Path::new("")), ..table.reading };
+            lists.push((Place { key: included.key(), variable: None, reading }, &included.projects));
         }
+        let mut entries: Vec<(Place<'_>, &Map<String, Value>)> = Vec::new();
+        let mut good = true;
+        for (place, list) in lists {
+            good &= tables(&place, list, &mut entries).is_some();
+        }
+        if entries.is_empty() && good {
+            return table.place(name).refuse("nothing to poll; write a [[projects]] entry with an id");
+        }
+        check_tokens(table, &entries);
         let mut projects: Vec<Project> = Vec::new();
-        let mut known: HashSet<Arc<str>> = HashSet::new();
-        for (index, entry) in entries.iter().enumerate() {
-            let place = place.item(index);
-            let ValueKind::Table(entry) = &entry.kind else {
-                place.refuse::<()>("must be a table; write [[projects]] and its keys below it");
-                continue;
-            };
-            let Some(mut project) = Project::read(&Table::new(place.key.clone(), entry, table.reading))
+        let mut known: HashMap<Arc<str>, String> = HashMap::new();
+        for (place, entry) in entries {
+            let Some(mut project) = Project::read(&Table::new(place.key.clone(), entry, place.reading))
             else {
                 continue;
             };
-            if !known.insert(Arc::clone(&project.id)) {
-                let message = format!("duplicate project {:?}; list each project once", project.id);
-                place.member("id").refuse::<()>(message);
+            let place = place.member("id");
+            if let Some(first) = known.insert(Arc::clone(&project.id), place.key.clone()) {
+                place.refuse::<()>(format!("duplicate of project {:?} at {first}", project.id));
             }
             project.pass_labels_on();
             projects.push(project);
@@ -110,9 +115,29 @@ impl Row for Projects {
     }
 }
 
-/// Refuses projects without a token of their own if `[api]` has none. Looks at the raw `values`: a token that is wrong
-/// is a problem already.
-pub(super) fn check_tokens(table: &Table<'_>) {
+/// Adds the tables of `list`, each with its place, to `entries`; `None` if it is not a list of tables.
+fn tables<'a>(
+    place: &Place<'a>,
+    list: &'a Value,
+    entries: &mut Vec<(Place<'a>, &'a Map<String, Value>)>,
+) -> Option<()> {
+    let ValueKind::Array(list) = &list.kind else {
+        return place.refuse("must be a list; write [[projects]] and its keys below it");
+    };
+    let mut good = Some(());
+    for (index, entry) in list.iter().enumerate() {
+        let place = place.item(index);
+        match &entry.kind {
+            ValueKind::Table(entry) => entries.push((place, entry)),
+            _ => good = place.refuse("must be a table; write [[projects]] and its keys below it"),
+        }
+    }
+    good
+}
+
+/// Refuses `projects` without a token of their own if `[api]` has none. Looks at raw values: a token that is wrong is a
+/// problem already.
+fn check_tokens(table: &Table<'_>, projects: &[(Place<'_>, &Map<String, Value>)]) {
     let has_token =
         |table: &Map<String, Value>| table.contains_key("token") || table.contains_key("token_file");
     if let Some(ValueKind::Table(api)) = table.get("api").map(|value| &value.kind)
@@ -120,13 +145,8 @@ pub(super) fn check_tokens(table: &Table<'_>) {
     {
         return;
     }
-    let Some(ValueKind::Array(entries)) = table.get("projects").map(|value| &value.kind) else { return };
-    let without: Vec<String> = entries
-        .iter()
-        .enumerate()
-        .filter(|(_, entry)| matches!(&entry.kind, ValueKind::Table(entry) if !has_token(entry)))
-        .map(|(index, _)| format!("projects[{index}]"))
-        .collect();
+    let without = projects.iter().filter(|(_, project)| !has_token(project));
+    let without: Vec<&str> = without.map(|(place, _)| &*place.key).collect();
     if !without.is_empty() {
         table.place("api").member("token_file").refuse::<()>(format!(
             "no token for {}; set token_file or token here or in the project's entry, or set PDS_EXPORTER__API__TOKEN",
@@ -153,7 +173,7 @@ impl Reader for Apps {
     fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Vec<App>> {
         let entries = place.check(value::list(raw))?;
         let mut apps: Vec<App> = Vec::with_capacity(entries.len());
-        let mut known: HashSet<Arc<str>> = HashSet::new();
+        let mut known: HashMap<Arc<str>, String> = HashMap::new();
         for (index, entry) in entries.iter().enumerate() {
             let place = place.item(index);
             let (app, id_at) = match &entry.kind {
@@ -167,8 +187,8 @@ impl Reader for Apps {
                 }
             };
             let Some(app) = app else { continue };
-            if !known.insert(Arc::clone(&app.id)) {
-                id_at.refuse::<()>(format!("duplicate app {:?}; list each app once", app.id));
+            if let Some(first) = known.insert(Arc::clone(&app.id), id_at.key.clone()) {
+                id_at.refuse::<()>(format!("duplicate of app {:?} at {first}", app.id));
             }
             apps.push(app);
         }
@@ -198,7 +218,7 @@ impl Reader for Labels {
         let ValueKind::Table(raw) = &raw.kind else {
             return place.refuse("must be a table such as { team = \"search\" }");
         };
-        let taken = place.reading.taken_labels.as_deref().unwrap_or_default();
+        let taken = place.reading.taken_labels.unwrap_or_default();
         let mut labels = BTreeMap::new();
         for (name, raw) in raw {
             let place = place.member(&as_written(name));

@@ -12,6 +12,7 @@ use config::{Map, Value, ValueKind};
 
 use super::error::Problem;
 use super::explain::variable_of;
+use super::include::Included;
 use super::keys::{Key, Preset};
 use super::reader::Reader;
 
@@ -215,14 +216,16 @@ impl<T: Clone> Row for Fixed<T> {
 }
 
 /// What the reading of one configuration shares.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Reading<'a> {
-    /// The folder of the configuration file, which relative paths start from.
+    /// The folder of the file that is read, which relative paths start from.
     pub(super) folder: &'a Path,
     /// Label names that a configured label must not repeat; `None` if no projects are read.
-    pub(super) taken_labels: Option<Vec<&'static str>>,
+    pub(super) taken_labels: Option<&'a [&'a str]>,
+    /// The included files.
+    pub(super) included: &'a [Included],
     /// All problems so far.
-    pub(super) problems: RefCell<Vec<Problem>>,
+    pub(super) problems: &'a RefCell<Vec<Problem>>,
 }
 
 /// A table of the raw configuration.
@@ -232,17 +235,17 @@ pub(super) struct Table<'a> {
     key: String,
     values: Option<&'a Map<String, Value>>,
     /// What the reading shares.
-    pub(super) reading: &'a Reading<'a>,
+    pub(super) reading: Reading<'a>,
 }
 
 impl<'a> Table<'a> {
     /// The table of all values.
-    pub(super) fn top(values: &'a Map<String, Value>, reading: &'a Reading<'a>) -> Self {
+    pub(super) fn top(values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
         Self::new(String::new(), values, reading)
     }
 
     /// The table `values`, shown to the user as `key`.
-    pub(super) fn new(key: String, values: &'a Map<String, Value>, reading: &'a Reading<'a>) -> Self {
+    pub(super) fn new(key: String, values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
         Self { key, values: Some(values), reading }
     }
 
@@ -275,7 +278,7 @@ pub(super) struct Place<'a> {
     /// The environment variable that set it.
     pub(super) variable: Option<String>,
     /// What the reading shares.
-    pub(super) reading: &'a Reading<'a>,
+    pub(super) reading: Reading<'a>,
 }
 
 impl Place<'_> {

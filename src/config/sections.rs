@@ -19,6 +19,9 @@ use crate::interface::{QueryNames, Resolution};
 section! {
     /// The whole configuration.
     pub struct Config {
+        /// Patterns of files that hold further projects.
+        include: Vec<String> = default(List { of: Text, not_empty: false }, "[]",
+            "Files with further [[projects]], for example \"projects.d/*.toml\". Their paths are relative to this file, paths in them to their own folder."),
         /// How the service is reached.
         api: Api = inner(),
         /// What is polled, and how often.

@@ -91,13 +91,12 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::time::Duration;
+    use std::path::Path;
 
     use proptest::prelude::*;
 
-    use super::super::{Accounting, Api, App, Log, Poll, Project, State};
+    use super::super::Project;
     use super::*;
-    use crate::interface::{QueryNames, Resolution};
 
     fn shards(count: u32) -> Vec<Shard> {
         let count = NonZeroU32::new(count).unwrap();
@@ -157,42 +156,9 @@ mod tests {
     }
 
     fn config() -> Config {
-        let app = |id: &str| App { id: id.into(), interval: None, containers: vec![], labels: vec![] };
-        let second = Duration::from_secs(1);
-        Config {
-            api: Api {
-                base_url: "https://api.example.com".parse().unwrap(),
-                token: None,
-                timeout: second,
-                connect_timeout: second,
-                max_concurrent_requests: NonZeroU32::MIN,
-                max_requests_per_second: None,
-                max_response_bytes: 1,
-                max_retries: 0,
-                ca_file: None,
-                proxy_url: None,
-                no_proxy: None,
-                query_names: QueryNames::default(),
-            },
-            poll: Poll {
-                interval: second,
-                settings_interval: second,
-                windows: vec![second],
-                settle: second,
-                resolution: Resolution::Standard,
-                stale_after: second,
-            },
-            accounting: Accounting { enabled: true, step: second, max_catch_up: second },
-            state: State { path: None },
-            log: Log { level: None },
-            projects: vec![Project {
-                id: "p-abc12345".into(),
-                token: None,
-                labels: vec![],
-                apps: vec![app("p-abc12345-ranker"), app("p-abc12345-embed")],
-                polled: true,
-            }],
-        }
+        let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n\
+            [[projects]]\nid = \"p-abc12345\"\napps = [\"p-abc12345-ranker\", \"p-abc12345-embed\"]\n";
+        crate::config::load_text(Path::new("test.toml"), text).unwrap().config
     }
 
     proptest! {

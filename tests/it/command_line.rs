@@ -34,7 +34,7 @@ fn what_a_new_user_does_wrong_gets_a_sentence_and_an_exit_code() {
         &[("PDS_EXPORTER__API__TOKEN", "abc")],
         at,
         0,
-        "the configuration is good: 1 projects, 1 apps, 4.8 requests to the service a minute",
+        "the configuration is valid: 1 project, 1 app, 4.8 requests per minute to the service\n",
     );
     assert_ends(&["--demo", "--config.file=pds-exporter.toml"], &[], at, 2, "cannot be used with");
     assert_ends(&["--no-such-flag"], &[], at, 2, "unexpected argument");
@@ -110,4 +110,35 @@ async fn the_demo_serves_everything_without_any_set_up() {
     assert!(exporter.get("/").await.contains("<html"));
     assert!(exporter.get("/api/v1/status").await.starts_with('{'));
     assert_eq!(exporter.terminate().code(), Some(0));
+}
+
+#[test]
+fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let api = "[api]\nbase_url = \"http://api.example.com\"\ntoken = \"abc\"\n";
+    configuration(folder.path(), &format!("{api}{PROJECT}"));
+    let check = ["--config.check", "--shard.count=2", "--web.external-url=https://me:hunter2@host/x"];
+    let (code, said) = run(&check, &[], folder.path());
+    assert_eq!(code, Some(0), "{said}");
+    for line in [
+        "flag: --shard.count=2\n",
+        "flag: --web.external-url=https://host/x\n",
+        "warning: api.base_url http://api.example.com/ is plain http: everyone on the way can read the token; use https\n",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert_eq!(said.matches("flag: ").count(), 2, "{said}");
+    std::fs::write(folder.path().join("web.yml"), "tls_server_config: 3\n").unwrap();
+    assert_ends(&["--config.check", "--web.config.file=web.yml"], &[], folder.path(), 78, "web.yml");
+}
+
+#[tokio::test]
+async fn the_demo_keeps_its_counters_in_a_state_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = format!("--state.path={}", folder.path().join("state.redb").display());
+    let exporter = Exporter::start(&["--demo", &state]);
+    exporter.wait_for("/-/ready").await;
+    assert_ends(&["--demo", "--web.listen-address=127.0.0.1:0", &state], &[], folder.path(), 1, "state.redb");
+    assert_eq!(exporter.terminate().code(), Some(0));
+    assert!(folder.path().join("state.redb").is_file());
 }

@@ -74,6 +74,50 @@ fn values_mean_what_the_file_and_the_environment_say() {
 }
 
 #[test]
+fn included_files_add_projects_in_the_order_of_their_names() {
+    let loaded = load(Path::new("tests/it/config/good/include.toml")).unwrap();
+    let [ads, search] = &*loaded.config.projects else { panic!("{:?}", loaded.config.projects) };
+    assert_eq!((&*ads.id, &*search.id), ("p-ads", "p-search"));
+    let token = Path::new("tests/it/config/good/include/search-token");
+    assert_eq!(search.token, Some(TokenSource::File(token.to_owned())), "relative to the included file");
+    let id = loaded.explained.iter().find(|row| row.value == "\"p-search\"").unwrap();
+    assert_eq!(id.key, "tests/it/config/good/include/search.toml: projects[0].id");
+}
+
+#[test]
+fn the_checksum_changes_with_any_file_that_is_read_and_with_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let main =
+        "include = [\"projects.d/*.toml\"]\n[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n";
+    std::fs::write(path("main.toml"), main).unwrap();
+    std::fs::create_dir(path("projects.d")).unwrap();
+    let mut seen = Vec::new();
+    let mut changes = |what: &str| {
+        let now = config::checksum(&path("main.toml"), []);
+        assert_eq!(now, config::checksum(&path("main.toml"), []), "{what}: not stable");
+        assert!(!seen.contains(&now), "{what}: not seen");
+        seen.push(now);
+    };
+    changes("the first look");
+    std::fs::write(path("projects.d/a.toml"), "[[projects]]\nid = \"p-1\"\n").unwrap();
+    changes("a new file");
+    std::fs::write(path("projects.d/a.toml"), "[[projects]]\nid = \"p-2\"\n").unwrap();
+    changes("a changed file");
+    std::fs::rename(path("projects.d/a.toml"), path("projects.d/b.toml")).unwrap();
+    changes("a renamed file");
+    std::fs::write(path("projects.d/b.toml"), "[[projects").unwrap();
+    changes("a bad file");
+    std::fs::write(path("main.toml"), format!("{main}[")).unwrap();
+    changes("a bad main file");
+    std::fs::remove_file(path("main.toml")).unwrap();
+    changes("no main file");
+    let before = config::checksum(&path("main.toml"), []);
+    std::fs::write(path("projects.d/notes.txt"), "").unwrap();
+    assert_eq!(config::checksum(&path("main.toml"), []), before);
+}
+
+#[test]
 fn a_variable_is_read_as_its_key_wants_it() {
     let api = load(Path::new("tests/it/config/good/environment_only.toml")).unwrap().config.api;
     assert_eq!(api.base_url.as_str(), "http://127.0.0.1:8080/");

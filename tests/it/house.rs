@@ -25,6 +25,7 @@ const STRANGERS: &[(&str, &str)] = &[("client", "simulator")];
 /// What may read files and the environment; all else gets what it needs as an argument.
 const READERS: &[(&str, &str)] = &[
     ("src/config/file", "the configuration file"),
+    ("src/config/include", "the files it includes"),
     ("src/client/", "token files and trust anchors, which are read again when they change"),
     ("src/accounting/", "the state file"),
     ("src/web/", "the web configuration file and its certificates, read again when they change"),

@@ -1,6 +1,8 @@
 //! The configuration loaded anew by the real daemon: all of it or nothing, one after the other, and what stays stays.
 
 use std::collections::HashMap;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use pds_exporter::clock::Clock;
 use pds_exporter::simulator::{self, Settings, World};
@@ -20,11 +22,15 @@ struct Running {
     file: String,
     /// What the file holds at first.
     text: String,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Running {
     async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    async fn start_with(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -35,9 +41,10 @@ impl Running {
         let text = std::fs::read_to_string(&file).unwrap();
         let text = text.replace("settings_interval = \"5s\"", "settings_interval = \"1h\"");
         std::fs::write(&file, &text).unwrap();
-        let exporter = Exporter::start(&["--config.file", &file, "--web.enable-lifecycle"]);
+        let exporter =
+            Exporter::start(&[&["--config.file", &file, "--web.enable-lifecycle"], flags].concat());
         exporter.wait_for("/-/ready").await;
-        Self { world, exporter, file, text, _folder: folder }
+        Self { world, exporter, file, text, folder }
     }
 
     fn apps(&self) -> Vec<std::sync::Arc<str>> {
@@ -154,4 +161,128 @@ async fn reloads_at_once_follow_one_another() {
     assert_eq!(running.metric(SUCCESSFUL).await, Some(1.0));
     assert_eq!(running.metric("pds_exporter_panics_total").await, Some(0.0));
     running.assert_still_polling().await;
+}
+
+impl Running {
+    /// The file with an `include`, without projects, and the text of these.
+    fn apart(&self) -> (String, String) {
+        let (main, projects) = self.text.split_once("[[projects]]").unwrap();
+        (format!("include = [\"projects.d/*.toml\"]\n{main}"), format!("[[projects]]{projects}"))
+    }
+
+    async fn until_targets(&self, what: &str, targets: f64) {
+        until(what, async || self.metric("pds_exporter_targets").await == Some(targets)).await;
+    }
+
+    fn count(&self, message: &str) -> usize {
+        self.exporter.log().matches(message).count()
+    }
+}
+
+const RELOADED: &str = "the configuration was loaded again";
+const REFUSED: &str = "the configuration was not loaded";
+const FOLLOW: &[&str] = &["--config.auto-reload-interval=100ms"];
+
+/// Of a project with so many apps: 3 targets each, 2 of the project, 1 of the account.
+const fn targets(apps: u8) -> f64 {
+    (apps * 3 + 3) as f64
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn files_are_followed_when_they_are_new_changed_bad_moved_or_removed() {
+    let running = Running::start_with(FOLLOW).await;
+    let (main, both) = running.apart();
+    let second = serde_json::Value::from(&*running.apps()[1]).to_string();
+    let one = both.replace(&format!(",{second}"), "");
+    let file = |name: &str| running.folder.path().join("projects.d").join(name);
+    std::fs::create_dir(file("")).unwrap();
+
+    std::fs::write(file("search.toml"), &one).unwrap();
+    std::fs::write(&running.file, &main).unwrap();
+    running.until_targets("the included file is read", targets(1)).await;
+    std::fs::write(file("search.toml"), &both).unwrap();
+    running.until_targets("the changed file is read", targets(2)).await;
+
+    std::fs::write(file("bad.toml"), "[api]\ntimeout = \"1s\"\n").unwrap();
+    until("the bad file is refused", async || running.metric(SUCCESSFUL).await == Some(0.0)).await;
+    running.assert_still_polling().await;
+    let log = running.exporter.log();
+    let named = format!("{}: api: an included file may hold only [[projects]]", file("bad.toml").display());
+    assert!(log.contains(&named), "{log}");
+    assert_eq!(running.count(REFUSED), 1, "a bad file is refused once: {log}");
+    assert_eq!(running.metric("pds_exporter_targets").await, Some(targets(2)));
+    std::fs::remove_file(file("bad.toml")).unwrap();
+    until("the files are good again", async || running.metric(SUCCESSFUL).await == Some(1.0)).await;
+
+    let reloads = running.count(RELOADED);
+    std::fs::rename(file("search.toml"), file("moved.toml")).unwrap();
+    until("the moved file is read", async || running.count(RELOADED) == reloads + 1).await;
+    assert_eq!(running.metric("pds_exporter_targets").await, Some(targets(2)));
+
+    std::fs::write(file("twice.toml"), &one).unwrap();
+    until("a project in two files is refused", async || running.count(REFUSED) == 2).await;
+    let log = running.exporter.log();
+    let first = format!("at {}: projects[0].id", file("moved.toml").display());
+    assert!(log.contains(&first) && log.contains("twice.toml: projects[0].id: duplicate"), "{log}");
+    std::fs::remove_file(file("moved.toml")).unwrap();
+    running.until_targets("the other file is left", targets(1)).await;
+
+    std::fs::remove_file(file("twice.toml")).unwrap();
+    until("nothing to poll is refused", async || running.count(REFUSED) == 3).await;
+    std::fs::remove_file(&running.file).unwrap();
+    until("no file is refused", async || running.count(REFUSED) == 4).await;
+    assert_eq!(running.metric("pds_exporter_targets").await, Some(targets(1)));
+    std::fs::write(&running.file, &running.text).unwrap();
+    running.until_targets("the file is back", targets(2)).await;
+    assert_eq!(running.metric("pds_exporter_panics_total").await, Some(0.0));
+}
+
+/// A volume as Kubernetes makes it of a ConfigMap: the file is a link through `..data`, which is a link to a folder
+/// with the content, and changes by a rename.
+fn swap_volume(volume: &Path, revision: u32, text: &str) {
+    let content = volume.join(format!("..revision-{revision}"));
+    std::fs::create_dir(&content).unwrap();
+    std::fs::write(content.join("pds-exporter.toml"), text).unwrap();
+    symlink(format!("..revision-{revision}"), volume.join("..data_tmp")).unwrap();
+    std::fs::rename(volume.join("..data_tmp"), volume.join("..data")).unwrap();
+    if revision > 1 {
+        std::fs::remove_dir_all(volume.join(format!("..revision-{}", revision - 1))).unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_config_map_that_is_swapped_is_followed() {
+    let running = Running::start().await;
+    let volume = tempfile::tempdir().unwrap();
+    swap_volume(volume.path(), 1, &running.with_one_app());
+    let file = volume.path().join("pds-exporter.toml");
+    symlink("..data/pds-exporter.toml", &file).unwrap();
+    let exporter = Exporter::start(&["--config.file", &file.display().to_string(), FOLLOW[0]]);
+    exporter.wait_for("/-/ready").await;
+    let polled = async || value(&exporter.get("/metrics").await, "pds_exporter_targets");
+    assert_eq!(polled().await, Some(targets(1)));
+    swap_volume(volume.path(), 2, &running.text);
+    until("the new revision is read", async || polled().await == Some(targets(2))).await;
+    swap_volume(volume.path(), 3, "[[");
+    until("a bad revision is refused", async || exporter.log().contains(REFUSED)).await;
+    swap_volume(volume.path(), 4, &running.with_one_app());
+    until("the next one is read", async || polled().await == Some(targets(1))).await;
+    assert_eq!(exporter.log().matches(RELOADED).count(), 2, "{}", exporter.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn without_the_flag_no_file_is_followed() {
+    let running = Running::start().await;
+    std::fs::write(&running.file, running.with_one_app()).unwrap();
+    running.assert_still_polling().await;
+    assert_eq!((running.count(RELOADED), running.count(REFUSED)), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_page_of_the_configuration_shows_the_flags() {
+    let running = Running::start_with(FOLLOW).await;
+    let page = running.exporter.get("/config").await;
+    for shown in ["--config.auto-reload-interval", "100ms", "--web.enable-lifecycle", "poll.settle"] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
 }

@@ -199,13 +199,16 @@ fn reasons() -> String {
 
 /// Every key by section, with its default.
 fn configuration_keys() -> String {
-    let (mut tables, mut section) = (String::new(), "");
+    let (mut tables, mut section) = (String::new(), None);
     for key in keys::all() {
         let (its_section, name) = key.split();
-        if its_section != section {
-            section = its_section;
-            let heading =
-                section.replace("[]", "").replace("projects.apps", "projects.apps: an app as a table");
+        if section != Some(its_section) {
+            section = Some(its_section);
+            let heading = match its_section {
+                "" => "top level".to_owned(),
+                "projects[].apps[]" => "projects.apps: an app as a table".to_owned(),
+                other => other.replace("[]", ""),
+            };
             let gap = if tables.is_empty() { "" } else { "\n" };
             writeln!(
                 tables,

@@ -1,0 +1,119 @@
+//! Files named by `include`: each holds `[[projects]]` and nothing else.
+
+use std::collections::BTreeSet;
+use std::hash::{Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+
+use config::{Map, Value, ValueKind};
+use glob::{MatchOptions, Pattern};
+use siphasher::sip::SipHasher13;
+
+use super::error::{LoadError, Problem};
+use super::file;
+
+/// The `[[projects]]` of an included file.
+#[derive(Debug)]
+pub(super) struct Included {
+    /// The file.
+    pub(super) path: PathBuf,
+    /// The value of `projects`.
+    pub(super) projects: Value,
+}
+
+impl Included {
+    /// The key of the projects, as shown to the user: file and key.
+    pub(super) fn key(&self) -> String {
+        key(&self.path, "projects")
+    }
+}
+
+fn key(path: &Path, name: &str) -> String {
+    format!("{}: {name}", path.display())
+}
+
+/// As a shell does it: `*` matches neither a hidden file (such as `..data` of a Kubernetes volume) nor a `/`.
+const SHELL: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// The files that the patterns of `include` in `values` match, by name, each once. A pattern without a wildcard names
+/// its file even if there is none.
+fn files(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>) -> BTreeSet<PathBuf> {
+    let mut files = BTreeSet::new();
+    // The row refuses what is not a list of strings.
+    let Some(ValueKind::Array(patterns)) = values.get("include").map(|value| &value.kind) else {
+        return files;
+    };
+    for (index, pattern) in patterns.iter().enumerate() {
+        let ValueKind::String(pattern) = &pattern.kind else { continue };
+        let mut refuse =
+            |message: String| problems.push(Problem { key: format!("include[{index}]"), message });
+        if !pattern.contains(['*', '?', '[']) {
+            files.insert(folder.join(pattern));
+            continue;
+        }
+        // The name of the folder is no pattern.
+        let folder = folder.to_str().map(Pattern::escape).unwrap_or_default();
+        let pattern = Path::new(&folder).join(pattern).display().to_string();
+        match glob::glob_with(&pattern, SHELL) {
+            Err(error) => refuse(format!("not a valid pattern: {error}")),
+            Ok(found) => {
+                for file in found {
+                    match file {
+                        Ok(file) => drop(files.insert(file)),
+                        Err(error) => {
+                            refuse(format!("cannot list {}: {}", error.path().display(), error.error()))
+                        }
+                    }
+                }
+            }
+        }
+    }
+    files
+}
+
+/// Reads the files that `values` include. What is wrong with a file is a problem with its name.
+pub(super) fn read(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Included> {
+    let mut included = Vec::new();
+    for path in files(values, folder, problems) {
+        let mut table = match file::read(&path) {
+            Ok(table) => table,
+            Err(error) => {
+                problems.push(Problem { key: path.display().to_string(), message: unreadable(error) });
+                continue;
+            }
+        };
+        for (name, _) in table.iter().filter(|(name, _)| *name != "projects") {
+            let message = "an included file may hold only [[projects]]".to_owned();
+            problems.push(Problem { key: key(&path, &super::keys::as_written(name)), message });
+        }
+        let Some(mut projects) = table.remove("projects") else { continue };
+        file::keep_entries(&mut projects, "projects", &key(&path, "projects"), problems);
+        included.push(Included { path, projects });
+    }
+    included
+}
+
+/// Why an included file cannot be read; its name stands before it.
+fn unreadable(error: LoadError) -> String {
+    match error {
+        LoadError::Missing { .. } => "no such file".to_owned(),
+        LoadError::Unreadable { source, .. } => format!("cannot read the file: {source}"),
+        LoadError::Syntax { line, column, message, .. } => {
+            format!("line {line}, column {column}: not valid TOML: {message}")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A checksum of the file at `path` and those that `values`, read from it, include: names and contents.
+pub(super) fn checksum(path: &Path, values: Option<&Map<String, Value>>, folder: &Path) -> u64 {
+    let mut files = values.map(|values| files(values, folder, &mut Vec::new())).unwrap_or_default();
+    files.insert(path.to_owned());
+    let mut hasher = SipHasher13::new();
+    for file in files {
+        file.hash(&mut hasher);
+        // The kind alone: an unreadable file that stays unreadable has not changed.
+        std::fs::read(&file).map_err(|error| error.kind()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
