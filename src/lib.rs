@@ -41,5 +41,6 @@ pub mod simulator;
 pub mod status;
 pub mod store;
 pub mod telemetry;
+#[cfg(feature = "tool")]
 pub mod tool;
 pub mod web;

@@ -20,7 +20,7 @@ pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "pds-exporter",
-    version,
+    version = env!("PDS_EXPORTER_VERSION"),
     about = "Prometheus exporter for the Project Deployment Service",
     after_help = "Try it without any setup:  pds-exporter --demo\nThen open http://127.0.0.1:10090/ and http://127.0.0.1:10090/metrics",
     max_term_width = 110

@@ -33,7 +33,7 @@ pub fn catalogue() -> Vec<Group> {
         Group { title: "exact counters", families: accounting::FAMILIES.to_vec() },
         Group { title: "targets", families: vec![UP, LAST_SUCCESS] },
         Group { title: "the exporter itself", families: telemetry::FAMILIES.to_vec() },
-        Group { title: "its process", families: telemetry::PROCESS_FAMILIES.to_vec() },
+        Group { title: "its process", families: telemetry::process_families().copied().collect() },
     ];
     of_service.chain(rest).collect()
 }

@@ -280,7 +280,7 @@ fn say_start(config: &Config, server: &web::Server) {
     }
     let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
     tracing::info!(
-        version = env!("CARGO_PKG_VERSION"),
+        version = env!("PDS_EXPORTER_VERSION"),
         service = %config.api.base_url,
         projects = config.projects.len(),
         apps,

@@ -1,9 +1,8 @@
 //! Which failures are worth a second try, when, and how many of them all requests together may have.
 
+use std::iter::successors;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-use backon::{BackoffBuilder, ExponentialBuilder};
 
 use super::{Class, FetchError};
 
@@ -26,12 +25,13 @@ pub(super) fn waits() -> impl Iterator<Item = Duration> {
     ceilings().map(move |ceiling| ceiling.mul_f64(random.f64()))
 }
 
+/// The ceiling of the wait before the first further try.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
+/// No wait is longer.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
 fn ceilings() -> impl Iterator<Item = Duration> {
-    ExponentialBuilder::new()
-        .with_min_delay(Duration::from_millis(250))
-        .with_max_delay(Duration::from_secs(10))
-        .without_max_times()
-        .build()
+    successors(Some(FIRST_WAIT), |wait| Some((*wait * 2).min(MAX_WAIT)))
 }
 
 /// What all requests together may spend on further tries: one for each ten requests, and a few in reserve. In an

@@ -5,7 +5,7 @@ use prometheus::proto::{MetricFamily, MetricType};
 use crate::catalogue::encode::{LabelNumber, head, label, named_sample};
 use crate::catalogue::{Family, Format};
 
-use super::{FAMILIES, PROCESS_FAMILIES};
+use super::{FAMILIES, process_families};
 
 /// Writes one family of the registry if it is declared, wanted and has a series.
 pub(super) fn family(
@@ -14,14 +14,15 @@ pub(super) fn family(
     gathered: &MetricFamily,
     wanted: impl Fn(&Family) -> bool,
 ) {
-    let declared = FAMILIES.iter().chain(PROCESS_FAMILIES).find(|family| family.name == gathered.name());
+    let declared = FAMILIES.iter().chain(process_families()).find(|family| family.name == gathered.name());
     let Some(family) = declared.filter(|family| wanted(family) && !gathered.get_metric().is_empty()) else {
         return;
     };
     head(out, format, family);
     for metric in gathered.get_metric() {
         let mut labels = String::new();
-        for pair in metric.get_label() {
+        // An empty label is the same as none.
+        for pair in metric.get_label().iter().filter(|pair| !pair.value().is_empty()) {
             label(&mut labels, pair.name(), pair.value());
         }
         match gathered.get_field_type() {

@@ -115,7 +115,7 @@ impl Handle for HistogramVec {
     }
 }
 
-fn opts(family: &Family) -> Opts {
+pub(super) fn opts(family: &Family) -> Opts {
     Opts::new(family.name, family.help)
 }
 

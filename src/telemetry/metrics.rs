@@ -76,8 +76,11 @@ metrics! {
         &["token"],
         "The pace to which a service account was slowed down by repeated 429s; absent while it is not",
     );
-    build_info: GaugeVec =
-        Family::info("pds_exporter_build_info", &["version"], "The version of this exporter");
+    build_info: GaugeVec = Family::info(
+        "pds_exporter_build_info",
+        &["version", "revision"],
+        "The version of this exporter and the commit it was built from, if that is known",
+    );
     config_loaded: Fact = Family::gauge(
         "pds_exporter_config_last_reload_successful",
         &[],
@@ -116,18 +119,3 @@ metrics! {
         "1 where the last write to the state file succeeded; counters stand still while it does not",
     );
 }
-
-/// The families of the `prometheus` crate's process collector, as every exporter has them.
-pub const PROCESS_FAMILIES: &[Family] = &[
-    Family::counter("process_cpu_seconds_total", &[], "Total user and system CPU time spent in seconds."),
-    Family::gauge("process_max_fds", &[], "Maximum number of open file descriptors."),
-    Family::gauge("process_open_fds", &[], "Number of open file descriptors."),
-    Family::gauge("process_resident_memory_bytes", &[], "Resident memory size in bytes."),
-    Family::gauge(
-        "process_start_time_seconds",
-        &[],
-        "Start time of the process since unix epoch in seconds.",
-    ),
-    Family::gauge("process_threads", &[], "Number of OS threads in the process."),
-    Family::gauge("process_virtual_memory_bytes", &[], "Virtual memory size in bytes."),
-];

@@ -33,7 +33,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::clock::Clock;
 use crate::error_chain::with_sources;
@@ -46,7 +47,7 @@ use service::Environment;
 #[derive(Debug, Parser)]
 #[command(
     name = "pdstool",
-    version,
+    version = env!("PDS_EXPORTER_VERSION"),
     about = "The operator's tool of pds-exporter: call the service, check, backfill, watch",
     after_help = EXIT_CODES,
     max_term_width = 110,
@@ -154,14 +155,16 @@ fn explain(console: &mut Console, error: &clap::Error) -> ExitCode {
 
 /// Warnings on standard error, but for those that an error's own sentence repeats.
 fn log() -> impl tracing::Subscriber + Send + Sync {
-    let filter = "warn,pds_exporter::client::credentials=off,pds_exporter::client::account=off";
-    tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(filter))
+    let filter = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("pds_exporter::client::credentials", LevelFilter::OFF)
+        .with_target("pds_exporter::client::account", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .with_target(false)
-        .without_time()
-        .finish()
+        .without_time();
+    tracing_subscriber::registry().with(filter).with(lines)
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ const READERS: &[(&str, &str)] = &[
     ("src/config/include", "the files it includes"),
     ("src/client/", "token files and trust anchors, which are read again when they change"),
     ("src/accounting/", "the state file"),
+    ("src/telemetry/process", "what the system says of this process"),
     ("src/web/", "the web configuration file and its certificates, read again when they change"),
     ("src/app", "builds everything"),
     ("src/tool", "a program of its own"),

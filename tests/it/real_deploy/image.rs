@@ -22,8 +22,9 @@ use super::prometheus::free_port;
 /// User and group of the image.
 const NOBODY: u32 = 65532;
 
-/// The most that all of the image may weigh.
-const LARGEST: u64 = 15_000_000;
+/// The most that all of the image may weigh, without the link-time optimisation of what is published: that is an eighth
+/// smaller at least, and `benches/run` holds it below 12 MB.
+const LARGEST: u64 = 20_000_000;
 
 /// Told to the build, as whoever publishes the image does.
 const REVISION: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -64,11 +65,10 @@ impl Podman {
     /// Builds the last stage; a folder takes the place of the stage that compiles.
     fn build(&self) {
         let built = self.folder.path().join("built/out");
-        let state = built.join("var/lib/pds-exporter");
+        let state = built.join("state");
         fs::create_dir_all(&state).unwrap();
         fs::copy(static_binary(), built.join("pds-exporter")).unwrap();
         fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
-        chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
         let mut build = self.storage("buildah");
         build.args(["build", "--isolation", "chroot", "--format", "docker", "--tag", "pds-exporter:test"]);
         build.arg(format!("--build-arg=REVISION={REVISION}"));
@@ -113,7 +113,7 @@ fn static_binary() -> &'static Path {
             &host,
         ]);
         cargo.arg("--target-dir").arg(&target).current_dir(project);
-        cargo.env("RUSTFLAGS", "-C target-feature=+crt-static");
+        cargo.env("RUSTFLAGS", "-C target-feature=+crt-static").env("PDS_EXPORTER_REVISION", REVISION);
         succeed(cargo);
         target.join(host).join("release/pds-exporter")
     })
@@ -172,6 +172,9 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     succeed(run);
 
     let page = scraped(&address).await;
+    let version = env!("CARGO_PKG_VERSION");
+    let built = format!("pds_exporter_build_info{{revision=\"{REVISION}\",version=\"{version}\"}} 1\n");
+    assert!(page.contains(&built), "{page}");
     for (project, apps) in world.projects() {
         for app in apps {
             let up = format!("pds_up{{project=\"{project}\",app=\"{app}\",resource=\"app\"}}");
