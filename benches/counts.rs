@@ -1,8 +1,8 @@
 //! A guard that noise can't break: how many instructions the hot parts take, counted by valgrind and compared with
 //! `benches/counts.txt`.
 //!
-//! `cargo bench --bench counts` fails where a part takes more than a twentieth more than is written there, and says so
-//! where it takes that much less; `cargo bench --bench counts -- --write` writes what is counted.
+//! `benches/count` fails where a part takes more than a twentieth more than is written there, and says so
+//! where it takes that much less; `benches/count --write` writes what is counted.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a bench that can't go on ends")]
 
 #[path = "fixture/mod.rs"]
