@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::HeaderName;
 use http::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION,
-    RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderValue,
+    LOCATION, RETRY_AFTER,
 };
 use jiff::Timestamp;
 use reqwest::Response;
@@ -172,6 +172,10 @@ impl Transport {
         let prepared = self.http.request(method, url).header(AUTHORIZATION, token.header.clone());
         match &request.body {
             Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string()),
+            // Strict front ends answer 411 without it.
+            None if request.method == crate::interface::call::Method::Post => {
+                prepared.header(CONTENT_LENGTH, 0)
+            }
             None => prepared,
         }
     }

@@ -157,10 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_call_of_section_4_is_one_row_named_after_its_file() {
+    fn every_call_is_one_row_named_after_its_file() {
         let mut numbers: Vec<u8> = CALLS.iter().map(|call| call.number).collect();
         numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(1..=16));
+        assert!(numbers.iter().copied().zip(1..).all(|(number, place)| number == place), "{numbers:?}");
         assert!(CALLS.iter().map(|call| call.id).eq(MODULES.iter().copied()));
     }
 

@@ -10,12 +10,13 @@ use super::param::{Param, ParamKind};
 
 /// The statuses of errors, each with when it comes. The interface says only that there are errors (section 7);
 /// these are what services of its kind have been seen to send.
-const ERRORS: [(&str, &str); 6] = [
+const ERRORS: [(&str, &str); 7] = [
     ("400", "a parameter or the body breaks a rule"),
     ("401", "the token is missing, unknown or expired"),
     ("403", "the service account does not belong to the project"),
     ("404", "there is no such thing"),
     ("409", "the state of things does not allow it"),
+    ("415", "the body is not JSON"),
     ("429", "too many requests"),
 ];
 
@@ -149,6 +150,7 @@ fn responses(call: &Call, generator: &mut SchemaGenerator) -> Value {
         let possible = match status {
             "400" => !call.query.is_empty() || !call.body.is_empty(),
             "403" | "404" => call.path.names().next().is_some(),
+            "415" => !call.body.is_empty(),
             "409" => call.method != Method::Get,
             _ => true,
         };

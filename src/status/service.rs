@@ -1,6 +1,7 @@
 //! The service's own part of the model, read from how all targets fare.
 
 use crate::client::Class;
+use crate::interface::{self, Cadence};
 use crate::poll::execute::ANSWERED;
 use crate::telemetry::Snapshot;
 
@@ -22,7 +23,10 @@ pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project]
         let of_projects = projects.iter().flat_map(|project| &project.resources);
         of_projects.chain(apps.iter().flat_map(|app| &app.resources))
     };
-    let metrics = |resource: &&Resource| matches!(resource.resource, "response_time" | "run_execution_time");
+    let metrics = |resource: &&Resource| {
+        let known = interface::Resource::find(resource.resource);
+        known.is_some_and(|known| known.polled().cadence == Cadence::Metrics)
+    };
     // Settings are asked seldom and would tell late; without apps they are all there is.
     let telling: Vec<&Resource> = match apps.is_empty() {
         true => resources().collect(),

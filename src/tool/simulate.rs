@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::net::TcpListener;
@@ -35,6 +36,9 @@ pub struct Simulate {
     /// How many apps there are in all, spread evenly over the projects.
     #[arg(long, default_value_t = Settings::default().apps, value_name = "COUNT")]
     pub apps: usize,
+    /// How long the tokens are valid, such as 5m [default: for ever].
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub token_lifetime: Option<Duration>,
     /// A file of faults as JSON: a list as PUT /simulator/faults takes it.
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
@@ -52,6 +56,9 @@ pub async fn run(
 ) -> Result<(), ToolError> {
     let settings =
         Settings { seed: args.seed, projects: args.projects, apps: args.apps, ..Settings::default() };
+    let expiry = args.token_lifetime.map(|lifetime| clock.now().saturating_add(lifetime));
+    let expiry =
+        expiry.transpose().map_err(|error| ToolError::Usage(format!("--token-lifetime: {error}")))?;
     let world = World::new(settings, clock);
     world.faults().set(read_faults(args)?);
     let listener = TcpListener::bind(args.listen)
@@ -62,7 +69,11 @@ pub async fn run(
     console.print(&format!("base_url  http://{address}"))?;
     for (project, apps) in world.projects() {
         console.print(&format!("\nproject   {project}"))?;
-        if let Some(token) = world.token(&project) {
+        let token = match expiry {
+            Some(expiry) => world.token_expiring(&project, expiry),
+            None => world.token(&project),
+        };
+        if let Some(token) = token {
             // A simulated token opens nothing but this simulator; whoever started it is to use it.
             console.print(&format!("token     {}", token.expose()))?;
         }

@@ -236,6 +236,77 @@ fn files_fit_in_the_head() {
     assert_none("files with more than one subject: divide them", &complaints);
 }
 
+/// Where a call may be named apart from its own file and its line in the table, each with the reason.
+const NAMES_A_CALL: &[(&str, &str)] = &[
+    ("src/simulator/calls.rs", "the simulator's answer to each call"),
+    ("src/simulator/metrics.rs", "the answers of the metrics calls"),
+    ("src/simulator/repository.rs", "the answers about code"),
+    ("src/simulator/state.rs", "what calls change starts as the types of their replies"),
+    ("src/simulator/blueprint.rs", "an app's settings are a reply"),
+    ("src/tool/call/show/", "replies that deserve more than a list of their fields"),
+    ("src/tool/top/source.rs", "without a daemon, top asks for settings and response times itself"),
+    ("src/tool/check/token.rs", "a token is described by the projects that it lists"),
+    ("src/status/overview.rs", "the columns of the overview are picked from several replies"),
+    ("src/status/detail.rs", "an app's page plots response times and runs"),
+    ("src/store/target_state.rs", "the trend of the overview follows response times"),
+];
+
+/// Whether `code` names the module of a call: in a path, or where the interface is imported.
+fn names_call(code: &str, id: &str) -> bool {
+    let is_word = |at: usize, len: usize| {
+        let part = |c: char| c.is_alphanumeric() || c == '_';
+        !code[..at].ends_with(part) && !code[at + len..].starts_with(part)
+    };
+    code.match_indices(id).any(|(at, id)| {
+        let statement = code[..at].rfind([';', '}']).map_or(code, |end| &code[end + 1..]).trim_start();
+        let imported = statement.starts_with("use crate::interface::");
+        is_word(at, id.len()) && (imported || code[at + id.len()..].starts_with("::"))
+    })
+}
+
+#[test]
+fn a_call_is_named_in_its_file_its_line_its_answer_and_where_it_is_special() {
+    let mut complaints = Vec::new();
+    let mut needless: Vec<_> = NAMES_A_CALL.iter().map(|(path, _)| *path).collect();
+    for source in sources("src") {
+        if source.path.ends_with("tests.rs") || source.path.ends_with("fixture.rs") {
+            continue;
+        }
+        let code = without_comments(source.before_tests());
+        let exempt = NAMES_A_CALL.iter().find(|(path, _)| source.path.starts_with(path));
+        for call in pds_exporter::interface::CALLS {
+            let resource = call.polled.map(|polled| polled.resource).filter(|name| name.contains('_'));
+            let quoted = resource.is_some_and(|resource| code.contains(&format!("\"{resource}\"")));
+            let own = source.path == format!("src/interface/{}.rs", call.id);
+            if own || !(quoted || names_call(&code, call.id)) {
+                continue;
+            }
+            match exempt {
+                Some((path, _)) => needless.retain(|other| other != path),
+                None => complaints.push(format!("{}: {}", source.path, call.id)),
+            }
+        }
+    }
+    assert_none("a call is named apart from where it belongs", &complaints);
+    assert!(needless.is_empty(), "exempt, but name no call: {needless:?}");
+}
+
+#[test]
+fn a_call_that_is_named_is_found_in_every_form() {
+    for code in [
+        "use crate::interface::get_app;",
+        "use crate::interface::{\n    Number, get_app,\n};",
+        "fn f() {}\nuse crate::interface::{get_app, Number};",
+        "fn f() { crate::interface::get_app::CALL.id }",
+        "let x = &get_app::RESOURCE;",
+    ] {
+        assert!(names_call(code, "get_app"), "{code}");
+    }
+    for code in ["struct S { get_app: u8 }", "forget_app::x()", "get_apps::x()", "let get_app = 1;"] {
+        assert!(!names_call(code, "get_app"), "{code}");
+    }
+}
+
 #[test]
 fn every_file_opens_with_its_page() {
     let bare = |source: &Source| (!source.text.starts_with("//! ")).then(|| source.path.clone());

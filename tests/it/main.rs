@@ -33,6 +33,7 @@ mod real_prometheus;
 mod real_soak;
 mod real_state;
 mod real_ui;
+mod recipes;
 mod releases;
 mod reload;
 mod shards;

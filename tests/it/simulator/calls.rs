@@ -37,6 +37,11 @@ async fn an_api_key_is_created_with_its_defaults_and_each_has_its_own_secret() {
     assert_eq!((&other["name"], &other["expiresAt"]), (&json!("ci"), &json!("2026-01-02T00:00:00Z")));
     assert_ne!(one["apiKey"], other["apiKey"]);
     assert_ne!(one["id"], other["id"]);
+    let (foreign, _) = service.world.projects().remove(1);
+    let token = service.world.token(&foreign).unwrap();
+    let url = format!("{}/v2/projects/{foreign}/api-keys", service.url);
+    let elsewhere = service.client.post(url).bearer_auth(token.expose()).send().await.unwrap();
+    assert_ne!(one["id"], json(elsewhere).await["id"], "ids are unique across projects");
 }
 
 #[tokio::test]
@@ -105,6 +110,9 @@ async fn validation_changes_the_status_where_dns_is_right() {
         assert_eq!(result["success"], right, "{item}");
         assert!(result["message"].is_string());
         assert_eq!(status_of(id).await, if right { "validated" } else { "failed" });
+        // By now the record of the failed one is fixed.
+        let again = json(service.send(Method::POST, &format!("/domains/{id}/validate")).await).await;
+        assert_eq!((&again["success"], &*status_of(id).await), (&json!(true), "validated"));
     }
 }
 

@@ -45,7 +45,7 @@ fn every_call_that_destroys_or_costs_money_asks() {
     let service = Service::start(|_| status(500, ""));
     for (arguments, question) in [
         (&["domains", "delete", "d-1"][..], "This deletes the domain d-1 for good"),
-        (&["domains", "unassign", "d-1"], "This takes the domain d-1 off its app"),
+        (&["domains", "unassign", "d-1"], "This unassigns the domain d-1 from its app"),
         (&["plan", "change", "hobby"], "This changes the plan of project p-1 to hobby, which may cost money"),
         (&["api-key", "create"], "This creates an API key of project p-1"),
     ] {

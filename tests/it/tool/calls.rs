@@ -85,6 +85,8 @@ fn every_call_sends_its_request_and_shows_the_reply() {
     }
     let requests = service.server.seen();
     assert!(requests.iter().all(|seen| seen.header("authorization") == Some("Bearer hunter2-the-token")));
+    let mut posts = requests.iter().filter(|seen| seen.method == "POST").peekable();
+    assert!(posts.peek().is_some() && posts.all(|seen| seen.header("content-length") == Some("0")));
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! Every call against the simulated service, with what it changes.
 
+use std::io::BufRead as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use pds_exporter::clock::Clock;
 use pds_exporter::simulator::{Settings, World, serve};
 use serde_json::Value;
@@ -70,4 +74,20 @@ fn all_calls_do_what_they_say() {
     assert!(left["domains"].as_array().unwrap().iter().all(|known| known["id"] != domain), "{left}");
     service.call(&format!("app delete {app}"), 0);
     service.call(&format!("app get {app}"), 3);
+}
+
+#[test]
+fn tokens_expire_after_the_lifetime_given() {
+    let mut simulator = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--token-lifetime", "1h"]);
+    let mut simulator = simulator.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let lines = std::io::BufReader::new(simulator.stdout.take().unwrap()).lines();
+    let token =
+        lines.map(Result::unwrap).find_map(|line| Some(line.strip_prefix("token")?.trim().to_owned()));
+    simulator.kill().unwrap();
+    simulator.wait().unwrap();
+    let token = token.unwrap();
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let expiry = serde_json::from_slice::<Value>(&claims).unwrap()["exp"].as_i64().unwrap();
+    let left = expiry - jiff::Timestamp::now().as_second();
+    assert!((3500..=3600).contains(&left), "{left} seconds left");
 }

@@ -1,0 +1,113 @@
+//! The recipes of CONTRIBUTING.md work: their worked example, followed step by step on a copy of the sources, gives a
+//! crate that compiles, with the new metric and the new endpoint wherever calls are listed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One step: `code` goes into `file`, after the line `after`; without such a line it is the whole file.
+#[derive(Debug)]
+struct Step<'a> {
+    file: &'a str,
+    after: Option<&'a str>,
+    code: &'a str,
+}
+
+/// The steps in the order of `page`: each block of Rust with the file, and perhaps the line, named before it.
+fn steps(page: &str) -> Vec<Step<'_>> {
+    let mut blocks = page.split("```");
+    let mut steps = Vec::new();
+    while let (Some(text), Some(block)) = (blocks.next(), blocks.next()) {
+        let Some(code) = block.strip_prefix("rust\n") else { continue };
+        let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
+        let [.., file, after] = quoted[..] else { panic!("no file is named before {code}") };
+        steps.push(match text.trim_end().ends_with("`:") && !after.starts_with("src/") {
+            true => Step { file, after: Some(after), code },
+            false => Step { file: after, after: None, code },
+        });
+    }
+    steps
+}
+
+/// A copy of the sources with the recipes followed, beside the compiled dependencies so that cargo finds them.
+fn followed(steps: &[Step<'_>]) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let copy = root.join("target/recipes");
+    let _ = std::fs::remove_dir_all(&copy);
+    copy_folder(&root.join("src"), &copy.join("src"));
+    for entry in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap()) {
+        let name = entry.file_name();
+        if !["src", "target", ".git", "Cargo.toml"].contains(&name.to_str().unwrap()) {
+            std::os::unix::fs::symlink(entry.path(), copy.join(name)).unwrap();
+        }
+    }
+    // Not part of the workspace around it.
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    std::fs::write(copy.join("Cargo.toml"), manifest + "\n[workspace]\n").unwrap();
+    for Step { file, after, code } in steps {
+        let path = copy.join(file);
+        let Some(after) = after else {
+            assert!(!path.exists(), "{file} is there already");
+            std::fs::write(path, code).unwrap();
+            continue;
+        };
+        let text = std::fs::read_to_string(&path).unwrap();
+        let line = format!("{after}\n");
+        assert_eq!(text.matches(&line).count(), 1, "{file} has one line {after:?}");
+        std::fs::write(path, text.replace(&line, &format!("{line}{code}"))).unwrap();
+    }
+    copy
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_folder(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// A test of the copy: the new rows are wherever the table is looped over.
+const TEST: &str = r#"
+#[cfg(test)]
+mod recipes {
+    use crate::interface::{CALLS, Resource, families, openapi};
+
+    #[test]
+    fn the_new_metric_and_the_new_endpoint_are_everywhere() {
+        let catalogue = crate::catalogue::markdown::render(&crate::app::catalogue());
+        for family in ["pds_app_max_request_seconds", "pds_project_region"] {
+            assert!(families().any(|known| known.name == family));
+            assert!(catalogue.contains(family));
+        }
+        assert!(CALLS.iter().any(|call| call.id == "list_regions"));
+        assert!(Resource::find("regions").is_some());
+        assert!(openapi::document()["paths"]["/v2/projects/{project_id}/regions"]["get"].is_object());
+    }
+}
+"#;
+
+#[test]
+fn a_metric_and_an_endpoint_are_added_as_contributing_says() {
+    let page = std::fs::read_to_string("tests/it/recipes/worked.md").unwrap();
+    let steps = steps(&page);
+    assert_eq!(steps.len(), 7, "{steps:#?}");
+    let copy = followed(&steps);
+    let library = copy.join("src/lib.rs");
+    let text = std::fs::read_to_string(&library).unwrap();
+    std::fs::write(library, text + TEST).unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["test", "--quiet", "--offline", "--locked", "--lib", "--manifest-path"])
+        .arg(copy.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("target"))
+        .args(["--", "recipes::", "interface::", "simulator::routes::"])
+        .output()
+        .unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).join("\n");
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("test result: ok"), "{said}");
+}
