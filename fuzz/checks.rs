@@ -13,7 +13,7 @@ use pds_exporter::catalogue::samples::{Layouts, Sink};
 use pds_exporter::config;
 use pds_exporter::interface::response_time::threshold_seconds;
 use pds_exporter::interface::{Cadence, Counted, Resource, Subject, TimeRange, Window};
-use pds_exporter::web::{filter, negotiate, webconfig};
+use pds_exporter::web::{basic_auth, filter, negotiate, webconfig};
 
 /// The range that replies are read for.
 const RANGE: TimeRange = TimeRange { start: 1_767_225_600, end: 1_767_225_900 };
@@ -192,4 +192,18 @@ fn readable(text: &str) -> String {
 pub fn replay(corpus: &Path, check: impl Fn(&[u8])) -> usize {
     let files = std::fs::read_dir(corpus).expect("the corpus is there");
     files.map(|file| check(&std::fs::read(file.expect("listed").path()).expect("a readable file"))).count()
+}
+
+/// Any bytes as an `Authorization` header: no panic, and what is read says the same when written again.
+pub fn authorization(data: &[u8]) {
+    use base64::Engine as _;
+    let Some(read) = basic_auth::parse(data) else { return };
+    assert!(!read.user.contains(&b':'));
+    let text =
+        base64::engine::general_purpose::STANDARD.encode([&*read.user, b":", &*read.password].concat());
+    for scheme in ["Basic ", "bAsIc "] {
+        assert!(basic_auth::parse(format!("{scheme}{text}").as_bytes()) == Some(read.clone()));
+        assert!(basic_auth::parse(format!("{scheme} \t{text} ").as_bytes()) == Some(read.clone()));
+    }
+    assert!(basic_auth::parse(text.as_bytes()).is_none(), "a scheme is needed");
 }

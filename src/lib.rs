@@ -35,6 +35,7 @@ pub mod clock;
 pub mod config;
 pub mod error_chain;
 pub mod interface;
+pub mod plain_file;
 pub mod poll;
 pub mod secret;
 pub mod simulator;

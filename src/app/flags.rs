@@ -66,7 +66,7 @@ pub struct Flags {
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
-    /// Maximum number of parallel scrapes; further ones get 503. 0 means no limit.
+    /// Maximum number of parallel requests, without those for /-/healthy and /-/ready; further ones get 503. 0 means no limit.
     #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
     pub web_max_requests: u32,
 

@@ -4,8 +4,7 @@
 //! check of its times would cost in care. So every way of changing it is seen, be it a rewrite in place, a
 //! rename over it, or Kubernetes swapping the symlink of the whole directory.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio::time::Instant;
 use super::redact::Redactor;
 use crate::config::TokenSource;
 use crate::error_chain::with_sources;
+use crate::plain_file;
 use crate::secret::Secret;
 use crate::telemetry::Telemetry;
 
@@ -69,6 +69,8 @@ pub(super) struct Token {
     pub(super) header: HeaderValue,
     /// Which one it is: counts the changes.
     pub(super) generation: u64,
+    /// Its file is open to every user of the machine.
+    readable_by_others: bool,
 }
 
 /// The token of one service account.
@@ -88,6 +90,8 @@ struct State {
     read: Instant,
     /// Whether the last reading failed, so that it is said once.
     failing: bool,
+    /// Whether it was logged that every user can read the file.
+    exposed: bool,
 }
 
 impl Credentials {
@@ -98,7 +102,12 @@ impl Credentials {
         telemetry: Telemetry,
         redactor: Redactor,
     ) -> Self {
-        let state = State { token: Err(CredentialsError::Missing), read: Instant::now(), failing: false };
+        let state = State {
+            token: Err(CredentialsError::Missing),
+            read: Instant::now(),
+            failing: false,
+            exposed: false,
+        };
         let credentials = Self { name, source, telemetry, redactor, state: Mutex::new(state) };
         credentials.reread();
         credentials
@@ -142,6 +151,10 @@ impl Credentials {
                     tracing::info!(token = &*self.name, "the token has changed");
                 }
                 if let Some(token) = changed {
+                    if token.readable_by_others && !std::mem::replace(&mut state.exposed, true) {
+                        let token = &*self.name;
+                        tracing::warn!(token, "every user of this machine can read the token file");
+                    }
                     self.telemetry.token_expiry(&self.name, expiry(&token.secret));
                     self.redactor.add(&self.name, &token.secret);
                     state.token = Ok(Arc::new(token));
@@ -170,7 +183,7 @@ impl Token {
     fn new(secret: Secret, generation: u64) -> Option<Self> {
         let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose())).ok()?;
         header.set_sensitive(true);
-        Some(Self { secret, header, generation })
+        Some(Self { secret, header, generation, readable_by_others: false })
     }
 }
 
@@ -184,33 +197,26 @@ pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
 
 /// The token that `source` holds now; `None` where it still is the one `before`.
 fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
-    let (secret, path) = match source {
+    let ((secret, readable_by_others), path) = match source {
         TokenSource::File(path) => (read_file(path)?, Some(path)),
-        TokenSource::Inline(secret) => (secret.clone(), None),
+        TokenSource::Inline(secret) => ((secret.clone(), false), None),
     };
     if before.is_some_and(|before| before.secret == secret) {
         return Ok(None);
     }
     let generation = before.map_or(0, |before| before.generation + 1);
-    let token = Token::new(secret, generation);
+    let token = Token::new(secret, generation).map(|token| Token { readable_by_others, ..token });
     token.map(Some).ok_or_else(|| CredentialsError::Unsendable { path: path.cloned() })
 }
 
 /// Reads on the spot, not on a blocking thread: one small local file, at most once a second.
-fn read_file(path: &Path) -> Result<Secret, CredentialsError> {
+fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
     let failed = |source| CredentialsError::File { path: path.to_owned(), source: Arc::new(source) };
-    // Opening a pipe would wait for its writer.
-    if !std::fs::metadata(path).map_err(failed)?.is_file() {
-        return Err(failed(io::Error::other("not a regular file")));
-    }
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_TOKEN_BYTES + 1).read_to_string(&mut text));
-    if read.map_err(failed)? as u64 > MAX_TOKEN_BYTES {
-        return Err(failed(io::Error::other("far too large for a token")));
-    }
+    let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
+    let text = String::from_utf8(file.bytes).map_err(|_| failed(io::Error::other("not UTF-8")))?;
     match text.trim() {
         "" => Err(CredentialsError::Empty { path: path.to_owned() }),
-        token => Ok(Secret::new(token)),
+        token => Ok((Secret::new(token), file.readable_by_others)),
     }
 }
 

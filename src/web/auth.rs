@@ -7,11 +7,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
 use tokio::sync::watch;
 
+use super::basic_auth::{self, Credentials};
 use super::error::Error;
 use super::peer::Peer;
 use super::turns::Turns;
@@ -86,7 +85,9 @@ impl Auth {
         if users.is_empty() {
             return AuthOutcome::Welcome;
         }
-        let Some((user, password)) = authorization.and_then(credentials) else { return AuthOutcome::Refused };
+        let Some(Credentials { user, password }) = authorization.and_then(basic_auth::parse) else {
+            return AuthOutcome::Refused;
+        };
         let known = std::str::from_utf8(&user).ok().and_then(|user| users.get(user));
         // An unknown user costs what a known one costs.
         let hash = known.cloned().unwrap_or_else(|| nobodys_hash(users));
@@ -187,19 +188,6 @@ impl Auth {
     }
 }
 
-/// User and password of `Basic <base64>`.
-pub(super) fn credentials(authorization: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
-    let (scheme, encoded) = authorization.split_at_checked(6)?;
-    if !scheme.eq_ignore_ascii_case(b"basic ") {
-        return None;
-    }
-    let mut user = STANDARD.decode(encoded.trim_ascii()).ok()?;
-    let colon = user.iter().position(|byte| *byte == b':')?;
-    let password = user.split_off(colon + 1);
-    user.truncate(colon);
-    Some((user, password))
-}
-
 /// A hash of nobody that costs as much as the median of the users' hashes, up to [`MAX_UNKNOWN_COST`].
 fn nobodys_hash(users: &BTreeMap<String, Secret>) -> Secret {
     let cost = |hash: &Secret| Some(hash.expose().parse::<bcrypt::HashParts>().ok()?.get_cost());
@@ -212,6 +200,9 @@ fn nobodys_hash(users: &BTreeMap<String, Secret>) -> Secret {
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
+
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
 
     use super::*;
 

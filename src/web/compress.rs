@@ -1,4 +1,4 @@
-//! Content codings made on the way out, for what nobody keeps encoded.
+//! Compression on the way out, for answers that are not kept compressed.
 
 use std::io::{self, Write};
 
@@ -8,17 +8,17 @@ use flate2::write::GzEncoder;
 
 use super::negotiate::Encoding;
 
-/// Metrics pages repeat themselves so much that the fastest level takes them to a twentieth.
+/// Metrics pages repeat themselves: the fastest level takes them to a twentieth.
 const LEVEL: u8 = 1;
 
-/// An encoder that gives what it has after every piece.
+/// A compressor that gives what it has after every piece.
 pub(super) enum Compressor {
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
 }
 
 impl Compressor {
-    /// `None` where nothing is to be done.
+    /// `None` for [`Encoding::Identity`].
     pub(super) fn new(encoding: Encoding) -> io::Result<Option<Self>> {
         Ok(match encoding {
             Encoding::Identity => None,
@@ -31,7 +31,7 @@ impl Compressor {
         })
     }
 
-    /// Takes a piece, gives what is ready.
+    /// Takes a piece and gives what is ready.
     pub(super) fn push(&mut self, piece: &[u8]) -> io::Result<Bytes> {
         let ready = match self {
             Self::Gzip(encoder) => {
@@ -46,7 +46,7 @@ impl Compressor {
         Ok(std::mem::take(ready).into())
     }
 
-    /// Gives the end.
+    /// Gives the rest.
     pub(super) fn finish(self) -> io::Result<Bytes> {
         Ok(match self {
             Self::Gzip(encoder) => encoder.finish()?,

@@ -1,15 +1,15 @@
-//! What can go wrong before the first request.
+//! Errors before the first request.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::webconfig::WebConfigError;
 
-/// Why the server can't be set up.
+/// Why the server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is no address.
+    /// The text is not an address.
     #[error("--web.listen-address {address:?}: {problem}; write host:port, :port, [v6]:port or unix:/path")]
     Address {
         /// What was written.
@@ -17,7 +17,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A host name that has no address.
+    /// A host name without an address.
     #[error("--web.listen-address {address:?}: the name cannot be resolved")]
     Resolve {
         /// What was written.
@@ -25,7 +25,7 @@ pub enum Error {
         /// What the resolver said.
         source: io::Error,
     },
-    /// Somebody else listens there.
+    /// Another process listens there.
     #[error("--web.listen-address {address:?}: another process listens there already")]
     InUse {
         /// What was written.
@@ -47,7 +47,7 @@ pub enum Error {
     /// `--web.systemd-socket` without sockets.
     #[error("--web.systemd-socket: systemd handed over no listening TCP or unix socket (LISTEN_FDS)")]
     NoSystemdSocket,
-    /// A socket of systemd's that can't be used.
+    /// A socket of systemd that cannot be used.
     #[error("--web.systemd-socket: socket {number} cannot be used")]
     SystemdSocket {
         /// Its number, from 0.
@@ -55,7 +55,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A path or prefix that can't be one.
+    /// An invalid path or prefix.
     #[error("{flag} {path:?}: {problem}")]
     Path {
         /// The flag.
@@ -73,7 +73,7 @@ pub enum Error {
         /// What is wrong with it.
         source: WebConfigError,
     },
-    /// Nobody answers a health check.
+    /// A health check gets no answer.
     #[error("no answer from {address}")]
     Unreachable {
         /// Where it was asked.
@@ -81,7 +81,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// Something answers a health check, but not as this exporter does.
+    /// A health check gets another answer than this exporter gives.
     #[error("{address} does not answer like a healthy exporter: {answer:?}")]
     Unhealthy {
         /// Where it was asked.

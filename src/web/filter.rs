@@ -4,8 +4,8 @@ use url::form_urlencoded;
 
 use crate::store::Filter;
 
-/// Reads a query string (`None`: there is none). The same parameter given twice means either. Other parameters are
-/// none of our business: Prometheus sends what its `params` say.
+/// Reads a query string, if there is one. A parameter given twice means either value. Other parameters are ignored:
+/// Prometheus sends whatever its `params` say.
 #[must_use]
 pub fn parse(query: Option<&str>) -> Filter {
     let mut filter = Filter::default();
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filter_holds_what_is_named_and_nothing_else() {
+    fn a_filter_holds_the_named_values_only() {
         let query = "name[]=pds_up&name%5B%5D=pds_app_info&project=p-1&x=y&name[]=pds_up";
         let filter = parse(Some(query));
         assert_eq!(filter.names, ["pds_app_info", "pds_up"]);
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn no_parameter_of_ours_is_the_whole_page() {
+    fn without_our_parameters_the_page_is_whole() {
         for query in [None, Some(""), Some("module=x"), Some("&&=&%")] {
             assert!(parse(query).is_empty(), "{query:?}");
         }

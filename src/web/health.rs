@@ -1,4 +1,4 @@
-//! `--health`: whether the exporter on this machine answers, for images that have no curl.
+//! `--health`: whether the exporter on this machine answers, for images without curl.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -13,11 +13,11 @@ use super::listen::{Host, parse, resolve};
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Config {
-    /// Asks the exporter that listens on the first of these addresses for `/-/healthy`. A request for a password
-    /// or for TLS is an answer, too: what asks for it is alive.
+    /// Asks the exporter that listens on the first of these addresses for `/-/healthy`. An exporter that asks for a
+    /// password or for TLS is alive, too.
     ///
     /// # Errors
-    /// Where nobody answers, or with something else.
+    /// If there is no answer, or another one.
     pub fn check_health(&self) -> Result<(), Error> {
         let address = self.listen_addresses.first().ok_or(Error::NoAddress)?;
         let unreachable = |source| Error::Unreachable { address: address.clone(), source };
@@ -51,7 +51,7 @@ fn ask(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>> {
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     match stream.take(64).read_to_end(&mut answer) {
-        // Whoever wants TLS says so and hangs up.
+        // A server that wants TLS says so and closes.
         Err(error) if answer.is_empty() => Err(error),
         _ => Ok(answer),
     }
@@ -64,7 +64,7 @@ fn is_alive(answer: &[u8]) -> bool {
         || answer.starts_with(&[0x15, 0x03])
 }
 
-/// Where a program on the same machine reaches what listens on `address`.
+/// The address at which a program on the same machine reaches a listener on `address`.
 fn local(address: &str) -> Result<SocketAddr, Error> {
     Ok(match parse(address)? {
         Host::Any(port) => (Ipv4Addr::LOCALHOST, port).into(),
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of something that answers each connection with `answer`.
+    /// The result for a server that answers with `answer`.
     fn checked(answer: &'static [u8]) -> Result<(), Error> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exporter_that_answers_is_alive_whatever_it_asks_for() {
+    fn an_exporter_that_asks_for_a_password_or_tls_is_alive() {
         for answer in [
             &b"HTTP/1.1 200 OK\r\n\r\npds-exporter is healthy.\n"[..],
             b"HTTP/1.1 401 Unauthorized\r\n\r\n",
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_not() {
+    fn any_other_answer_is_unhealthy() {
         let error = checked(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").unwrap_err().to_string();
         assert!(error.contains("HTTP/1.1 503 Service Unavailable"), "{error}");
         assert!(checked(b"").is_err());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_listens_everywhere_is_asked_on_the_loopback() {
+    fn a_wildcard_is_asked_on_the_loopback() {
         let local = |address| local(address).unwrap().to_string();
         assert_eq!(local(":10090"), "127.0.0.1:10090");
         assert_eq!(local("0.0.0.0:1"), "127.0.0.1:1");

@@ -87,7 +87,7 @@ impl fmt::Display for Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, Some(path)) = self {
-            // Left behind, it only costs the next start a look; see `unix`.
+            // If it stays, the next start removes it; see `unix`.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -150,7 +150,7 @@ pub(super) fn parse(address: &str) -> Result<Host<'_>, Error> {
     }
 }
 
-/// One address of a name, IPv4 before IPv6 as Go does.
+/// The address of a name; IPv4 before IPv6, as in Go.
 pub(super) fn resolve(address: &str, name: &str, port: u16) -> Result<SocketAddr, Error> {
     let failed = |source| Error::Resolve { address: address.to_owned(), source };
     let found: Vec<SocketAddr> = (name, port).to_socket_addrs().map_err(failed)?.collect();
@@ -161,10 +161,10 @@ pub(super) fn resolve(address: &str, name: &str, port: u16) -> Result<SocketAddr
 fn tcp(address: SocketAddr) -> io::Result<Listener> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if let SocketAddr::V6(v6) = address {
-        // Whatever the kernel's default: the wildcard means both families, an address means itself.
+        // Regardless of the kernel's default, the wildcard means both families.
         socket.set_only_v6(!v6.ip().is_unspecified())?;
     }
-    // A restart need not wait for connections of the last run to be forgotten.
+    // A restart does not wait until the kernel forgets the connections of the last run.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -174,7 +174,7 @@ fn tcp(address: SocketAddr) -> io::Result<Listener> {
 
 fn unix(path: &Path) -> io::Result<Listener> {
     let bound = match UnixListener::bind(path) {
-        // A file nobody answers at was left behind by a run that was killed.
+        // A socket file without a listener is left over from a run that was killed.
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_stale(path) => {
             std::fs::remove_file(path)?;
             UnixListener::bind(path)
@@ -199,7 +199,7 @@ pub(super) fn from_systemd() -> Result<Vec<Listener>, Error> {
 }
 
 fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
-    // Asked as TCP first; a socket that is not stays and is asked as unix.
+    // A socket that is not TCP stays, and is taken as unix.
     if let Ok(Some(listener)) = handed.take_tcp_listener(number) {
         listener.set_nonblocking(true)?;
         return Ok(Listener::Tcp(TcpListener::from_std(listener)?));
@@ -207,7 +207,7 @@ fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
     match handed.take_unix_listener(number)? {
         Some(listener) => {
             listener.set_nonblocking(true)?;
-            // The file is systemd's, not ours to remove.
+            // The file belongs to systemd.
             Ok(Listener::Unix(UnixListener::from_std(listener)?, None))
         }
         None => Err(io::Error::from(io::ErrorKind::NotFound)),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_unix_socket_left_behind_is_taken_over_and_one_in_use_is_not() {
+    async fn a_unix_socket_without_a_listener_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("web.sock");
         let address = format!("unix:{}", path.display());

@@ -16,6 +16,7 @@
 
 mod auth;
 mod backend;
+pub mod basic_auth;
 mod body;
 mod compress;
 mod connection;

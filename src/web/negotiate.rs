@@ -1,21 +1,21 @@
-//! Which form a page takes: the `Accept` and `Accept-Encoding` headers, as Prometheus writes them.
+//! Content negotiation: the `Accept` and `Accept-Encoding` headers, as Prometheus writes them.
 //!
-//! Pure functions of a header's text. Nothing a client sends is an error: what can't be understood is passed
-//! over, and who asks for nothing we have gets text 0.0.4, uncompressed.
+//! Pure functions of a header's text. Nothing a client sends is an error: what cannot be understood is skipped, and a
+//! client that accepts nothing of ours gets text 0.0.4, uncompressed.
 
 use crate::catalogue::Format;
 
-/// What was settled on for a metrics page.
+/// The form of a metrics page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Negotiated {
     /// The exposition format.
     pub format: Format,
-    /// Whether the range that won had asked for an escaping scheme; then the answer names ours.
+    /// Whether the range that won asked for an escaping scheme; the answer then names ours.
     pub escaping: bool,
 }
 
 impl Negotiated {
-    /// The `Content-Type` of the answer. All our names are legacy names, which is what `underscores` promises.
+    /// The `Content-Type` of the answer. All our names are legacy names, as `underscores` promises.
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match (self.format, self.escaping) {
@@ -31,7 +31,7 @@ impl Negotiated {
 /// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// As it is.
+    /// None.
     Identity,
     /// gzip.
     Gzip,
@@ -80,9 +80,9 @@ pub fn format(accept: Option<&str>) -> Negotiated {
     }
 }
 
-/// The content coding for an `Accept-Encoding` header: the highest quality wins; between equals gzip (pages are
-/// kept in it) before zstd before none. What is not named is not acceptable, except `identity`, which always is:
-/// even where refused it is the only thing left to send.
+/// The content coding for an `Accept-Encoding` header: the highest quality wins; between equals gzip (pages are kept
+/// in it), then zstd, then none. A coding that is not named is not acceptable, except `identity`: even if it is
+/// refused, it is the only one left.
 #[must_use]
 pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     let header = accept_encoding.unwrap_or_default();
@@ -98,7 +98,7 @@ pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     // gzip's old name, RFC 9110 section 8.4.1.3.
     let gzip = quality_of("gzip").or_else(|| quality_of("x-gzip")).or(any).unwrap_or(0);
     let zstd = quality_of("zstd").or(any).unwrap_or(0);
-    // Not named, identity is acceptable but never what a client that names others would rather have.
+    // If it is not named, identity is acceptable, but any named coding is preferred.
     let identity = quality_of("identity").or(any.filter(|quality| *quality == 0)).unwrap_or(1);
     [(Encoding::Identity, identity), (Encoding::Zstd, zstd), (Encoding::Gzip, gzip)]
         .into_iter()
@@ -113,7 +113,7 @@ const FULL: Quality = 1000;
 
 /// One media range of an `Accept` header.
 struct Range<'a> {
-    /// Where it stands in the header.
+    /// Its position in the header.
     place: usize,
     kind: &'a str,
     version: Option<&'a str>,
@@ -133,7 +133,7 @@ impl<'a> Range<'a> {
                 "q" => range.quality = quality_value(value),
                 "escaping" => range.escaping = true,
                 "version" => {
-                    // The first counts where one is repeated.
+                    // Of several, the first counts.
                     range.version.get_or_insert(value);
                     range.parameters = 1;
                 }
@@ -162,7 +162,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// The elements of a list header, without those that are empty. A comma inside quotes separates nothing.
+/// The elements of a list header, without empty ones. A comma inside quotes does not separate.
 fn elements(header: &str) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     header
@@ -179,7 +179,7 @@ fn parameter(text: &str) -> Option<(&str, &str)> {
     Some((key.trim(), value.trim().trim_matches('"')))
 }
 
-/// Clamped to 0..=1; what is no number counts as not said, as in Prometheus' own libraries.
+/// Clamped to 0..=1; no number counts as no value, as in Prometheus' own libraries.
 fn quality_value(text: &str) -> Quality {
     match text.parse::<f64>() {
         Ok(value) if !value.is_nan() => {
@@ -204,7 +204,7 @@ mod tests {
     const OPENMETRICS_ESCAPED: &str =
         "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores";
 
-    /// What scrapers send, and what they get.
+    /// What scrapers send, and the type they get.
     const SCRAPERS: &[(&str, &str, &str)] = &[
         (
             "Prometheus 2.26",
@@ -267,7 +267,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_scraper_gets_what_it_likes_best_of_what_we_have() {
+    fn every_scraper_gets_the_type_it_prefers() {
         for (who, accept, content_type) in SCRAPERS {
             assert_eq!(format(Some(accept)).content_type(), *content_type, "{who}");
         }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_passed_over_and_never_refused() {
+    fn nonsense_is_skipped_and_never_refused() {
         for accept in ["", ",", ";;;", "q=1", "/", "text", "image/png", "\"", "a/b;=,;q", "\u{fffd}/*;q=x"] {
             assert_eq!(format(Some(accept)).content_type(), TEXT, "{accept:?}");
         }

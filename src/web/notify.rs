@@ -1,4 +1,4 @@
-//! What systemd is told of the daemon's life (`sd_notify(3)`). Without `NOTIFY_SOCKET` nobody is told anything.
+//! Notifications for systemd (`sd_notify(3)`). Without `NOTIFY_SOCKET` there are none.
 
 use std::io;
 use std::time::Duration;
@@ -10,16 +10,16 @@ pub fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// The daemon begins to load its configuration again; [`ready`] says that it is done, whatever came of it.
+/// The daemon begins to load its configuration again; [`ready`] ends this, whatever the outcome.
 pub fn reloading() {
     let now = NotifyState::monotonic_usec_now();
-    // systemd orders reloads by this time; without it, it would wait for one that it takes to be older.
+    // systemd orders reloads by this time.
     if let Ok(now) = now {
         tell(&[NotifyState::Reloading, now]);
     }
 }
 
-/// The daemon finishes what is under way.
+/// The daemon finishes the requests in progress.
 pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
@@ -29,8 +29,7 @@ pub fn status(line: &str) {
     tell(&[NotifyState::Status(line)]);
 }
 
-/// Tells the watchdog for ever that the runtime still turns; completes at once where the unit has none
-/// (`WatchdogSec=`).
+/// Keeps telling the watchdog that the runtime is alive; completes at once if the unit has none (`WatchdogSec=`).
 pub async fn watchdog() {
     let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
     // Half the patience, as sd_watchdog_enabled(3) asks for.

@@ -1,4 +1,4 @@
-//! What a route answers, before the server adds what all answers have in common.
+//! The answer of a route, before the server adds what all answers have in common.
 
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -12,15 +12,15 @@ pub struct Response {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: ResponseBody,
-    /// What the body is already encoded in. A body as it is gets encoded on the way out where the client asks.
+    /// The coding of the body. An uncompressed body is compressed on the way out if the client asks for it.
     pub(super) encoding: Encoding,
 }
 
-/// Everything a page may load comes from ourselves, nothing is inline, and nobody may frame it.
+/// A page loads nothing from elsewhere and nothing inline, and cannot be framed.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// What every HTML page carries.
+/// The headers of every HTML page.
 const PAGE_HEADERS: [(HeaderName, &str); 5] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
     (header::X_FRAME_OPTIONS, "DENY"),
@@ -40,7 +40,7 @@ impl Response {
         Self { status, headers, body: body.into(), encoding: Encoding::Identity }
     }
 
-    /// A sentence for people and scripts; it should end with a newline.
+    /// A sentence for people and scripts, with a newline at its end.
     #[must_use]
     pub fn text(status: StatusCode, sentence: impl Into<String>) -> Self {
         Self::new(status, "text/plain; charset=utf-8", sentence.into())
@@ -56,22 +56,22 @@ impl Response {
         response
     }
 
-    /// A JSON document, never kept by caches.
+    /// A JSON document; caches ask again each time.
     #[must_use]
     pub fn json(status: StatusCode, document: impl Into<ResponseBody>) -> Self {
         Self::new(status, "application/json; charset=utf-8", document)
             .header(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))
     }
 
-    /// With one more header, in place of one of that name.
+    /// With a header, which replaces one of that name.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// With an entity tag (without quotes, visible ASCII without `"`): who has it already is answered 304. The
-    /// tag is weak, as one page is sent in several encodings.
+    /// With an entity tag (without quotes, visible ASCII without `"`): a client that has it already gets 304. The tag is
+    /// weak, as one page is sent in several codings.
     #[must_use]
     pub fn etag(mut self, tag: &str) -> Self {
         if let Ok(value) = HeaderValue::try_from(format!("W/\"{tag}\"")) {
@@ -80,14 +80,14 @@ impl Response {
         self
     }
 
-    /// Says that the body is encoded already.
+    /// Declares the coding of the body.
     #[must_use]
     pub fn encoded(mut self, encoding: Encoding) -> Self {
         self.encoding = encoding;
         self
     }
 
-    /// Turns the answer into 304 where the client's `If-None-Match` names its tag.
+    /// Turns the answer into 304 if the client's `If-None-Match` names its tag.
     pub(super) fn unless_known(mut self, if_none_match: Option<&str>) -> Self {
         let tag = self.headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()).map(opaque);
         let (Some(tag), Some(known), StatusCode::OK) = (tag, if_none_match, self.status) else { return self };
@@ -101,7 +101,7 @@ impl Response {
     }
 }
 
-/// A tag without the mark of weakness, which comparing for 304 ignores.
+/// A tag without the mark of weakness, which the comparison for 304 ignores.
 fn opaque(tag: &str) -> &str {
     let tag = tag.trim();
     tag.strip_prefix("W/").unwrap_or(tag)
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_the_page_is_told_so() {
+    fn a_client_that_has_the_page_gets_304() {
         let page = || Response::html(StatusCode::OK, "<p>").etag("v7");
         for known in ["W/\"v7\"", "\"v7\"", "\"v6\", W/\"v7\"", "*"] {
             assert_eq!(page().unless_known(Some(known)).status, StatusCode::NOT_MODIFIED, "{known}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn no_page_may_run_what_stands_in_it() {
+    fn no_page_runs_scripts_inside_it() {
         let headers = Response::html(StatusCode::OK, "").headers;
         let policy = headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(!policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"), "{policy}");

@@ -33,11 +33,11 @@ pub struct Server {
 }
 
 impl Config {
-    /// Opens the addresses (or takes systemd's sockets) and reads the web configuration file. To be called
-    /// inside a tokio runtime.
+    /// Opens the addresses (or takes systemd's sockets) and reads the web configuration file. Call it inside a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// Where an address can't be listened on or the web configuration file is bad.
+    /// If an address cannot be listened on, or the web configuration file is bad.
     pub fn bind(self, telemetry: &Telemetry) -> Result<Server, Error> {
         let listeners = if self.systemd_socket {
             listen::from_systemd()?
@@ -47,7 +47,7 @@ impl Config {
         self.bind_to(listeners, telemetry)
     }
 
-    /// The same with listeners that are open already.
+    /// The same with open listeners.
     ///
     /// # Errors
     /// As [`Config::bind`].
@@ -90,19 +90,13 @@ impl Config {
 }
 
 impl Server {
-    /// Whether connections need TLS.
-    #[must_use]
-    pub fn is_tls(&self) -> bool {
-        self.live.current().tls.is_some()
-    }
-
-    /// Where it listens, as texts for the log.
+    /// The addresses it listens on, for the log.
     #[must_use]
     pub fn addresses(&self) -> Vec<String> {
         self.listeners.iter().map(ToString::to_string).collect()
     }
 
-    /// The first TCP address, with the real port where port 0 was asked for.
+    /// The first TCP address; port 0 is resolved.
     #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
         self.listeners.iter().find_map(Listener::tcp_address)

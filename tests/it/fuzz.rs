@@ -44,3 +44,8 @@ fn web_configurations_of_the_corpus_are_followed_or_refused_with_a_reason() {
 fn queries_of_the_corpus_read_the_same_when_written_again() {
     replay("query", checks::query);
 }
+
+#[test]
+fn credentials_of_the_corpus_read_the_same_when_written_again() {
+    replay("authorization", checks::authorization);
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers from the ground up. A module imports from lower layers, and from those left of it in its own.
 pub(crate) const LAYERS: &[&[&str]] = &[
-    &["error_chain", "clock", "secret"],
+    &["error_chain", "clock", "plain_file", "secret"],
     &["catalogue"],
     &["interface"],
     &["config"],
@@ -29,6 +29,7 @@ const READERS: &[(&str, &str)] = &[
     ("src/client/", "token files and trust anchors, which are read again when they change"),
     ("src/accounting/", "the state file"),
     ("src/telemetry/process", "what the system says of this process"),
+    ("src/plain_file", "reads for those below"),
     ("src/web/", "the web configuration file and its certificates, read again when they change"),
     ("src/app", "builds everything"),
     ("src/tool", "a program of its own"),

@@ -28,6 +28,6 @@ pub fn run(console: &mut Console, path: &Path) -> Result<(), ToolError> {
         ("rate limit", summary.rate.map(|rate| format!("{rate:?}")).unwrap_or_default()),
     ];
     let mut blocks = vec![Block::Facts(facts)];
-    blocks.extend(summary.ignored.iter().map(|ignored| Block::Text(format!("without effect: {ignored}"))));
+    blocks.extend(summary.notes.iter().map(|note| Block::Text(format!("note: {note}"))));
     Ok(page::print(console, &blocks)?)
 }

@@ -1,4 +1,4 @@
-//! Who may connect: Go's five policies for client certificates, and the names a certificate must hold.
+//! Client certificates: Go's five policies, and the names a certificate must hold.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,29 +18,51 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use super::ClientAuth;
 use super::error::WebConfigError;
 
-/// The verifier for a policy. `roots` is what certificates are verified against, where they are.
+/// What is asked of clients, besides the password. While running, no demand is given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Demands {
+    /// A certificate must be shown.
+    pub(super) mandatory: bool,
+    /// A certificate that is shown is verified.
+    pub(super) verified: bool,
+    /// It is verified against a CA of the file, not against the system's.
+    pub(super) own_ca: bool,
+    /// It must hold an allowed name.
+    pub(super) named: bool,
+}
+
+impl Demands {
+    /// The first demand of these that `others` do not make.
+    pub(super) fn missing_in(self, others: Self) -> Option<&'static str> {
+        [
+            (self.mandatory && !others.mandatory, "a client certificate is no longer required"),
+            (self.verified && !others.verified, "client certificates are no longer verified"),
+            (self.own_ca && !others.own_ca, "the client CA is gone"),
+            (self.named && !others.named, "client_allowed_sans is gone"),
+        ]
+        .into_iter()
+        .find_map(|(missing, what)| missing.then_some(what))
+    }
+}
+
+/// The verifier that makes `demands`. Certificates are verified against `ca`, or without one against the system's.
 pub(super) fn verifier(
     policy: ClientAuth,
-    roots: Option<RootCertStore>,
+    demands: Demands,
+    ca: Option<RootCertStore>,
     allowed_sans: Option<Vec<String>>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, WebConfigError> {
-    let webpki = |name| {
-        let roots = roots.clone().ok_or(WebConfigError::PolicyWithoutClientCa(name))?;
-        Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)))
-    };
-    let any = |mandatory| Arc::new(Unverified { mandatory, provider: Arc::clone(provider) });
-    let verifier: Arc<dyn ClientCertVerifier> = match policy {
-        ClientAuth::NoClientCert => return Ok(WebPkiClientVerifier::no_client_auth()),
-        ClientAuth::RequestClientCert => any(false),
-        ClientAuth::RequireAnyClientCert => any(true),
-        ClientAuth::VerifyClientCertIfGiven => webpki("VerifyClientCertIfGiven")?
-            .allow_unauthenticated()
-            .build()
-            .map_err(WebConfigError::ClientCa)?,
-        ClientAuth::RequireAndVerifyClientCert => {
-            webpki("RequireAndVerifyClientCert")?.build().map_err(WebConfigError::ClientCa)?
-        }
+    if policy == ClientAuth::NoClientCert {
+        return Ok(WebPkiClientVerifier::no_client_auth());
+    }
+    let verifier: Arc<dyn ClientCertVerifier> = if demands.verified {
+        let roots = Arc::new(ca.unwrap_or_else(system_roots));
+        let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
+        let builder = if demands.mandatory { builder } else { builder.allow_unauthenticated() };
+        builder.build().map_err(WebConfigError::ClientCa)?
+    } else {
+        Arc::new(Unverified { mandatory: demands.mandatory, provider: Arc::clone(provider) })
     };
     Ok(match allowed_sans {
         None => verifier,
@@ -48,7 +70,17 @@ pub(super) fn verifier(
     })
 }
 
-/// Takes any certificate whose key the client has. Nothing is known of who that is.
+/// The system's trust anchors, as Go takes them; Mozilla's where the system has none, as in a container.
+fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+    }
+    roots
+}
+
+/// Accepts any certificate whose key the client has, which says nothing about who that is.
 #[derive(Debug)]
 struct Unverified {
     mandatory: bool,
@@ -98,7 +130,7 @@ impl ClientCertVerifier for Unverified {
     }
 }
 
-/// Further asks that the certificate holds one of the allowed subject alternative names.
+/// Requires one of the allowed subject alternative names besides what `verifier` requires.
 #[derive(Debug)]
 struct Named {
     allowed: Vec<String>,
@@ -156,7 +188,7 @@ impl ClientCertVerifier for Named {
     }
 }
 
-/// A certificate that is good and holds none of the allowed names.
+/// A certificate without any of the allowed names.
 #[derive(Debug)]
 struct NoAllowedName {
     names: Vec<String>,

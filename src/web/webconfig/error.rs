@@ -1,4 +1,4 @@
-//! What can be wrong with a web configuration file, in the exporter toolkit's words where they are good.
+//! What can be wrong with a web configuration file, in the exporter toolkit's words where they are clear.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebConfigError {
-    /// A file can't be read.
+    /// A file cannot be read.
     #[error("cannot read {what} {}", path.display())]
     Read {
         /// The key that names it.
@@ -17,7 +17,7 @@ pub enum WebConfigError {
         /// What the system said.
         source: io::Error,
     },
-    /// Not the YAML that is expected; values are left out of the text, as they may be secret.
+    /// Not valid YAML of this format; the text holds no values, as they may be secret.
     #[error("{0}")]
     Yaml(String),
     /// TLS without a certificate.
@@ -26,7 +26,7 @@ pub enum WebConfigError {
     /// TLS without a key.
     #[error("tls_server_config: missing one of key or key_file")]
     MissingKey,
-    /// A certificate, key or CA that is none.
+    /// No certificate, key or CA where one is expected.
     #[error("tls_server_config.{key}: {problem}")]
     Pem {
         /// The key it stands at.
@@ -34,7 +34,7 @@ pub enum WebConfigError {
         /// What is wrong.
         problem: String,
     },
-    /// Certificate and key do not work together.
+    /// The certificate and the key do not belong together.
     #[error("tls_server_config: the certificate and its key cannot be used")]
     KeyPair(#[source] rustls::Error),
     /// `client_auth_type`.
@@ -42,12 +42,14 @@ pub enum WebConfigError {
         "tls_server_config.client_auth_type: invalid ClientAuth: {0}; use NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven or RequireAndVerifyClientCert"
     )]
     ClientAuth(String),
-    /// A client CA that nothing would be checked against.
+    /// A client CA without a policy that uses it.
     #[error("tls_server_config: client CA's have been configured without a Client Auth Policy")]
     ClientCaWithoutPolicy,
-    /// Verification with nothing to verify against.
-    #[error("tls_server_config: client_auth_type {0} needs one of client_ca or client_ca_file")]
-    PolicyWithoutClientCa(&'static str),
+    /// Names in certificates that anybody can make.
+    #[error(
+        "tls_server_config: client_allowed_sans with RequireAnyClientCert needs client_ca or client_ca_file: names in certificates that are not verified prove nothing"
+    )]
+    SansUnverified,
     /// Names of clients that need not show any.
     #[error(
         "tls_server_config: client_allowed_sans requires client_auth_type to be one of RequireAnyClientCert or RequireAndVerifyClientCert"
@@ -61,7 +63,7 @@ pub enum WebConfigError {
         /// What stands there.
         version: String,
     },
-    /// Versions none of which can be served.
+    /// No version of the range can be served.
     #[error(
         "tls_server_config: no TLS version from {min} to {max} can be served: there are only TLS12 and TLS13"
     )]
@@ -74,7 +76,7 @@ pub enum WebConfigError {
     /// `cipher_suites`.
     #[error("tls_server_config.cipher_suites: unknown cipher: {0}")]
     UnknownCipher(String),
-    /// Cipher suites none of which can be served.
+    /// No cipher suite of the list can be served.
     #[error(
         "tls_server_config.cipher_suites: none of them can be served with TLS 1.2, and max_version rules out TLS 1.3; use ECDHE suites with AES-GCM or CHACHA20_POLY1305"
     )]
@@ -82,23 +84,18 @@ pub enum WebConfigError {
     /// `curve_preferences`.
     #[error("tls_server_config.curve_preferences: unknown curve: {0}")]
     UnknownCurve(String),
-    /// Curves none of which can be served.
-    #[error(
-        "tls_server_config.curve_preferences: none of them can be served; use X25519, CurveP256 or CurveP384"
-    )]
-    NoCurve,
-    /// Everything named is known and it still can't work.
+    /// Every setting is valid, but not together.
     #[error("tls_server_config: these settings do not work together")]
     Settings(#[source] rustls::Error),
-    /// Verifying client certificates can't be set up.
+    /// Client certificates cannot be verified.
     #[error("tls_server_config: the client CA cannot be used")]
     ClientCa(#[source] rustls::server::VerifierBuilderError),
-    /// A header that is not ours to set.
+    /// A header that cannot be configured.
     #[error(
         "http_server_config.headers: HTTP header {0:?} can not be configured; only Strict-Transport-Security, X-Content-Type-Options, X-Frame-Options, X-XSS-Protection and Content-Security-Policy can"
     )]
     Header(String),
-    /// A header with a value it can't have.
+    /// A header with an invalid value.
     #[error(
         "http_server_config.headers: invalid value for {name}. Expected one of: {expected}, but got: {value:?}"
     )]
@@ -110,7 +107,7 @@ pub enum WebConfigError {
         /// What it is.
         value: String,
     },
-    /// A user whose password is no bcrypt hash.
+    /// A password that is not a bcrypt hash.
     #[error(
         "basic_auth_users.{user}: not a bcrypt hash ($2a$, $2b$ or $2y$ with a cost from 04 to 31); make one with: htpasswd -nBC 10 {user}"
     )]

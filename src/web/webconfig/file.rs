@@ -1,4 +1,4 @@
-//! The YAML of the web configuration file: raw in, checked values out. No file but the text itself is read.
+//! The YAML of the web configuration file: text in, checked values out. Files that it names are not read here.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -29,7 +29,7 @@ pub(super) struct Tls {
     pub(super) key: Option<Pem>,
     pub(super) client_ca: Option<Pem>,
     pub(super) client_auth: ClientAuth,
-    /// Whether any key is set that only makes sense with TLS.
+    /// Whether any key is set that needs TLS.
     pub(super) enabled: bool,
     pub(super) client_allowed_sans: Option<Vec<String>>,
     pub(super) min_version: Version,
@@ -40,7 +40,7 @@ pub(super) struct Tls {
     pub(super) prefer_server_cipher_suites: bool,
 }
 
-/// A certificate, CA or key; as in the toolkit, a file wins over a text.
+/// A certificate, CA or key; as in the toolkit, a file takes precedence over a text.
 #[derive(Debug)]
 pub(super) enum Pem {
     Inline(Secret),
@@ -50,9 +50,9 @@ pub(super) enum Pem {
 /// `rate_limit`: a token bucket over all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Between two requests in the long run.
+    /// Time per request in the long run.
     pub interval: Duration,
-    /// So many at once.
+    /// Requests at once.
     pub burst: NonZeroU32,
 }
 
@@ -99,9 +99,9 @@ struct RawRate {
 
 /// Parses and checks the text of a file.
 pub(super) fn parse(text: &str) -> Result<File, WebConfigError> {
-    // A snippet would show lines of the file, which hold keys and hashes.
+    // Snippets would show keys and hashes.
     let options = serde_saphyr::options! { with_snippet: false };
-    // Nothing but comments is no document, and a valid file.
+    // A file with only comments is valid and has no document.
     let raw: Option<Raw> = serde_saphyr::from_str_with_options(text, options)
         .map_err(|error| WebConfigError::Yaml(without_values(&error.to_string())))?;
     let raw = raw.unwrap_or_default();
@@ -158,7 +158,7 @@ fn client_auth(policy: &str) -> Result<ClientAuth, WebConfigError> {
     Ok(match policy {
         "NoClientCert" => ClientAuth::NoClientCert,
         "RequestClientCert" => ClientAuth::RequestClientCert,
-        // The second is its name in old files.
+        // The second is its old name.
         "RequireAnyClientCert" | "RequireClientCert" => ClientAuth::RequireAnyClientCert,
         "VerifyClientCertIfGiven" => ClientAuth::VerifyClientCertIfGiven,
         "RequireAndVerifyClientCert" => ClientAuth::RequireAndVerifyClientCert,
@@ -166,7 +166,7 @@ fn client_auth(policy: &str) -> Result<ClientAuth, WebConfigError> {
     })
 }
 
-/// The headers that can be configured, and their values where those are words of a list.
+/// The headers that can be configured, with their values if only some are allowed.
 const HEADERS: &[(&str, &[&str])] = &[
     ("Strict-Transport-Security", &[]),
     ("X-Content-Type-Options", &["nosniff"]),
@@ -188,7 +188,7 @@ fn headers(raw: BTreeMap<String, Option<String>>) -> Result<Vec<(HeaderName, Hea
             value: value.clone(),
         };
         if !allowed.is_empty() && !allowed.contains(&value.as_str()) {
-            // The toolkit writes lists without commas.
+            // As the toolkit writes lists.
             return Err(bad(format!("{allowed:?}").replace(',', "")));
         }
         let parsed = (HeaderName::try_from(&name), HeaderValue::try_from(&value));
@@ -209,7 +209,7 @@ fn users(raw: BTreeMap<String, Option<Secret>>) -> Result<BTreeMap<String, Secre
         .collect()
 }
 
-/// The three versions that mean one algorithm; `$2x$` marks hashes of a broken one.
+/// Three versions of one algorithm; `$2x$` marks hashes of a broken one.
 fn is_bcrypt(hash: &str) -> bool {
     let known = ["$2a$", "$2b$", "$2y$"].iter().any(|version| hash.starts_with(version));
     let cost = hash.parse::<bcrypt::HashParts>().map(|parts| parts.get_cost());
@@ -257,7 +257,7 @@ fn duration(text: &str) -> Option<Duration> {
     (!text.is_empty()).then_some(total)
 }
 
-/// serde quotes the value it did not expect; at a wrong place that may be a key or a hash.
+/// The error text without the unexpected value, which may be a key or a hash at a wrong place.
 fn without_values(text: &str) -> String {
     match text.split_once("string \"").and_then(|(before, after)| Some((before, after.rsplit_once('"')?))) {
         Some((before, (_, after))) => format!("{before}string{after}"),
@@ -361,7 +361,7 @@ rate_limit: {{ interval: 1m30s, burst: 5 }}
     }
 
     #[test]
-    fn no_refusal_shows_a_value_that_may_be_secret() {
+    fn errors_show_no_value_that_may_be_secret() {
         for text in [
             format!("basic_auth_users: {HASH}"),
             format!("basic_auth_users:\n  alice\n  {HASH}\n"),

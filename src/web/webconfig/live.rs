@@ -1,4 +1,4 @@
-//! The configuration in force: looked at with every handshake and request, read again when its files change.
+//! The configuration in force: checked with every handshake and request, read again when its files change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{HeaderName, HeaderValue};
 
+use super::client_cert::Demands;
 use super::error::WebConfigError;
 use super::sources::Sources;
 use super::{Loaded, Rate, load};
@@ -15,13 +16,14 @@ use crate::error_chain::with_sources;
 use crate::secret::Secret;
 use crate::telemetry::Telemetry;
 
-/// What is in force for a handshake or request.
+/// The configuration for one handshake or request.
 #[derive(Debug, Default)]
 pub(in crate::web) struct Current {
     /// `None`: connections are plain.
     pub(in crate::web) tls: Option<Arc<rustls::ServerConfig>>,
+    demands: Demands,
     pub(in crate::web) headers: Vec<(HeaderName, HeaderValue)>,
-    /// None means that no password is asked for.
+    /// Empty: no password is asked for.
     pub(in crate::web) users: BTreeMap<String, Secret>,
     limiter: Option<Limiter>,
 }
@@ -53,12 +55,13 @@ impl Current {
         })
     }
 
-    /// A bucket that stays the same is not filled up by a reload.
+    /// A reload does not fill up a bucket whose rate stays the same.
     fn new(loaded: Loaded, before: Option<&Self>) -> Self {
         let kept = before.and_then(|before| before.limiter.clone());
         let kept = kept.filter(|limiter| Some(limiter.rate) == loaded.rate);
         Self {
             tls: loaded.tls,
+            demands: loaded.demands,
             headers: loaded.headers,
             users: loaded.users,
             limiter: kept.or_else(|| loaded.rate.and_then(Limiter::new)),
@@ -66,7 +69,7 @@ impl Current {
     }
 }
 
-/// Follows a file; or, without one, has nothing to say for ever.
+/// Follows a file; without one, the configuration stays empty.
 #[derive(Debug)]
 pub(in crate::web) struct Live {
     file: Option<(PathBuf, Telemetry)>,
@@ -76,9 +79,9 @@ pub(in crate::web) struct Live {
 #[derive(Debug, Default)]
 struct State {
     current: Arc<Current>,
-    /// The files as they were when last read, whether that went well or not.
+    /// The files as they were when last read, successfully or not.
     sources: Sources,
-    /// What was wrong with them, so that it is said once.
+    /// What was wrong with them, so that it is logged once.
     problem: Option<String>,
 }
 
@@ -89,7 +92,7 @@ impl Live {
         if let Some(path) = path {
             let loaded = load(path, &mut state.sources)?;
             telemetry.web_config_loaded(true);
-            log_ignored(path, &loaded);
+            log_notes(path, &loaded);
             state.current = Arc::new(Current::new(loaded, None));
         }
         Ok(Self { file: path.map(|path| (path.to_owned(), telemetry.clone())), state: Mutex::new(state) })
@@ -112,7 +115,7 @@ impl Live {
 }
 
 impl State {
-    /// Reads the changed files; the last good configuration stays where they are no good.
+    /// Reads the changed files; if they are bad, the last good configuration stays.
     fn follow(&mut self, path: &Path, telemetry: &Telemetry) {
         self.sources = Sources::default();
         let loaded = load(path, &mut self.sources).map_err(|error| with_sources(&error));
@@ -120,7 +123,7 @@ impl State {
             Ok(loaded) => {
                 telemetry.web_config_loaded(true);
                 tracing::info!(file = %path.display(), "the web configuration was read again");
-                log_ignored(path, &loaded);
+                log_notes(path, &loaded);
                 self.current = Arc::new(Current::new(loaded, Some(&self.current)));
                 self.problem = None;
             }
@@ -134,21 +137,24 @@ impl State {
         }
     }
 
-    /// Refuses what would open a door while running.
+    /// Refuses a configuration that asks less of clients than the one in force.
     fn keeps_shut(&self, loaded: Loaded) -> Result<Loaded, String> {
         if self.current.tls.is_some() && loaded.tls.is_none() {
-            return Err("it has no TLS any more; to switch TLS off, restart".to_owned());
+            return Err("TLS is gone; to switch it off, restart".to_owned());
+        }
+        if let Some(missing) = self.current.demands.missing_in(loaded.demands) {
+            return Err(format!("{missing}; to ask less of clients, restart"));
         }
         if !self.current.users.is_empty() && loaded.users.is_empty() {
-            return Err("it has no users any more; to ask for no password, restart".to_owned());
+            return Err("all users are gone; to ask for no password, restart".to_owned());
         }
         Ok(loaded)
     }
 }
 
-fn log_ignored(path: &Path, loaded: &Loaded) {
-    for ignored in &loaded.ignored {
-        tracing::warn!(file = %path.display(), ignored, "a part of the web configuration has no effect");
+fn log_notes(path: &Path, loaded: &Loaded) {
+    for note in &loaded.notes {
+        tracing::warn!(file = %path.display(), note, "the web configuration is valid, but see this note");
     }
 }
 

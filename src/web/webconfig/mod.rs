@@ -1,9 +1,8 @@
 //! The web configuration file (`--web.config.file`), in the exporter toolkit's format: TLS, client
 //! certificates, passwords, headers and a rate limit.
 //!
-//! [`check`] reads a file once and says what is wrong or what it means. A running server follows its file:
-//! whatever changes on disk and is then left alone for a second is in force for the next handshake or request,
-//! without a restart and without ever opening a door that was shut.
+//! [`check`] reads a file once and says what is wrong or what it means. A running server follows its file: a change
+//! that is then left alone for a second is in force from the next handshake or request on.
 //!
 //! - `file`: the YAML, strictly.
 //! - `names`: Go's names of TLS versions, cipher suites and curves, and which of them we have.
@@ -13,14 +12,14 @@
 //!
 //! # Where it differs from the toolkit
 //!
-//! rustls has no TLS 1.0 or 1.1, no CBC cipher suites and no P-521. Naming them beside ones it has is allowed
-//! and reported ([`Summary::ignored`]); naming only such is refused. Refused as well, though the toolkit takes
-//! them, are files that would not do what they seem to: verified client certificates without a client CA, a CA
-//! file without certificates, `min_version` above `max_version`, a rate limit without a burst, allowed names of
-//! clients that need not show a certificate.
+//! rustls has no TLS 1.0 or 1.1, no CBC cipher suites and no P-521. Naming them beside others is allowed and reported
+//! ([`Summary::notes`]), as is naming P-521 alone; a file that leaves no version or no cipher suite is refused. So
+//! are files that would not do what they seem to, though the toolkit takes them: a CA file without certificates,
+//! `min_version` above `max_version`, a rate limit without a burst, allowed names in certificates that are not
+//! required or not verified. `RequireAnyClientCert` with a client CA verifies against it.
 //!
-//! While running, TLS is never switched off and passwords are never given up, even where the file says so: an
-//! empty file is a valid one, and also what an editor leaves for a moment. Both take a restart.
+//! While running, TLS, passwords and demands on client certificates are never given up, even if the file says so: an
+//! empty file is valid, and it is also what an editor leaves for a moment. Giving them up takes a restart.
 
 mod client_cert;
 mod error;
@@ -38,6 +37,7 @@ use http::header::{HeaderName, HeaderValue};
 
 use crate::secret::Secret;
 
+use client_cert::Demands;
 pub use error::WebConfigError;
 pub use file::Rate;
 pub(super) use live::{Current, Live};
@@ -56,8 +56,8 @@ pub struct Summary {
     pub users: usize,
     /// The limit on requests.
     pub rate: Option<Rate>,
-    /// What stands in the file and has no effect, each with the reason.
-    pub ignored: Vec<String>,
+    /// Settings that have no effect or another one than they seem to, and keys that are not kept secret.
+    pub notes: Vec<String>,
 }
 
 /// `client_auth_type`, as Go names its values.
@@ -98,10 +98,11 @@ struct Loaded {
     tls: Option<Arc<rustls::ServerConfig>>,
     http2: bool,
     client_auth: ClientAuth,
+    demands: Demands,
     headers: Vec<(HeaderName, HeaderValue)>,
     users: BTreeMap<String, Secret>,
     rate: Option<Rate>,
-    ignored: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl Loaded {
@@ -112,25 +113,26 @@ impl Loaded {
             client_auth: self.client_auth,
             users: self.users.len(),
             rate: self.rate,
-            ignored: self.ignored.clone(),
+            notes: self.notes.clone(),
         }
     }
 }
 
 fn load(path: &Path, sources: &mut Sources) -> Result<Loaded, WebConfigError> {
-    let text = sources.read("the file", path)?;
+    let text = sources.read("the file", path)?.bytes;
     let text = String::from_utf8(text).map_err(|_| WebConfigError::Yaml("it is not UTF-8".to_owned()))?;
     let file = file::parse(&text)?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let mut ignored = Vec::new();
-    let tls = tls::build(&file, folder, sources, &mut ignored)?;
+    let mut notes = Vec::new();
+    let (tls, demands) = tls::build(&file, folder, sources, &mut notes)?.unzip();
     Ok(Loaded {
+        demands: demands.unwrap_or_default(),
         client_auth: if tls.is_some() { file.tls.client_auth } else { ClientAuth::default() },
         tls: tls.map(Arc::new),
         http2: file.http2,
         headers: file.headers,
         users: file.users,
         rate: file.rate,
-        ignored,
+        notes,
     })
 }

@@ -1,11 +1,11 @@
-//! Go's names of TLS versions, cipher suites and curves, and what rustls has of them.
+//! Go's names of TLS versions, cipher suites and curves, and their counterparts in rustls.
 
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::ring::cipher_suite as suite;
 use rustls::crypto::ring::kx_group;
 use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
-/// A TLS version; the first two are only names here.
+/// A TLS version; the first two cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Version {
     Tls10,
@@ -44,7 +44,7 @@ impl Version {
 #[derive(Debug)]
 pub(super) struct Cipher {
     pub(super) name: &'static str,
-    /// `None`: a CBC suite or one without forward secrecy, which rustls leaves out for good reason.
+    /// `None`: a CBC suite or one without forward secrecy, which rustls does not have.
     pub(super) suite: Option<SupportedCipherSuite>,
 }
 
@@ -59,7 +59,7 @@ const fn cipher_row(name: &'static str, suite: Option<SupportedCipherSuite>) -> 
     Cipher { name, suite }
 }
 
-/// What Go's `tls.CipherSuites()` has listed in any version that exporters were built with.
+/// The suites of Go's `tls.CipherSuites()` in any version that exporters were built with.
 static CIPHERS: [Cipher; 17] = [
     cipher_row("TLS_AES_128_GCM_SHA256", Some(suite::TLS13_AES_128_GCM_SHA256)),
     cipher_row("TLS_AES_256_GCM_SHA384", Some(suite::TLS13_AES_256_GCM_SHA384)),

@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::error::WebConfigError;
+use crate::plain_file::{self, PlainFile};
 
-/// A file counts as changed once it was left alone for so long. Who writes in place leaves half a file for a
-/// moment, and half a web configuration may be a valid one that asks for less; and two writes within one tick
-/// of the file system's clock look like one.
+/// A file counts as changed once it was left alone for so long. A write in place leaves half a file for a moment, and
+/// half a web configuration may be a valid one that asks for less; and two writes within one tick of the file system's
+/// clock look like one.
 pub(super) const SETTLED: Duration = Duration::from_secs(1);
+
+/// No configuration, certificate chain or bundle of CAs is larger.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The files read, in order, each as it was then.
 #[derive(Debug, Default)]
@@ -36,21 +40,25 @@ impl Stamp {
         })
     }
 
-    /// A time in the future is some clock's fault and settles nothing; the file counts as it is.
+    /// A time in the future is some clock's fault; the file counts as settled.
     fn settled(&self, now: SystemTime) -> bool {
         now.duration_since(self.modified).map_or(true, |age| age >= SETTLED)
     }
 }
 
 impl Sources {
-    /// Reads a file and remembers it, also where it can't be read.
-    pub(super) fn read(&mut self, what: &'static str, path: &Path) -> Result<Vec<u8>, WebConfigError> {
-        // The stamp first: what changes in between is seen as a change.
+    /// Reads a file and remembers it, also if it cannot be read.
+    pub(super) fn read(&mut self, what: &'static str, path: &Path) -> Result<PlainFile, WebConfigError> {
+        // The stamp first: a change in between is then seen as one.
         self.0.push((path.to_owned(), Stamp::of(path)));
-        fs::read(path).map_err(|source| WebConfigError::Read { what, path: path.to_owned(), source })
+        plain_file::read(path, MAX_FILE_BYTES).map_err(|source| WebConfigError::Read {
+            what,
+            path: path.to_owned(),
+            source,
+        })
     }
 
-    /// Whether a file is another than the one that was read, and all are settled.
+    /// Whether a file differs from the one that was read, and all are settled.
     pub(super) fn changed(&self, now: SystemTime) -> bool {
         let mut changed = false;
         for (path, known) in &self.0 {
@@ -79,7 +87,7 @@ mod tests {
         let now = SystemTime::now();
         written("a", now - SETTLED * 3);
         let mut sources = Sources::default();
-        assert_eq!(sources.read("the file", &path).unwrap(), b"a");
+        assert_eq!(sources.read("the file", &path).unwrap().bytes, b"a");
         assert!(!sources.changed(now));
         written("b", now);
         assert!(!sources.changed(now) && sources.changed(now + SETTLED));

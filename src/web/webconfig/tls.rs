@@ -9,28 +9,30 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
 
 use super::ClientAuth;
-use super::client_cert;
+use super::client_cert::{self, Demands};
 use super::error::WebConfigError;
 use super::file::{File, Pem, Tls};
 use super::names::Version;
 use super::sources::Sources;
+use crate::plain_file::PlainFile;
 
-/// The server's half of every handshake; `None` where the file asks for no TLS. What has no effect goes to
-/// `ignored`.
+/// The server's side of every handshake, and what it asks of clients; `None` if the file asks for no TLS. Settings
+/// without effect go to `notes`.
 pub(super) fn build(
     file: &File,
     folder: &Path,
     sources: &mut Sources,
-    ignored: &mut Vec<String>,
-) -> Result<Option<ServerConfig>, WebConfigError> {
+    notes: &mut Vec<String>,
+) -> Result<Option<(ServerConfig, Demands)>, WebConfigError> {
     let tls = &file.tls;
     if !tls.enabled {
         return Ok(None);
     }
     let cert = tls.cert.as_ref().ok_or(WebConfigError::MissingCert)?;
     let key = tls.key.as_ref().ok_or(WebConfigError::MissingKey)?;
-    let (chain, key) = (certificates(cert, "cert", folder, sources)?, private_key(key, folder, sources)?);
-    let provider = Arc::new(provider(tls, ignored)?);
+    let chain = certificates(cert, "cert", folder, sources)?;
+    let key = private_key(key, folder, sources, notes)?;
+    let provider = Arc::new(provider(tls, notes)?);
     let versions = Version::served(tls.min_version, tls.max_version);
     if versions.is_empty() {
         let (min, max) = (tls.min_version.as_str(), tls.max_version.as_str());
@@ -38,9 +40,9 @@ pub(super) fn build(
     }
     if tls.min_version < Version::Tls12 {
         let min = tls.min_version.as_str();
-        ignored.push(format!("min_version {min}: there is nothing below TLS12, which is in force"));
+        notes.push(format!("min_version {min}: there is nothing below TLS12, which is in force"));
     }
-    let verifier = client_verifier(tls, folder, sources, &provider)?;
+    let (verifier, demands) = client_verifier(tls, folder, sources, &provider, notes)?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
         .map_err(WebConfigError::Settings)?
@@ -50,15 +52,15 @@ pub(super) fn build(
     config.ignore_client_order = tls.prefer_server_cipher_suites;
     let protocols: &[&[u8]] = if file.http2 { &[b"h2", b"http/1.1"] } else { &[b"http/1.1"] };
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-    Ok(Some(config))
+    Ok(Some((config, demands)))
 }
 
-/// The suites and curves asked for, as far as we have them.
-fn provider(tls: &Tls, ignored: &mut Vec<String>) -> Result<CryptoProvider, WebConfigError> {
+/// The suites and curves of the file, as far as they are available.
+fn provider(tls: &Tls, notes: &mut Vec<String>) -> Result<CryptoProvider, WebConfigError> {
     let mut provider = ring::default_provider();
     if let Some(asked) = &tls.cipher_suites {
         for cipher in asked.iter().filter(|cipher| cipher.suite.is_none()) {
-            ignored.push(format!("cipher_suites {}: not offered, it is not safe enough", cipher.name));
+            notes.push(format!("cipher_suites {}: not offered, it is not safe enough", cipher.name));
         }
         let is_tls13 = |suite: &SupportedCipherSuite| suite.tls13().is_some();
         let tls12: Vec<_> =
@@ -72,11 +74,15 @@ fn provider(tls: &Tls, ignored: &mut Vec<String>) -> Result<CryptoProvider, WebC
     }
     if let Some(asked) = &tls.curve_preferences {
         for curve in asked.iter().filter(|curve| curve.group.is_none()) {
-            ignored.push(format!("curve_preferences {}: not available", curve.name));
+            notes.push(format!("curve_preferences {}: not available", curve.name));
         }
-        provider.kx_groups = asked.iter().filter_map(|curve| curve.group).collect();
-        if provider.kx_groups.is_empty() {
-            return Err(WebConfigError::NoCurve);
+        let available: Vec<_> = asked.iter().filter_map(|curve| curve.group).collect();
+        if available.is_empty() {
+            notes.push(
+                "curve_preferences: none is available, so X25519, CurveP256 and CurveP384 are".to_owned(),
+            );
+        } else {
+            provider.kx_groups = available;
         }
     }
     Ok(provider)
@@ -87,8 +93,9 @@ fn client_verifier(
     folder: &Path,
     sources: &mut Sources,
     provider: &Arc<CryptoProvider>,
-) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, WebConfigError> {
-    let roots = match &tls.client_ca {
+    notes: &mut Vec<String>,
+) -> Result<(Arc<dyn rustls::server::danger::ClientCertVerifier>, Demands), WebConfigError> {
+    let ca = match &tls.client_ca {
         Some(_) if tls.client_auth == ClientAuth::NoClientCert => {
             return Err(WebConfigError::ClientCaWithoutPolicy);
         }
@@ -109,7 +116,39 @@ fn client_verifier(
     if tls.client_allowed_sans.is_some() && !shown.contains(&tls.client_auth) {
         return Err(WebConfigError::SansWithoutPolicy);
     }
-    client_cert::verifier(tls.client_auth, roots, tls.client_allowed_sans.clone(), provider)
+    if tls.client_allowed_sans.is_some()
+        && tls.client_auth == ClientAuth::RequireAnyClientCert
+        && ca.is_none()
+    {
+        return Err(WebConfigError::SansUnverified);
+    }
+    let demands = demands(tls, ca.is_some(), notes);
+    let verifier =
+        client_cert::verifier(tls.client_auth, demands, ca, tls.client_allowed_sans.clone(), provider)?;
+    Ok((verifier, demands))
+}
+
+/// What the section asks of clients. Where that is more or other than its words say, `notes` says so.
+fn demands(tls: &Tls, has_ca: bool, notes: &mut Vec<String>) -> Demands {
+    use ClientAuth::{RequireAndVerifyClientCert, RequireAnyClientCert, VerifyClientCertIfGiven};
+    let verifies = [VerifyClientCertIfGiven, RequireAndVerifyClientCert].contains(&tls.client_auth);
+    if tls.client_auth == RequireAnyClientCert && has_ca {
+        notes.push(
+            "client_auth_type RequireAnyClientCert: with a client CA, certificates are verified".to_owned(),
+        );
+    } else if verifies && !has_ca {
+        let policy = tls.client_auth;
+        notes.push(format!("client_auth_type {policy:?}: without a client CA, the system's CAs verify"));
+    } else if !verifies && has_ca {
+        notes.push("client_ca: RequestClientCert verifies nothing".to_owned());
+    }
+    let required = [RequireAnyClientCert, RequireAndVerifyClientCert].contains(&tls.client_auth);
+    Demands {
+        mandatory: required,
+        verified: verifies || (required && has_ca),
+        own_ca: has_ca,
+        named: tls.client_allowed_sans.is_some(),
+    }
 }
 
 fn certificates(
@@ -118,7 +157,7 @@ fn certificates(
     folder: &Path,
     sources: &mut Sources,
 ) -> Result<Vec<CertificateDer<'static>>, WebConfigError> {
-    let (key, text) = content(pem, key, folder, sources)?;
+    let (key, PlainFile { bytes: text, .. }) = content(pem, key, folder, sources)?;
     let bad = |problem| WebConfigError::Pem { key, problem };
     let found = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
     let found = found.map_err(|error| bad(format!("not PEM: {error}")))?;
@@ -129,8 +168,12 @@ fn private_key(
     pem: &Pem,
     folder: &Path,
     sources: &mut Sources,
+    notes: &mut Vec<String>,
 ) -> Result<PrivateKeyDer<'static>, WebConfigError> {
-    let (key, text) = content(pem, "key", folder, sources)?;
+    let (key, PlainFile { bytes: text, readable_by_others }) = content(pem, "key", folder, sources)?;
+    if readable_by_others {
+        notes.push(format!("{key}: every user of this machine can read the file"));
+    }
     // The parser's error may hold what it read, so it is left out.
     PrivateKeyDer::from_pem_slice(&text).map_err(|_| WebConfigError::Pem {
         key,
@@ -144,9 +187,11 @@ fn content(
     key: &'static str,
     folder: &Path,
     sources: &mut Sources,
-) -> Result<(&'static str, Vec<u8>), WebConfigError> {
+) -> Result<(&'static str, PlainFile), WebConfigError> {
     match pem {
-        Pem::Inline(text) => Ok((key, text.expose().as_bytes().to_vec())),
+        Pem::Inline(text) => {
+            Ok((key, PlainFile { bytes: text.expose().as_bytes().to_vec(), readable_by_others: false }))
+        }
         Pem::File(path) => {
             let key = match key {
                 "cert" => "cert_file",

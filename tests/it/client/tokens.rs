@@ -120,7 +120,7 @@ async fn a_directory_a_pipe_or_a_huge_file_is_no_token_file() {
     for (path, told) in [
         (dir.path(), "not a regular file"),
         (&pipe, "not a regular file"),
-        (&huge, "far too large for a token"),
+        (&huge, "larger than 65536 bytes"),
     ] {
         let error = with_file(&server, path).ask("p", "a").await.unwrap_err();
         assert!(chain(&error).ends_with(told), "{}", chain(&error));

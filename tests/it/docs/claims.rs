@@ -104,7 +104,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/metrics.md",
         "`/metrics` serves the text format 0.0.4 and OpenMetrics 1.0",
         &[
-            "web::http::the_page_comes_in_the_form_that_was_asked_for",
+            "web::http::the_page_has_the_negotiated_format_and_coding",
             "real_prometheus::every_strict_parser_reads_the_demos_page",
         ],
     ),
@@ -123,15 +123,18 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/operations.md",
-        "A running daemon never switches off TLS or passwords",
-        &["web::webconfig::live::tests::a_file_that_became_empty_opens_nothing"],
+        "A running daemon never gives up TLS, passwords or a demand on client certificates",
+        &[
+            "web::webconfig::live::tests::a_file_that_became_empty_opens_nothing",
+            "web::tls::a_running_server_does_not_ask_less_of_clients",
+        ],
     ),
     (
         "docs/operations.md",
         "TLS 1.0 and 1.1, CBC cipher suites, the curve P-521",
         &[
             "web::tls::old_versions_are_refused_and_configured_ones_kept",
-            "web::webconfig::what_would_not_do_what_it_seems_to_is_refused_by_us_alone",
+            "web::webconfig::files_that_would_mislead_are_refused_by_us_alone",
         ],
     ),
     (
@@ -139,7 +142,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "`--web.probes-without-auth` exempts `/-/healthy` and `/-/ready`.",
         &[
             "web::auth::every_path_asks_for_the_password",
-            "web::auth::probes_go_without_where_the_flag_says_so",
+            "web::auth::the_flag_exempts_probes_from_the_password",
         ],
     ),
     (
@@ -150,11 +153,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
             "web::listen::sockets_of_systemd_are_served",
         ],
     ),
-    (
-        "docs/operations.md",
-        "further ones get 503",
-        &["web::limits::scrapes_above_the_limit_are_told_to_come_back"],
-    ),
+    ("docs/operations.md", "further ones get 503", &["web::limits::requests_above_the_limit_get_503"]),
     (
         "docs/operations.md",
         "Targets that stay keep their values, schedule and counters.",
@@ -182,7 +181,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/operations.md",
         "SIGTERM and SIGINT finish the scrapes under way",
         &[
-            "web::limits::the_end_finishes_what_is_under_way_and_takes_nothing_new",
+            "web::limits::shutdown_finishes_requests_in_progress_and_takes_no_new_ones",
             "command_line::with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0",
         ],
     ),

@@ -30,7 +30,7 @@ async fn every_path_asks_for_the_password() {
 }
 
 #[tokio::test]
-async fn probes_go_without_where_the_flag_says_so() {
+async fn the_flag_exempts_probes_from_the_password() {
     let folder = tempfile::tempdir().unwrap();
     let server = Running::start(Config { probes_without_auth: true, ..config(&folder, &user("alice")) });
     for (path, status) in [("/-/healthy", 200), ("/-/ready", 200), ("/metrics", 401), ("/-/reload", 401)] {
@@ -59,7 +59,7 @@ async fn users_change_without_a_restart_and_a_bad_file_changes_nothing() {
 }
 
 #[tokio::test]
-async fn configured_headers_are_on_every_answer_and_win() {
+async fn configured_headers_replace_ours_on_every_answer() {
     let folder = tempfile::tempdir().unwrap();
     let text = "http_server_config:\n  headers:\n    Strict-Transport-Security: max-age=600\n    X-Frame-Options: sameorigin\n";
     let server = Running::start(config(&folder, text));
@@ -79,4 +79,25 @@ async fn a_full_bucket_refuses() {
         statuses.push(curl(&[&server.url("/metrics")]).await.status);
     }
     assert_eq!(statuses, [200, 200, 429]);
+}
+
+#[tokio::test]
+async fn strangers_do_not_use_up_the_rate_limit_of_users() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("{}rate_limit: {{ interval: 1h, burst: 2 }}\n", user("alice"));
+    let server = Running::start(Config { probes_without_auth: true, ..config(&folder, &text) });
+    let url = server.url("/metrics");
+    let mut strangers = Vec::new();
+    for _ in 0..4 {
+        strangers.push(curl(&["-u", "alice:wrong", &url]).await.status);
+    }
+    assert_eq!(strangers, [401, 401, 429, 429]);
+    let mut users = Vec::new();
+    for _ in 0..3 {
+        users.push(curl(&["-u", "alice:secret", &url]).await.status);
+    }
+    assert_eq!(users, [200, 200, 429]);
+    for _ in 0..5 {
+        assert_eq!(curl(&[&server.url("/-/healthy")]).await.status, 200, "pods live on probes");
+    }
 }

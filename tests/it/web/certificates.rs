@@ -1,5 +1,6 @@
 //! Certificates made for one test.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
@@ -47,6 +48,11 @@ impl Authority {
         let (certificate, key) = self.sign(&["localhost", "127.0.0.1"], ExtendedKeyUsagePurpose::ServerAuth);
         write_settled(&self.path("server.crt"), &certificate);
         write_settled(&self.path("server.key"), &key);
+        self.set_mode("server.key", 0o600);
+    }
+
+    pub(super) fn set_mode(&self, name: &str, mode: u32) {
+        std::fs::set_permissions(self.path(name), PermissionsExt::from_mode(mode)).unwrap();
     }
 
     /// `<name>.crt` and `<name>.key` for a client of that DNS name.

@@ -4,11 +4,12 @@ use std::io::Read as _;
 use std::sync::atomic::Ordering;
 
 use pds_exporter::web::Config;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Running, curl};
 
 #[tokio::test]
-async fn the_page_comes_in_the_form_that_was_asked_for() {
+async fn the_page_has_the_negotiated_format_and_coding() {
     let server = Running::start(Config::default());
     let metrics = server.url("/metrics");
     let text = curl(&[&metrics]).await;
@@ -58,7 +59,7 @@ async fn every_path_has_its_methods_and_head_is_get_without_the_body() {
 }
 
 #[tokio::test]
-async fn pages_carry_what_keeps_them_harmless_and_are_sent_once() {
+async fn pages_have_security_headers_and_entity_tags() {
     let server = Running::start(Config::default());
     let page = curl(&[&server.url("/")]).await;
     let policy = page.header("content-security-policy").unwrap();
@@ -72,7 +73,7 @@ async fn pages_carry_what_keeps_them_harmless_and_are_sent_once() {
 }
 
 #[tokio::test]
-async fn readiness_says_what_is_waited_for() {
+async fn readiness_says_what_is_missing() {
     let server = Running::start(Config::default());
     assert_eq!(curl(&[&server.url("/-/ready")]).await.text(), "pds-exporter is ready.\n");
     server.stub.ready.store(false, Ordering::Relaxed);
@@ -98,6 +99,38 @@ async fn reload_and_quit_need_the_flag_and_a_post() {
     assert_eq!(forged.status, 403);
     assert_eq!(curl(&["-X", "POST", &on.url("/-/quit")]).await.status, 200);
     on.stub.quit.notified().await;
+}
+
+#[tokio::test]
+async fn a_foreign_name_for_us_stops_nobody() {
+    let server = Running::start(Config { enable_lifecycle: true, ..Config::default() });
+    let quit = async |headers: &[&str]| {
+        let mut args = vec!["-X", "POST"];
+        headers.iter().for_each(|header| args.extend(["-H", header]));
+        let url = server.url("/-/quit");
+        curl(&[args.as_slice(), &[url.as_str()]].concat()).await.status
+    };
+    // A name that resolves to our address: to the browser the page and we are one site.
+    let rebound = ["Host: evil.example:10090", "Origin: http://evil.example:10090"];
+    assert_eq!(quit(&rebound).await, 403);
+    assert_eq!(quit(&["Host: evil.example", "Sec-Fetch-Site: same-origin"]).await, 403);
+    assert_eq!(quit(&["Sec-Fetch-Site: cross-site"]).await, 403);
+    let own = format!("Origin: http://{}", server.address);
+    assert_eq!(quit(&[&own, "Sec-Fetch-Site: same-origin"]).await, 200);
+    server.stub.quit.notified().await;
+}
+
+#[tokio::test]
+async fn two_hosts_or_two_credentials_are_refused() {
+    let server = Running::start(Config::default());
+    for twice in ["Host: x\r\nHost: y", "Host: x\r\nAuthorization: Basic eDp5\r\nAuthorization: Basic eDp6"] {
+        let mut stream = tokio::net::TcpStream::connect(server.address).await.unwrap();
+        let request = format!("GET /metrics HTTP/1.1\r\n{twice}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
+    }
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn two_hundred_slow_connections_do_not_delay_a_scrape() {
 }
 
 #[tokio::test]
-async fn a_connection_is_kept_longer_than_a_header_may_take() {
+async fn an_idle_connection_outlives_the_time_for_a_header() {
     let limits = Limits { header_timeout: Duration::from_millis(200), ..Limits::default() };
     let server = Running::start(Config { limits, ..Config::default() });
     let mut silent = connect(&server).await;
@@ -80,7 +80,7 @@ async fn a_header_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn scrapes_above_the_limit_are_told_to_come_back() {
+async fn requests_above_the_limit_get_503() {
     let server = Running::start(Config { max_requests: 2, ..Config::default() });
     server.stub.open.send_replace(false);
     let url = server.url("/metrics");
@@ -96,8 +96,10 @@ async fn scrapes_above_the_limit_are_told_to_come_back() {
     let refused = curl(&[&url]).await;
     let sentence = "Limit of concurrent requests reached (2), try again later.\n";
     assert_eq!((refused.status, refused.text()), (503, sentence));
-    // Only scrapes count.
-    assert_eq!(curl(&[&server.url("/-/healthy")]).await.status, 200);
+    assert_eq!(curl(&[&server.url("/")]).await.status, 503, "all pages count");
+    for probe in ["/-/healthy", "/-/ready"] {
+        assert_eq!(curl(&[&server.url(probe)]).await.status, 200, "pods live on probes");
+    }
     server.stub.open.send_replace(true);
     for scrape in held {
         assert_eq!(scrape.await.unwrap(), 200);
@@ -128,16 +130,31 @@ async fn unlimited_scrapes_are_possible() {
 }
 
 #[tokio::test]
-async fn connections_above_the_cap_wait_for_a_place() {
-    let limits =
-        Limits { max_connections: 3, header_timeout: Duration::from_millis(500), ..Limits::default() };
+async fn a_connection_above_the_cap_takes_the_place_of_an_idle_one() {
+    let limits = Limits { max_connections: 3, ..Limits::default() };
     let server = Running::start(Config { limits, ..Config::default() });
-    let _held = [connect(&server).await, connect(&server).await, connect(&server).await];
+    let mut held = [connect(&server).await, connect(&server).await, connect(&server).await];
     assert_eq!(curl(&[&server.url("/metrics")]).await.status, 200);
+    assert_eq!(read_to_close(&mut held[0]).await, "", "the oldest was closed");
 }
 
 #[tokio::test]
-async fn the_page_is_waited_for_no_longer_than_the_scraper_does() {
+async fn a_connection_ends_at_its_age_after_the_request_in_progress() {
+    let limits = Limits { max_connection_age: Duration::from_millis(300), ..Limits::default() };
+    let server = Running::start(Config { limits, ..Config::default() });
+    let mut kept = connect(&server).await;
+    kept.write_all(REQUEST).await.unwrap();
+    assert!(read_to_close(&mut kept).await.ends_with("pds_up 1\n"));
+    server.stub.open.send_replace(false);
+    let mut busy = connect(&server).await;
+    busy.write_all(REQUEST).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    server.stub.open.send_replace(true);
+    assert!(read_to_close(&mut busy).await.ends_with("pds_up 1\n"));
+}
+
+#[tokio::test]
+async fn the_scrape_timeout_of_the_client_is_kept() {
     let server = Running::start(Config::default());
     server.stub.open.send_replace(false);
     let asked = "X-Prometheus-Scrape-Timeout-Seconds: 0.2";
@@ -146,7 +163,7 @@ async fn the_page_is_waited_for_no_longer_than_the_scraper_does() {
 }
 
 #[tokio::test]
-async fn the_end_finishes_what_is_under_way_and_takes_nothing_new() {
+async fn shutdown_finishes_requests_in_progress_and_takes_no_new_ones() {
     let server = Running::start(Config::default());
     server.stub.open.send_replace(false);
     let (url, stub) = (server.url("/metrics"), Arc::clone(&server.stub));
@@ -170,7 +187,7 @@ async fn the_end_finishes_what_is_under_way_and_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn what_does_not_end_in_time_is_broken_off() {
+async fn requests_that_outlive_the_drain_are_cut_off() {
     let limits = Limits { drain_timeout: Duration::from_millis(200), ..Limits::default() };
     let server = Running::start(Config { limits, ..Config::default() });
     server.stub.open.send_replace(false);

@@ -1,5 +1,6 @@
 //! The web server with real clients: curl, openssl, nmap, Prometheus, systemd.
 
+mod attacks;
 mod auth;
 mod certificates;
 mod http;

@@ -99,7 +99,7 @@ async fn no_weak_cipher_is_offered_and_a_list_of_ciphers_is_kept() {
 }
 
 #[tokio::test]
-async fn each_policy_lets_in_whom_it_says() {
+async fn each_client_policy_admits_the_right_clients() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let ours = authority.sign_client("prometheus.example.com");
     let theirs = stranger.sign_client("prometheus.example.com");
@@ -131,7 +131,7 @@ async fn each_policy_lets_in_whom_it_says() {
 }
 
 #[tokio::test]
-async fn only_allowed_names_get_in() {
+async fn only_allowed_names_are_admitted() {
     let authority = Authority::new();
     let allowed = authority.sign_client("prometheus.example.com");
     let other = authority.sign_client("other.example.com");
@@ -145,6 +145,60 @@ async fn only_allowed_names_get_in() {
     };
     assert_eq!(ask(&allowed).await.unwrap().status, 200);
     assert!(ask(&other).await.is_err());
+}
+
+#[tokio::test]
+async fn a_name_in_a_certificate_of_ones_own_opens_nothing() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let ours = authority.sign_client("prometheus.example.com");
+    let theirs = stranger.sign_client("prometheus.example.com");
+    let policy = "  client_auth_type: RequireAnyClientCert\n  client_ca_file: ca.crt\n  client_allowed_sans: [prometheus.example.com]\n";
+    let server = start(&authority, policy);
+    let (ca, url) = (authority.ca(), server.tls_url());
+    let ask = async |(certificate, key): &(String, String)| {
+        try_curl(&["--cacert", &ca, "--cert", certificate, "--key", key, &url]).await
+    };
+    assert_eq!(ask(&ours).await.unwrap().status, 200);
+    assert!(ask(&theirs).await.is_err());
+}
+
+#[tokio::test]
+async fn without_a_client_ca_the_system_s_verify() {
+    let authority = Authority::new();
+    let client = authority.sign_client("prometheus.example.com");
+    let server = start(&authority, "  client_auth_type: VerifyClientCertIfGiven\n");
+    let (ca, url) = (authority.ca(), server.tls_url());
+    assert_eq!(curl(&["--cacert", &ca, &url]).await.status, 200);
+    assert!(try_curl(&["--cacert", &ca, "--cert", &client.0, "--key", &client.1, &url]).await.is_err());
+}
+
+#[tokio::test]
+async fn a_running_server_does_not_ask_less_of_clients() {
+    let authority = Authority::new();
+    let strict = "  client_auth_type: RequireAndVerifyClientCert\n  client_ca_file: ca.crt\n";
+    let client = authority.sign_client("prometheus.example.com");
+    let server = start(&authority, strict);
+    let (ca, url) = (authority.ca(), server.tls_url());
+    let anonymous = async || try_curl(&["--cacert", &ca, &url]).await.is_ok();
+    let known = async || {
+        let args = ["--cacert", &ca, "--cert", &client.0, "--key", &client.1, &url];
+        try_curl(&args).await.is_ok_and(|reply| reply.status == 200)
+    };
+    assert!(known().await && !anonymous().await);
+    for looser in [
+        "",
+        "  client_auth_type: RequestClientCert\n",
+        "  client_auth_type: VerifyClientCertIfGiven\n  client_ca_file: ca.crt\n",
+        "  client_auth_type: RequireAndVerifyClientCert\n",
+        "  client_auth_type: RequireAnyClientCert\n",
+    ] {
+        authority.web_config(looser);
+        assert!(known().await && !anonymous().await, "{looser}");
+        assert!(server.own_page().contains("web_config_last_reload_successful 0\n"), "{looser}");
+    }
+    authority.web_config(&format!("{strict}  client_allowed_sans: [other.example.com]\n"));
+    assert!(!known().await, "stricter takes effect");
+    assert!(server.own_page().contains("web_config_last_reload_successful 1\n"));
 }
 
 #[tokio::test]

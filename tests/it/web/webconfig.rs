@@ -1,6 +1,6 @@
-//! Web configuration files, judged by us and by promtool. `good` and `bad` are judged alike; `newer` holds keys
-//! that came after the promtool of the tests; `stricter` is what we refuse though promtool does not, see the page
-//! of `pds_exporter::web::webconfig`.
+//! Web configuration files, checked by us and by promtool. On `good` and `bad` both agree; `newer` holds keys that
+//! the promtool of the tests does not know; `stricter` holds files that only we refuse, see
+//! `pds_exporter::web::webconfig`. The good ones cover what exporter-toolkit's own examples do.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ async fn promtool_accepts(file: &Path) -> bool {
     run("promtool", &["check", "web-config", file.to_str().unwrap()]).await.status.success()
 }
 
-/// Our verdict; what is wrong with all its sources in one line.
+/// Our result; an error with all its sources in one line.
 fn ours(file: &Path) -> Result<Summary, String> {
     webconfig::check(file).map_err(|error| {
         let mut text = error.to_string();
@@ -73,7 +73,7 @@ async fn bad_files_are_bad_to_both_and_we_say_why() {
 }
 
 #[tokio::test]
-async fn what_would_not_do_what_it_seems_to_is_refused_by_us_alone() {
+async fn files_that_would_mislead_are_refused_by_us_alone() {
     let authority = Authority::new();
     for file in files(&authority, "stricter") {
         assert!(promtool_accepts(&file).await, "{}", file.display());
@@ -90,21 +90,32 @@ fn keys_newer_than_the_promtool_of_the_tests_are_known() {
 }
 
 #[test]
-fn what_has_no_effect_is_reported() {
+fn settings_without_effect_are_reported() {
     let authority = Authority::new();
     files(&authority, "good");
     let summary = ours(&authority.path("tls_all.yml")).unwrap();
     assert!(summary.tls && summary.http2 && summary.users == 0);
     assert_eq!(summary.client_auth, ClientAuth::RequireAndVerifyClientCert);
     assert_eq!(
-        summary.ignored,
+        summary.notes,
         [
             "cipher_suites TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA: not offered, it is not safe enough",
             "curve_preferences CurveP521: not available",
         ]
     );
+    for (file, said) in [
+        ("only_p521.yml", "none is available, so X25519, CurveP256 and CurveP384 are"),
+        ("verify_without_ca.yml", "without a client CA, the system's CAs verify"),
+        ("any_with_ca.yml", "with a client CA, certificates are verified"),
+    ] {
+        let notes = ours(&authority.path(file)).unwrap().notes.join("\n");
+        assert!(notes.contains(said), "{file}: {notes}");
+    }
+    authority.set_mode("server.key", 0o644);
+    let exposed = ours(&authority.path("tls.yml")).unwrap().notes;
+    assert_eq!(exposed, ["key_file: every user of this machine can read the file"]);
     let old = ours(&authority.path("old_min_version.yml")).unwrap();
-    assert!(old.ignored[0].contains("min_version TLS10"), "{:?}", old.ignored);
+    assert!(old.notes.iter().any(|note| note.contains("min_version TLS10")), "{:?}", old.notes);
 }
 
 #[test]

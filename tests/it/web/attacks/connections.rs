@@ -1,0 +1,43 @@
+//! Connections that do nothing.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::{attack, in_time, start};
+
+/// The value of `pds_exporter_connections` for `state`.
+fn connections(page: &str, state: &str) -> f64 {
+    let series = format!("pds_exporter_connections{{state=\"{state}\"}} ");
+    page.lines().find_map(|line| line.strip_prefix(&series)).unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn idle_connections_lock_nobody_out() {
+    let (_folder, exporter) = start(1, &[]);
+    let mut idle = Vec::new();
+    for _ in 0..800 {
+        let mut stream = attack(&exporter).await;
+        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        assert!(in_time(stream.read(&mut [0; 1024])).await.unwrap() > 0);
+        idle.push(stream);
+    }
+    assert!(in_time(exporter.get("/-/healthy")).await.contains("healthy"));
+    let page = in_time(exporter.get("/metrics")).await;
+    assert_eq!(connections(&page, "active"), 1.0);
+    assert!(connections(&page, "idle") >= 760.0, "{}", connections(&page, "idle"));
+    let said = exporter.log().matches("the limit on connections is reached").count();
+    assert_eq!(said, 1, "{}", exporter.log());
+}
+
+#[tokio::test]
+async fn connections_without_a_request_lock_nobody_out() {
+    let (_folder, exporter) = start(1, &[]);
+    let mut slow = Vec::new();
+    for _ in 0..800 {
+        let mut stream = attack(&exporter).await;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX-Slow: ").await.unwrap();
+        slow.push(stream);
+    }
+    // Without waiting for the time that a header may take.
+    assert!(in_time(exporter.get("/-/healthy")).await.contains("healthy"));
+    assert!(in_time(exporter.get("/metrics")).await.contains("pds_exporter_connections"));
+}

@@ -1,0 +1,92 @@
+//! Attacks on the real daemon over the loopback, bounded in number and time. Before it was made to withstand them,
+//! each of them locked scrapers out, or took all memory.
+//!
+//! - `connections`: more of them than there may be, and none of them says anything.
+//! - `unread`: answers that nobody reads.
+//! - `protocol`: floods of HTTP/2 frames and of TLS handshakes.
+//! - `passwords`: guesses.
+
+mod connections;
+mod passwords;
+mod protocol;
+mod unread;
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use rustls::pki_types::ServerName;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::client::TlsStream;
+
+use super::certificates::Authority;
+use crate::process::{DEADLINE, Exporter};
+
+/// Where attacks come from; scrapes come from 127.0.0.1.
+const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+/// What the shipped manifests allow.
+const MEMORY_LIMIT: u64 = 128 * 1024 * 1024;
+
+/// The daemon with `apps` apps whose service cannot be reached, and `args`.
+fn start(apps: usize, args: &[&str]) -> (tempfile::TempDir, Exporter) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = "[api]\nbase_url = \"http://127.0.0.1:9\"\ntoken = \"t\"\n[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"2h\"\n[[projects]]\nid = \"p-1\"\napps = [\n".to_owned();
+    for app in 0..apps {
+        writeln!(text, "  \"p-1-app-with-an-ordinary-name-{app}\",").unwrap();
+    }
+    text.push_str("]\n");
+    let path = folder.path().join("pds-exporter.toml");
+    std::fs::write(&path, text).unwrap();
+    let exporter = Exporter::start(&[&["--config.file", path.to_str().unwrap()], args].concat());
+    (folder, exporter)
+}
+
+/// The daemon with one app and TLS; `more` goes on in the TLS section of the web configuration.
+fn start_with_tls(authority: &Authority, more: &str) -> (tempfile::TempDir, Exporter) {
+    let web_config = authority.web_config(more);
+    start(1, &["--web.config.file", web_config.to_str().unwrap()])
+}
+
+fn address(exporter: &Exporter) -> SocketAddr {
+    exporter.url.strip_prefix("http://").unwrap().parse().unwrap()
+}
+
+/// A connection of the attacker's that takes next to nothing into its buffer.
+async fn attack(exporter: &Exporter) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.bind((ATTACKER, 0).into()).unwrap();
+    in_time(socket.connect(address(exporter))).await.unwrap()
+}
+
+/// The same with TLS, speaking HTTP/2.
+async fn attack_http2(exporter: &Exporter, client: &Arc<rustls::ClientConfig>) -> TlsStream<TcpStream> {
+    let name = ServerName::try_from("localhost").unwrap();
+    let connector = tokio_rustls::TlsConnector::from(Arc::clone(client));
+    in_time(connector.connect(name, attack(exporter).await)).await.unwrap()
+}
+
+/// A client of HTTP/2 that trusts `authority`.
+fn http2(authority: &Authority) -> Arc<rustls::ClientConfig> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(authority.certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let mut client = client.with_root_certificates(roots).with_no_client_auth();
+    client.alpn_protocols = vec![b"h2".to_vec()];
+    Arc::new(client)
+}
+
+/// The outcome of `action`, which is to take a moment.
+async fn in_time<T>(action: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, action).await.expect("an answer in time")
+}
+
+/// The most memory the daemon ever had, in bytes.
+fn peak_memory(exporter: &Exporter) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", exporter.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
