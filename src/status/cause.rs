@@ -30,7 +30,7 @@ causes! {
     NO_APPS "no_apps" Warning
         "Add the apps to [[projects]] in the configuration and reload."
     SERVICE_DOWN "service_down" Problem
-        "Check api.base_url, DNS, the network and the service itself; pdstool doctor goes through them one by one."
+        "Check api.base_url, DNS, the network and the service itself; pdstool check token makes one request of each kind."
     TOKEN_REFUSED "token_refused" Problem
         "Create a new token in the service's dashboard and replace the token file; it is read again by itself."
     TOKEN_UNREADABLE "token_unreadable" Problem

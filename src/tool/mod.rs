@@ -6,12 +6,13 @@
 //! - [`call`]: all calls of the interface.
 //! - [`check`]: configuration and tokens.
 //! - [`backfill`]: history for Prometheus.
+//! - [`status`](mod@status): a running exporter's verdict and apps, once.
 //! - [`top`]: a live view of the apps.
 //! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: shell completions and man pages.
-//! - [`service`]: how the service is reached, whichever command does.
-//! - [`console`], [`page`], [`units`], [`moment`]: what people see and write.
+//! - [`service`]: how the service is reached, whichever command does; [`exporter`]: how a running exporter is.
+//! - [`console`], [`page`], [`units`], [`time_arg`]: what people see and write.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod backfill;
@@ -19,12 +20,14 @@ pub mod call;
 pub mod check;
 pub mod console;
 pub mod error;
+pub mod exporter;
 pub mod manual;
 pub mod metrics;
 pub mod openapi;
 pub mod page;
 pub mod service;
 pub mod simulate;
+pub mod status;
 pub mod time_arg;
 pub mod top;
 pub mod units;
@@ -76,6 +79,10 @@ pub enum Command {
     Check(check::Check),
     /// Write history as an OpenMetrics file that Prometheus makes blocks of.
     Backfill(backfill::BackfillArgs),
+    /// Print a running exporter's verdict, with its reasons and what to do about each.
+    Status(status::StatusArgs),
+    /// Print a running exporter's apps, those with problems first.
+    Apps(status::AppsArgs),
     /// Watch the apps live: status, requests, percentiles, cost.
     Top(top::TopArgs),
     /// Print every metric family that the exporter can show, as Markdown.
@@ -125,6 +132,8 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Call { options, called } => call::run(console, environment, &options, &called).await,
         Command::Check(check) => check::run(console, environment, &check).await,
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
+        Command::Status(args) => status::status(console, &args).await,
+        Command::Apps(args) => status::apps(console, &args).await,
         Command::Top(args) => top::run(console, environment, &args).await,
         Command::Metrics => metrics::run(console),
         Command::Openapi => openapi::run(console),

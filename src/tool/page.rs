@@ -69,10 +69,42 @@ pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
     console.out.flush()
 }
 
+/// Writes `table` as comma-separated values (RFC 4180), the columns' names first.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_csv(console: &mut Console, table: &Table) -> io::Result<()> {
+    let quoted = |text: &str| match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    };
+    let names = table.columns.iter().map(|(name, _)| quoted(name));
+    console.print(&names.collect::<Vec<_>>().join(","))?;
+    for row in &table.rows {
+        let cells: Vec<String> = row.iter().map(|cell| quoted(&plain(cell))).collect();
+        console.print(&cells.join(","))?;
+    }
+    console.out.flush()
+}
+
+/// Writes `value` as indented JSON. Control characters are escaped by JSON itself.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_json(console: &mut Console, value: &serde_json::Value) -> io::Result<()> {
+    console.print(&serde_json::to_string_pretty(value)?)?;
+    console.out.flush()
+}
+
 /// `text` without what could steer a terminal: it comes from the service.
 #[must_use]
 pub fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || is_bidi_control(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Characters that reorder the text around them, so that it reads as what it is not.
+fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn print_facts(console: &mut Console, facts: &[(&'static str, String)]) -> io::Result<()> {
@@ -167,5 +199,6 @@ mod tests {
     #[test]
     fn what_the_service_says_never_steers_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+        assert_eq!(plain("a\u{9b}2J\u{7}\u{202e}b\u{2069}"), "a\u{fffd}2J\u{fffd}\u{fffd}b\u{fffd}");
     }
 }

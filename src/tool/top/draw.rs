@@ -10,8 +10,8 @@ use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 use crate::tool::page::plain;
 use crate::tool::units;
 
-use super::source::Row;
 use super::view::{COLUMNS, View};
+use crate::tool::exporter::Row;
 
 /// Draws all of it.
 pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
@@ -135,7 +135,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::tool::top::source::Percentiles;
+    use crate::tool::exporter::Percentiles;
 
     #[test]
     fn the_screen_shows_status_requests_percentiles_and_cost() {

@@ -25,6 +25,7 @@ use url::Url;
 
 use super::console::Console;
 use super::error::ToolError;
+use super::exporter::Exporter;
 use super::service::{Environment, ServiceArgs};
 use source::Source;
 use view::{Next, View};
@@ -87,7 +88,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TopArg
         let interval = service.config.poll.interval;
         (Source::service(service), interval)
     } else {
-        (Source::exporter(&args.exporter)?, EXPORTER_INTERVAL)
+        (Source::Exporter(Exporter::new(&args.exporter)?), EXPORTER_INTERVAL)
     };
     let view = View::new(source.name(), args.filter.clone(), console.color);
     let _silence = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());

@@ -3,56 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::ACCEPT;
 use jiff::Timestamp;
-use serde::Deserialize;
 use tokio::task::JoinSet;
-use url::Url;
 
 use crate::config::Config;
 use crate::error_chain::with_sources;
 use crate::interface::reader::Unexpected;
 use crate::interface::response_time::ResponseTime;
 use crate::interface::{Arguments, Number, ReplyBody as _, TimeRange, get_app, response_time};
-use crate::tool::error::ToolError;
+use crate::tool::exporter::{Exporter, Percentiles, Row};
 use crate::tool::service::Service;
-
-/// One app.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Row {
-    /// Its project's id.
-    pub project: String,
-    /// Its id.
-    pub id: String,
-    /// Its status, as the service says.
-    pub status: Option<String>,
-    /// What an exporter makes of it: ok, warning, problem, waiting.
-    pub verdict: String,
-    /// Why that is not ok, the gravest first.
-    pub problems: Vec<String>,
-    /// Requests a minute.
-    pub requests_per_minute: Option<f64>,
-    /// Response times.
-    pub response_time: Percentiles,
-    /// Fewest replicas.
-    pub min_replicas: Option<f64>,
-    /// Most replicas.
-    pub max_replicas: Option<f64>,
-    /// What a replica costs while it runs, in US dollars an hour.
-    pub dollars_per_replica_hour: Option<f64>,
-}
-
-/// Response time percentiles in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-#[expect(missing_docs, reason = "the fields are the percentiles that their names say")]
-pub struct Percentiles {
-    pub p50: Option<f64>,
-    pub p90: Option<f64>,
-    pub p95: Option<f64>,
-    pub p99: Option<f64>,
-}
 
 /// The rows, or why there are none, in a sentence.
 pub type Answer = Result<Vec<Row>, String>;
@@ -61,47 +21,12 @@ pub type Answer = Result<Vec<Row>, String>;
 #[derive(Debug)]
 pub enum Source {
     /// A running exporter.
-    Exporter {
-        /// Asks it.
-        http: reqwest::Client,
-        /// Its `/api/v1/status`.
-        url: Url,
-    },
+    Exporter(Exporter),
     /// The service.
     Service(Box<Service>),
 }
 
-/// How long an exporter may take: it answers from memory.
-const TIMEOUT: Duration = Duration::from_secs(5);
-
-#[derive(Deserialize)]
-struct Status {
-    apps: Vec<Row>,
-}
-
 impl Source {
-    /// The exporter at `base`, which may carry a path.
-    ///
-    /// # Errors
-    /// Where no HTTP client can be set up.
-    pub fn exporter(base: &Url) -> Result<Self, ToolError> {
-        let failed =
-            |error: &dyn std::error::Error| ToolError::Failed { message: with_sources(error), code: 1 };
-        let mut anchors = rustls::RootCertStore::empty();
-        anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| failed(&error))?
-            .with_root_certificates(anchors)
-            .with_no_client_auth();
-        let http = reqwest::Client::builder().tls_backend_preconfigured(tls).timeout(TIMEOUT).no_proxy();
-        let http = http.build().map_err(|error| failed(&error))?;
-        let mut url = base.clone();
-        url.set_path(&format!("{}/api/v1/status", base.path().trim_end_matches('/')));
-        Ok(Self::Exporter { http, url })
-    }
-
     /// The service itself, about the apps of its configuration.
     #[must_use]
     pub fn service(service: Service) -> Self {
@@ -112,13 +37,7 @@ impl Source {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Exporter { url, .. } => {
-                let mut url = url.clone();
-                // Neither fails for a URL with a host.
-                let _ = url.set_username("");
-                let _ = url.set_password(None);
-                url.to_string()
-            }
+            Self::Exporter(exporter) => exporter.name(),
             Self::Service(service) => service.config.api.base_url.to_string(),
         }
     }
@@ -129,29 +48,13 @@ impl Source {
     /// Where there is no answer; of the service a single app that gives none is a row that says so.
     pub async fn ask(&self) -> Answer {
         match self {
-            Self::Exporter { http, url } => {
-                ask_exporter(http, url).await.map_err(|error| with_sources(&error))
-            }
+            Self::Exporter(exporter) => match exporter.status().await {
+                Ok(status) => Ok(status.apps),
+                Err(error) => Err(with_sources(&error)),
+            },
             Self::Service(service) => Ok(ask_service(service).await),
         }
     }
-}
-
-async fn ask_exporter(http: &reqwest::Client, url: &Url) -> Result<Vec<Row>, ExporterError> {
-    let mut request = http.get(url.clone()).header(ACCEPT, "application/json");
-    if !url.username().is_empty() {
-        request = request.basic_auth(url.username(), url.password());
-    }
-    let reply = request.send().await?.error_for_status()?.bytes().await?;
-    Ok(serde_json::from_slice::<Status>(&reply)?.apps)
-}
-
-#[derive(Debug, thiserror::Error)]
-enum ExporterError {
-    #[error(transparent)]
-    Http(#[from] reqwest::Error),
-    #[error("what answers is no exporter's status")]
-    Json(#[from] serde_json::Error),
 }
 
 /// Asks about every app at once; the client's limits keep that gentle.

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
 
-use super::source::{Answer, Row};
+use super::source::Answer;
+use crate::tool::exporter::Row;
 
 /// A column, by which rows can be sorted.
 #[derive(Debug)]

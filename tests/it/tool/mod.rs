@@ -7,6 +7,7 @@ mod checks;
 pub(crate) mod history;
 mod manual;
 pub(crate) mod simulated;
+mod status;
 mod top;
 
 use std::fmt::Write as _;

@@ -1,0 +1,239 @@
+//! `pdstool status` and `pdstool apps`: a running exporter's verdict and apps, once, as tables.
+
+use std::cmp::Reverse;
+
+use clap::{Args, ValueEnum};
+
+use super::console::Console;
+use super::error::ToolError;
+use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, Row};
+use super::page::{self, Align, Block, Table};
+use super::units;
+
+/// The form of what is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For people.
+    #[default]
+    Table,
+    /// For people with a wide terminal: every column.
+    Wide,
+    /// As the exporter sends it.
+    Json,
+    /// Comma-separated values, with every column.
+    Csv,
+}
+
+/// What `pdstool status` shows.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Exit code: 0 unless the verdict is problem.
+
+Examples:
+  pdstool status
+  pdstool status --exporter http://pds-exporter.internal:10090 -o json")]
+pub struct StatusArgs {
+    #[command(flatten)]
+    exporter: ExporterArgs,
+
+    /// The form.
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+}
+
+/// What `pdstool apps` shows.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool apps --problems
+  pdstool apps --filter ranker -o wide
+  pdstool apps -o csv > apps.csv")]
+pub struct AppsArgs {
+    #[command(flatten)]
+    exporter: ExporterArgs,
+
+    /// The form.
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+
+    /// Only apps whose verdict is not ok.
+    #[arg(long)]
+    problems: bool,
+
+    /// Only apps whose project, id, status or problem contains this text.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+}
+
+/// Prints the verdict with its reasons.
+///
+/// # Errors
+/// If the exporter does not answer; also if its verdict is `problem`.
+pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), ToolError> {
+    let exporter = args.exporter.open()?;
+    let status = exporter.status().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
+    match args.output {
+        Form::Json => {
+            let mut shown =
+                exporter.status_json().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
+            if let Some(fields) = shown.as_object_mut() {
+                fields.remove("apps");
+                fields.remove("projects");
+            }
+            page::print_json(console, &shown)?;
+        }
+        Form::Csv => page::print_csv(console, &reasons(&status))?,
+        Form::Table | Form::Wide => page::print(console, &verdict(&exporter, &status))?,
+    }
+    if status.summary.verdict == "problem" {
+        let message = format!("the verdict of {} is problem", exporter.name());
+        return Err(ToolError::Failed { message, code: 1 });
+    }
+    Ok(())
+}
+
+/// Prints the apps, those that are not well first.
+///
+/// # Errors
+/// If the exporter does not answer.
+pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolError> {
+    let exporter = args.exporter.open()?;
+    if args.output == Form::Json {
+        let mut json =
+            exporter.status_json().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
+        let mut apps = json.get_mut("apps").map(serde_json::Value::take).unwrap_or_default();
+        if let Some(apps) = apps.as_array_mut() {
+            apps.retain(|app| serde_json::from_value(app.clone()).is_ok_and(|row| args.wants(&row)));
+        }
+        return Ok(page::print_json(console, &apps)?);
+    }
+    let status = exporter.status().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
+    let mut rows: Vec<Row> = status.apps.into_iter().filter(|row| args.wants(row)).collect();
+    // Stable: apps of the same verdict stay in the order of the configuration.
+    rows.sort_by_key(|row| gravity(&row.verdict));
+    let table = table(&rows, args.output != Form::Table);
+    match args.output {
+        Form::Csv => page::print_csv(console, &table)?,
+        _ => page::print(console, &[Block::Table(table)])?,
+    }
+    Ok(())
+}
+
+impl AppsArgs {
+    fn wants(&self, row: &Row) -> bool {
+        let text = self.filter.to_lowercase();
+        let holds = |part: &str| part.to_lowercase().contains(&text);
+        (!self.problems || row.verdict != "ok")
+            && (holds(&row.project)
+                || holds(&row.id)
+                || row.status.as_deref().is_some_and(holds)
+                || row.problems.iter().any(|problem| holds(problem)))
+    }
+}
+
+fn unreachable_exporter(exporter: &Exporter, error: &ExporterError) -> ToolError {
+    let why = crate::error_chain::with_sources(error);
+    let name = exporter.name();
+    ToolError::Failed { message: format!("no status from {name}: {why}"), code: 1 }
+}
+
+/// Grave verdicts before others; an unknown word between them.
+fn gravity(verdict: &str) -> Reverse<u8> {
+    Reverse(match verdict {
+        "problem" => 4,
+        "warning" => 3,
+        "waiting" => 1,
+        "ok" => 0,
+        _ => 2,
+    })
+}
+
+fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
+    let summary = &status.summary;
+    let facts = vec![
+        ("exporter", format!("{} {}", exporter.name(), status.exporter.version)),
+        ("started", status.exporter.started.clone()),
+        ("service", status.service.base_url.clone()),
+        ("last reply", status.service.last_success.clone().unwrap_or_else(|| "none yet".to_owned())),
+        ("apps", format!("{} of {} ok", summary.ok, summary.apps)),
+        ("verdict", summary.verdict.clone()),
+        ("why", status.service.reason.clone().unwrap_or_default()),
+    ];
+    let mut blocks = vec![Block::Facts(facts)];
+    if !summary.reasons.is_empty() {
+        blocks.push(Block::Heading("Reasons".to_owned()));
+        for reason in &summary.reasons {
+            blocks.push(Block::Text(format!("{}: {}\n    {}", reason.verdict, reason.text, reason.action)));
+        }
+    }
+    blocks
+}
+
+fn reasons(status: &ExporterStatus) -> Table {
+    let columns = ["CODE", "VERDICT", "REASON", "ACTION"].map(|name| (name, Align::Left)).to_vec();
+    let row = |reason: &super::exporter::Reason| {
+        [&reason.code, &reason.verdict, &reason.text, &reason.action].map(Clone::clone).to_vec()
+    };
+    Table { columns, rows: status.summary.reasons.iter().map(row).collect(), empty: "No reasons." }
+}
+
+/// A column of the table of apps.
+struct Column {
+    name: &'static str,
+    align: Align,
+    /// Shown in the narrow table, too.
+    narrow: bool,
+    value: fn(&Row) -> String,
+}
+
+const fn column(name: &'static str, align: Align, narrow: bool, value: fn(&Row) -> String) -> Column {
+    Column { name, align, narrow, value }
+}
+
+fn time(value: Option<f64>) -> String {
+    value.map(units::seconds).unwrap_or_default()
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map(units::significant).unwrap_or_default()
+}
+
+static COLUMNS: &[Column] = &[
+    column("VERDICT", Align::Left, true, |row| row.verdict.clone()),
+    column("APP", Align::Left, true, |row| row.id.clone()),
+    column("PROJECT", Align::Left, false, |row| row.project.clone()),
+    column("STATUS", Align::Left, true, |row| row.status.clone().unwrap_or_default()),
+    column("REQUESTS/MIN", Align::Right, true, |row| number(row.requests_per_minute)),
+    column("P50", Align::Right, false, |row| time(row.response_time.p50)),
+    column("P90", Align::Right, false, |row| time(row.response_time.p90)),
+    column("P95", Align::Right, true, |row| time(row.response_time.p95)),
+    column("P99", Align::Right, false, |row| time(row.response_time.p99)),
+    column("MIN", Align::Right, false, |row| number(row.min_replicas)),
+    column("MAX", Align::Right, false, |row| number(row.max_replicas)),
+    column("HARDWARE", Align::Left, false, |row| row.hardware.clone().unwrap_or_default()),
+    column("$/H", Align::Right, false, |row| number(row.dollars_per_replica_hour)),
+    column("PROBLEM", Align::Left, true, |row| row.problems.first().cloned().unwrap_or_default()),
+];
+
+fn table(rows: &[Row], wide: bool) -> Table {
+    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| wide || column.narrow).collect();
+    Table {
+        columns: columns.iter().map(|column| (column.name, column.align)).collect(),
+        rows: rows.iter().map(|row| columns.iter().map(|column| (column.value)(row)).collect()).collect(),
+        empty: "No app matches.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_come_first_and_a_narrow_table_keeps_the_name_and_the_problem() {
+        let row = |id: &str, verdict: &str| Row { id: id.into(), verdict: verdict.into(), ..Row::default() };
+        let mut rows = [row("a", "ok"), row("b", "waiting"), row("c", "problem"), row("d", "warning")];
+        rows.sort_by_key(|row| gravity(&row.verdict));
+        assert_eq!(rows.each_ref().map(|row| &*row.id), ["c", "d", "b", "a"]);
+        let names: Vec<&str> = table(&rows, false).columns.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["VERDICT", "APP", "STATUS", "REQUESTS/MIN", "P95", "PROBLEM"]);
+        assert_eq!(table(&rows, true).columns.len(), COLUMNS.len());
+    }
+}

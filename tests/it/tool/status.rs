@@ -1,0 +1,77 @@
+//! `pdstool status` and `pdstool apps`: against a canned exporter for the exact output, and against a real one.
+
+use super::{Service, ended, golden, pdstool, stdout};
+use crate::client::server::{ok, status};
+use crate::golden::assert_golden;
+use crate::process::Exporter;
+
+const STATUS: &str = r#"{"exporter":{"version":"9.8.7","started":"2026-03-01T03:00:00Z","future":1},
+ "service":{"base_url":"https://api.example.com/","last_success":"2026-03-01T04:00:00Z","reason":null},
+ "summary":{"verdict":"problem","apps":3,"ok":1,"reasons":[
+  {"code":"resource_failing","verdict":"problem","text":"1 app: response time: failing, timeout","count":1,"link":"/","action":"Look at the failing polls."},
+  {"code":"token_expires_soon","verdict":"warning","text":"The token of \u001b[31mdefault expires","count":1,"link":"/config","action":"Create a new token."}]},
+ "projects":[],
+ "apps":[
+  {"project":"p-1","id":"p-1-fine","status":"active","verdict":"ok","problems":[],"requests_per_minute":120.5,"response_time":{"p50":0.0123,"p95":0.25},"min_replicas":0,"max_replicas":5,"hardware":"A10","dollars_per_replica_hour":0.432},
+  {"project":"p-1","id":"p-1-late","verdict":"warning","problems":["settings: late"]},
+  {"project":"p-2","id":"p-2-down","status":"error, \"quoted\"","verdict":"problem","problems":["response time: failing, timeout","more"]}]}"#;
+
+fn exporter(body: &'static str) -> Service {
+    Service::start(move |_| ok(body))
+}
+
+fn run(service: &Service, args: &[&str]) -> String {
+    let output = pdstool(args).args(["--exporter", &service.url()]).output().unwrap();
+    ended(&output).replace(&service.url(), "http://EXPORTER")
+}
+
+#[test]
+fn the_verdict_is_printed_with_its_reasons_and_decides_the_exit_code() {
+    let service = exporter(STATUS);
+    let text: String =
+        ["table", "csv", "json"].iter().map(|form| run(&service, &["status", "-o", form])).collect();
+    assert!(!text.contains('\u{1b}'), "{text}");
+    assert_golden(&golden("status.txt"), &text);
+    let fine = exporter(r#"{"summary":{"verdict":"warning"}}"#);
+    assert!(run(&fine, &["status"]).starts_with("exit code 0"), "a warning is no failure");
+}
+
+#[test]
+fn apps_with_problems_come_first_in_every_form() {
+    let service = exporter(STATUS);
+    let text: String =
+        ["table", "wide", "csv", "json"].iter().map(|form| run(&service, &["apps", "-o", form])).collect();
+    assert_golden(&golden("apps.txt"), &text);
+    let problems = run(&service, &["apps", "--problems", "--filter", "LATE", "-o", "csv"]);
+    assert!(problems.contains("p-1-late") && !problems.contains("p-2-down"), "{problems}");
+    assert!(run(&service, &["apps", "--filter", "nowhere"]).contains("No app matches."));
+}
+
+#[test]
+fn what_is_no_exporter_is_said_in_one_sentence() {
+    let refusing = Service::start(|_| status(401, "no"));
+    assert!(run(&refusing, &["status"]).contains("401"), "{}", run(&refusing, &["status"]));
+    let other = exporter("<html>");
+    let said = run(&other, &["apps"]);
+    assert!(said.starts_with("exit code 1") && said.contains("is this address an exporter's?"), "{said}");
+    let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
+    assert!(
+        ended(&nobody).contains("no status from http://127.0.0.1:1/api/v1/status: "),
+        "{}",
+        ended(&nobody)
+    );
+}
+
+#[tokio::test]
+async fn a_real_exporter_is_shown() {
+    let exporter = Exporter::start(&["--demo"]);
+    exporter.wait_for("/-/ready").await;
+    let url = exporter.url.clone();
+    let output = tokio::task::spawn_blocking(move || {
+        ["status", "apps"].map(|command| pdstool(&[command, "--exporter", &url]).output().unwrap())
+    });
+    let [status, apps] = output.await.unwrap();
+    let text = stdout(&status);
+    assert!(text.contains("verdict") && text.contains(env!("CARGO_PKG_VERSION")), "{text}");
+    assert_eq!(stdout(&apps).lines().count(), 9, "a head and eight apps: {}", stdout(&apps));
+}
