@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Api, App, Config};
-use crate::interface::{Cadence, Resource, Scope};
+use crate::interface::{Cadence, Scope};
 
 /// The expected requests a minute, without retries.
 #[derive(Clone, Debug, PartialEq)]
@@ -73,7 +73,8 @@ impl Config {
 
     /// How many requests per minute the polled calls of this scope make about one account, project or app.
     fn requests(&self, scope: Scope, app: Option<&App>) -> f64 {
-        let polled = Resource::all().map(Resource::polled).filter(|polled| polled.scope == scope);
+        let polled = self.poll.resources.iter().map(|resource| resource.polled());
+        let polled = polled.filter(|polled| polled.scope == scope);
         let rates = polled.map(|polled| match polled.cadence {
             Cadence::Settings => rate(self.poll.settings_interval),
             Cadence::Metrics => self.ranges_per_minute(app, polled.counted.is_some()),
@@ -137,6 +138,17 @@ mod tests {
         assert_eq!(load.apps.iter().map(|(_, _, rate)| *rate).collect::<Vec<_>>(), [5.0, 27.0]);
         assert_eq!(load.projects, [(Arc::from("p"), 34.0)]);
         assert_eq!(load.total, 35.0);
+    }
+
+    #[test]
+    fn what_is_not_polled_costs_nothing() {
+        let mut config = config(vec![project("p", None, vec![app("a", None, &[])])]);
+        let mut cost = |without: &str| {
+            config.poll.resources.retain(|resource| resource.as_str() != without);
+            config.requests_per_minute().total
+        };
+        let left = ["run_execution_time", "projects", "domains", "volume_alerts", "app"].map(&mut cost);
+        assert_eq!(left, [6.0, 5.0, 4.0, 3.0, 2.0]);
     }
 
     #[test]

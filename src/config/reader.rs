@@ -11,6 +11,7 @@ use config::{Value, ValueKind};
 use super::keys::{Key, Kind};
 use super::section::Place;
 use super::value;
+use crate::interface::Resource;
 use crate::secret::Secret;
 
 /// Reads the value of a key.
@@ -313,6 +314,24 @@ impl<T: Clone + Debug> Reader for Word<T> {
 
     fn read(&self, raw: &Value, place: &Place<'_>) -> Option<T> {
         place.check(value::word(raw, self.0))
+    }
+}
+
+/// The name of a polled resource.
+#[derive(Debug)]
+pub(super) struct ResourceName;
+
+impl Reader for ResourceName {
+    type Value = Resource;
+
+    fn kind(&self) -> Kind {
+        Kind::Word(Resource::all().map(Resource::as_str).collect())
+    }
+
+    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Resource> {
+        let words: Vec<(&str, Resource)> =
+            Resource::all().map(|resource| (resource.as_str(), resource)).collect();
+        place.check(value::word(raw, &words))
     }
 }
 

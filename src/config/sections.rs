@@ -9,12 +9,12 @@ use url::Url;
 use super::Level;
 use super::projects::{Project, Projects};
 use super::reader::{
-    Count, EmptyIsNone, File, Flag, Limit, List, MILLISECONDS, Positive, SECONDS, Size, Step, Text,
-    Url as HttpUrl, Word,
+    Count, EmptyIsNone, File, Flag, Limit, List, MILLISECONDS, Positive, ResourceName, SECONDS, Size, Step,
+    Text, Url as HttpUrl, Word,
 };
 use super::section::{Fixed, default, inner, required, section};
 use super::token::{TokenSource, Tokens};
-use crate::interface::{QueryNames, Resolution};
+use crate::interface::{QueryNames, Resolution, Resource};
 
 section! {
     /// The whole configuration.
@@ -116,6 +116,10 @@ section! {
 section! {
     /// `[poll]`: what is polled, and how often.
     pub struct Poll {
+        /// What is polled; at least one, each once.
+        resources: Vec<Resource> = default(List { of: ResourceName, not_empty: true },
+            "[\"app\", \"response_time\", \"run_execution_time\", \"volume_alerts\", \"domains\", \"projects\"]",
+            "What is polled. Without run_execution_time, an app costs about half the requests."),
         /// Between polls of response time and of run execution time.
         interval: Duration = default(SECONDS, "\"60s\"",
             "How often response times and run execution times are polled."),

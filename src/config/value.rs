@@ -145,7 +145,7 @@ pub fn url(value: &Value) -> Result<Url, String> {
 ///
 /// # Errors
 /// If it is none of them.
-pub fn word<T: Clone>(value: &Value, words: &[(&'static str, T)]) -> Result<T, String> {
+pub fn word<T: Clone>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
     let all = || words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     let ValueKind::String(text) = &value.kind else {
         return Err(format!("must be one of {}", all()));

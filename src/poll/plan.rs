@@ -134,7 +134,7 @@ impl Plan {
             .map(|target| (&target.key, &target.progress))
             .collect();
         let mut plan = Self { config: Arc::clone(&config), client, watermark, windows, targets: Vec::new() };
-        for resource in Resource::all() {
+        for resource in polled(&config) {
             for places in plan.about(resource.polled()) {
                 let target = plan.target(resource, &places, &owners, context, &progress);
                 plan.targets.extend(target.map(Arc::new));
@@ -317,10 +317,15 @@ fn owners(config: &Config) -> Vec<Owners> {
     owners.collect()
 }
 
+/// The resources that a configuration polls, in the order of their families on the page.
+fn polled(config: &Config) -> impl Iterator<Item = Resource> {
+    Resource::all().filter(|resource| config.poll.resources.contains(resource))
+}
+
 /// The cells that a configuration wants in the store.
 fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
     let mut cells = Vec::new();
-    for resource in Resource::all() {
+    for resource in polled(config) {
         let endpoint = resource.polled();
         for (project, owners) in config.projects.iter().zip(owners) {
             let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope {

@@ -91,7 +91,7 @@ async fn a_bad_file_changes_nothing_and_says_so() {
     let named = format!("the configuration {} is not valid:\npoll.setle: ", running.file);
     assert!(status == 500 && text.contains(&named), "{status}: {text}");
     let refusals = || running.exporter.log().matches("the configuration was not loaded").count();
-    assert_eq!(refusals(), 2);
+    until("both refusals are logged", async || refusals() == 2).await;
     running.exporter.signal("HUP");
     until("the signal's reload fails, too", async || refusals() == 3).await;
     running.assert_still_polling().await;
@@ -206,6 +206,7 @@ async fn files_are_followed_when_they_are_new_changed_bad_moved_or_removed() {
     std::fs::write(file("bad.toml"), "[api]\ntimeout = \"1s\"\n").unwrap();
     until("the bad file is refused", async || running.metric(SUCCESSFUL).await == Some(0.0)).await;
     running.assert_still_polling().await;
+    until("the refusal is logged", async || running.count(REFUSED) > 0).await;
     let log = running.exporter.log();
     let named = format!("{}: api: an included file may hold only [[projects]]", file("bad.toml").display());
     assert!(log.contains(&named), "{log}");
@@ -267,7 +268,7 @@ async fn a_config_map_that_is_swapped_is_followed() {
     until("a bad revision is refused", async || exporter.log().contains(REFUSED)).await;
     swap_volume(volume.path(), 4, &running.with_one_app());
     until("the next one is read", async || polled().await == Some(targets(1))).await;
-    assert_eq!(exporter.log().matches(RELOADED).count(), 2, "{}", exporter.log());
+    until("two reloads are logged", async || exporter.log().matches(RELOADED).count() == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -285,4 +286,30 @@ async fn the_page_of_the_configuration_shows_the_flags() {
     for shown in ["--config.auto-reload-interval", "100ms", "--web.enable-lifecycle", "poll.settle"] {
         assert!(page.contains(shown), "{shown}: {page}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_resource_that_is_no_longer_polled_leaves_the_page_and_comes_back() {
+    let running = Running::start().await;
+    until("all counters are shown", async || {
+        let page = running.exporter.get("/metrics").await;
+        ["pds_app_info{", "pds_app_requests_total{", "pds_app_runs_total{"]
+            .iter()
+            .all(|name| page.contains(name))
+    })
+    .await;
+    let only = running.text.replace("[poll]\n", "[poll]\nresources = [\"response_time\"]\n");
+    std::fs::write(&running.file, only).unwrap();
+    assert_eq!(running.reload().await.0, 200);
+    running.until_targets("only response times are polled", 2.0).await;
+    let page = running.exporter.get("/metrics").await;
+    assert!(page.contains("pds_up{") && page.contains("pds_app_requests_total{"), "{page}");
+    for gone in ["pds_app_info{", "pds_app_runs_total{", "pds_project_info{"] {
+        assert!(!page.contains(gone), "{gone}: {page}");
+    }
+    std::fs::write(&running.file, &running.text).unwrap();
+    assert_eq!(running.reload().await.0, 200);
+    running.until_targets("everything is polled again", targets(2)).await;
+    until("the settings are back", async || running.exporter.get("/metrics").await.contains("pds_app_info{"))
+        .await;
 }
