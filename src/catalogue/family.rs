@@ -77,11 +77,10 @@ impl Family {
         if self.kind == Kind::Histogram { "_bucket" } else { "" }
     }
 
-    /// The unit that the name ends in, if any. Infos have none; histograms are left without, as some strict parsers
-    /// refuse a whole page for the UNIT line of one.
+    /// The unit that the name ends in, if any; infos have none.
     #[must_use]
     pub fn unit(&self) -> Option<&'static str> {
-        if matches!(self.kind, Kind::Info | Kind::Histogram) {
+        if self.kind == Kind::Info {
             return None;
         }
         let base = self.base_name();
@@ -108,6 +107,7 @@ mod tests {
         let cost = Family::gauge("pds_app_replica_cost_dollars_per_second", &[], "");
         assert_eq!(cost.unit(), Some("dollars_per_second"));
         assert_eq!(Family::gauge("pds_up", &[], "").unit(), None);
+        assert_eq!(Family::info("pds_some_seconds_info", &[], "").unit(), None);
         assert_eq!(Family::info("pds_app_info", &[], "").base_name(), "pds_app");
     }
 

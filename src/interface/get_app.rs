@@ -143,8 +143,8 @@ pub struct App {
     pub extra: BTreeMap<String, Value>,
 }
 
-/// Bytes in a GB as the service counts memory: the interface says GB, not GiB.
-const GB: f64 = 1e9;
+/// Bytes in a GB as the service counts memory, as a power of ten: the interface says GB, not GiB.
+const GB: i32 = 9;
 
 static ROWS: &[Row<App>] = &[
     Row {
@@ -239,20 +239,16 @@ static ROWS: &[Row<App>] = &[
         read: |app, reader| put_timestamp(reader, "updatedAt", &app.updated_at),
     },
     Row {
-        family: Family::gauge("pds_app_cpu_cores", &[], "CPU cores allocated to a replica"),
-        read: |app, reader| reader.number("cpu", app.cpu, 1.0),
+        family: Family::gauge("pds_app_cpu_cores", &[], "CPU cores allocated"),
+        read: |app, reader| reader.number("cpu", app.cpu),
     },
     Row {
-        family: Family::gauge(
-            "pds_app_memory_bytes",
-            &[],
-            "Memory allocated to a replica (1 GB is 10^9 bytes)",
-        ),
-        read: |app, reader| reader.number("memory", app.memory, GB),
+        family: Family::gauge("pds_app_memory_bytes", &[], "Memory allocated (1 GB is 10^9 bytes)"),
+        read: |app, reader| reader.scaled("memory", app.memory, GB),
     },
     Row {
-        family: Family::gauge("pds_app_gpus", &[], "GPUs allocated to a replica"),
-        read: |app, reader| reader.number("gpuCount", app.gpu_count, 1.0),
+        family: Family::gauge("pds_app_gpus", &[], "GPUs allocated"),
+        read: |app, reader| reader.number("gpuCount", app.gpu_count),
     },
     Row {
         family: Family::gauge("pds_app_port", &[], "Port that the app listens on"),
@@ -280,19 +276,19 @@ static ROWS: &[Row<App>] = &[
             &[],
             "Estimated cost of a replica while it runs, in US dollars per second",
         ),
-        read: |app, reader| reader.number("costPerSecondCents", app.cost_per_second_cents, 0.01),
+        read: |app, reader| reader.scaled("costPerSecondCents", app.cost_per_second_cents, -2),
     },
     Row {
         family: Family::gauge("pds_app_min_replicas", &[], "Fewest replicas that autoscaling keeps"),
-        read: |app, reader| reader.number("minReplicaCount", app.min_replica_count, 1.0),
+        read: |app, reader| reader.number("minReplicaCount", app.min_replica_count),
     },
     Row {
         family: Family::gauge("pds_app_max_replicas", &[], "Most replicas that autoscaling starts"),
-        read: |app, reader| reader.number("maxReplicaCount", app.max_replica_count, 1.0),
+        read: |app, reader| reader.number("maxReplicaCount", app.max_replica_count),
     },
     Row {
         family: Family::gauge("pds_app_replica_concurrency", &[], "Most concurrent requests of a replica"),
-        read: |app, reader| reader.number("replicaConcurrency", app.replica_concurrency, 1.0),
+        read: |app, reader| reader.number("replicaConcurrency", app.replica_concurrency),
     },
     Row {
         family: Family::gauge(
@@ -300,11 +296,11 @@ static ROWS: &[Row<App>] = &[
             &[],
             "Value of the scaling metric that autoscaling aims at; pds_app_info names the metric",
         ),
-        read: |app, reader| reader.number("scalingTarget", app.scaling_target, 1.0),
+        read: |app, reader| reader.number("scalingTarget", app.scaling_target),
     },
     Row {
         family: Family::gauge("pds_app_scaling_buffer_replicas", &[], "Replicas kept beyond present demand"),
-        read: |app, reader| reader.number("scalingBuffer", app.scaling_buffer, 1.0),
+        read: |app, reader| reader.number("scalingBuffer", app.scaling_buffer),
     },
     Row {
         family: Family::gauge(
@@ -312,7 +308,7 @@ static ROWS: &[Row<App>] = &[
             &[],
             "How long a replica is idle before it is stopped",
         ),
-        read: |app, reader| reader.number("cooldownPeriodSeconds", app.cooldown_period_seconds, 1.0),
+        read: |app, reader| reader.number("cooldownPeriodSeconds", app.cooldown_period_seconds),
     },
     Row {
         family: Family::gauge(
@@ -320,7 +316,7 @@ static ROWS: &[Row<App>] = &[
             &[],
             "Time between evaluations of autoscaling",
         ),
-        read: |app, reader| reader.number("evaluationIntervalSeconds", app.evaluation_interval_seconds, 1.0),
+        read: |app, reader| reader.number("evaluationIntervalSeconds", app.evaluation_interval_seconds),
     },
     Row {
         family: Family::gauge(
@@ -328,9 +324,7 @@ static ROWS: &[Row<App>] = &[
             &[],
             "Grace for requests in flight when a replica stops",
         ),
-        read: |app, reader| {
-            reader.number("responseGracePeriodSeconds", app.response_grace_period_seconds, 1.0)
-        },
+        read: |app, reader| reader.number("responseGracePeriodSeconds", app.response_grace_period_seconds),
     },
     Row {
         family: Family::gauge(
@@ -338,7 +332,7 @@ static ROWS: &[Row<App>] = &[
             &[],
             "Time over which a new version is rolled out",
         ),
-        read: |app, reader| reader.number("rollOutDurationSeconds", app.roll_out_duration_seconds, 1.0),
+        read: |app, reader| reader.number("rollOutDurationSeconds", app.roll_out_duration_seconds),
     },
     Row {
         family: Family::gauge(
@@ -347,7 +341,7 @@ static ROWS: &[Row<App>] = &[
             "Longest wait for a deployment to initialize",
         ),
         read: |app, reader| {
-            reader.number("deploymentInitializationTimeout", app.deployment_initialization_timeout, 1.0)
+            reader.number("deploymentInitializationTimeout", app.deployment_initialization_timeout)
         },
     },
 ];

@@ -37,12 +37,43 @@ pub const RESOURCE: Resource = Resource::of(&CALL);
 
 impl ReplyBody for Domains {}
 
-impl MetricSource for Domains {
-    type Facts = Self;
-    const ROWS: &'static [Row<Self>] = ROWS;
+/// The words of the validation status, as the interface has them; others are [`OTHER`].
+const STATUSES: [&str; 3] = ["pending", "validated", "failed"];
+const OTHER: &str = "other";
 
-    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
-        self
+/// The fields that may hold the validation status, the likeliest first; the interface does not name it.
+const STATUS_FIELDS: [&str; 4] = ["validationStatus", "validation_status", "status", "state"];
+
+/// How many domains there are.
+#[derive(Debug, Default)]
+pub struct Facts {
+    all: Option<usize>,
+    /// By status; empty if the reply states none.
+    by_status: Vec<(&'static str, usize)>,
+}
+
+impl MetricSource for Domains {
+    type Facts = Facts;
+    const ROWS: &'static [Row<Facts>] = ROWS;
+
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Facts {
+        let Some(domains) = self.domains else { return Facts::default() };
+        let stated: Vec<_> = domains.iter().filter_map(Domain::status).collect();
+        let count = |status| (status, stated.iter().filter(|stated| **stated == status).count());
+        let known = stated.is_empty() && !domains.is_empty();
+        let by_status =
+            if known { Vec::new() } else { STATUSES.into_iter().chain([OTHER]).map(count).collect() };
+        Facts { all: Some(domains.len()), by_status }
+    }
+}
+
+impl Domain {
+    /// The validation status; `None` if no field holds a word.
+    fn status(&self) -> Option<&'static str> {
+        let word = STATUS_FIELDS.iter().find_map(|name| self.fields.get(*name)?.as_str())?;
+        let word = word.trim();
+        let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
+        (!word.is_empty()).then_some(known.unwrap_or(OTHER))
     }
 }
 
@@ -65,31 +96,61 @@ pub struct Domain {
     pub fields: BTreeMap<String, Value>,
 }
 
-static ROWS: &[Row<Domains>] = &[Row {
-    family: Family::gauge(
-        "pds_project_custom_domains",
-        &[],
-        "How many custom domains the project has, whether validated or not",
-    ),
-    read: |reply, reader| {
-        if let Some(domains) = &reply.domains {
+static ROWS: &[Row<Facts>] = &[
+    Row {
+        family: Family::gauge(
+            "pds_project_custom_domains",
+            &[],
+            "How many custom domains the project has, whether validated or not",
+        ),
+        read: |facts, reader| {
             #[expect(clippy::cast_precision_loss, reason = "no reply holds 2^53 domains")]
-            reader.put(domains.len() as f64);
-        }
+            if let Some(all) = facts.all {
+                reader.put(all as f64);
+            }
+        },
     },
-}];
+    Row {
+        family: Family::gauge(
+            "pds_project_custom_domains_by_status",
+            &["status"],
+            "How many custom domains have this validation status: pending, validated, failed or other",
+        ),
+        read: |facts, reader| {
+            for (status, count) in &facts.by_status {
+                #[expect(clippy::cast_precision_loss, reason = "no reply holds 2^53 domains")]
+                reader.put_with(&[("status", status)], *count as f64);
+            }
+        },
+    },
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::interface::recorded::{exposed, unreadable};
 
+    /// The page for so many domains, with so many of each status.
+    fn page(all: usize, by_status: Option<[usize; 4]>) -> String {
+        let of = r#"{project="p-1""#;
+        let by_status = by_status.into_iter().flat_map(|counts| {
+            STATUSES.into_iter().chain([OTHER]).zip(counts).map(|(status, count)| {
+                format!("pds_project_custom_domains_by_status{of},status=\"{status}\"}} {count}\n")
+            })
+        });
+        [format!("pds_project_custom_domains{of}}} {all}\n")].into_iter().chain(by_status).collect()
+    }
+
     #[test]
-    fn domains_are_counted_whatever_their_fields() {
-        let body =
-            r#"{"domains":[{"id":"d-1","status":"validated","records":[{"type":"CNAME"}]},{}],"next":null}"#;
-        assert_eq!(exposed(&CALL, body).0, "pds_project_custom_domains{project=\"p-1\"} 2\n");
-        assert_eq!(exposed(&CALL, r#"{"domains":[]}"#).0, "pds_project_custom_domains{project=\"p-1\"} 0\n");
+    fn domains_are_counted_by_status() {
+        let body = r#"{"domains":[{"id":"d-1","validationStatus":"validated","status":"active","records":[{"type":"CNAME"}]},{"status":" PENDING"},{"validation_status":"verifying"},{"status":null},{"state":"failed"},{}],"next":null}"#;
+        assert_eq!(exposed(&CALL, body), (page(6, Some([1, 1, 1, 1])), vec![]));
+        assert_eq!(exposed(&CALL, r#"{"domains":[]}"#).0, page(0, Some([0; 4])));
+    }
+
+    #[test]
+    fn domains_without_a_status_are_only_counted() {
+        assert_eq!(exposed(&CALL, r#"{"domains":[{"id":"d-1","status":""},{}]}"#).0, page(2, None));
     }
 
     #[test]

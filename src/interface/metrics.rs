@@ -70,10 +70,14 @@ impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBod
 /// The largest whole count that f64 holds exactly.
 const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
 
+/// How far from a whole number a count may lie and still be taken for rounding.
+const NOISE: f64 = 0.01;
+
 /// A count of requests or runs, if it is a whole number.
 pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<u64> {
     let value = unexpected.check(field, number, 0.0, MAX_COUNT)?;
-    if value.trunc() != value {
+    let whole = value.round();
+    if (whole - value).abs() > NOISE {
         unexpected.0.push(field);
         return None;
     }
@@ -82,5 +86,5 @@ pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Nu
         clippy::cast_sign_loss,
         reason = "checked to be whole and within 0..=2^53"
     )]
-    Some(value as u64)
+    Some(whole as u64)
 }

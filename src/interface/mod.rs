@@ -54,7 +54,7 @@ use crate::catalogue::{Family, Kind};
 pub use call::{Call, DecodeError, ReplyBody};
 pub use number::Number;
 pub use param::{QueryNames, Resolution, RuleError};
-pub use polled::{Cadence, Counted, Scope, Subject, Tally, Window};
+pub use polled::{Cadence, Counted, Point, Scope, Subject, Tally, Window};
 pub use range::TimeRange;
 pub use request::{Arguments, Request};
 pub use resource::Resource;

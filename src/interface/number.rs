@@ -96,6 +96,15 @@ pub(super) fn decimal(text: &str) -> Option<f64> {
     Some(digits as f64 / POWERS.get(fraction)?)
 }
 
+/// `value` times 10 to the power of `exponent`, in decimal as it was written: 715384.615 ms are 715.384615 s, where f64
+/// alone would give 715.3846149999999.
+pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
+    if exponent == 0 {
+        return value;
+    }
+    format!("{value}e{exponent}").parse().unwrap_or(value * 10_f64.powi(exponent))
+}
+
 impl From<f64> for Number {
     fn from(value: f64) -> Self {
         if value.is_nan() {
@@ -289,6 +298,15 @@ mod tests {
                 assert_eq!(read, None, "{text}");
             }
         }
+    }
+
+    #[test]
+    fn scaled_numbers_keep_their_digits() {
+        assert_eq!(scaled(715_384.615, -3).to_string(), "715.384615");
+        assert_eq!(scaled(1.1, 9).to_string(), "1100000000");
+        assert_eq!(scaled(0.05, -2).to_string(), "0.0005");
+        assert_eq!(scaled(f64::MAX, 9), f64::INFINITY);
+        assert_eq!(scaled(5e-324, -3), 0.0);
     }
 
     #[test]

@@ -70,6 +70,23 @@ pub struct Tally {
     pub range: Option<TimeRange>,
 }
 
+/// A datapoint of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Unix seconds.
+    pub time: f64,
+    /// Its values in seconds: p50, p90 and p99.
+    pub values: [Option<f64>; 3],
+}
+
+impl Point {
+    /// Whether it has any value.
+    #[must_use]
+    pub fn has_value(&self) -> bool {
+        self.values.iter().any(Option::is_some)
+    }
+}
+
 /// What was read from one reply.
 #[derive(Debug, Default)]
 pub struct Reading {
@@ -77,6 +94,8 @@ pub struct Reading {
     pub sinks: Vec<Sink>,
     /// What accounting adds up, for counted calls.
     pub tally: Option<Tally>,
+    /// The datapoints by rising time, for calls with a series.
+    pub points: Vec<Point>,
     /// Fields with values outside their meaning, once for each such value.
     pub unexpected: Vec<&'static str>,
 }
@@ -94,12 +113,38 @@ pub struct Polled {
     pub counted: Option<Counted>,
     families: fn() -> Vec<Family>,
     read: fn(&[u8], &[Subject<'_>]) -> Result<Reading, DecodeError>,
+    point: Option<fn(Option<Point>, Subject<'_>) -> Sink>,
 }
 
 impl Polled {
     /// A call whose reply is an `R`, polled as `resource`.
     pub const fn of<R: MetricSource>(resource: &'static str, scope: Scope, cadence: Cadence) -> Self {
-        Self { resource, scope, cadence, counted: R::COUNTED, families: families::<R>, read: read::<R> }
+        Self {
+            resource,
+            scope,
+            cadence,
+            counted: R::COUNTED,
+            families: families::<R>,
+            read: read::<R>,
+            point: None,
+        }
+    }
+
+    /// The same for a reply with a series, of which one datapoint is shown at a time.
+    pub const fn with_series<R: SeriesSource>(self) -> Self {
+        Self { point: Some(point::<R>), ..self }
+    }
+
+    /// Whether the reply has a series.
+    #[must_use]
+    pub fn has_series(&self) -> bool {
+        self.point.is_some()
+    }
+
+    /// The series that show `point` of `subject`, or that there is none; `None` for a call without a series.
+    #[must_use]
+    pub fn show_point(&self, point: Option<Point>, subject: Subject<'_>) -> Option<Sink> {
+        self.point.map(|show| show(point, subject))
     }
 
     /// The families of its reply, in the order in which [`Polled::read`] fills them.
@@ -131,10 +176,21 @@ pub trait MetricSource: ReplyBody + 'static {
     /// Checks the values that several rows or subjects share, each once. `asked` is the range of a metrics call.
     fn facts(self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Self::Facts;
 
+    /// The datapoints by rising time.
+    fn points(_: &mut Self::Facts) -> Vec<Point> {
+        Vec::new()
+    }
+
     /// What accounting adds up.
     fn tally(_: Self::Facts) -> Option<Tally> {
         None
     }
+}
+
+/// A reply with a series of datapoints.
+pub trait SeriesSource: MetricSource {
+    /// The facts of a reply of which this datapoint is shown, and nothing else.
+    fn only(shown: Option<Point>) -> Self::Facts;
 }
 
 /// A family, and how its series are read from the facts of a reply.
@@ -153,15 +209,21 @@ fn families<R: MetricSource>() -> Vec<Family> {
 fn read<R: MetricSource>(body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
     let mut unexpected = Unexpected::default();
     let asked = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
-    let facts = R::decode(body)?.facts(asked, &mut unexpected);
-    let mut sinks = Vec::with_capacity(subjects.len());
-    for subject in subjects {
-        let mut sink = Sink::default();
-        for row in R::ROWS {
-            sink.next_family();
-            (row.read)(&facts, &mut Reader::new(*subject, &mut unexpected, &mut sink));
-        }
-        sinks.push(sink);
+    let mut facts = R::decode(body)?.facts(asked, &mut unexpected);
+    let points = R::points(&mut facts);
+    let sinks = subjects.iter().map(|subject| sink::<R>(&facts, *subject, &mut unexpected)).collect();
+    Ok(Reading { sinks, tally: R::tally(facts), points, unexpected: unexpected.0 })
+}
+
+fn point<R: SeriesSource>(shown: Option<Point>, subject: Subject<'_>) -> Sink {
+    sink::<R>(&R::only(shown), subject, &mut Unexpected::default())
+}
+
+fn sink<R: MetricSource>(facts: &R::Facts, subject: Subject<'_>, unexpected: &mut Unexpected) -> Sink {
+    let mut sink = Sink::default();
+    for row in R::ROWS {
+        sink.next_family();
+        (row.read)(facts, &mut Reader::new(subject, unexpected, &mut sink));
     }
-    Ok(Reading { sinks, tally: R::tally(facts), unexpected: unexpected.0 })
+    sink
 }

@@ -18,6 +18,21 @@ impl TimeRange {
         u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
     }
 
+    /// Whether this is `asked` or that rounded outwards, to multiples of some width by less than one width on each
+    /// side. A width is one that services use for their buckets, and no larger than `asked` is long.
+    #[must_use]
+    pub fn is_rounded_from(self, asked: Self) -> bool {
+        const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
+        let (before, after) = (asked.start.saturating_sub(self.start), self.end.saturating_sub(asked.end));
+        let rounds = |width: i64| {
+            let less = |excess| (0..width).contains(&excess);
+            let whole = |bound: i64, excess| excess == 0 || bound.rem_euclid(width) == 0;
+            let bounds = whole(self.start, before) && whole(self.end, after);
+            less(before) && less(after) && bounds && width <= asked.end.saturating_sub(asked.start)
+        };
+        self == asked || WIDTHS.into_iter().any(rounds)
+    }
+
     /// The range between two RFC 3339 timestamps, rounded to the nearest second; `None` where one of them is none.
     #[must_use]
     pub fn parse(start: &str, end: &str) -> Option<Self> {
@@ -61,6 +76,30 @@ pub fn rfc3339(second: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_rounded_outwards_by_less_than_a_bucket_is_taken_for_the_one_asked_for() {
+        let noon = 1_767_268_800;
+        let range = |start: i64, end: i64| TimeRange { start: noon + start, end: noon + end };
+        let asked = range(-290, 10);
+        for (of, is) in [
+            (asked, true),
+            (range(-300, 60), true),
+            (range(-300, 10), true),
+            (range(-300, 20), true),
+            (range(-300, 300), true),
+            (range(-300, 0), false),
+            (range(-280, 60), false),
+            (range(-360, 60), false),
+            (range(-600, 60), false),
+            (range(-3600, 0), false),
+            (range(-3600, 3600), false),
+            (range(-86_390, 10), false),
+        ] {
+            assert_eq!(of.is_rounded_from(asked), is, "{of:?}");
+        }
+        assert!(!range(-3600, 0).is_rounded_from(range(-300, 0)), "the last hour is no five minutes");
+    }
 
     #[test]
     fn bounds_are_sent_in_utc_without_fraction() {

@@ -2,7 +2,7 @@
 
 use crate::catalogue::Sink;
 
-use super::number::Number;
+use super::number::{Number, scaled};
 use super::polled::Subject;
 
 /// The fields whose values were outside their meaning.
@@ -46,10 +46,15 @@ impl<'a> Reader<'a> {
         self.sink.put_labelled(labels, value);
     }
 
-    /// Puts `number` times `scale` if it is a value and not negative: no number of the interface may be.
-    pub fn number(&mut self, field: &'static str, number: Number, scale: f64) {
+    /// Puts `number` if it is a value and not negative: no number of the interface may be.
+    pub fn number(&mut self, field: &'static str, number: Number) {
+        self.scaled(field, number, 0);
+    }
+
+    /// Puts `number` times 10 to the power of `exponent` if it is a value and not negative.
+    pub fn scaled(&mut self, field: &'static str, number: Number, exponent: i32) {
         if let Some(value) = self.unexpected.check(field, number, 0.0, f64::MAX) {
-            self.put(value * scale);
+            self.put(scaled(value, exponent));
         }
     }
 
@@ -63,7 +68,9 @@ impl<'a> Reader<'a> {
     /// Puts a series with the labels `window` and, if one was asked for, `container_id`, followed by `more`.
     pub fn put_window(&mut self, more: &[Label<'_>], value: f64) {
         let window = self.subject.window.map(|window| ("window", window.label));
-        let labels = window.into_iter().chain(self.container()).chain(more.iter().copied());
+        let container = self.container();
+        let more = more.iter().map(|label| within(*label, self.unexpected));
+        let labels = window.into_iter().chain(container).chain(more);
         self.sink.put_labelled(labels, value);
     }
 

@@ -1,10 +1,11 @@
 //! Recorded replies in, exposition text out: what the tests of all endpoints compare with.
 
+use crate::catalogue::Sink;
 use crate::catalogue::encode::{Format, head, label, sample};
 use crate::catalogue::samples::Layouts;
 
 use super::call::Call;
-use super::polled::{Polled, Scope, Subject, Window};
+use super::polled::{Point, Polled, Scope, Subject, Window};
 use super::range::TimeRange;
 
 /// The range that was asked for: five minutes that end at this second.
@@ -13,30 +14,38 @@ pub(crate) const END: i64 = 1_767_225_600;
 /// The samples that `body` gives for app `p-1-ranker` of project `p-1`, as they stand on the page, and the fields
 /// with unexpected values.
 pub(crate) fn exposed(call: &Call, body: &str) -> (String, Vec<&'static str>) {
-    exposed_for(call, body, None, true)
+    exposed_for(call, body, None)
 }
 
-/// The same for a window that is restricted to `container`, or not the first one.
-pub(crate) fn exposed_for(
-    call: &Call,
-    body: &str,
-    container: Option<&str>,
-    first: bool,
-) -> (String, Vec<&'static str>) {
-    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+/// The same for a window that is restricted to `container`.
+pub(crate) fn exposed_for(call: &Call, body: &str, container: Option<&str>) -> (String, Vec<&'static str>) {
     let polled = call.polled.as_ref().unwrap();
-    let of_app = polled.scope == Scope::App;
-    let mut labels = vec![pair("team", "search"), pair("tier", "gold")];
-    labels.truncate(if of_app { 2 } else { 1 });
-    let range = TimeRange { start: END - 300, end: END };
-    let window = Some(Window { label: "5m", container, first, range });
-    let subject = Subject { project: "p-1", labels: &labels, window };
-    let mut reading = polled.read(body.as_bytes(), &[subject]).unwrap();
-    let samples = reading.sinks.remove(0).finish(&Layouts::default());
+    with_subject(polled, container, |subject| {
+        let mut reading = polled.read(body.as_bytes(), &[subject]).unwrap();
+        (page(polled, reading.sinks.remove(0)), reading.unexpected)
+    })
+}
 
+/// The samples that show `point`, as they stand on the page.
+pub(crate) fn shown_for(call: &Call, point: Point, container: Option<&str>) -> String {
+    let polled = call.polled.as_ref().unwrap();
+    with_subject(polled, container, |subject| page(polled, polled.show_point(Some(point), subject).unwrap()))
+}
+
+fn with_subject<T>(polled: &Polled, container: Option<&str>, read: impl FnOnce(Subject<'_>) -> T) -> T {
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut labels = vec![pair("team", "search"), pair("tier", "gold")];
+    labels.truncate(if polled.scope == Scope::App { 2 } else { 1 });
+    let range = TimeRange { start: END - 300, end: END };
+    let window = Some(Window { label: "5m", container, first: true, range });
+    read(Subject { project: "p-1", labels: &labels, window })
+}
+
+fn page(polled: &Polled, sink: Sink) -> String {
+    let samples = sink.finish(&Layouts::default());
     let mut target = String::new();
-    label(&mut target, "project", subject.project);
-    if of_app {
+    label(&mut target, "project", "p-1");
+    if polled.scope == Scope::App {
         label(&mut target, "app", "p-1-ranker");
     }
     let mut page = Vec::new();
@@ -47,7 +56,7 @@ pub(crate) fn exposed_for(
     }
     let page = String::from_utf8(page).unwrap();
     assert_is_exposition(polled, &page);
-    (page, reading.unexpected)
+    page
 }
 
 /// What no reply may ever break: no series twice, and a page that a strict parser reads.

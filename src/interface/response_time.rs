@@ -12,7 +12,7 @@ use crate::catalogue::encode::LabelNumber;
 
 use super::call::{Call, Command, Method, ReplyFormat};
 use super::metrics::{self, Envelope};
-use super::number::{Number, NumberMap, decimal, lenient_text};
+use super::number::{Number, NumberMap, decimal, lenient_text, scaled};
 use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
@@ -76,6 +76,7 @@ impl ResponseTime {
         }
         shares.sort_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0));
         shares.dedup_by(|later, earlier| later.0.total_cmp(&earlier.0).is_eq());
+        limit(&mut shares, MAX_THRESHOLDS, "distribution", unexpected);
         shares
     }
 
@@ -85,8 +86,9 @@ impl ResponseTime {
         let mut seen = HashSet::new();
         for (percentile, millis) in self.percentiles.0.iter().filter(|(name, _)| seen.insert(name)) {
             let millis = unexpected.check("percentiles", *millis, 0.0, f64::MAX);
-            seconds.extend(millis.map(|millis| (percentile.clone(), millis / 1e3)));
+            seconds.extend(millis.map(|millis| (percentile.clone(), scaled(millis, -3))));
         }
+        limit(&mut seconds, MAX_PERCENTILES, "percentiles", unexpected);
         seconds
     }
 }
@@ -123,6 +125,20 @@ impl MetricSource for Reply {
 
     fn tally(facts: Facts) -> Option<Tally> {
         Some(facts.tally)
+    }
+}
+
+/// The most percentiles of a reply that are shown; the interface has four.
+const MAX_PERCENTILES: usize = 32;
+
+/// The most thresholds of a reply that are shown and counted: `1ms` through `1hr` are some twenty.
+const MAX_THRESHOLDS: usize = 256;
+
+/// Leaves out, and notes, what is beyond `max`: each is a series.
+fn limit<T>(values: &mut Vec<T>, max: usize, field: &'static str, unexpected: &mut Unexpected) {
+    if values.len() > max {
+        values.truncate(max);
+        unexpected.0.push(field);
     }
 }
 
@@ -236,7 +252,7 @@ pds_app_window_requests{{{APP}}} 1600
 
     #[test]
     fn a_container_has_series_of_its_own() {
-        let (page, _) = exposed_for(&CALL, &reply(r#"{"total_requests":3}"#), Some("c-\"1\n"), false);
+        let (page, _) = exposed_for(&CALL, &reply(r#"{"total_requests":3}"#), Some("c-\"1\n"));
         assert_eq!(page, format!("pds_app_window_requests{{{APP},container_id=\"c-\\\"1\\n\"}} 3\n"));
     }
 
@@ -274,6 +290,36 @@ pds_app_window_requests{{{APP}}} 7
             let data = format!(r#"{{"total_requests":{total}}}"#);
             assert_eq!(exposed(&CALL, &reply(&data)), (String::new(), vec!["total_requests"]), "{total}");
         }
+    }
+
+    #[test]
+    fn a_total_with_the_noise_of_a_sum_is_whole() {
+        for (total, whole) in [("5.0001", 5), ("\"4.9999999\"", 5), ("-0.0", 0)] {
+            let page = format!("pds_app_window_requests{{{APP}}} {whole}\n");
+            let data = format!(r#"{{"total_requests":{total}}}"#);
+            assert_eq!(exposed(&CALL, &reply(&data)), (page, vec![]), "{total}");
+        }
+    }
+
+    #[test]
+    fn a_reply_has_a_bounded_number_of_series() {
+        let many = |range: std::ops::Range<u32>, unit: &str| {
+            range.map(|index| format!("\"{index}{unit}\":50")).collect::<Vec<_>>().join(",")
+        };
+        let data = format!(
+            r#"{{"percentiles":{{{}}},"distribution":{{{}}},"total_requests":7}}"#,
+            many(0..1000, "p"),
+            many(1..1001, "ms")
+        );
+        let (page, unexpected) = exposed(&CALL, &reply(&data));
+        assert_eq!(page.lines().count(), MAX_PERCENTILES + MAX_THRESHOLDS + 1);
+        assert_eq!(unexpected, ["percentiles", "distribution"]);
+    }
+
+    #[test]
+    fn percentiles_keep_their_digits() {
+        let (page, _) = exposed(&CALL, &reply(r#"{"percentiles":{"p50":715384.615},"total_requests":7}"#));
+        assert!(page.contains("percentile=\"p50\"} 715.384615\n"), "{page}");
     }
 
     #[test]

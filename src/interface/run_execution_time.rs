@@ -13,9 +13,9 @@ use crate::catalogue::Family;
 use super::call::{Call, Command, Method, ReplyFormat};
 use super::metrics::{self, Envelope};
 use super::number::{Number, lenient_text};
-use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
+use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally};
 use super::range::TimeRange;
-use super::reader::{Reader, Unexpected};
+use super::reader::Unexpected;
 use super::resource::Resource;
 use super::template::Template;
 
@@ -32,7 +32,9 @@ pub static CALL: Call = Call {
     query: metrics::QUERY,
     body: &[],
     reply: ReplyFormat::of::<Reply>(),
-    polled: Some(Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics)),
+    polled: Some(
+        Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics).with_series::<Reply>(),
+    ),
     command: Command::safe(
         &["metrics", "run-execution-time"],
         "p-abc12345-ranker --start 2026-01-31 --end 2026-02-01 --resolution high",
@@ -119,40 +121,37 @@ fn keep_newest(points: &mut Vec<Datapoint>) {
 }
 
 impl RunExecutionTime {
-    /// The newest datapoint that has a time and at least one value; of several with one time the last sent.
-    fn newest(&self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Option<(f64, Datapoint)> {
+    /// The datapoints that have a time, by rising time; of several with one time the last sent. Bad values are noted
+    /// and left out.
+    fn points(&self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Vec<Point> {
         #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
         let latest = asked.map_or(f64::MAX, |range| range.end as f64 + BUCKET_SECONDS);
-        let mut newest: Option<(f64, Datapoint)> = None;
+        let mut points = Vec::with_capacity(self.time_series.len());
         for point in &self.time_series {
             let Some(time) = unexpected.check("timestamp", point.timestamp, 0.0, latest) else { continue };
-            let mut sound = *point;
-            for (field, value) in [("p50", &mut sound.p50), ("p90", &mut sound.p90), ("p99", &mut sound.p99)]
-            {
-                *value =
-                    unexpected.check(field, *value, 0.0, f64::MAX).map_or(Number::Missing, Number::Value);
-            }
-            let valued = [sound.p50, sound.p90, sound.p99].iter().any(|p| p.value().is_some());
-            if valued && newest.is_none_or(|(before, _)| before <= time) {
-                newest = Some((time, sound));
-            }
+            let fields = [("p50", point.p50), ("p90", point.p90), ("p99", point.p99)];
+            let values = fields.map(|(field, value)| unexpected.check(field, value, 0.0, f64::MAX));
+            points.push(Point { time, values });
         }
-        newest
+        points.sort_by(|a: &Point, b| a.time.total_cmp(&b.time));
+        points.dedup_by(|later, earlier| {
+            let same = later.time.total_cmp(&earlier.time).is_eq();
+            if same {
+                *earlier = *later;
+            }
+            same
+        });
+        points
     }
 }
 
 /// A reply's checked values.
 #[derive(Debug)]
 pub struct Facts {
-    newest: Option<(f64, Datapoint)>,
+    points: Vec<Point>,
+    /// The datapoint that the gauges show. Which one that is, one reply does not tell.
+    shown: Option<Point>,
     tally: Tally,
-}
-
-impl Facts {
-    /// The newest datapoint, if the reply is of the window that the gauges come from.
-    fn newest(&self, reader: &Reader<'_>) -> Option<(f64, Datapoint)> {
-        self.newest.filter(|_| reader.subject.window.is_none_or(|window| window.first))
-    }
 }
 
 impl MetricSource for Reply {
@@ -165,7 +164,8 @@ impl MetricSource for Reply {
     fn facts(self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Facts {
         let reply = self.data;
         Facts {
-            newest: reply.newest(asked, unexpected),
+            points: reply.points(asked, unexpected),
+            shown: None,
             tally: Tally {
                 total: metrics::count(unexpected, "total_runs", reply.total_runs),
                 shares: Vec::new(),
@@ -174,8 +174,18 @@ impl MetricSource for Reply {
         }
     }
 
+    fn points(facts: &mut Facts) -> Vec<Point> {
+        std::mem::take(&mut facts.points)
+    }
+
     fn tally(facts: Facts) -> Option<Tally> {
         Some(facts.tally)
+    }
+}
+
+impl SeriesSource for Reply {
+    fn only(shown: Option<Point>) -> Facts {
+        Facts { points: Vec::new(), shown, tally: Tally::default() }
     }
 }
 
@@ -184,14 +194,14 @@ static ROWS: &[Row<Facts>] = &[
         family: Family::gauge(
             "pds_app_run_execution_time_seconds",
             &["container_id", "percentile"],
-            "Run execution time percentile at the newest datapoint that has a value, of the first configured window",
+            "Run execution time percentile at the newest datapoint that is complete and has a value; pds_app_run_execution_time_timestamp_seconds says which",
         ),
         read: |facts, reader| {
-            if let Some((_, point)) = facts.newest(reader) {
-                for (percentile, value) in [("p50", point.p50), ("p90", point.p90), ("p99", point.p99)] {
-                    if let Some(seconds) = value.value() {
-                        reader.put_container(&[("percentile", percentile)], seconds);
-                    }
+            for (percentile, value) in
+                ["p50", "p90", "p99"].into_iter().zip(facts.shown.iter().flat_map(|point| point.values))
+            {
+                if let Some(seconds) = value {
+                    reader.put_container(&[("percentile", percentile)], seconds);
                 }
             }
         },
@@ -203,8 +213,8 @@ static ROWS: &[Row<Facts>] = &[
             "Time of the datapoint behind pds_app_run_execution_time_seconds, Unix time",
         ),
         read: |facts, reader| {
-            if let Some((time, _)) = facts.newest(reader) {
-                reader.put_container(&[], time);
+            if let Some(point) = facts.shown {
+                reader.put_container(&[], point.time);
             }
         },
     },
@@ -226,7 +236,7 @@ static ROWS: &[Row<Facts>] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::recorded::{END, exposed, exposed_for, unreadable};
+    use crate::interface::recorded::{END, exposed, shown_for, unreadable};
     use crate::interface::{DecodeError, ReplyBody as _};
 
     /// A reply with this series.
@@ -234,58 +244,65 @@ mod tests {
         format!(r#"{{"data":{{"time_series":{series},"total_runs":12}},"status":"success"}}"#)
     }
 
-    /// The page for the newest datapoint, given as percentiles and time.
-    fn page(percentiles: &[(&str, &str)], time: i64) -> String {
-        let app = r#"project="p-1",app="p-1-ranker""#;
-        let series = percentiles.iter().map(|(percentile, value)| {
-            format!("pds_app_run_execution_time_seconds{{{app},percentile=\"{percentile}\"}} {value}\n")
-        });
-        let rest = format!(
-            "pds_app_run_execution_time_timestamp_seconds{{{app}}} {time}\npds_app_window_runs{{{app},window=\"5m\"}} 12\n"
-        );
-        series.chain([rest]).collect()
-    }
-
     const ONLY_RUNS: &str = "pds_app_window_runs{project=\"p-1\",app=\"p-1-ranker\",window=\"5m\"} 12\n";
 
-    #[test]
-    fn the_newest_datapoint_with_a_value_is_shown() {
-        let body = reply(
-            r#"[{"timestamp":1767225540,"p50":"1.5","p90":2,"p99":null,"count":3},{"timestamp":1767225480,"p50":9},{"timestamp":1767225600,"p50":null,"p90":"","p99":"NaN"}]"#,
-        );
-        assert_eq!(exposed(&CALL, &body), (page(&[("p50", "1.5"), ("p90", "2")], END - 60), vec![]));
+    /// Seconds before the end, and values.
+    type Read = (i64, [Option<f64>; 3]);
+
+    /// The datapoints of this series, and the fields with unexpected values.
+    fn points(series: &str) -> (Vec<Read>, Vec<&'static str>) {
+        let body = reply(series);
+        let (page, unexpected) = exposed(&CALL, &body);
+        assert_eq!(page, ONLY_RUNS, "which datapoint is shown one reply does not tell");
+        let reading = CALL.polled.unwrap().read(body.as_bytes(), &[]).unwrap();
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+        let points = reading.points.into_iter().map(|point| (END - point.time as i64, point.values));
+        (points.collect(), unexpected)
     }
 
     #[test]
-    fn of_datapoints_with_one_time_the_last_counts_and_nulls_between_them_do_not() {
-        let body = reply(r#"[{"timestamp":"1767225540","p50":1},null,{"timestamp":1767225540,"p50":2}]"#);
-        assert_eq!(exposed(&CALL, &body), (page(&[("p50", "2")], END - 60), vec![]));
+    fn datapoints_are_read_by_rising_time_those_without_a_value_included() {
+        let series = r#"[{"timestamp":1767225540,"p50":"1.5","p90":2,"p99":null,"count":3},null,{"timestamp":"1767225480","p50":9},{"timestamp":1767225600,"p50":null,"p90":"","p99":"NaN"}]"#;
+        let expected =
+            vec![(120, [Some(9.0), None, None]), (60, [Some(1.5), Some(2.0), None]), (0, [None; 3])];
+        assert_eq!(points(series), (expected, vec![]));
+    }
+
+    #[test]
+    fn of_datapoints_with_one_time_the_last_counts() {
+        let series = r#"[{"timestamp":"1767225540","p50":1},{"timestamp":1767225540,"p50":2}]"#;
+        assert_eq!(points(series), (vec![(60, [Some(2.0), None, None])], vec![]));
     }
 
     #[test]
     fn a_datapoint_of_the_future_or_with_a_bad_value_is_unexpected() {
-        let body = reply(
-            r#"[{"timestamp":1767225300,"p50":1,"p90":-2,"p99":"12abc"},{"timestamp":1767235600,"p50":7},{"timestamp":1e400,"p50":7},{"timestamp":-5,"p50":7},{"p50":7}]"#,
-        );
-        let unexpected = vec!["p90", "p99", "timestamp", "timestamp", "timestamp"];
-        assert_eq!(exposed(&CALL, &body), (page(&[("p50", "1")], END - 300), unexpected));
+        let series = r#"[{"timestamp":1767225300,"p50":1,"p90":-2,"p99":"12abc"},{"timestamp":1767235600,"p50":7},{"timestamp":1e400,"p50":7},{"timestamp":-5,"p50":7},{"p50":7}]"#;
+        let (_, unexpected) = points(series);
+        assert_eq!(unexpected, ["p90", "p99", "timestamp", "timestamp", "timestamp"]);
     }
 
     #[test]
     fn a_series_without_values_has_only_its_count() {
-        for series in ["null", "[]", "[null]", r#"[{"timestamp":1767225540,"p50":null}]"#, r#"[{}]"#] {
+        for series in ["null", "[]", "[null]", r#"[{"timestamp":1767225540,"p50":null}]"#, "[{}]"] {
             assert_eq!(exposed(&CALL, &reply(series)), (ONLY_RUNS.to_owned(), vec![]), "{series}");
         }
     }
 
     #[test]
-    fn gauges_without_window_come_from_the_first_window_and_containers_are_told_apart() {
-        let body = reply(r#"[{"timestamp":1767225540,"p99":3}]"#);
-        assert_eq!(exposed_for(&CALL, &body, None, false).0, ONLY_RUNS);
-        let (page, _) = exposed_for(&CALL, &body, Some("c-1"), true);
-        let labels = r#"project="p-1",app="p-1-ranker",container_id="c-1""#;
-        let first = format!("pds_app_run_execution_time_seconds{{{labels},percentile=\"p99\"}} 3\n");
-        assert!(page.starts_with(&first), "{page}");
+    fn a_datapoint_is_shown_with_its_time_and_its_container() {
+        let shown = |container| {
+            let point = Point { time: 1_767_225_540.0, values: [Some(1.5), None, Some(3.0)] };
+            shown_for(&CALL, point, container)
+        };
+        let name = "pds_app_run_execution_time";
+        let app = r#"project="p-1",app="p-1-ranker""#;
+        assert_eq!(
+            shown(None),
+            format!(
+                "{name}_seconds{{{app},percentile=\"p50\"}} 1.5\n{name}_seconds{{{app},percentile=\"p99\"}} 3\n{name}_timestamp_seconds{{{app}}} 1767225540\n"
+            )
+        );
+        assert!(shown(Some("c-1")).contains(&format!("{{{app},container_id=\"c-1\"}} 1767225540")));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::store::{PollFailure, PollRecord, Variant};
 use super::ledger_update::LedgerUpdate;
 use super::plan::{Context, Plan, Target};
 use super::ranges::{self, MAX_HALVINGS, RangeAsk};
+use super::shown::Replies;
 use super::slots::SlotPermit;
 use super::transition_log::TransitionLog;
 
@@ -156,9 +157,9 @@ async fn metrics(
     target: &Target,
     update: &mut LedgerUpdate,
 ) -> Result<(), PollError> {
-    let mut first_error = None;
+    let (mut first_error, mut replies) = (None, Replies::default());
     for wanted in ranges::asks(plan, target, update.ledger()) {
-        match metrics_range(context, plan, target, &wanted, update).await {
+        match metrics_range(context, plan, target, &wanted, update, &mut replies).await {
             Ok(()) => {}
             Err(error) => {
                 let stop = error.is_of_all();
@@ -169,6 +170,8 @@ async fn metrics(
             }
         }
     }
+    replies.show(plan, target);
+    replies.compare_containers(plan, target);
     first_error.map_or(Ok(()), Err)
 }
 
@@ -178,6 +181,7 @@ async fn metrics_range(
     target: &Target,
     wanted: &RangeAsk,
     update: &mut LedgerUpdate,
+    replies: &mut Replies,
 ) -> Result<(), PollError> {
     let windows: Vec<Window<'_>> = wanted
         .windows
@@ -197,6 +201,13 @@ async fn metrics_range(
         note_span(target, wanted.range, plan.watermark.step(), answer.as_ref().err());
     }
     let mut answer = answer?;
+    if let Some(of) = answer.reading.tally.as_ref().and_then(|tally| tally.range)
+        && !wanted.windows.is_empty()
+        && !of.is_rounded_from(wanted.range)
+    {
+        return Err(Refusal::OtherRange { answered_start: of.start, answered_end: of.end }.into());
+    }
+    replies.add(plan, target, wanted, &answer.reading);
     let tally = answer.reading.tally.take();
     show(context, target, answer.reading, |index| Variant {
         window: wanted

@@ -10,15 +10,20 @@
 //! - [`execute`]: one poll of one target.
 //! - [`transition_log`]: what the log says of it.
 //! - [`slots`]: how many of them at once.
+//! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
+//! - [`progress`]: what it leaves to the next one.
 //! - [`ranges`]: which ranges a metrics target asks for, each once.
 //! - [`ledger_update`]: what becomes of its ledger.
 
+pub mod datapoints;
 pub mod execute;
 pub mod ledger_update;
 pub mod plan;
 pub mod poller;
+pub mod progress;
 pub mod ranges;
 pub mod schedule;
+pub mod shown;
 pub mod slots;
 pub mod transition_log;
 

@@ -1,10 +1,10 @@
 //! What a configuration wants asked: its targets, and their places in the store.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
 use crate::accounting::{self, KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
 use crate::client::{Account, Client};
@@ -14,6 +14,8 @@ use crate::interface::polled::Polled;
 use crate::interface::{Cadence, Resource, Scope, Subject, Window};
 use crate::store::{Desired, Key, Owner, Section, Store, TargetState, Variant};
 use crate::telemetry::Telemetry;
+
+use super::progress::Progress;
 
 /// What polls work with, whatever the configuration.
 #[derive(Clone, Debug)]
@@ -41,6 +43,8 @@ pub struct Plan {
     pub windows: Vec<ConfiguredWindow>,
     /// The targets.
     pub targets: Vec<Arc<Target>>,
+    /// Whether it was said that the filter by container seems to be ignored.
+    pub filter_told: AtomicBool,
 }
 
 /// A configured window.
@@ -83,29 +87,6 @@ pub struct TargetSubject {
     pub cell: Arc<TargetState>,
 }
 
-/// What a poll leaves to the next one of the same target.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// How often the range to be counted is to be halved, because longer ones failed.
-    pub halvings: AtomicU32,
-    /// Whether it was said that time is being given up on.
-    pub gave_up: AtomicBool,
-    /// When the next poll is due.
-    due: Mutex<Option<Instant>>,
-}
-
-impl Progress {
-    /// When the next poll is due; `None` while one is under way that was never due before.
-    #[must_use]
-    pub fn due(&self) -> Option<Instant> {
-        *self.due.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn set_due(&self, due: Instant) {
-        *self.due.lock().unwrap_or_else(PoisonError::into_inner) = Some(due);
-    }
-}
-
 impl Plan {
     /// The targets of `config`. Makes the store hold their cells, with the counters as they stand; what `before`
     /// left is taken over by the targets that stay.
@@ -133,7 +114,14 @@ impl Plan {
             .flat_map(|plan| &plan.targets)
             .map(|target| (&target.key, &target.progress))
             .collect();
-        let mut plan = Self { config: Arc::clone(&config), client, watermark, windows, targets: Vec::new() };
+        let mut plan = Self {
+            config: Arc::clone(&config),
+            client,
+            watermark,
+            windows,
+            targets: Vec::new(),
+            filter_told: AtomicBool::new(false),
+        };
         for resource in polled(&config) {
             for places in plan.about(resource.polled()) {
                 let target = plan.target(resource, &places, &owners, context, &progress);
@@ -142,6 +130,11 @@ impl Plan {
         }
         context.telemetry.targets(plan.targets.iter().map(|target| target.subjects.len()).sum());
         plan
+    }
+
+    /// Notes that the filter by container seems to be ignored; returns whether this is news.
+    pub(super) fn filter_seems_ignored(&self) -> bool {
+        !self.filter_told.swap(true, Ordering::Relaxed)
     }
 
     /// What each of the endpoint's targets is about.
@@ -201,18 +194,16 @@ impl Plan {
         })
     }
 
-    /// The replies that a target shows.
+    /// The replies that a target shows, and for a series the one datapoint.
     fn variants(&self, endpoint: &Polled, app: Option<&App>) -> Vec<Variant> {
         match endpoint.cadence {
             Cadence::Settings => vec![Variant::default()],
-            Cadence::Metrics => self
-                .windows
-                .iter()
-                .flat_map(|window| {
-                    containers(app)
-                        .map(|container| Variant { window: window.seconds.unsigned_abs(), container })
-                })
-                .collect(),
+            Cadence::Metrics => {
+                let windows = self.windows.iter().map(|window| window.seconds.unsigned_abs());
+                let point = endpoint.has_series().then_some(0);
+                let of = |window| containers(app).map(move |container| Variant { window, container });
+                windows.chain(point).flat_map(of).collect()
+            }
         }
     }
 

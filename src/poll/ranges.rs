@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use crate::accounting::{Ledger, MAX_MERGED, Watermark};
 use crate::interface::TimeRange;
 
-use super::plan::{Plan, Progress, Target, containers};
+use super::plan::{Plan, Target, containers};
+use super::progress::Progress;
 
 /// One request of a metrics call, and who waits for its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]

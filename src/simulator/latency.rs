@@ -68,11 +68,9 @@ impl Latency {
         let of_thousand = self.of_thousand();
         let (periods, rest) = (requests / PERIOD, requests % PERIOD);
         let mut within = of_thousand.map(|count| periods * count);
-        // Multiplying by a number prime to the period is a permutation of it; each period is turned differently.
-        let turn = hash(&[seed, periods]) % PERIOD;
         let mut ends_at = [0_u64; THRESHOLDS.len()];
         for request in 0..rest {
-            let rank = (request * 387 + turn) % PERIOD;
+            let rank = rank(seed, periods * PERIOD + request);
             let threshold = of_thousand.partition_point(|count| *count <= rank);
             if let Some(ends) = ends_at.get_mut(threshold) {
                 *ends += 1;
@@ -85,6 +83,28 @@ impl Latency {
         }
         within
     }
+}
+
+impl Latency {
+    /// How many of the requests with these numbers are within each threshold.
+    #[must_use]
+    pub fn within_of(self, seed: u64, numbers: &[u64]) -> Within {
+        let of_thousand = self.of_thousand();
+        let mut within = [0; THRESHOLDS.len()];
+        for number in numbers {
+            let rank = rank(seed, *number);
+            let first = of_thousand.partition_point(|count| *count <= rank);
+            within.iter_mut().skip(first).for_each(|count| *count += 1);
+        }
+        within
+    }
+}
+
+/// The place of a request among the thousand that hold each share of the distribution exactly. Multiplying by a number
+/// prime to the period is a permutation of it; each period is turned differently.
+fn rank(seed: u64, number: u64) -> u64 {
+    let turn = hash(&[seed, number / PERIOD]) % PERIOD;
+    (number % PERIOD * 387 + turn) % PERIOD
 }
 
 /// The time in milliseconds within which `share` (0..=1) of `total` requests are, evenly spread between the
@@ -127,6 +147,14 @@ mod tests {
                 assert!(last.iter().zip(within).all(|(last, now)| *last <= now && now <= *last + 1));
                 last = within;
             }
+        }
+    }
+
+    #[test]
+    fn single_requests_add_up_to_the_count() {
+        for requests in [0, 1, 999, 1000, 2345] {
+            let numbers: Vec<u64> = (0..requests).collect();
+            assert_eq!(USUAL.within_of(9, &numbers), USUAL.within(9, requests));
         }
     }
 

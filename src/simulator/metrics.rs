@@ -1,45 +1,59 @@
 //! Calls 4 and 5: what an app did in a range, and how long it took.
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::interface::metrics::Envelope;
 use crate::interface::number::NumberMap;
-use crate::interface::range::rfc3339;
 use crate::interface::response_time::ResponseTime;
 use crate::interface::run_execution_time::{Datapoint, RunExecutionTime};
 use crate::interface::{Number, TimeRange};
 
 use super::answer::ErrorReply;
 use super::asked::Asked;
-use super::blueprint;
+use super::blueprint::{self, Container};
 use super::chance::{hash, unit};
 use super::latency::{THRESHOLDS, percentile};
-use super::routes::second;
+use super::routes::instant;
 use super::state::App;
 
 /// The range where none is given: the last hour.
-const DEFAULT_RANGE: i64 = 3600;
+const DEFAULT_RANGE: SignedDuration = SignedDuration::from_hours(1);
 
 /// The most datapoints of a series; longer ranges have them further apart.
 const MAX_DATAPOINTS: u64 = 1500;
 
-/// The range asked for: missing bounds are an hour ago and now.
-fn range(asked: &Asked) -> Result<TimeRange, ErrorReply> {
-    let now = asked.now.as_second();
-    let bound = |name| asked.value(name).map(|text| second(name, text)).transpose();
-    let end = bound("end")?;
-    let start = bound("start")?;
-    let end = end.unwrap_or(now.max(start.unwrap_or(now)));
-    let start = start.unwrap_or(end - DEFAULT_RANGE);
+/// The range that a reply is about.
+struct Range {
+    start: Timestamp,
+    end: Timestamp,
+    /// The seconds of it that the service counts.
+    seen: TimeRange,
+}
+
+/// The range asked for, as the service takes it: missing bounds are an hour ago and now.
+fn range(asked: &Asked, app: App) -> Result<Range, ErrorReply> {
+    let settings = asked.world.settings();
+    let bound = |name| {
+        let text = asked.value(name).filter(|_| !settings.quirks.ignores_range);
+        text.map(|text| instant(name, text)).transpose()
+    };
+    let (start, end) = (bound("start")?, bound("end")?);
+    let now = Timestamp::from_second(asked.now.as_second()).unwrap_or(asked.now);
+    let end = end.unwrap_or_else(|| now.max(start.unwrap_or(now)));
+    let start = start.unwrap_or_else(|| end.saturating_sub(DEFAULT_RANGE).unwrap_or(end));
     if end < start {
         return Err(ErrorReply::new(400, "end must not be before start"));
     }
-    Ok(TimeRange { start, end })
+    let (start, end) = settings.quirks.rounded(start, end);
+    let seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
+    Ok(Range { start, end, seen })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, ErrorReply> {
-    let (app, range) = (asked.app()?, range(asked)?);
-    let seen = asked.world.visible(app, range, asked.world.settings().lag);
-    let counts = asked.world.count(app.number, seen, asked.value("container_id"));
+    let app = asked.app()?;
+    let range = range(asked, app)?;
+    let counts = asked.world.known(app.number, range.seen, asked.value("container_id"));
     let percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)].map(|(name, share)| {
         let millis = percentile(&counts.within, counts.requests, share);
         (name.into(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
@@ -54,8 +68,8 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
         percentiles: NumberMap(percentiles.to_vec()),
         distribution: NumberMap(distribution.collect()),
         total_requests: Number::Value(counts.requests as f64),
-        start_date: rfc3339(range.start),
-        end_date: rfc3339(range.end),
+        start_date: range.start.to_string(),
+        end_date: range.end.to_string(),
         extra: std::collections::BTreeMap::new(),
     };
     Ok(Envelope::success(data))
@@ -63,14 +77,14 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionTime>, ErrorReply> {
-    let (app, range) = (asked.app()?, range(asked)?);
-    let seen = asked.world.visible(app, range, asked.world.settings().lag);
-    let (time_series, total) = datapoints(asked, app, seen);
+    let app = asked.app()?;
+    let range = range(asked, app)?;
+    let (time_series, total) = datapoints(asked, app, range.seen);
     let data = RunExecutionTime {
         time_series,
         total_runs: Number::Value(total as f64),
-        start_date: rfc3339(range.start),
-        end_date: rfc3339(range.end),
+        start_date: range.start.to_string(),
+        end_date: range.end.to_string(),
         extra: std::collections::BTreeMap::new(),
     };
     Ok(Envelope::success(data))
@@ -83,6 +97,12 @@ fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64
     let mut containers = blueprint::containers(seed, app.number);
     containers.retain(|part| asked.value("container_id").is_none_or(|id| id == part.id));
     let runs_before = |second: i64| -> u64 { containers.iter().map(|part| part.runs.before(second)).sum() };
+    let (quirks, now) = (asked.world.settings().quirks, asked.now.as_second());
+    let late = |start, end| -> u64 {
+        let unknown =
+            |part: &Container| quirks.unknown(&part.runs, TimeRange { start, end }, now).len() as u64;
+        containers.iter().map(unknown).sum()
+    };
 
     let finest: u64 = match asked.value("resolution") {
         Some("high") => 10,
@@ -98,14 +118,16 @@ fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64
         let aligned = start - start.rem_euclid(step);
         let end = aligned.saturating_add(step).min(range.end);
         let until = runs_before(end);
-        points.push(datapoint(seed, app.number, aligned, until - before));
-        total += until - before;
+        let runs = until - before - late(start, end);
+        points.push(datapoint(seed, app.number, aligned, runs));
+        total += runs;
         (start, before) = (end, until);
     }
     (points, total)
 }
 
-/// The percentiles of one stretch: steady for an app, with some noise.
+/// The percentiles of one stretch: steady for an app, with some noise that depends on how many runs there were. So a
+/// bucket that is cut, still being filled or lacks late runs has other percentiles than the whole one.
 #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
 fn datapoint(seed: u64, app: usize, second: i64, runs: u64) -> Datapoint {
     let timestamp = Number::Value(second as f64);
@@ -113,7 +135,7 @@ fn datapoint(seed: u64, app: usize, second: i64, runs: u64) -> Datapoint {
         return Datapoint { timestamp, ..Datapoint::default() };
     }
     let usual = 0.2 + 8.0 * unit(hash(&[seed, 6, app as u64]));
-    let noise = unit(hash(&[seed, 7, app as u64, second.unsigned_abs()]));
+    let noise = unit(hash(&[seed, 7, app as u64, second.unsigned_abs(), runs]));
     let median = usual * (0.9 + 0.2 * noise);
     let value = |seconds: f64| Number::Value(thousandths(seconds));
     Datapoint { timestamp, p50: value(median), p90: value(median * 2.1), p99: value(median * (3.5 + noise)) }

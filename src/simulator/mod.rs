@@ -6,6 +6,7 @@
 //! listener.
 //!
 //! - [`world`]: the world: what a test or `--demo` makes, asks and disturbs; `settings`: how large it is.
+//! - `quirks`: how the metrics calls differ from ideal ones: late data, ends that are included, rounded ranges.
 //! - [`traffic`]: how many requests and runs in which second; [`latency`]: how long they took.
 //! - [`blueprint`]: what each app is like.
 //! - `state`: what calls change: domains, keys, plans, deleted apps. `tokens`: service accounts.
@@ -31,6 +32,7 @@ mod chance;
 mod control;
 mod disturb;
 mod metrics;
+mod quirks;
 mod repository;
 mod routes;
 mod server;
@@ -39,6 +41,7 @@ mod state;
 mod tokens;
 
 pub use faults::{Fault, Kind, RetryAfter};
+pub use quirks::Quirks;
 pub use server::serve;
 pub use settings::Settings;
 pub use world::{Truth, World};

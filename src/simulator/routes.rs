@@ -133,10 +133,12 @@ fn body(call: &Call, incoming: &Incoming<'_>, now: Timestamp) -> Result<Vec<(Str
 
 /// An RFC 3339 timestamp as a Unix second, rounded down.
 pub(super) fn second(name: &str, text: &str) -> Result<i64, ErrorReply> {
-    match parse_rfc3339(text) {
-        Some(time) => Ok(time.as_second() - i64::from(time.subsec_nanosecond() < 0)),
-        None => Err(ErrorReply::new(400, format!("{name} must be an RFC 3339 timestamp"))),
-    }
+    instant(name, text).map(|time| time.as_second() - i64::from(time.subsec_nanosecond() < 0))
+}
+
+/// The same, with its fraction.
+pub(super) fn instant(name: &str, text: &str) -> Result<Timestamp, ErrorReply> {
+    parse_rfc3339(text).ok_or_else(|| ErrorReply::new(400, format!("{name} must be an RFC 3339 timestamp")))
 }
 
 /// The range and container that a request to one of the metrics calls asks for, for the journal.

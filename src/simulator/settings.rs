@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::blueprint;
+use super::quirks::Quirks;
 
 /// How large a world is, and what it is made from.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,12 +18,21 @@ pub struct Settings {
     pub lag: u32,
     /// So many requests are kept one by one in the journal.
     pub journal: usize,
+    /// How the metrics calls differ from ideal ones.
+    pub quirks: Quirks,
 }
 
 impl Default for Settings {
     /// The demonstration: three projects with eight apps, one of each blueprint.
     fn default() -> Self {
-        Self { seed: 1, projects: 3, apps: blueprint::BLUEPRINTS.len(), lag: 0, journal: 10_000 }
+        Self {
+            seed: 1,
+            projects: 3,
+            apps: blueprint::BLUEPRINTS.len(),
+            lag: 0,
+            journal: 10_000,
+            quirks: Quirks::default(),
+        }
     }
 }
 

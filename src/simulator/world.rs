@@ -141,6 +141,25 @@ impl World {
         TimeRange { start: range.start.min(latest), end: range.end.min(latest) }
     }
 
+    /// The same, as far as the service knows of it by now: without what is late.
+    pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
+        let (quirks, now) = (&self.0.settings.quirks, self.0.clock.unix_seconds());
+        let mut known = self.count(app, range, container);
+        for part in blueprint::containers(self.0.settings.seed, app) {
+            if container.is_some_and(|id| id != part.id) {
+                continue;
+            }
+            let requests = quirks.unknown(&part.requests, range, now);
+            known.requests -= requests.len() as u64;
+            known.runs -= quirks.unknown(&part.runs, range, now).len() as u64;
+            let within = part.latency.within_of(part.requests.seed, &requests);
+            for (sum, unknown) in known.within.iter_mut().zip(within) {
+                *sum -= unknown;
+            }
+        }
+        known
+    }
+
     /// What app number `app` did in `range`, in one of its containers or all of them.
     pub(super) fn count(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let mut truth = Truth { requests: 0, runs: 0, within: [0; THRESHOLDS.len()] };

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::catalogue::encode::{Format, head, label, sample, samples};
 use crate::catalogue::{Family, Samples};
-use crate::interface::{Resource, Scope};
+use crate::interface::Resource;
 
 use super::target_state::{UnixNanos, timestamp};
 use super::{LAST_SUCCESS, Owner, Section, TargetState, UP};
@@ -231,14 +231,9 @@ impl Snapshot {
             (&UP, |health| Some(f64::from(u8::from(health.up)))),
             (&LAST_SUCCESS, |health| Some(timestamp(health.last_success?)?.as_duration().as_secs_f64())),
         ];
-        // What belongs to a project has the label `app` too, empty, which to Prometheus is none at all: strict parsers
-        // want one set of labels in a family.
         let labels: Vec<String> = Resource::all()
             .map(|resource| {
                 let mut text = String::new();
-                if resource.polled().scope != Scope::App {
-                    label(&mut text, "app", "");
-                }
                 label(&mut text, "resource", resource.as_str());
                 text
             })

@@ -81,8 +81,8 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
     let lines = [
         "pds_project_custom_domains{project=\"p\"} 3",
         "pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7",
-        "pds_up{project=\"p\",app=\"\",resource=\"domains\"} 0",
-        "pds_last_success_timestamp_seconds{project=\"p\",app=\"\",resource=\"domains\"} 1000",
+        "pds_up{project=\"p\",resource=\"domains\"} 0",
+        "pds_last_success_timestamp_seconds{project=\"p\",resource=\"domains\"} 1000",
     ];
     assert_eq!(series(&text(&store, Format::Text, &Filter::default())), lines);
     advance(Duration::from_secs(1)).await;

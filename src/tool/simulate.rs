@@ -9,7 +9,7 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use crate::clock::Clock;
-use crate::simulator::{self, Fault, Settings, World, faults};
+use crate::simulator::{self, Fault, Quirks, Settings, World, faults};
 
 use super::console::Console;
 use super::error::ToolError;
@@ -39,6 +39,21 @@ pub struct Simulate {
     /// How long the tokens are valid, such as 5m [default: for ever].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub token_lifetime: Option<Duration>,
+    /// The share of requests and runs (0 to 1) that the metrics calls learn of late.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub late_share: f64,
+    /// The longest delay of what is late, in seconds.
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    pub late_within: u32,
+    /// Ranges include their last instant.
+    #[arg(long)]
+    pub inclusive_ends: bool,
+    /// Ranges are rounded outwards to multiples of this many seconds; 0 for as they are asked for.
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub round_to: u32,
+    /// The range that is asked for is ignored, as with other query names; the last hour is answered.
+    #[arg(long)]
+    pub ignore_range: bool,
     /// A file of faults as JSON: a list as PUT /simulator/faults takes it.
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
@@ -54,8 +69,15 @@ pub async fn run(
     clock: Clock,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ToolError> {
+    let quirks = Quirks {
+        late_share: args.late_share,
+        late_within: args.late_within,
+        inclusive_ends: args.inclusive_ends,
+        round_to: args.round_to,
+        ignores_range: args.ignore_range,
+    };
     let settings =
-        Settings { seed: args.seed, projects: args.projects, apps: args.apps, ..Settings::default() };
+        Settings { seed: args.seed, projects: args.projects, apps: args.apps, quirks, ..Settings::default() };
     let expiry = args.token_lifetime.map(|lifetime| clock.now().saturating_add(lifetime));
     let expiry =
         expiry.transpose().map_err(|error| ToolError::Usage(format!("--token-lifetime: {error}")))?;

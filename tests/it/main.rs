@@ -17,6 +17,7 @@ mod deploy;
 mod docs;
 mod faults;
 mod fuzz;
+mod gauges;
 mod golden;
 mod house;
 mod logging;

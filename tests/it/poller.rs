@@ -48,8 +48,13 @@ async fn rig() -> (World, Context, Plan) {
 
 /// A service with so many apps, and the plan that polls them with these tables of the configuration.
 async fn rig_with(apps: usize, ledgers: LedgerStore, tables: &str) -> (World, Context, Plan) {
+    rig_of(Settings { projects: 1, apps, ..Settings::default() }, ledgers, tables).await
+}
+
+/// A service of one project with these settings, and the plan that polls it with these tables of the configuration.
+pub(crate) async fn rig_of(settings: Settings, ledgers: LedgerStore, tables: &str) -> (World, Context, Plan) {
     let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
-    let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, clock.clone());
+    let world = World::new(settings, clock.clone());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
@@ -71,13 +76,13 @@ async fn rig_with(apps: usize, ledgers: LedgerStore, tables: &str) -> (World, Co
 }
 
 /// A poller that runs until this is dropped.
-struct Polling {
+pub(crate) struct Polling {
     task: JoinHandle<()>,
     _plans: mpsc::Sender<Arc<Plan>>,
 }
 
 impl Polling {
-    fn start(context: Context, plan: Plan) -> Self {
+    pub(crate) fn start(context: Context, plan: Plan) -> Self {
         let (plans, coming) = mpsc::channel(1);
         let poller = Poller::new(context, Arc::new(plan));
         Self { task: tokio::spawn(poller.run(coming, std::future::pending())), _plans: plans }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::catalogue::samples::Layouts;
-use crate::interface::{Arguments, Request, Resource, RuleError, Subject, TimeRange, Window};
+use crate::interface::{Arguments, Point, Request, Resource, RuleError, Subject, TimeRange, Window};
 use crate::tool::error::ToolError;
 use crate::tool::service::Service;
 
@@ -107,7 +107,14 @@ impl Asker {
 
     /// Asks for all ranges that end with a step, one after another.
     async fn step(&self, end: i64) -> Result<Record, ToolError> {
-        let mut record = Record { end, total: None, shares: Vec::new(), answered: None, gauges: Vec::new() };
+        let mut record = Record {
+            end,
+            total: None,
+            shares: Vec::new(),
+            answered: None,
+            gauges: Vec::new(),
+            points: Vec::new(),
+        };
         for length in &self.lengths {
             self.range(TimeRange { start: end - length, end }, &mut record).await?;
         }
@@ -129,6 +136,10 @@ impl Asker {
         let account = self.service.client.account(&self.project);
         let read = |body: &[u8]| self.resource.polled().read(body, &subjects);
         let (reading, _) = self.service.client.read(&account, self.resource, &request, read).await?;
+        #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+        let begins = |point: &&Point| point.time >= range.start as f64;
+        let points = reading.points.iter().filter(begins);
+        record.points.extend(points.map(|point| (point.time, point.values, range.end)));
         let families = self.resource.polled().families().len();
         let layouts = Layouts::default();
         for sink in reading.sinks {

@@ -24,6 +24,9 @@ pub struct Record {
     pub answered: Option<(i64, i64)>,
     /// The gauges: (index of the call's family, labels beyond the target's own, value).
     pub gauges: Vec<(usize, String, f64)>,
+    /// The datapoints of a call with a series that begin in their range: Unix seconds, values, and the range's end.
+    #[serde(default)]
+    pub points: Vec<(f64, [Option<f64>; 3], i64)>,
 }
 
 impl Record {
@@ -138,6 +141,7 @@ mod tests {
             shares: vec![(0.1, 0.5), (1.0, 0.123_456_789_012_345_68)],
             answered: Some((end - 60, end)),
             gauges: vec![(0, "window=\"5m\"".to_owned(), 0.1 + 0.2)],
+            points: vec![(60.0, [Some(0.1), None, Some(2.0)], 120)],
         }
     }
 

@@ -1,7 +1,7 @@
 //! The journals as one OpenMetrics file: family by family, series by series, in the order of time.
 //!
-//! The series are those that the daemon would have shown: the gauges as its endpoints read them, and the counters
-//! as its ledgers add them up, from 0 at the start of the range.
+//! The series are those that the daemon would have shown: the gauges as its calls read them, every complete datapoint
+//! at its own time, and the counters as its ledgers add them up, from 0 at the start of the range.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,7 @@ use crate::accounting::{self, Ledger};
 use crate::catalogue::encode::{self, Format};
 use crate::catalogue::samples::Layouts;
 use crate::catalogue::{Family, Kind};
-use crate::interface::{Counted, Resource, TimeRange};
+use crate::interface::{Counted, Point, Resource, Subject, TimeRange};
 use crate::tool::error::ToolError;
 
 use super::journal::Record;
@@ -87,15 +87,28 @@ fn gather(
     let resource = stream.resource;
     let mut lines = Lines::new(work, stream, families);
     let mut ledger = Ledger::open(work.plan.start);
+    let mut times = Vec::new();
     journal.read(|record| {
         // Every bucket begins at 0 with the range: a series that appeared later would hide its first increase.
         if let Some(learnt) = ledger.learn(&record.tally()) {
             ledger = learnt;
         }
+        times.extend(record.points.iter().map(|(time, ..)| *time));
         Ok(())
     })?;
+    let width = smallest_distance(times);
+    #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+    let begin = work.plan.start as f64;
     lines.ledger(places.counters, resource, &ledger, work.plan.start)?;
+    let mut shown = f64::NEG_INFINITY;
     journal.read(|record| {
+        for point in complete(&record, width).filter(|point| point.time >= begin) {
+            // Ranges overlap.
+            if point.time > shown {
+                shown = point.time;
+                lines.point(places.gauges, stream, point)?;
+            }
+        }
         for (family, labels, value) in &record.gauges {
             lines.put(places.gauges + family, labels, *value, record.end)?;
         }
@@ -105,6 +118,22 @@ fn gather(
     written.samples += lines.count;
     written.unaccounted += ledger.unaccounted;
     Ok(lines.gathered)
+}
+
+/// The width of the buckets behind datapoints at `times`; endless where they do not tell.
+fn smallest_distance(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    times.windows(2).filter_map(|pair| Some(pair.last()? - pair.first()?)).fold(f64::INFINITY, f64::min)
+}
+
+/// The datapoints with a value whose buckets end within the range they were asked for in, by rising time.
+fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> {
+    let mut points = record.points.clone();
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+    let whole = points.into_iter().filter(move |(time, _, end)| time + width <= *end as f64);
+    whole.map(|(time, values, _)| Point { time, values }).filter(Point::has_value)
 }
 
 /// The ledger with a step added; a step that can't be added is given up, as asking again would not change it.
@@ -154,6 +183,22 @@ impl<'a> Lines<'a> {
     ) -> Result<(), ToolError> {
         let samples = accounting::series(resource, ledger).finish(&self.layouts);
         for index in 0..accounting::FAMILIES.len() {
+            for (labels, value) in samples.of(index) {
+                self.put(first + index, labels, value, second)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A datapoint of a series, at its own time.
+    fn point(&mut self, first: usize, stream: &Stream<'_>, point: Point) -> Result<(), ToolError> {
+        let subject = Subject { project: stream.project, labels: &[], window: None };
+        let polled = stream.resource.polled();
+        let Some(sink) = polled.show_point(Some(point), subject) else { return Ok(()) };
+        let samples = sink.finish(&self.layouts);
+        #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
+        let second = point.time as i64;
+        for index in 0..polled.families().len() {
             for (labels, value) in samples.of(index) {
                 self.put(first + index, labels, value, second)?;
             }

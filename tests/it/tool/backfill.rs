@@ -55,8 +55,9 @@ fn a_strict_parser_reads_history() {
     let parsed = Command::new(tool("python3")).args(["-c", script]).arg(&file).output().unwrap();
     assert!(parsed.status.success(), "{}", stderr(&parsed));
     let samples: usize = String::from_utf8(parsed.stdout).unwrap().trim().parse().unwrap();
-    // An app: 72 steps with 5 gauges of response times and 4 of runs, and 73 points of 6 counters and of 3 buckets.
-    assert_eq!((samples, buckets.len()), (2 * (72 * (5 + 4) + 73 * 6), 2 + 2 * 73 * 3));
+    // An app: 72 steps with 5 gauges of response times and one of runs, in each of them two datapoints of 3 gauges, and 73
+    // points of 6 counters and of 3 buckets.
+    assert_eq!((samples, buckets.len()), (2 * (72 * (5 + 1 + 2 * 3) + 73 * 6), 3 + 2 * 73 * 3));
 }
 
 #[test]

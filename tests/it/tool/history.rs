@@ -50,7 +50,8 @@ pub(crate) fn answer(seen: &Seen) -> Reply {
             )
         }
         Some("run-execution-time") => format!(
-            r#"{{"data":{{"time_series":[{{"timestamp":{},"p50":1.5,"p90":2,"p99":null}}],"total_runs":{},"start_date":"{from}","end_date":"{to}"}},"status":"success"}}"#,
+            r#"{{"data":{{"time_series":[{{"timestamp":{},"p50":1,"p90":2,"p99":null}},{{"timestamp":{},"p50":1.5,"p90":2,"p99":null}}],"total_runs":{},"start_date":"{from}","end_date":"{to}"}},"status":"success"}}"#,
+            end - 120,
             end - 60,
             runs(start, end),
         ),

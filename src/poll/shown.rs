@@ -1,0 +1,101 @@
+//! What the replies of one poll show together: the datapoint behind the gauges, and whether a container filter works.
+
+use std::sync::Arc;
+
+use crate::interface::polled::{Reading, Tally, Window};
+use crate::interface::{Point, TimeRange};
+use crate::store::Variant;
+
+use super::plan::{Plan, Target};
+use super::ranges::RangeAsk;
+
+/// After so many polls on end with the same replies for a container and the whole app, the filter seems to be ignored.
+const MAX_EQUAL: u32 = 5;
+
+/// The replies about windows of one poll.
+#[derive(Debug, Default)]
+pub struct Replies(Vec<WindowReply>);
+
+#[derive(Debug)]
+struct WindowReply {
+    /// Index into [`Plan::windows`].
+    window: usize,
+    container: Option<Arc<str>>,
+    range: TimeRange,
+    tally: Option<Tally>,
+    point: Option<Point>,
+}
+
+impl Replies {
+    /// Takes in a reply to `wanted`.
+    pub fn add(&mut self, plan: &Plan, target: &Target, wanted: &RangeAsk, reading: &Reading) {
+        let range = wanted.range;
+        // Rounded outwards, the bucket at the beginning is whole. What is beyond the end has not settled.
+        let answered = reading.tally.as_ref().and_then(|tally| tally.range);
+        let whole =
+            TimeRange { start: answered.map_or(range.start, |of| of.start.min(range.start)), ..range };
+        for &window in &wanted.windows {
+            let of = (window, wanted.container.clone());
+            let point = target.endpoint.has_series().then(|| {
+                let resolution = plan.config.poll.resolution;
+                target.progress.datapoints(|seen| seen.newest(resolution, of, &reading.points, whole))
+            });
+            self.0.push(WindowReply {
+                window,
+                container: wanted.container.clone(),
+                range,
+                tally: reading.tally.clone(),
+                point: point.flatten(),
+            });
+        }
+    }
+
+    /// Shows of each container the datapoint of the first configured window that holds a complete one. Where no reply
+    /// holds one, there is none; where a reply is missing, the one shown before stays until it is stale.
+    pub fn show(&self, plan: &Plan, target: &Target) {
+        let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
+        for container in super::plan::containers(plan.app(subject)) {
+            let of = || self.0.iter().filter(|reply| reply.container == container);
+            let found = of().filter(|reply| reply.point.is_some()).min_by_key(|reply| reply.window);
+            if found.is_none() && of().count() < plan.windows.len() {
+                continue;
+            }
+            let reply = found.or_else(|| of().next());
+            let sink = reply.and_then(|reply| {
+                let label = &plan.windows.get(reply.window)?.label;
+                let window = Window {
+                    label,
+                    container: container.as_deref(),
+                    first: reply.window == 0,
+                    range: reply.range,
+                };
+                target.endpoint.show_point(reply.point, plan.subject(subject, Some(window))?)
+            });
+            if let Some(sink) = sink {
+                subject.cell.replace(&Variant { window: 0, container: container.clone() }, sink);
+            }
+        }
+    }
+
+    /// Says once where the filter by container seems to be ignored: what is said of a container equals for several
+    /// polls with traffic what is said of the whole app.
+    pub fn compare_containers(&self, plan: &Plan, target: &Target) {
+        let whole = |window| self.0.iter().find(|reply| reply.window == window && reply.container.is_none());
+        for reply in &self.0 {
+            let (Some(container), Some(whole)) = (&reply.container, whole(reply.window)) else { continue };
+            let (Some(part), Some(all)) = (&reply.tally, &whole.tally) else { continue };
+            if all.total.unwrap_or_default() == 0 || reply.window > 0 {
+                continue;
+            }
+            let equal = (part.total, &part.shares) == (all.total, &all.shares);
+            if target.progress.equals(container, equal) == MAX_EQUAL && plan.filter_seems_ignored() {
+                tracing::warn!(
+                    app = &*target.key.owner.app,
+                    container = &**container,
+                    "the service says the same of this container as of the whole app: it is the only one, or \
+                     api.query_names.container is not the name the service knows"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Gauges show what was asked for, and no other: windows of a service with ways of its own, and whole datapoints.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pds_exporter::accounting::LedgerStore;
+use pds_exporter::catalogue::Format;
+use pds_exporter::interface::TimeRange;
+use pds_exporter::poll::Context;
+use pds_exporter::simulator::{Quirks, Settings, World};
+use pds_exporter::store::Filter;
+use pds_exporter::telemetry::Telemetry;
+use tokio::time::Instant;
+
+use crate::poller::{Polling, rig_of};
+use crate::process::series;
+
+/// A service with one app and these quirks, polled with these tables of the configuration.
+async fn polled(quirks: Quirks, tables: &str) -> (World, Context, Polling) {
+    let (ledgers, _) = LedgerStore::open(None, Telemetry::new(false).unwrap(), Duration::ZERO).await.unwrap();
+    let settings = Settings { projects: 1, apps: 1, quirks, ..Settings::default() };
+    let (world, context, plan) = rig_of(settings, ledgers, tables).await;
+    let polling = Polling::start(context.clone(), plan);
+    (world, context, polling)
+}
+
+/// The series of a family, by their names.
+fn shown(context: &Context, family: &str) -> BTreeMap<String, f64> {
+    let mut page = Vec::new();
+    let Ok(()) = context.store.snapshot(Instant::now()).write(
+        Format::Text,
+        &Filter::default(),
+        &mut |chunk: &[u8]| {
+            page.extend_from_slice(chunk);
+            Ok::<(), std::convert::Infallible>(())
+        },
+    );
+    let page = String::from_utf8(page).unwrap();
+    let of = series(&page).filter(|(name, _)| name.split('{').next() == Some(family));
+    of.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The only series of a family.
+fn only(context: &Context, family: &str) -> Option<f64> {
+    shown(context, family).into_values().next()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_reply_about_another_range_is_refused() {
+    let (_world, context, _polling) = polled(Quirks { ignores_range: true, ..Quirks::default() }, "").await;
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    for family in ["pds_app_window_requests", "pds_app_window_runs", "pds_app_response_time_seconds"] {
+        assert_eq!(shown(&context, family), BTreeMap::new(), "the last hour is no window of five minutes");
+    }
+    let up = shown(&context, "pds_up");
+    let down: Vec<_> = up.iter().filter(|(_, up)| **up == 0.0).map(|(name, _)| name).collect();
+    assert_eq!(down.len(), 2, "{up:?}");
+    assert!(down.iter().all(|name| name.contains("time\"")), "{up:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_rounded_outwards_by_less_than_a_bucket_is_shown() {
+    let (world, context, _polling) = polled(Quirks { round_to: 60, ..Quirks::default() }, "").await;
+    tokio::time::sleep(Duration::from_secs(95)).await;
+    let shown = only(&context, "pds_app_window_requests").unwrap();
+    let (project, apps) = world.projects().remove(0);
+    let now = context.clock.unix_seconds();
+    let truth = |seconds: i64| {
+        let range = TimeRange { start: now - 30 - seconds, end: now };
+        world.truth(&project, &apps[0], range).unwrap().requests as f64
+    };
+    assert!(truth(200) < shown && shown <= truth(480), "{shown}, not {} to {}", truth(200), truth(480));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_whole_datapoints_are_shown_and_none_is_skipped() {
+    for tables in [
+        "[poll]\ninterval = \"60s\"\n",
+        "[poll]\ninterval = \"15s\"\n",
+        "[poll]\ninterval = \"25s\"\nwindows = [\"1m\", \"10m\"]\n",
+        "[poll]\ninterval = \"10s\"\nresolution = \"high\"\nsettle = \"17s\"\n",
+    ] {
+        let (_world, context, _polling) = polled(Quirks::default(), tables).await;
+        let mut seen: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+        for _ in 0..900 {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let Some(time) = only(&context, "pds_app_run_execution_time_timestamp_seconds") else { continue };
+            let values: Vec<f64> =
+                shown(&context, "pds_app_run_execution_time_seconds").into_values().collect();
+            assert_eq!(values.len(), 3);
+            #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+            let first = seen.entry(time as i64).or_insert_with(|| values.clone());
+            // The simulator's percentiles depend on how much of a bucket a reply covers.
+            assert_eq!(*first, values, "a part of the bucket at {time} was shown: {tables}");
+        }
+        let times: Vec<i64> = seen.into_keys().collect();
+        let width = if tables.contains("high") { 10 } else { 60 };
+        assert!(times.len() > 12, "{times:?}");
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] == width), "{tables}: {times:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_whole_datapoint_there_is_no_gauge() {
+    // No window holds a whole bucket but where it happens to lie on one.
+    let tables = "[poll]\ninterval = \"20s\"\nwindows = [\"50s\"]\n";
+    let (_world, context, _polling) = polled(Quirks::default(), tables).await;
+    for _ in 0..300 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(only(&context, "pds_app_run_execution_time_timestamp_seconds"), None);
+    }
+    assert!(only(&context, "pds_app_window_runs").is_some());
+}
