@@ -154,7 +154,7 @@ fn pages(data: &[u8]) -> Vec<Page> {
         let added =
             reading.tally.map(|tally| Ledger::open(RANGE.start).add(RANGE, &tally, distributed, i64::MAX));
         if let Some(Ok(ledger)) = added {
-            pages.push(page(accounting::FAMILIES, accounting::series(resource, &ledger), &told));
+            pages.push(page(accounting::FAMILIES, accounting::series(resource, &ledger, true), &told));
         }
     }
     pages

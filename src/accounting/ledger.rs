@@ -207,10 +207,14 @@ impl Ledger {
         self.late_data = late_data.into();
     }
 
-    /// Notes what was added for the hour of `range`, where the ledger has added all of that hour so far.
+    /// Notes what was added for the hour of `range`, where the ledger has added all of that hour so far. An hour that has
+    /// become too old to be counted again while it was added is forgotten: its rest may come with other hours.
     fn put_hour(&mut self, range: TimeRange, total: u64, hourly_from: i64) {
         let mut hour = Hour::of(range.start);
         if range.end > hour.end() || hour.start() < hourly_from {
+            if self.hours.last().is_some_and(|last| last.end() > range.start) {
+                self.hours = self.hours.iter().filter(|known| known.end() <= range.start).copied().collect();
+            }
             return;
         }
         match self.hours.last_mut().filter(|last| last.start() == hour.start()) {

@@ -31,8 +31,19 @@ pub struct LedgerStore {
 #[derive(Debug, Default)]
 struct Ledgers {
     by_key: HashMap<Key, Arc<Ledger>>,
+    /// Why some are not shown yet, or not opened.
+    holds: HashMap<Key, Hold>,
     /// Those of the last ledger: as a rule all apps have the same, and hold them once.
     thresholds: Arc<[f64]>,
+}
+
+/// Why a ledger is not shown yet, beyond being behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Nobody knows yet what was counted before; none is opened until that is known.
+    Unknown,
+    /// Until its cursor stands there, Unix seconds: what it holds may be less than was shown elsewhere.
+    Until(i64),
 }
 
 /// A ledger on its way to disk.
@@ -132,33 +143,81 @@ impl LedgerStore {
         ledger
     }
 
-    /// Drops the ledgers of apps that are not `wanted` and stand before `oldest` (Unix seconds).
-    pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
-        let gone: Vec<Key> = self
-            .ledgers()
-            .by_key
-            .iter()
-            .filter(|(key, ledger)| ledger.until < oldest && !wanted.contains(*key))
-            .map(|(key, _)| key.clone())
-            .collect();
-        for key in gone {
-            if self.write(&key, None).await.is_ok() {
-                tracing::info!(project = %key.owner.project, app = %key.owner.app, resource = key.resource.as_str(), "dropped the counters of a removed app");
-            }
+    /// Keeps the ledger of `key` from being shown, or opened.
+    pub fn hold_back(&self, key: &Key, hold: Hold) {
+        self.ledgers().holds.insert(key.clone(), hold);
+    }
+
+    /// What keeps the ledger of `key` from being shown.
+    #[must_use]
+    pub fn held_back(&self, key: &Key) -> Option<Hold> {
+        self.ledgers().holds.get(key).copied()
+    }
+
+    /// Nothing keeps the ledger of `key` from being shown any more.
+    pub fn release(&self, key: &Key) {
+        self.ledgers().holds.remove(key);
+    }
+
+    /// Sets aside the ledgers of those that are `elsewhere`.
+    pub async fn set_aside(&self, elsewhere: impl Fn(&Key) -> bool) {
+        let ledgers: Vec<(Key, Arc<Ledger>)> =
+            self.ledgers().by_key.iter().map(|(key, ledger)| (key.clone(), Arc::clone(ledger))).collect();
+        let aside = ledgers.into_iter().filter_map(|(key, ledger)| {
+            let aside = if elsewhere(&key) { ledger.put_aside() } else { None };
+            aside.map(|aside| (key, Some(Arc::new(aside))))
+        });
+        let aside = self.write_all(aside.collect()).await;
+        if aside > 0 {
+            tracing::info!(ledgers = aside, "set aside the counters of apps that another shard counts");
         }
     }
 
+    /// Drops the ledgers of apps that are not `wanted` and stand before `oldest` (Unix seconds).
+    pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
+        let gone = |(key, ledger): &(&Key, &Arc<Ledger>)| ledger.until < oldest && !wanted.contains(*key);
+        let gone: Vec<Record> =
+            self.ledgers().by_key.iter().filter(gone).map(|(key, _)| (key.clone(), None)).collect();
+        let dropped = self.write_all(gone).await;
+        if dropped > 0 {
+            tracing::info!(ledgers = dropped, "dropped the counters of apps removed long ago");
+        }
+    }
+
+    /// Writes all of them together; how many were.
+    async fn write_all(&self, records: Vec<Record>) -> usize {
+        let sent: Vec<_> = records.into_iter().map(|(key, ledger)| self.send(key, ledger)).collect();
+        let mut written = 0;
+        for sent in sent {
+            written += usize::from(Self::written(sent).await.is_ok());
+        }
+        written
+    }
+
     async fn write(&self, key: &Key, ledger: Option<Arc<Ledger>>) -> Result<(), NotCommitted> {
+        Self::written(self.send(key.clone(), ledger)).await
+    }
+
+    /// Hands a ledger over to be committed; in memory, it holds at once.
+    fn send(
+        &self,
+        key: Key,
+        ledger: Option<Arc<Ledger>>,
+    ) -> Result<Option<oneshot::Receiver<bool>>, NotCommitted> {
         let Some(commits) = &self.commits else {
-            self.ledgers().take([(key.clone(), ledger)]);
-            return Ok(());
+            self.ledgers().take([(key, ledger)]);
+            return Ok(None);
         };
         let (done, written) = oneshot::channel();
-        commits.send(Entry { key: key.clone(), ledger, done }).map_err(|_| NotCommitted)?;
-        match written.await {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => Err(NotCommitted),
-        }
+        commits.send(Entry { key, ledger, done }).map_err(|_| NotCommitted)?;
+        Ok(Some(written))
+    }
+
+    async fn written(
+        sent: Result<Option<oneshot::Receiver<bool>>, NotCommitted>,
+    ) -> Result<(), NotCommitted> {
+        let Some(written) = sent? else { return Ok(()) };
+        if written.await == Ok(true) { Ok(()) } else { Err(NotCommitted) }
     }
 
     fn shared(&self, mut ledger: Ledger) -> Arc<Ledger> {

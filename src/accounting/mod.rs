@@ -77,33 +77,82 @@ pub const FAMILIES: &[Family] = &[
         &["resource"],
         "Time given up on because it was older than max_catch_up when it could have been asked for",
     ),
+    Family::counter(
+        "pds_app_late_requests_total",
+        &[],
+        "Requests that came after their range was counted; added to pds_app_requests_total when their hour was counted again",
+    ),
+    Family::counter(
+        "pds_app_late_runs_total",
+        &[],
+        "Runs that came after their range was counted; added to pds_app_runs_total when their hour was counted again",
+    ),
+    Family::counter(
+        "pds_app_overcounted_requests_total",
+        &[],
+        "Requests that were no longer there when their hour was counted again; still in pds_app_requests_total",
+    ),
+    Family::counter(
+        "pds_app_overcounted_runs_total",
+        &[],
+        "Runs that were no longer there when their hour was counted again; still in pds_app_runs_total",
+    ),
+    Family::gauge(
+        "pds_app_rechecked_until_timestamp_seconds",
+        &["resource"],
+        "End of the last hour counted again, Unix time",
+    ),
 ];
 
-/// The series of a ledger, in the order of [`FAMILIES`].
+/// The series of a ledger, in the order of [`FAMILIES`]; `rechecked` says whether its hours are counted again.
 #[must_use]
-pub fn series(resource: Resource, ledger: &Ledger) -> Sink {
+pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
     #[expect(clippy::cast_precision_loss, reason = "counts and Unix seconds stay below 2^53")]
     let (number, seconds) = (|count: u64| count as f64, |second: i64| second as f64);
     let by_resource = [("resource", resource.as_str())];
+    let counted = resource.polled().counted;
     let mut sink = Sink::default();
+    // A family of one series without labels, if it is of what this resource counts.
+    let put = |sink: &mut Sink, of: Counted, known: bool, count: u64| {
+        sink.next_family();
+        if counted == Some(of) && known {
+            sink.put(number(count));
+        }
+    };
+    put(&mut sink, Counted::Requests, true, ledger.total);
     sink.next_family();
-    if resource.polled().counted == Some(Counted::Requests) {
-        sink.put(number(ledger.total));
-    }
-    sink.next_family();
-    if resource.polled().counted == Some(Counted::Requests) {
+    if counted == Some(Counted::Requests) {
         for (threshold, count) in ledger.buckets() {
             sink.put_with(&[("le", LabelNumber::default().text(threshold))], number(count));
         }
         sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], number(ledger.total));
     }
-    sink.next_family();
-    if resource.polled().counted == Some(Counted::Runs) {
-        sink.put(number(ledger.total));
-    }
+    put(&mut sink, Counted::Runs, true, ledger.total);
     sink.next_family();
     sink.put_with(&by_resource, seconds(ledger.until));
     sink.next_family();
     sink.put_with(&by_resource, number(ledger.unaccounted));
+    for count in [ledger.late, ledger.overcounted] {
+        for of in [Counted::Requests, Counted::Runs] {
+            put(&mut sink, of, rechecked || count > 0, count);
+        }
+    }
+    sink.next_family();
+    if ledger.rechecked_until > 0 {
+        sink.put_with(&by_resource, seconds(ledger.rechecked_until));
+    }
     sink
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::COUNTED_FAMILIES;
+
+    #[test]
+    fn the_families_that_leave_the_page_are_the_counters_themselves() {
+        let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+        let counters = ["pds_app_requests_total", "pds_app_request_duration_seconds", "pds_app_runs_total"];
+        assert_eq!(names[..COUNTED_FAMILIES], counters);
+    }
 }

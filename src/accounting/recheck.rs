@@ -87,6 +87,12 @@ impl Ages {
         self.0.is_empty()
     }
 
+    /// The greatest age.
+    #[must_use]
+    pub fn last(&self) -> Option<i64> {
+        self.0.last().copied()
+    }
+
     /// Where the first hour begins that is still to be counted again when it is `now`; `i64::MAX` where none is.
     #[must_use]
     pub fn hourly_from(&self, now: i64) -> i64 {
@@ -251,6 +257,18 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(third.hours.len(), 0);
+    }
+
+    #[test]
+    fn an_hour_whose_rest_was_added_with_others_is_not_counted_again() {
+        let ages = ages(&[3600]);
+        let shares = [(1.0, 1.0)];
+        let ledger = two_hours().add(range(7200, 8100), &tally(1, &shares), true, START).unwrap();
+        // An outage later, three hours come in one range.
+        let ledger = ledger.add(range(8100, 18_000), &tally(30, &shares), true, START + 18_000).unwrap();
+        let due: Vec<i64> = ledger.hours.iter().map(|hour| hour.start() - START).collect();
+        assert_eq!(due, [0, 3600]);
+        assert_eq!(ledger.recheck_due(&ages, 0, START + 99_999), Some(range(0, 3600)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Which time has settled: by our clock, and by the service's.
+//! Which time has settled, by our clock and by the service's; and whether a ledger keeps up with it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -9,44 +10,78 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::interface::TimeRange;
 
+use super::recheck::Ages;
+
+/// Two times agree where they are at most so many seconds apart: a Date has whole seconds, and its reply was under way.
+const AGREEMENT: u64 = 10;
+/// Where the service sends no Date, our clock has to be steady for so long before counting begins.
+const STEADY: Duration = Duration::from_secs(60);
+
 /// The end of the time that may be asked for. Cloning shares what was learned of the service's clock.
 ///
 /// Our clock may be wrong, or be set while we run. A range that ended in the service's future would be added with what
 /// had happened of it so far, and the rest lost; a stretch taken for too old would be given up for nothing. So the
-/// time is the earlier of two: our clock, and the service's Date of its last reply carried on by the machine's steady
-/// clock, which nobody sets. And a reply that is to be counted is checked against its own Date once more
-/// ([`Watermark::has_settled`]).
+/// time is the earlier of two: our clock, and the service's Date carried on by the machine's steady clock, which nobody
+/// sets. And a reply that is to be counted is checked against its own Date once more ([`Watermark::has_settled`]).
+///
+/// What can't be undone (to open a ledger, to give time up, to drop a ledger) waits until two clocks agree: the Dates of
+/// two replies, or one and ours; without a Date, ours over a minute.
 #[derive(Clone, Debug)]
 pub struct Watermark {
     clock: Clock,
     settle: i64,
     step: i64,
     max_catch_up: i64,
+    ages: Ages,
     seen: Arc<Mutex<Seen>>,
 }
 
-/// What is known of the service's clock.
+/// A clock that stood at `second` and goes on by the machine's steady clock.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    second: i64,
+    at: Instant,
+}
+
+impl Reading {
+    fn now(second: i64) -> Self {
+        Self { second, at: Instant::now() }
+    }
+
+    fn second(self) -> i64 {
+        self.second.saturating_add_unsigned(self.at.elapsed().as_secs())
+    }
+
+    fn agrees_with(self, second: i64) -> bool {
+        self.second().abs_diff(second) <= AGREEMENT
+    }
+}
+
+/// What is known of the clocks.
 #[derive(Clone, Copy, Debug, Default)]
-enum Seen {
-    /// It has not replied yet.
-    #[default]
-    Nothing,
-    /// It replies without a Date.
-    NoDate,
-    /// It stood at `second` when its last reply came.
-    Date { second: i64, at: Instant },
+struct Seen {
+    /// The service's clock.
+    date: Option<Reading>,
+    /// A Date that disagrees with that; the next one decides.
+    other_date: Option<Reading>,
+    /// Ours when a reply without a Date came, where none ever had one.
+    ours: Option<Reading>,
+    /// Whether two clocks have agreed.
+    vouched: bool,
+    /// The last whole step that had settled then.
+    started: Option<i64>,
 }
 
 impl Watermark {
     /// The watermark of a configuration.
     #[must_use]
     pub fn new(config: &Config, clock: Clock) -> Self {
-        let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         Self {
             clock,
             settle: seconds(config.poll.settle),
             step: seconds(config.accounting.step).max(1),
             max_catch_up: seconds(config.accounting.max_catch_up),
+            ages: Ages::new(config.accounting.recheck_after.iter().map(|age| seconds(*age))),
             seen: Arc::default(),
         }
     }
@@ -63,16 +98,26 @@ impl Watermark {
         self.step
     }
 
+    /// The ages at which hours are counted again.
+    #[must_use]
+    pub fn ages(&self) -> &Ages {
+        &self.ages
+    }
+
+    /// Where the first hour begins that is still to be counted again; `i64::MAX` where none is.
+    #[must_use]
+    pub fn hourly_from(&self) -> i64 {
+        self.ages.hourly_from(self.settled())
+    }
+
     /// The last second that has settled.
     #[must_use]
     pub fn settled(&self) -> i64 {
         let ours = self.clock.unix_seconds();
-        let now = match self.seen() {
-            Seen::Nothing | Seen::NoDate => ours,
+        let now = match self.seen().date {
+            None => ours,
             // The header has whole seconds, rounded down: the service may have been up to one second further.
-            Seen::Date { second, at } => {
-                ours.min(second.saturating_add(1).saturating_add_unsigned(at.elapsed().as_secs()))
-            }
+            Some(date) => ours.min(date.second().saturating_add(1)),
         };
         now.saturating_sub(self.settle)
     }
@@ -80,22 +125,31 @@ impl Watermark {
     /// The end of the last whole step that has settled.
     #[must_use]
     pub fn settled_step(&self) -> i64 {
-        self.settled().div_euclid(self.step) * self.step
+        self.whole_step(self.settled())
     }
 
-    /// Where a new ledger begins: the end of the last whole step that has settled. `None` before the service has replied
-    /// once: until then nobody vouches for our clock, and a ledger begun in the service's future would stand still until
-    /// that has come.
+    fn whole_step(&self, second: i64) -> i64 {
+        second.div_euclid(self.step) * self.step
+    }
+
+    /// Where a new ledger begins: the end of the last whole step that has settled by the service's clock. `None` while no
+    /// two clocks agree: a ledger begun in the service's future would stand still until that has come, and one begun
+    /// long before would count what was before it.
     #[must_use]
     pub fn first_cursor(&self) -> Option<i64> {
-        self.has_replied().then(|| self.settled_step())
+        let seen = self.seen();
+        if !self.is_vouched(&seen) {
+            return None;
+        }
+        let now = seen.date.map_or_else(|| self.clock.unix_seconds(), |date| date.second().saturating_add(1));
+        Some(self.whole_step(now.saturating_sub(self.settle)))
     }
 
-    /// The first whole step that may still be asked for; what lies before is given up. `None` before the service has
-    /// replied once: until then nobody vouches for our clock, and what is given up does not come back.
+    /// The first whole step that may still be asked for; what lies before is given up. `None` while no two clocks agree:
+    /// what is given up does not come back.
     #[must_use]
     pub fn oldest(&self) -> Option<i64> {
-        if !self.has_replied() {
+        if !self.is_vouched(&self.seen()) {
             return None;
         }
         let oldest = self.settled().saturating_sub(self.max_catch_up);
@@ -105,11 +159,34 @@ impl Watermark {
 
     /// A reply came just now, with this Date.
     pub fn observe(&self, date: Option<Timestamp>) {
-        let seen = match date {
-            Some(date) => Seen::Date { second: date.as_second(), at: Instant::now() },
-            None => Seen::NoDate,
-        };
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+        let ours = self.clock.unix_seconds();
+        let mut seen = self.lock();
+        match date {
+            None if seen.date.is_some() => {}
+            None => {
+                // A clock that was set since begins its minute again.
+                let steady = seen.ours.filter(|reading| reading.agrees_with(ours));
+                seen.ours = Some(steady.unwrap_or_else(|| Reading::now(ours)));
+            }
+            Some(date) => {
+                let date = date.as_second();
+                let agrees = |known: Option<Reading>| known.is_some_and(|known| known.agrees_with(date));
+                let witnessed =
+                    ours.abs_diff(date) <= AGREEMENT || agrees(seen.date) || agrees(seen.other_date);
+                if witnessed || !seen.vouched {
+                    seen.date = Some(Reading::now(date));
+                    seen.other_date = None;
+                } else {
+                    seen.other_date = Some(Reading::now(date));
+                }
+                seen.vouched |= witnessed;
+            }
+        }
+        drop(seen);
+        let seen = self.seen();
+        if seen.started.is_none() && self.is_vouched(&seen) {
+            self.lock().started = Some(self.settled_step());
+        }
     }
 
     /// Whether `range` had settled by the service's own clock when it answered; [`Watermark::tolerance`] is left for what
@@ -119,26 +196,64 @@ impl Watermark {
         date.is_none_or(|date| range.end + self.settle - self.tolerance() <= date.as_second() + 1)
     }
 
+    /// Whether `range` was so old when it was answered that the service may have forgotten it. A step is left for the
+    /// time that the request took.
+    #[must_use]
+    pub fn is_too_old(&self, range: TimeRange) -> bool {
+        self.oldest().is_some_and(|oldest| range.start.saturating_add(self.step) < oldest)
+    }
+
     /// What the two clocks may differ by without anybody noticing: half of `settle`, in seconds.
     #[must_use]
     pub fn tolerance(&self) -> i64 {
         self.settle - self.settle / 2
     }
 
-    fn has_replied(&self) -> bool {
-        !matches!(self.seen(), Seen::Nothing)
+    /// For how long from now the counters of a ledger are shown that ends at `until` and moves every `interval`; `None`
+    /// where they are not.
+    ///
+    /// They are not while the ledger is behind: `until` lies before the last whole step that had settled two intervals
+    /// ago. A counter that stands still says "nothing happens", and its jump afterwards "much more than there is". Nor
+    /// are they before the ledger has passed what had settled when counting began: a process before this one, with the
+    /// same counters, may have shown as much.
+    #[must_use]
+    pub fn shown_for(&self, until: i64, interval: Duration) -> Option<Duration> {
+        let (settled_step, settled) = (self.settled_step(), self.settled());
+        if until < self.seen().started?.min(settled_step) {
+            return None;
+        }
+        let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
+        // A clock set back does not prolong it.
+        let left = until.saturating_add(allowed).saturating_sub(settled).min(allowed);
+        u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_secs)
+    }
+
+    /// Whether two clocks have agreed, or ours was steady where the service says nothing.
+    fn is_vouched(&self, seen: &Seen) -> bool {
+        let steady =
+            |ours: Reading| ours.at.elapsed() >= STEADY && ours.agrees_with(self.clock.unix_seconds());
+        seen.vouched || (seen.date.is_none() && seen.ours.is_some_and(steady))
     }
 
     fn seen(&self) -> Seen {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.lock()
     }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn seconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use tokio::time::{Duration, advance};
+    use jiff::SignedDuration;
+    use tokio::time::advance;
 
     use super::*;
     use crate::config;
@@ -154,21 +269,76 @@ mod tests {
         second.map_or("none".to_owned(), |second| Timestamp::from_second(second).unwrap().to_string())
     }
 
+    fn date(text: &str) -> Option<Timestamp> {
+        Some(text.parse().unwrap())
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn a_ledger_begins_where_the_service_has_vouched_for_the_time() {
+    async fn a_ledger_begins_where_two_clocks_agree() {
         let watermark = watermark();
         assert_eq!(time(watermark.first_cursor()), "none");
-        watermark.observe(None);
-        assert_eq!(
-            time(watermark.first_cursor()),
-            "2026-03-01T11:59:00Z",
-            "a service without Date leaves it to us"
-        );
-        watermark.observe(Some("2026-03-01T11:00:07Z".parse().unwrap()));
-        assert_eq!(time(watermark.first_cursor()), "2026-03-01T10:59:00Z");
+        watermark.observe(date("2026-03-01T12:00:05Z"));
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T11:59:00Z", "the service's and ours");
+
+        let watermark = self::watermark();
+        watermark.observe(date("2026-03-01T11:00:07Z"));
+        assert_eq!(time(watermark.first_cursor()), "none", "one of the two is wrong");
+        watermark.observe(date("2026-03-01T13:00:40Z"));
+        assert_eq!(time(watermark.first_cursor()), "none", "and now one of three");
+        assert_eq!(watermark.oldest(), None);
+        watermark.observe(date("2026-03-01T13:00:41Z"));
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T13:00:00Z");
         advance(Duration::from_secs(60)).await;
-        assert_eq!(time(watermark.first_cursor()), "2026-03-01T11:00:00Z", "its clock goes on");
-        watermark.observe(Some("2026-03-01T13:00:07Z".parse().unwrap()));
-        assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:00:00Z", "ours, where that is behind");
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T13:01:00Z", "its clock goes on");
+        assert_eq!(
+            time(Some(watermark.settled_step())),
+            "2026-03-01T12:00:00Z",
+            "ours is behind: the earlier"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_single_date_that_disagrees_moves_nothing() {
+        let watermark = watermark();
+        watermark.observe(date("2026-03-01T12:00:07Z"));
+        watermark.observe(date("2026-03-01T09:00:07Z"));
+        assert_eq!(time(Some(watermark.settled_step())), "2026-03-01T11:59:00Z");
+        watermark.observe(date("2026-03-01T09:00:08Z"));
+        assert_eq!(time(Some(watermark.settled_step())), "2026-03-01T08:59:00Z", "two that agree do");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_date_counting_begins_once_our_clock_was_steady_for_a_minute() {
+        let watermark = watermark();
+        watermark.observe(None);
+        advance(Duration::from_secs(40)).await;
+        assert_eq!((watermark.first_cursor(), watermark.oldest()), (None, None));
+        watermark.clock.jump(SignedDuration::from_hours(9));
+        watermark.observe(None);
+        advance(Duration::from_secs(40)).await;
+        watermark.observe(None);
+        assert_eq!(watermark.first_cursor(), None, "it was set meanwhile");
+        advance(Duration::from_secs(20)).await;
+        watermark.observe(None);
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T21:01:00Z");
+        assert!(watermark.shown_for(watermark.settled_step(), Duration::from_secs(60)).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn counters_are_shown_until_they_lie_before_what_had_settled_two_intervals_ago() {
+        let (watermark, interval) = (watermark(), Duration::from_secs(60));
+        let at = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
+        let until = at("2026-03-01T11:59:00Z");
+        assert_eq!(watermark.shown_for(until, interval), None, "nobody vouches for the time");
+        watermark.observe(date("2026-03-01T12:00:07Z"));
+        assert_eq!(watermark.shown_for(until - 60, interval), None, "a process before may have shown more");
+        // 12:02:30 is when 12:00:00 has settled for two intervals.
+        let shown = watermark.shown_for(until, interval).unwrap();
+        assert_eq!(shown, Duration::from_secs(143));
+        advance(shown - Duration::from_secs(1)).await;
+        assert!(watermark.shown_for(until, interval).is_some());
+        advance(Duration::from_secs(1)).await;
+        assert_eq!(watermark.shown_for(until, interval), None);
+        assert!(watermark.shown_for(until + 60, interval).is_some());
     }
 }

@@ -96,7 +96,7 @@ impl Daemon {
         let client = client(&config, &context)?.on(network.clone());
         let watermark = Watermark::new(&config, context.clock.clone());
         let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
-        plan.prune(&context.ledgers).await;
+        plan.tidy(&context.ledgers).await;
         context.telemetry.config_loaded(Some(context.clock.now()));
         let poller = Poller::new(context.clone(), Arc::clone(&plan));
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
@@ -163,7 +163,7 @@ impl Handle {
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
         // The poller is gone only when the daemon is shutting down.
         let _ = self.plans.send(Arc::clone(&plan)).await;
-        plan.prune(&self.context.ledgers).await;
+        plan.tidy(&self.context.ledgers).await;
         *current = Arc::clone(&plan);
         Ok(plan)
     }

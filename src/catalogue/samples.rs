@@ -68,6 +68,22 @@ impl Samples {
         })
     }
 
+    /// The same without the series of the first `families` families.
+    #[must_use]
+    pub fn without_first(&self, families: usize, layouts: &Layouts) -> Self {
+        let Layout { starts, ends, text } = &*self.layout;
+        let gone = starts.get(families).copied().unwrap_or_default();
+        let gone_text = self.layout.text_before(usize::from(gone));
+        let gone_text_u32 = u32::try_from(gone_text).unwrap_or_default();
+        let layout = Layout {
+            starts: starts.iter().map(|start| start.saturating_sub(gone)).collect(),
+            ends: ends.iter().skip(usize::from(gone)).map(|end| end - gone_text_u32).collect(),
+            text: text.get(gone_text..).unwrap_or_default().into(),
+        };
+        let values = self.values.iter().skip(usize::from(gone)).copied().collect();
+        Self { layout: layouts.share(layout), values }
+    }
+
     /// How many series there are.
     #[must_use]
     pub fn len(&self) -> usize {

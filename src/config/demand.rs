@@ -8,6 +8,8 @@ use std::time::Duration;
 use super::{Api, App, Config};
 use crate::interface::{Cadence, Scope};
 
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// The expected requests a minute, without retries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
@@ -84,7 +86,7 @@ impl Config {
 
     /// How many ranges one metrics call asks for per minute: every window for the app and for each of its containers,
     /// and the steps of accounting if the call is counted, unless a window of just their length is polled once per
-    /// step and its replies serve both.
+    /// step and its replies serve both; and each hour once more at each age at which hours are counted again.
     fn ranges_per_minute(&self, app: Option<&App>, counted: bool) -> f64 {
         let interval = app.and_then(|app| app.interval).unwrap_or(self.poll.interval);
         let filters = 1 + app.map_or(0, |app| app.containers.len());
@@ -92,7 +94,9 @@ impl Config {
         let step = self.accounting.step;
         let shared = interval == step && self.poll.windows.contains(&step);
         let steps = self.accounting.enabled && counted && !shared;
-        f64::from(windows) * rate(interval) + if steps { rate(step.max(interval)) } else { 0.0 }
+        let ages = u32::try_from(self.accounting.recheck_after.len()).unwrap_or(u32::MAX);
+        let rechecks = if self.accounting.enabled && counted { f64::from(ages) * rate(HOUR) } else { 0.0 };
+        f64::from(windows) * rate(interval) + rechecks + if steps { rate(step.max(interval)) } else { 0.0 }
     }
 }
 
@@ -125,7 +129,7 @@ mod tests {
     /// Polls every minute, settings too, one window of 5 minutes, steps of 1 minute, at most 1 request a second.
     fn config(projects: Vec<Project>) -> Config {
         let text = "[api]\nbase_url = \"http://127.0.0.1\"\ntoken = \"default\"\nmax_requests_per_second = 1\n\
-            [poll]\nsettings_interval = \"60s\"\n[[projects]]\nid = \"p\"\n";
+            [poll]\nsettings_interval = \"60s\"\n[accounting]\nrecheck_after = []\n[[projects]]\nid = \"p\"\n";
         let config = crate::config::load_text(Path::new("test.toml"), text).unwrap().config;
         Config { projects, ..config }
     }
@@ -149,6 +153,14 @@ mod tests {
         };
         let left = ["run_execution_time", "projects", "domains", "volume_alerts", "app"].map(&mut cost);
         assert_eq!(left, [6.0, 5.0, 4.0, 3.0, 2.0]);
+    }
+
+    #[test]
+    fn each_age_at_which_hours_are_counted_again_adds_two_requests_an_hour() {
+        let mut config = config(vec![project("p", None, vec![app("a", None, &[])])]);
+        let before = config.requests_per_minute().total;
+        config.accounting.recheck_after = vec![3600 * SECOND, 86_400 * SECOND];
+        assert!((config.requests_per_minute().total - before - 4.0 / 60.0).abs() < 1e-9);
     }
 
     #[test]

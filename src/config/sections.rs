@@ -13,8 +13,9 @@ use super::reader::{
     Text, Url as HttpUrl, Word,
 };
 use super::section::{Fixed, default, inner, required, section};
+use super::shard::Shard;
 use super::token::{TokenSource, Tokens};
-use crate::interface::{QueryNames, Resolution, Resource};
+use crate::interface::{QueryNames, RangeEnd, Resolution, Resource};
 
 section! {
     /// The whole configuration.
@@ -34,6 +35,8 @@ section! {
         log: Log = inner(),
         /// The projects, each once.
         projects: Vec<Project> = Projects,
+        /// Which part of all apps these projects are.
+        shard: Shard = Fixed(Shard::WHOLE),
     }
 }
 
@@ -141,6 +144,8 @@ section! {
     }
 }
 
+const HOUR: u64 = 3600;
+
 section! {
     /// `[accounting]`: exact counters.
     pub struct Accounting {
@@ -152,8 +157,22 @@ section! {
         /// How far back to ask after an outage.
         max_catch_up: Duration = default(SECONDS, "\"24h\"",
             "How far back to ask after an outage. Older time is counted as unaccounted."),
+        /// At which ages each whole hour is counted again; never where empty.
+        recheck_after: Vec<Duration> = default(List { of: SECONDS, not_empty: false }, "[\"1h\"]",
+            "Each whole hour is counted again at these ages, and late data is added; [] never does."),
+        /// Whether the service counts a range's last instant.
+        range_end: RangeEnd = default(Word(RangeEnd::WORDS), "\"exclusive\"",
+            "Whether the service counts a range's last instant too: exclusive or inclusive. The log says if it seems to."),
     }
     check(table) {
+        if let (Some(step), Some(ages)) = (step, &recheck_after)
+            && !ages.is_empty()
+            && !HOUR.is_multiple_of(step.as_secs())
+        {
+            table.place("step").refuse::<()>(
+                "does not divide an hour, so no hour could be counted again; use such as \"60s\" or \"5m\", or set accounting.recheck_after = []",
+            );
+        }
         if let (Some(step), Some(reach)) = (step, max_catch_up)
             && reach < step
         {

@@ -78,6 +78,7 @@ impl Config {
     /// whose own resources it polls.
     #[must_use]
     pub fn shard(mut self, shard: Shard) -> Self {
+        self.shard = shard;
         for project in &mut self.projects {
             let id = &project.id;
             project.polled = shard.owns_project(id);

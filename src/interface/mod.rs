@@ -55,7 +55,7 @@ pub use call::{Call, DecodeError, ReplyBody};
 pub use number::Number;
 pub use param::{QueryNames, Resolution, RuleError};
 pub use polled::{Cadence, Counted, Point, Scope, Subject, Tally, Window};
-pub use range::TimeRange;
+pub use range::{RangeEnd, TimeRange};
 pub use request::{Arguments, Request};
 pub use resource::Resource;
 

@@ -73,6 +73,28 @@ pub fn rfc3339(second: i64) -> String {
     Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
 }
 
+/// Whether the service counts what happens at the last instant of a range, which the interface does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RangeEnd {
+    /// It does not: ranges that follow one another share nothing.
+    #[default]
+    Exclusive,
+    /// It does: a range is asked for up to a millisecond before its end.
+    Inclusive,
+}
+
+impl RangeEnd {
+    /// Each word with its meaning.
+    pub const WORDS: &[(&str, Self)] = &[("exclusive", Self::Exclusive), ("inclusive", Self::Inclusive)];
+}
+
+/// A millisecond before a Unix second, likewise: the end of a range for a service that counts its last instant too.
+#[must_use]
+pub fn before(second: i64) -> String {
+    let millisecond = second.saturating_mul(1000).saturating_sub(1);
+    Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

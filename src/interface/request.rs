@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::call::{Call, Method};
 use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
-use super::range::{TimeRange, rfc3339};
+use super::range::{RangeEnd, TimeRange, before, rfc3339};
 use super::template::percent_encode;
 
 /// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
@@ -52,6 +52,15 @@ impl<'a> Arguments<'a> {
     #[must_use]
     pub fn in_range(self, range: TimeRange) -> Self {
         self.with("start", rfc3339(range.start)).with("end", rfc3339(range.end))
+    }
+
+    /// Adds the bounds of a range for a service that treats the last instant of ranges like this.
+    #[must_use]
+    pub fn in_range_to(self, range: TimeRange, end: RangeEnd) -> Self {
+        match end {
+            RangeEnd::Exclusive => self.in_range(range),
+            RangeEnd::Inclusive => self.with("start", rfc3339(range.start)).with("end", before(range.end)),
+        }
     }
 
     /// Restricts a metrics call to a container, if there is one.
@@ -203,6 +212,9 @@ mod tests {
             .in_container(Some("c 1"))
             .at_resolution(Resolution::High);
         assert_eq!(sent(&full), Ok(format!("{path}?start={time}&end={time}&pod=c%201&resolution=high")));
+        let minute = TimeRange { start: END, end: END + 60 };
+        let inclusive = Arguments::about("p-1", "p-1-a").in_range_to(minute, RangeEnd::Inclusive);
+        assert_eq!(sent(&inclusive), Ok(format!("{path}?start={time}&end=2026-01-01T00%3A00%3A59.999Z")));
         let backwards = Arguments::about("p-1", "p-1-a").in_range(TimeRange { start: END, end: END - 1 });
         assert!(matches!(sent(&backwards), Err(RuleError::EndBeforeStart { .. })));
     }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::accounting::ledger_store::NotCommitted;
-use crate::accounting::{self, Ledger};
+use crate::accounting::ledger_store::{Hold, NotCommitted};
+use crate::accounting::recheck::{HOUR, Recheck};
+use crate::accounting::{Ledger, MAX_THRESHOLDS, Refusal};
 use crate::interface::{Counted, Tally, TimeRange};
-use crate::store::Variant;
 
-use super::execute::PollError;
+use super::error::PollError;
 use super::plan::{Context, Plan, Target};
+use super::ranges::{Purpose, RangeAsk};
+use super::schedule::Phase;
 use super::transition_log::TransitionLog;
 
 /// The ledger of a target while it is polled.
@@ -17,8 +19,11 @@ use super::transition_log::TransitionLog;
 pub struct LedgerUpdate {
     /// As this poll leaves it so far; `None` where nothing is counted, or nobody knows yet where counting begins.
     ledger: Option<Arc<Ledger>>,
+    /// Whether a ledger may be opened where there is none.
+    may_open: bool,
     change: Change,
     gave_up: Option<TimeRange>,
+    rechecked: Option<Recheck>,
 }
 
 /// What a poll has made of its ledger. The greatest decides.
@@ -27,7 +32,7 @@ enum Change {
     None,
     /// Something that costs nothing to learn again.
     Learnt,
-    /// Opened, or time given up.
+    /// Opened, resumed, or time given up.
     Begun,
     /// A reply added.
     Added,
@@ -37,14 +42,11 @@ impl LedgerUpdate {
     /// The ledger of the target, with what is too old given up.
     #[must_use]
     pub fn begin(context: &Context, plan: &Plan, target: &Target) -> Self {
-        let ledger = target.counter.as_ref().and_then(|_| context.ledgers.ledger(&target.key));
-        let mut update = Self { ledger, change: Change::None, gave_up: None };
-        let given_up = |ledger: &Arc<Ledger>| ledger.give_up(plan.watermark.oldest()?);
-        if let Some((next, gone)) = update.ledger.as_ref().and_then(given_up) {
-            update.becomes(next, Change::Begun);
-            update.gave_up = Some(gone);
-        }
-        update.open(plan, target);
+        let counts = target.counter.is_some();
+        let ledger = context.ledgers.ledger(&target.key).filter(|_| counts);
+        let may_open = counts && context.ledgers.held_back(&target.key) != Some(Hold::Unknown);
+        let mut update = Self { ledger, may_open, change: Change::None, gave_up: None, rechecked: None };
+        update.follow_clock(plan);
         update
     }
 
@@ -54,33 +56,63 @@ impl LedgerUpdate {
         self.ledger.as_deref()
     }
 
-    /// Takes in a reply about `range`; `counted` says whether it was asked for to be added, and `date` where the
-    /// service's clock stood.
+    /// The hour to be counted again now, where there is one.
+    #[must_use]
+    pub fn recheck_due(&self, plan: &Plan, target: &Target) -> Option<TimeRange> {
+        let ledger = self.ledger().filter(|_| target.progress.may_recheck())?;
+        ledger.recheck_due(plan.watermark.ages(), phase(target), plan.watermark.settled())
+    }
+
+    /// Takes in the reply to `asked`; `date` is where the service's clock stood.
     ///
     /// # Errors
-    /// Where the reply can't be added; the ledger stays as it was.
+    /// Where the reply can't be added; the cursor stays where it was.
     pub fn take(
         &mut self,
+        context: &Context,
         plan: &Plan,
         target: &Target,
         tally: &Tally,
-        range: TimeRange,
-        counted: bool,
+        asked: &RangeAsk,
         date: Option<jiff::Timestamp>,
     ) -> Result<(), PollError> {
-        // The service's first reply of all: only now is it known where counting begins.
-        self.open(plan, target);
-        let Some(ledger) = &self.ledger else { return Ok(()) };
-        if counted {
-            if let (Some(date), false) = (date, plan.watermark.has_settled(range, date)) {
-                return Err(PollError::Unsettled { end: range.end, date });
-            }
-            let distributed = target.endpoint.counted == Some(Counted::Requests);
-            let next = ledger.add(range, tally, distributed, i64::MAX)?;
-            self.becomes(next, Change::Added);
-        } else if let Some(learnt) = learn(ledger, tally) {
-            self.becomes(learnt, Change::Learnt);
+        let (range, watermark) = (asked.range, &plan.watermark);
+        let unsettled = date.filter(|_| !watermark.has_settled(range, date));
+        if let (Some(date), true) = (unsettled, asked.purpose != Purpose::Window) {
+            return Err(PollError::Unsettled { end: range.end, date });
         }
+        if asked.purpose == Purpose::Counted && watermark.is_too_old(range) {
+            self.follow_clock(plan);
+            return Err(Refusal::TooOld { start: range.start }.into());
+        }
+        let distributed = target.endpoint.counted == Some(Counted::Requests);
+        if let Some(ledger) = &self.ledger {
+            let unknown = ledger.beyond_room(tally).min(MAX_THRESHOLDS);
+            if unknown > 0 {
+                let fields = vec!["distribution"; unknown];
+                context.telemetry.unexpected(target.key.resource, &fields, &target.key.to_string());
+            }
+            match asked.purpose {
+                Purpose::Window => {
+                    if let Some(learnt) = learn(ledger, tally) {
+                        self.becomes(learnt, Change::Learnt);
+                    }
+                }
+                Purpose::Counted => {
+                    let next = ledger.add(range, tally, distributed, watermark.hourly_from())?;
+                    self.becomes(next, Change::Added);
+                }
+                Purpose::Recheck => {
+                    let due = (watermark.ages(), phase(target), watermark.settled());
+                    if let Some((next, recheck)) = ledger.recheck(range, tally, distributed, due)? {
+                        self.becomes(next, Change::Added);
+                        self.rechecked = Some(recheck);
+                    }
+                }
+            }
+        }
+        // The first replies of all: only now is it known where counting begins, and what is too old.
+        self.follow_clock(plan);
         Ok(())
     }
 
@@ -91,17 +123,21 @@ impl LedgerUpdate {
     pub async fn end(
         self,
         context: &Context,
+        plan: &Plan,
         target: &Target,
         transitions: &TransitionLog,
     ) -> Result<(), NotCommitted> {
-        let Some(ledger) = self.ledger.filter(|_| self.change > Change::None) else { return Ok(()) };
-        let (ledgers, ledger) = (&context.ledgers, Arc::unwrap_or_clone(ledger));
+        let Some(ledger) = self.ledger else { return Ok(()) };
         let ledger = match self.change {
-            Change::None | Change::Learnt => ledgers.hold(&target.key, ledger),
-            Change::Begun | Change::Added => ledgers.commit(&target.key, ledger).await?,
+            Change::None => ledger,
+            Change::Learnt => context.ledgers.hold(&target.key, Arc::unwrap_or_clone(ledger)),
+            Change::Begun | Change::Added => {
+                context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await?
+            }
         };
-        if let Some(cell) = &target.counter {
-            cell.replace(&Variant::default(), accounting::series(target.key.resource, &ledger));
+        plan.show_counters(context, target, &ledger, self.change > Change::None);
+        if let Some(recheck) = self.rechecked {
+            transitions.rechecked(recheck);
         }
         let gave_up = &target.progress.gave_up;
         if let Some(gone) = self.gave_up.filter(|_| !gave_up.swap(true, Ordering::Relaxed)) {
@@ -113,13 +149,34 @@ impl LedgerUpdate {
         Ok(())
     }
 
-    /// Opens a ledger at the current step where there is none and that is known.
-    fn open(&mut self, plan: &Plan, target: &Target) {
-        if target.counter.is_some()
-            && self.ledger.is_none()
-            && let Some(first) = plan.watermark.first_cursor()
-        {
-            self.becomes(Ledger::open(first), Change::Begun);
+    /// Does what the clocks allow by now: opens a ledger at the current step where there is none, resumes there one
+    /// that another shard had, and gives up what is too old.
+    fn follow_clock(&mut self, plan: &Plan) {
+        let watermark = &plan.watermark;
+        match &self.ledger {
+            None => {
+                if let Some(first) = watermark.first_cursor().filter(|_| self.may_open) {
+                    self.becomes(Ledger::open(first), Change::Begun);
+                }
+            }
+            Some(ledger) if ledger.set_aside => {
+                if let Some(now) = watermark.first_cursor() {
+                    let resumed = ledger.resumed_at(now);
+                    self.becomes(resumed, Change::Begun);
+                }
+            }
+            Some(ledger) => {
+                let Some(oldest) = watermark.oldest() else { return };
+                if let Some((next, gone)) = ledger.give_up(oldest) {
+                    self.becomes(next, Change::Begun);
+                    self.gave_up = Some(gone);
+                }
+                let kept = watermark.ages().last().map(|age| oldest - age - 2 * HOUR);
+                let ledger = self.ledger.as_ref();
+                if let Some(next) = ledger.and_then(|l| l.without_hours_before(kept.unwrap_or(i64::MAX))) {
+                    self.becomes(next, Change::Learnt);
+                }
+            }
         }
     }
 
@@ -127,6 +184,11 @@ impl LedgerUpdate {
         self.ledger = Some(Arc::new(next));
         self.change = self.change.max(change);
     }
+}
+
+/// How many seconds later than its age an hour of this target is counted again, so that not all are at once.
+fn phase(target: &Target) -> i64 {
+    Phase::of(&target.key.owner).of_seconds(HOUR)
 }
 
 /// Before anything was counted, the thresholds that a window's reply names become buckets at zero, so that

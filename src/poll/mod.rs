@@ -5,19 +5,24 @@
 //! poll that panics is contained; a tick that was missed is skipped.
 //!
 //! - [`plan`]: the targets of a configuration.
+//! - [`progress`]: what a poll leaves to the next one.
+//! - [`counters`]: which counters are on the page.
 //! - [`schedule`]: when each of them is due.
 //! - [`poller`]: the loop.
-//! - [`execute`]: one poll of one target.
+//! - [`execute`]: one poll of one target; [`error`]: why it fails.
+//! - [`metrics`]: the ranges that one poll of a metrics call asks for.
 //! - [`transition_log`]: what the log says of it.
 //! - [`slots`]: how many of them at once.
 //! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
-//! - [`progress`]: what it leaves to the next one.
 //! - [`ranges`]: which ranges a metrics target asks for, each once.
 //! - [`ledger_update`]: what becomes of its ledger.
 
+pub mod counters;
 pub mod datapoints;
+pub mod error;
 pub mod execute;
 pub mod ledger_update;
+pub mod metrics;
 pub mod plan;
 pub mod poller;
 pub mod progress;

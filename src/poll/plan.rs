@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Duration;
 
-use crate::accounting::{self, KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
+use crate::accounting::{KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
 use crate::client::{Account, Client};
 use crate::clock::Clock;
 use crate::config::{App, Config, Project};
@@ -45,6 +45,8 @@ pub struct Plan {
     pub targets: Vec<Arc<Target>>,
     /// Whether it was said that the filter by container seems to be ignored.
     pub filter_told: AtomicBool,
+    /// Whether another plan has taken its place.
+    replaced: AtomicBool,
 }
 
 /// A configured window.
@@ -99,6 +101,9 @@ impl Plan {
         before: Option<&Self>,
     ) -> Self {
         let owners = owners(&config);
+        if let Some(before) = before {
+            before.replaced.store(true, Ordering::Release);
+        }
         context.store.reconcile(wanted(&config, &owners));
         let windows: Vec<ConfiguredWindow> = config
             .poll
@@ -121,6 +126,7 @@ impl Plan {
             windows,
             targets: Vec::new(),
             filter_told: AtomicBool::new(false),
+            replaced: AtomicBool::new(false),
         };
         for resource in polled(&config) {
             for places in plan.about(resource.polled()) {
@@ -181,17 +187,33 @@ impl Plan {
         // A cell that was there before keeps its name; it is held once.
         let key = subjects.first()?.cell.key().clone();
         let counter = store.cell(&key, Section::Counters);
-        if let (Some(cell), Some(ledger)) = (&counter, context.ledgers.adopt(&key)) {
-            cell.replace(&Variant::default(), accounting::series(key.resource, &ledger));
-        }
-        Some(Target {
+        let ledger = counter.as_ref().and_then(|_| context.ledgers.adopt(&key));
+        let target = Target {
             endpoint,
             account: self.client.account(&key.owner.project),
             subjects,
             counter,
             progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
             key,
-        })
+        };
+        if let Some(ledger) = ledger {
+            self.show_counters(context, &target, &ledger, false);
+        }
+        Some(target)
+    }
+
+    /// Whether another plan has taken its place, so that what it asks for may be unwanted.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        self.replaced.load(Ordering::Acquire)
+    }
+
+    /// Forgets what a poll of a plan before this one may have left of windows that this one does not have.
+    pub(super) fn forget_others(&self, target: &Target) {
+        for subject in &target.subjects {
+            let app = self.app(subject);
+            subject.cell.retain(&self.variants(target.endpoint, app));
+        }
     }
 
     /// The replies that a target shows, and for a series the one datapoint.
@@ -254,8 +276,13 @@ impl Plan {
         Some(Subject { project: &project.id, labels, window })
     }
 
-    /// Drops from the ledgers what belonged to apps removed long ago.
-    pub async fn prune(&self, ledgers: &LedgerStore) {
+    /// Sets aside the ledgers of apps that another shard counts, and drops those of apps removed long ago: by a time
+    /// that two clocks agree on, so not before the service has replied.
+    pub async fn tidy(&self, ledgers: &LedgerStore) {
+        ledgers.set_aside(|key| !self.config.shard.owns_app(&key.owner.project, &key.owner.app)).await;
+        if self.watermark.oldest().is_none() {
+            return;
+        }
         let wanted: HashSet<Key> =
             self.targets.iter().filter(|t| t.counter.is_some()).map(|t| t.key.clone()).collect();
         let kept = KEPT_AFTER_REMOVAL.max(self.config.accounting.max_catch_up);

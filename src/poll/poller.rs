@@ -21,6 +21,9 @@ use super::transition_log::TransitionLog;
 /// that wakes an idle processor for itself.
 const MAX_SLACK: Duration = Duration::from_millis(100);
 
+/// Ledgers of removed apps are looked for so often.
+const TIDYING: Duration = Duration::from_secs(3600);
+
 /// Runs a [`Plan`], and each that replaces it.
 #[derive(Debug)]
 pub struct Poller {
@@ -42,6 +45,8 @@ struct Started {
     /// Index into the plan's targets.
     target: usize,
     at: Instant,
+    /// The plan it follows.
+    plan: Arc<Plan>,
     task: AbortHandle,
 }
 
@@ -68,6 +73,7 @@ impl Poller {
     /// they are writing and are dropped otherwise.
     pub async fn run(mut self, mut plans: mpsc::Receiver<Arc<Plan>>, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
+        let mut tidying = tokio::time::interval(TIDYING);
         loop {
             self.start_due();
             self.transitions.sum_up(Some(Instant::now()));
@@ -83,6 +89,10 @@ impl Poller {
                 Some(plan) = plans.recv() => self.replace(plan),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
                 () = due_with_room, if due.is_some() => {}
+                _ = tidying.tick() => {
+                    let (plan, ledgers) = (Arc::clone(&self.plan), self.context.ledgers.clone());
+                    tokio::spawn(async move { plan.tidy(&ledgers).await });
+                }
                 () = sleep_until(summary.unwrap_or_else(Instant::now)), if summary.is_some() => {}
                 // Nothing to poll and nothing running: only a plan or the shutdown can change that.
                 else => { (&mut shutdown).await; break }
@@ -152,7 +162,8 @@ impl Poller {
             let task = self
                 .running
                 .spawn(async move { execute::poll(&context, &plan, &target, &transitions, permit).await });
-            self.tasks.insert(task.id(), Started { target: index, at: now, task });
+            self.tasks
+                .insert(task.id(), Started { target: index, at: now, plan: Arc::clone(&self.plan), task });
         }
     }
 
@@ -168,6 +179,9 @@ impl Poller {
         let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
             self.context.telemetry.panicked(&target.key.to_string());
+        }
+        if !Arc::ptr_eq(&started.plan, &self.plan) {
+            self.plan.forget_others(target);
         }
         let interval = match outcome {
             Outcome::Usual => self.plan.interval(target),

@@ -1,11 +1,15 @@
-//! What a poll leaves to the next one of the same target.
+//! What a poll of a target leaves to the next one.
 
-use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use super::datapoints::Datapoints;
+
+/// After an hour could not be counted again, the next try waits so long.
+const RECHECK_PAUSE: Duration = Duration::from_secs(600);
 
 /// What a poll leaves to the next one of the same target.
 #[derive(Debug, Default)]
@@ -14,6 +18,14 @@ pub struct Progress {
     pub halvings: AtomicU32,
     /// Whether it was said that time is being given up on.
     pub gave_up: AtomicBool,
+    /// Which of its windows the last poll did not reach; 0 where it reached all.
+    pub unreached_window: AtomicUsize,
+    /// Whether the last poll did not reach the range to be counted.
+    pub unreached_counted: AtomicBool,
+    /// Containers whose last request the service refused. Most targets have none.
+    failing_containers: Mutex<BTreeSet<Arc<str>>>,
+    /// When an hour may be counted again, after that has failed.
+    recheck_at: Mutex<Option<Instant>>,
     /// When the next poll is due.
     due: Mutex<Option<Instant>>,
     /// What was learned of the datapoints of a call with a series.
@@ -52,6 +64,28 @@ impl Progress {
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         *self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The service refused a request about `container`; whether it did not before.
+    pub(super) fn container_fails(&self, container: &Arc<str>) -> bool {
+        self.failing_containers.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(container))
+    }
+
+    /// The service answered a request about `container`.
+    pub(super) fn container_answers(&self, container: &str) {
+        self.failing_containers.lock().unwrap_or_else(PoisonError::into_inner).remove(container);
+    }
+
+    /// An hour could not be counted again: the next try waits a while, and counting goes on.
+    pub(super) fn recheck_failed(&self) {
+        let at = Instant::now() + RECHECK_PAUSE;
+        *self.recheck_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// Whether an hour may be counted again.
+    pub(super) fn may_recheck(&self) -> bool {
+        let at = *self.recheck_at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.is_none_or(|at| at <= Instant::now())
     }
 
     pub(crate) fn set_due(&self, due: Instant) {

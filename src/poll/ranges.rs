@@ -1,13 +1,12 @@
-//! Which ranges a metrics target asks for, each once, whoever wants it.
+//! Which ranges a metrics target asks for, each once, whoever needs it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::accounting::{Ledger, MAX_MERGED, Watermark};
+use crate::accounting::{Ledger, MAX_MERGED};
 use crate::interface::TimeRange;
 
 use super::plan::{Plan, Target, containers};
-use super::progress::Progress;
 
 /// One request of a metrics call, and who waits for its reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,16 +17,27 @@ pub struct RangeAsk {
     pub container: Option<Arc<str>>,
     /// The windows that show it, as indices into [`Plan::windows`].
     pub windows: Vec<usize>,
-    /// Whether it is added to the counters.
-    pub counted: bool,
+    /// What the ledger does with it.
+    pub purpose: Purpose,
 }
 
-/// What a poll of a metrics target asks, the windows first: they are what somebody looks at now.
+/// What a reply is for, beyond the windows that show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Nothing.
+    Window,
+    /// It is added to the counters.
+    Counted,
+    /// An hour counted again.
+    Recheck,
+}
+
+/// The windows that a poll of a metrics target asks for.
 ///
 /// A window as long as the accounting step, where the target is polled once a step, lies on the steps: one reply then
-/// serves both.
+/// serves the counters too.
 #[must_use]
-pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeAsk> {
+pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
     let (settled, settled_step, step) =
         (plan.watermark.settled(), plan.watermark.settled_step(), plan.watermark.step());
     let app = target.subjects.first().and_then(|subject| plan.app(subject));
@@ -42,24 +52,23 @@ pub fn asks(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Vec<RangeA
         for container in containers(app) {
             match asks.iter_mut().find(|ask| ask.range == range && ask.container == container) {
                 Some(ask) => ask.windows.push(index),
-                None => asks.push(RangeAsk { range, container, windows: vec![index], counted: false }),
+                None => {
+                    asks.push(RangeAsk { range, container, windows: vec![index], purpose: Purpose::Window });
+                }
             }
-        }
-    }
-    if let Some(range) = ledger.and_then(|ledger| due(&plan.watermark, &target.progress, ledger)) {
-        match asks.iter_mut().find(|ask| ask.range == range && ask.container.is_none()) {
-            Some(ask) => ask.counted = true,
-            None => asks.push(RangeAsk { range, container: None, windows: Vec::new(), counted: true }),
         }
     }
     asks
 }
 
 /// The range to be counted next; shorter than could be where longer ones have failed.
-fn due(watermark: &Watermark, progress: &Progress, ledger: &Ledger) -> Option<TimeRange> {
+#[must_use]
+pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Option<TimeRange> {
+    let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
-    let most = most >> progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
-    ledger.due(watermark.settled_step(), watermark.step(), most, i64::MAX)
+    let most = most >> target.progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
+    let watermark = &plan.watermark;
+    ledger.due(watermark.settled_step(), watermark.step(), most, watermark.hourly_from())
 }
 
 /// Six hours halved so often are less than a minute, the usual step.

@@ -19,6 +19,13 @@ impl Phase {
         Self(owner.digest())
     }
 
+    /// The place as seconds within a period of so many.
+    #[must_use]
+    pub fn of_seconds(self, period: i64) -> i64 {
+        let offset = (u128::from(period.unsigned_abs()) * u128::from(self.0)) >> 64;
+        i64::try_from(offset).unwrap_or_default()
+    }
+
     /// The first tick of this phase after `after`: ticks lie `interval` apart, counted from `origin`.
     #[must_use]
     pub fn tick_after(self, origin: Instant, interval: Duration, after: Instant) -> Instant {

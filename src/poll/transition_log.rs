@@ -11,10 +11,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
+use crate::accounting::recheck::Recheck;
 use crate::error_chain::with_sources;
 use crate::store::{Key, Transition};
 
-use super::execute::PollError;
+use super::error::PollError;
 
 /// Lines about single targets in a period, of each sort.
 pub const LINES: u32 = 10;
@@ -23,7 +24,21 @@ pub const PERIOD: Duration = Duration::from_secs(60);
 
 /// The transitions of all targets.
 #[derive(Debug, Default)]
-pub struct TransitionLog(Mutex<BTreeMap<LogClass, Period>>);
+pub struct TransitionLog {
+    periods: Mutex<BTreeMap<LogClass, Period>>,
+    rechecked: Mutex<Rechecked>,
+}
+
+/// What came of the hours counted again.
+#[derive(Debug, Default)]
+struct Rechecked {
+    fewer: u32,
+    more: u32,
+    told: bool,
+}
+
+/// So many hours with fewer requests than their parts are no chance.
+const OVERLAPS: u32 = 10;
 
 /// Changes that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +47,7 @@ enum LogClass {
     Failing(&'static str),
     Recovered,
     GaveUp,
+    Container,
 }
 
 #[derive(Debug)]
@@ -44,7 +60,7 @@ struct Period {
 
 impl TransitionLog {
     /// A poll of the target `key` has ended: with `error`, where it failed.
-    pub fn note(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
+    pub fn polled(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
         let (resource, project, app) = (key.resource.as_str(), &*key.owner.project, &*key.owner.app);
         match (transition, error) {
             (Transition::Failing, Some(error)) if self.has_line(LogClass::Failing(error.class())) => {
@@ -74,6 +90,35 @@ impl TransitionLog {
                 app = %key.owner.app,
                 seconds,
                 "time older than accounting.max_catch_up is given up; further seconds are only counted in pds_app_unaccounted_seconds_total"
+            );
+        }
+    }
+
+    /// The service refuses requests about a container of the app `key`, which it did not before.
+    pub fn container_failed(&self, key: &Key, container: &str, error: &PollError) {
+        if self.has_line(LogClass::Container) {
+            tracing::warn!(
+                resource = key.resource.as_str(),
+                project = %key.owner.project,
+                app = %key.owner.app,
+                container,
+                class = error.class(),
+                "the service refuses requests about a container; the app itself is not concerned"
+            );
+        }
+    }
+
+    /// An hour was counted again. Where many hours hold fewer than their parts together, and hardly any holds more, the
+    /// service seems to count the end of each range in the next one too; that is said once.
+    pub fn rechecked(&self, recheck: Recheck) {
+        let mut rechecked = self.rechecked.lock().unwrap_or_else(PoisonError::into_inner);
+        rechecked.fewer += u32::from(recheck.overcounted > 0);
+        rechecked.more += u32::from(recheck.late > 0);
+        if !rechecked.told && rechecked.fewer >= OVERLAPS && rechecked.fewer / 4 > rechecked.more {
+            rechecked.told = true;
+            tracing::warn!(
+                hours = rechecked.fewer,
+                "hours hold fewer requests than the ranges they were counted in: the service seems to count the end of a range in the next one too; set accounting.range_end = \"inclusive\""
             );
         }
     }
@@ -115,7 +160,7 @@ impl TransitionLog {
     }
 
     fn periods(&self) -> MutexGuard<'_, BTreeMap<LogClass, Period>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.periods.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -126,6 +171,9 @@ fn tell_further(sort: LogClass, targets: u64) {
             tracing::warn!(class, targets, "polling of further targets began to fail")
         }
         LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
+        LogClass::Container => {
+            tracing::warn!(targets, "the service refuses requests about further containers")
+        }
         LogClass::GaveUp => tracing::warn!(targets, "time of further targets is given up"),
     }
 }

@@ -20,6 +20,8 @@ use super::tokens::Tokens;
 pub(super) struct State {
     pub(super) tokens: Tokens,
     pub(super) projects: BTreeMap<Arc<str>, Project>,
+    /// Whether nothing comes late any more.
+    pub(super) late_data_ended: bool,
 }
 
 #[derive(Debug)]
@@ -102,7 +104,7 @@ impl State {
                 .collect();
             projects.insert(id, Project::new(seed, number, apps));
         }
-        Self { tokens: Tokens::default(), projects }
+        Self { tokens: Tokens::default(), projects, late_data_ended: false }
     }
 }
 

@@ -141,13 +141,22 @@ impl World {
         TimeRange { start: range.start.min(latest), end: range.end.min(latest) }
     }
 
+    /// From now on the service knows of everything at once; what was late is there.
+    pub fn end_late_data(&self) {
+        self.state(|state| state.late_data_ended = true);
+    }
+
     /// The same, as far as the service knows of it by now: without what is late.
     pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let (quirks, now) = (&self.0.settings.quirks, self.0.clock.unix_seconds());
+        let ended = self.state(|state| state.late_data_ended);
         let mut known = self.count(app, range, container);
         for part in blueprint::containers(self.0.settings.seed, app) {
             if container.is_some_and(|id| id != part.id) {
                 continue;
+            }
+            if ended {
+                break;
             }
             let requests = quirks.unknown(&part.requests, range, now);
             known.requests -= requests.len() as u64;

@@ -109,7 +109,7 @@ impl Fixture {
                 }
                 subject.cell.succeeded(now);
                 let polled = PollRecord { at: now, took: Duration::from_millis(120), failure: None };
-                subject.cell.note(polled, &self.plan.shown());
+                subject.cell.record(polled, &self.plan.shown());
                 self.context.store.replies().keep(&target.key, now, body.len(), || body.clone());
                 self.context.telemetry.request_done(target.key.resource, "200", Duration::from_millis(120));
             }
@@ -137,7 +137,7 @@ impl Fixture {
             subject.cell.failed(now, class, message);
             let failure = Some(PollFailure { class, message: message.into() });
             let polled = PollRecord { at: now, took: Duration::from_secs(10), failure };
-            subject.cell.note(polled, &self.plan.shown());
+            subject.cell.record(polled, &self.plan.shown());
             self.context.telemetry.request_done(subject.cell.key().resource, class, Duration::from_secs(10));
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::client::Class;
 use crate::interface::{self, Cadence};
-use crate::poll::execute::ANSWERED;
+use crate::poll::error::ANSWERED;
 use crate::telemetry::Snapshot;
 
 use super::model::{App, Project, Resource, Service, ServiceState, State};

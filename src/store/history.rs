@@ -85,7 +85,7 @@ struct Success {
 }
 
 impl History {
-    pub(super) fn note(&mut self, poll: PollRecord) {
+    pub(super) fn push(&mut self, poll: PollRecord) {
         if poll.failure.is_none() {
             let at = u32::try_from(poll.at.as_second()).unwrap_or_default();
             self.successes.push(Success { at, took: pack(Some(poll.took.as_secs_f64())) });
@@ -194,16 +194,16 @@ mod tests {
     #[test]
     fn a_failure_is_still_seen_after_many_successes() {
         let mut history = History::default();
-        history.note(poll(1, Some("timeout")));
+        history.push(poll(1, Some("timeout")));
         for second in 2..100 {
-            history.note(poll(second, None));
+            history.push(poll(second, None));
         }
         let polls = history.polls();
         assert_eq!(polls.len(), SUCCESSES + 1);
         assert_eq!((polls[0].at.as_second(), polls[SUCCESSES].at.as_second()), (99, 1));
         assert_eq!(history.last_failure(), Some(poll(1, Some("timeout"))));
         for second in 100..200 {
-            history.note(poll(second, Some("connect")));
+            history.push(poll(second, Some("connect")));
         }
         assert_eq!(history.polls().len(), SUCCESSES + FAILURES);
     }

@@ -49,12 +49,15 @@ pub const LAST_SUCCESS: Family = Family::gauge(
     "When the resource was last polled with success, Unix time",
 );
 
+/// So many of the counters' families, the first ones, leave the page while their ledger is behind.
+pub const COUNTED_FAMILIES: usize = 3;
+
 /// Where a cell stands: in the section of its resource's endpoint, or in that of the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Section {
     /// What the service said.
     Endpoint,
-    /// What was added up from it; never stale.
+    /// What was added up from it. Shown for as long as [`TargetState::show_counters`] says.
     Counters,
 }
 
@@ -130,7 +133,9 @@ impl Store {
                 .cell(&key, section)
                 .cloned()
                 .unwrap_or_else(|| Arc::new(TargetState::new(key, section, Arc::clone(&self.0.shared))));
-            cell.set_stale_after(stale_after);
+            if section == Section::Endpoint {
+                cell.set_stale_after(stale_after);
+            }
             if let Some(cells) = index.0.get_mut(place) {
                 cells.push(cell);
             }
@@ -149,12 +154,6 @@ impl Store {
     #[must_use]
     pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<TargetState>> {
         self.index().cell(key, section).cloned()
-    }
-
-    /// The cells of all endpoints, in the order of the page.
-    #[must_use]
-    pub fn endpoint_cells(&self) -> Vec<Arc<TargetState>> {
-        self.index().0.iter().flatten().filter(|cell| cell.section() == Section::Endpoint).cloned().collect()
     }
 
     /// The last replies in full, as far as they are kept.

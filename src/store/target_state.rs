@@ -11,7 +11,7 @@ use crate::catalogue::{Samples, Sink};
 use crate::interface::response_time;
 
 use super::history::{History, Point, PollFailure, PollRecord};
-use super::{Key, Section, Shared};
+use super::{COUNTED_FAMILIES, Key, Section, Shared};
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -168,7 +168,7 @@ impl TargetState {
     }
 
     /// A poll has ended; `shown` is the variant that an app's trend follows.
-    pub fn note(&self, poll: PollRecord, shown: &Variant) {
+    pub fn record(&self, poll: PollRecord, shown: &Variant) {
         let mut state = self.state();
         let failed = poll.failure.is_some();
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
@@ -176,7 +176,7 @@ impl TargetState {
             Some(Point::of(&self.key.resource.polled().families(), &entry.samples))
         });
         let history = state.history.get_or_insert_default();
-        history.note(poll);
+        history.push(poll);
         if let Some(point) = point {
             history.trace(point.unwrap_or_default());
         }
@@ -220,6 +220,48 @@ impl TargetState {
         }
         drop(state);
         *self.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        self.changed();
+    }
+
+    /// Replaces the counters and what belongs to them. After `shown_for` the series of the first
+    /// [`COUNTED_FAMILIES`] families leave the page; the others stay as they are, so that all are of one moment.
+    pub fn show_counters(&self, sink: Sink, shown_for: Duration) {
+        self.set_stale_after(Some(shown_for));
+        self.replace(&Variant::default(), sink);
+    }
+
+    /// Takes the counters off the page at once, as if their time had passed.
+    pub fn hide_counters(&self) {
+        let mut state = self.state();
+        if state.stale_after.take().is_none() {
+            return;
+        }
+        self.keep_bookkeeping(&mut state);
+        drop(state);
+        self.changed();
+    }
+
+    /// Whether the counters are on the page at `now`.
+    #[must_use]
+    pub fn shows_counters(&self, now: Instant) -> bool {
+        let state = self.state();
+        state.entries.first().is_some_and(|entry| state.stale_at(entry).is_some_and(|at| at > now))
+    }
+
+    /// Leaves what belongs to the counters last shown.
+    fn keep_bookkeeping(&self, state: &mut State) {
+        state.stale_after = None;
+        for entry in &mut state.entries {
+            entry.samples = Arc::new(entry.samples.without_first(COUNTED_FAMILIES, &self.shared.layouts));
+        }
+    }
+
+    /// Forgets what `variant` said, at once.
+    pub fn forget(&self, variant: &Variant) {
+        let mut state = self.state();
+        let entries = std::mem::take(&mut state.entries).into_vec();
+        state.entries = entries.into_iter().filter(|entry| entry.variant != *variant).collect();
+        drop(state);
         self.changed();
     }
 
@@ -296,7 +338,12 @@ impl TargetState {
         now: Instant,
         mut show: impl FnMut(&Arc<Samples>),
     ) -> (Option<(bool, Option<UnixNanos>)>, Option<Instant>) {
-        let state = self.state();
+        let mut state = self.state();
+        if self.section == Section::Counters
+            && state.entries.iter().any(|entry| state.stale_at(entry).is_some_and(|at| at <= now))
+        {
+            self.keep_bookkeeping(&mut state);
+        }
         let mut first_stale = None;
         for entry in &state.entries {
             let stale_at = state.stale_at(entry);

@@ -30,6 +30,7 @@ mod real_deploy;
 mod real_flood;
 mod real_kill;
 mod real_memory;
+mod real_outage;
 mod real_prometheus;
 mod real_soak;
 mod real_state;

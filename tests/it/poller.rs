@@ -176,10 +176,10 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     let ten_minutes = Duration::from_secs(600);
     let (ledgers, _committer) =
         LedgerStore::open(Some(&file), Telemetry::new(false).unwrap(), ten_minutes).await.unwrap();
-    let (world, context, plan) = rig_with(4, ledgers.clone(), "").await;
+    let (world, context, mut plan) = rig_with(4, ledgers.clone(), "").await;
     let mut config = (*plan.config).clone();
     config.api.max_concurrent_requests = 1.try_into().unwrap();
-    let plan = Plan { config: Arc::new(config), ..plan };
+    plan.config = Arc::new(config);
     let counted: Vec<_> = plan
         .targets
         .iter()

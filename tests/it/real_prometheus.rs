@@ -10,18 +10,27 @@ use crate::process::{Exporter, get, http, series, until, value};
 use crate::tools::tool;
 
 /// A running Prometheus that scrapes one target every second.
-struct Prometheus {
+pub(crate) struct Prometheus {
     child: Child,
     url: String,
 }
 
 impl Prometheus {
     async fn start(folder: &Path, target: &str) -> Self {
-        let config = folder.join("prometheus.yml");
         let target = target.trim_start_matches("http://");
         let text = format!(
             "global: {{scrape_interval: 1s}}\nscrape_configs:\n- {{job_name: pds, static_configs: [{{targets: ['{target}']}}]}}\n"
         );
+        Self::configured(folder, &text).await
+    }
+
+    /// One that scrapes nothing and answers about the blocks in the folder's `data`.
+    pub(crate) async fn with_data(folder: &Path) -> Self {
+        Self::configured(folder, "global: {}\n").await
+    }
+
+    async fn configured(folder: &Path, text: &str) -> Self {
+        let config = folder.join("prometheus.yml");
         std::fs::write(&config, text).unwrap();
         // Asked of the system, and free again for Prometheus, which can't say which port it was given.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -30,6 +39,7 @@ impl Prometheus {
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+            .arg("--storage.tsdb.retention.time=50y")
             .arg("--log.level=error")
             .stdout(Stdio::null())
             .spawn()
@@ -48,7 +58,7 @@ impl Prometheus {
     }
 
     /// The values of a query about that time.
-    async fn query_at(&self, expression: &str, time: Timestamp) -> Vec<(String, String, f64)> {
+    pub(crate) async fn query_at(&self, expression: &str, time: Timestamp) -> Vec<(String, String, f64)> {
         let time = time.to_string();
         let url = url::Url::parse_with_params(
             &format!("{}/api/v1/query", self.url),
@@ -62,6 +72,37 @@ impl Prometheus {
         let text = |row: &Value, name: &str| row["metric"][name].as_str().unwrap_or_default().to_owned();
         let number = |row: &Value| row["value"][1].as_str().unwrap().parse().unwrap();
         rows.iter().map(|row| (text(row, "project"), text(row, "app"), number(row))).collect()
+    }
+}
+
+impl Prometheus {
+    /// The values of a query that gives one series, as seconds and values, so many seconds apart.
+    pub(crate) async fn query_range(
+        &self,
+        expression: &str,
+        start: Timestamp,
+        end: Timestamp,
+        step: i64,
+    ) -> Vec<(i64, f64)> {
+        let url = url::Url::parse_with_params(
+            &format!("{}/api/v1/query_range", self.url),
+            [
+                ("query", expression),
+                ("start", &start.to_string()),
+                ("end", &end.to_string()),
+                ("step", &step.to_string()),
+            ],
+        )
+        .unwrap();
+        let reply: Value =
+            serde_json::from_str(&get(url.as_str()).await.unwrap().text().await.unwrap()).unwrap();
+        assert_eq!(reply["status"], "success", "{expression}: {reply}");
+        let rows = reply["data"]["result"].as_array().unwrap();
+        assert!(rows.len() < 2, "{expression}: {reply}");
+        let points = rows.iter().flat_map(|row| row["values"].as_array().unwrap());
+        points
+            .map(|point| (point[0].as_f64().unwrap() as i64, point[1].as_str().unwrap().parse().unwrap()))
+            .collect()
     }
 }
 

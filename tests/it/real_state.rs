@@ -228,16 +228,24 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
     let mut file = std::fs::File::create(&filling).unwrap();
     while std::io::Write::write_all(&mut file, &[1; 4096]).is_ok() {}
     until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
-    let stopped = rig.counted(&exporter.get("/metrics").await, 0).unwrap();
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    until("what stands still leaves the page", async || {
+        rig.counted(&exporter.get("/metrics").await, 0).is_none()
+    })
+    .await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let page = exporter.get("/metrics").await;
-    assert_eq!(rig.counted(&page, 0), Some(stopped), "what is not on disk is not shown");
+    assert_eq!(rig.counted(&page, 0), None, "what is not on disk is not shown");
+    let stopped = value(
+        &page,
+        &format!("pds_app_accounted_until_timestamp_seconds{{{},resource=\"response_time\"}}", rig.labels(0)),
+    )
+    .unwrap();
     assert!(page.contains("pds_app_window_requests{"), "the rest goes on");
     assert!(exporter.log().contains("counters stand still until"), "{}", exporter.log());
 
     std::fs::remove_file(&filling).unwrap();
     drop(file);
-    let (again, until_again) = rig.counted_beyond(&exporter, 0, stopped.1).await;
+    let (again, until_again) = rig.counted_beyond(&exporter, 0, stopped).await;
     assert_eq!(again - total, rig.truth(0, counted, until_again), "\n{}", exporter.log());
     assert_eq!(value(&exporter.get("/metrics").await, good), Some(1.0));
 }

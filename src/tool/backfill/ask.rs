@@ -159,8 +159,9 @@ impl Asker {
 
     fn request(&self, range: TimeRange) -> Result<Request, RuleError> {
         let config = &self.service.config;
-        let arguments =
-            Arguments::about(&self.project, &self.app).in_range(range).at_resolution(config.poll.resolution);
+        let arguments = Arguments::about(&self.project, &self.app)
+            .in_range_to(range, config.accounting.range_end)
+            .at_resolution(config.poll.resolution);
         self.resource.call().request(&arguments, &config.api.query_names)
     }
 }

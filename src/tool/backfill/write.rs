@@ -181,7 +181,7 @@ impl<'a> Lines<'a> {
         ledger: &Ledger,
         second: i64,
     ) -> Result<(), ToolError> {
-        let samples = accounting::series(resource, ledger).finish(&self.layouts);
+        let samples = accounting::series(resource, ledger, false).finish(&self.layouts);
         for index in 0..accounting::FAMILIES.len() {
             for (labels, value) in samples.of(index) {
                 self.put(first + index, labels, value, second)?;

@@ -138,7 +138,8 @@ async fn ask(
     let end = Timestamp::now().as_second() - settle;
     let mut arguments = Arguments::about(project, app).at_resolution(service.config.poll.resolution);
     if resource.polled().cadence == Cadence::Metrics {
-        arguments = arguments.in_range(TimeRange { start: end - 300, end });
+        arguments =
+            arguments.in_range_to(TimeRange { start: end - 300, end }, service.config.accounting.range_end);
     }
     let request = resource.call().request(&arguments, &service.config.api.query_names)?;
     let read = |body: &[u8]| resource.polled().read(body, &[]).map(|_| ());

@@ -94,8 +94,9 @@ async fn ask_app(service: &Service, project: &str, app: &str) -> Row {
         Err(problem) => row.problems.push(problem),
     }
     let range = window(&service.config);
-    let arguments =
-        Arguments::about(project, app).in_range(range).at_resolution(service.config.poll.resolution);
+    let arguments = Arguments::about(project, app)
+        .in_range_to(range, service.config.accounting.range_end)
+        .at_resolution(service.config.poll.resolution);
     let times = match response_time::CALL.request(&arguments, names) {
         Ok(request) => service.client.call(&account, &request).await.map_err(|error| with_sources(&error)),
         Err(error) => Err(with_sources(&error)),

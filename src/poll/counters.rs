@@ -1,0 +1,61 @@
+//! Which counters are on the page: those of ledgers that keep up.
+
+use tokio::time::{Duration, Instant};
+
+use crate::accounting::ledger_store::Hold;
+use crate::accounting::{self, Ledger, LedgerStore};
+
+use super::plan::{Context, Plan, Target};
+
+/// A ledger whose counters are not shown, because they are behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CatchingUp {
+    /// Up to when it has counted, Unix seconds.
+    pub until: i64,
+    /// By how long that lies behind what has settled.
+    pub behind: Duration,
+}
+
+impl Plan {
+    /// Shows the counters of `target` while they keep up, and takes them off the page where they don't. `moved` says
+    /// whether the ledger has changed since they were last shown.
+    pub fn show_counters(&self, context: &Context, target: &Target, ledger: &Ledger, moved: bool) {
+        let Some(cell) = &target.counter else { return };
+        match self.shown_for(&context.ledgers, target, ledger) {
+            Some(shown_for) => {
+                context.ledgers.release(&target.key);
+                if moved || !cell.shows_counters(Instant::now()) {
+                    let rechecked = !self.watermark.ages().is_empty();
+                    let series = accounting::series(target.key.resource, ledger, rechecked);
+                    cell.show_counters(series, shown_for);
+                }
+            }
+            None => cell.hide_counters(),
+        }
+    }
+
+    /// For how long the counters of `target` are shown from now on, where nothing moves them; `None` where they are
+    /// not: they are behind, or a process before this one may have shown more.
+    fn shown_for(&self, ledgers: &LedgerStore, target: &Target, ledger: &Ledger) -> Option<Duration> {
+        let held_back = match ledgers.held_back(&target.key) {
+            Some(Hold::Unknown) => true,
+            Some(Hold::Until(step)) => ledger.until < step,
+            None => false,
+        };
+        let shown = self.watermark.shown_for(ledger.until, self.interval(target));
+        shown.filter(|_| !held_back && !ledger.set_aside)
+    }
+
+    /// How far the counters of `target` have come, where they are kept but not shown.
+    #[must_use]
+    pub fn catching_up(&self, ledgers: &LedgerStore, target: &Target) -> Option<CatchingUp> {
+        target.counter.as_ref()?;
+        let ledger = ledgers.ledger(&target.key)?;
+        if self.shown_for(ledgers, target, &ledger).is_some() {
+            return None;
+        }
+        let behind = self.watermark.settled_step().saturating_sub(ledger.until);
+        let behind = Duration::from_secs(u64::try_from(behind).unwrap_or_default());
+        Some(CatchingUp { until: ledger.until, behind })
+    }
+}

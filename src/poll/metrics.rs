@@ -1,0 +1,228 @@
+//! One poll of a metrics call: its windows, the range to be counted, and the hour to be counted again.
+
+use std::sync::atomic::Ordering;
+
+use crate::accounting::Refusal;
+use crate::accounting::recheck::HOUR;
+use crate::interface::{TimeRange, Window};
+use crate::store::Variant;
+
+use super::error::{PollError, Reach};
+use super::execute::{ask, show, subjects};
+use super::ledger_update::LedgerUpdate;
+use super::plan::{Context, Plan, Target};
+use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
+use super::shown::Replies;
+use super::transition_log::TransitionLog;
+
+/// Asks for every range that is due, beginning with those that the poll before did not reach. The windows and the
+/// counted range never keep one another from being asked for, and what a container's request answers says nothing of
+/// its app. Gives the poll's result, and whether the service says that there is no such app.
+pub async fn poll(
+    context: &Context,
+    plan: &Plan,
+    target: &Target,
+    update: &mut LedgerUpdate,
+    transitions: &TransitionLog,
+) -> (Result<(), PollError>, bool) {
+    let mut poll = MetricsPoll {
+        context,
+        plan,
+        target,
+        transitions,
+        update,
+        replies: Replies::default(),
+        result: Ok(()),
+        asked: 0,
+        not_found: 0,
+    };
+    poll.all().await;
+    poll.replies.show(plan, target);
+    poll.replies.compare_containers(plan, target);
+    let gone = poll.asked > 0 && poll.asked == poll.not_found;
+    (poll.result, gone)
+}
+
+struct MetricsPoll<'a> {
+    context: &'a Context,
+    plan: &'a Plan,
+    target: &'a Target,
+    transitions: &'a TransitionLog,
+    update: &'a mut LedgerUpdate,
+    replies: Replies,
+    /// The first failure that concerns the app.
+    result: Result<(), PollError>,
+    /// Requests about the app as a whole, and how many of them got a 404.
+    asked: u32,
+    not_found: u32,
+}
+
+impl MetricsPoll<'_> {
+    async fn all(&mut self) {
+        let progress = &self.target.progress;
+        let mut windows = ranges::windows(self.plan, self.target);
+        let places = windows.len().max(1);
+        let first = progress.unreached_window.swap(0, Ordering::Relaxed) % places;
+        windows.rotate_left(first);
+        let mut counted = false;
+        if progress.unreached_counted.swap(false, Ordering::Relaxed) {
+            counted = true;
+            if self.counted().await == Reach::All {
+                progress.unreached_window.store(first, Ordering::Relaxed);
+                return;
+            }
+        }
+        for (place, mut window) in windows.into_iter().enumerate() {
+            if !counted && self.is_counted(&window) {
+                window.purpose = Purpose::Counted;
+                counted = true;
+            }
+            let reach = self.range(&window).await;
+            if reach != Reach::Itself {
+                progress.unreached_window.store((first + place + 1) % places, Ordering::Relaxed);
+            }
+            match reach {
+                Reach::Itself => {}
+                Reach::SameSort => break,
+                Reach::All => {
+                    progress.unreached_counted.store(!counted, Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+        if !counted && self.counted().await != Reach::Itself {
+            return;
+        }
+        if let Some(range) = self.update.recheck_due(self.plan, self.target).filter(|_| self.result.is_ok()) {
+            self.range(&RangeAsk { range, container: None, windows: Vec::new(), purpose: Purpose::Recheck })
+                .await;
+        }
+    }
+
+    /// Asks for the range to be counted, where there is one: only now, as replies may have told the time meanwhile. One
+    /// that had to end on the hour is followed by the next one at once.
+    async fn counted(&mut self) -> Reach {
+        let (mut reach, mut last) = (Reach::Itself, None);
+        for _ in 0..2 {
+            let due = ranges::due(self.plan, self.target, self.update.ledger());
+            let Some(range) = due.filter(|range| last != Some(*range) && reach == Reach::Itself) else {
+                break;
+            };
+            last = Some(range);
+            let purpose = Purpose::Counted;
+            reach = self.range(&RangeAsk { range, container: None, windows: Vec::new(), purpose }).await;
+            if range.end % HOUR != 0 {
+                break;
+            }
+        }
+        reach
+    }
+
+    /// Whether the reply about this window serves the counters as well.
+    fn is_counted(&self, window: &RangeAsk) -> bool {
+        window.container.is_none()
+            && ranges::due(self.plan, self.target, self.update.ledger()) == Some(window.range)
+    }
+
+    /// Asks for one range, and says which others would fail as it did.
+    async fn range(&mut self, asked: &RangeAsk) -> Reach {
+        let Err(error) = self.answer(asked).await else {
+            if let Some(container) = &asked.container {
+                self.target.progress.container_answers(container);
+            }
+            if asked.container.is_none() && asked.purpose != Purpose::Recheck {
+                self.asked += 1;
+            }
+            return Reach::Itself;
+        };
+        if let Some(container) =
+            asked.container.as_ref().filter(|_| error.is_status() && error.reach() != Reach::All)
+        {
+            if error.is_not_found() {
+                self.forget(asked);
+            }
+            if self.target.progress.container_fails(container) {
+                self.transitions.container_failed(&self.target.key, container, &error);
+            }
+            return Reach::Itself;
+        }
+        if asked.container.is_none() && asked.purpose != Purpose::Recheck {
+            self.asked += 1;
+            self.not_found += u32::from(error.is_not_found());
+        }
+        let reach = error.reach();
+        if self.result.is_ok() {
+            self.result = Err(error);
+        }
+        reach
+    }
+
+    /// Takes what the range's windows show off the page.
+    fn forget(&self, asked: &RangeAsk) {
+        for subject in &self.target.subjects {
+            for &window in &asked.windows {
+                subject.cell.forget(&self.variant(asked, window));
+            }
+        }
+    }
+
+    fn variant(&self, asked: &RangeAsk, window: usize) -> Variant {
+        let window = self.plan.windows.get(window).map_or(0, |window| window.seconds.unsigned_abs());
+        Variant { window, container: asked.container.clone() }
+    }
+
+    async fn answer(&mut self, asked: &RangeAsk) -> Result<(), PollError> {
+        let (plan, target) = (self.plan, self.target);
+        let windows: Vec<Window<'_>> = asked
+            .windows
+            .iter()
+            .filter_map(|&index| plan.windows.get(index).map(|window| (index, window)))
+            .map(|(index, window)| Window {
+                label: &window.label,
+                container: asked.container.as_deref(),
+                first: index == 0,
+                range: asked.range,
+            })
+            .collect();
+        let subjects = subjects(plan, target, &windows);
+        let container = asked.container.as_deref();
+        let answer = ask(self.context, plan, target, Some(asked.range), container, &subjects).await;
+        match (asked.purpose, &answer) {
+            (Purpose::Counted, answer) => {
+                follow_size(target, asked.range, plan.watermark.step(), answer.as_ref().err());
+            }
+            (Purpose::Recheck, Err(_)) => target.progress.recheck_failed(),
+            _ => {}
+        }
+        let mut answer = answer?;
+        if let Some(of) = answer.reading.tally.as_ref().and_then(|tally| tally.range)
+            && !asked.windows.is_empty()
+            && !of.is_rounded_from(asked.range)
+        {
+            return Err(Refusal::OtherRange { answered_start: of.start, answered_end: of.end }.into());
+        }
+        self.replies.add(plan, target, asked, &answer.reading);
+        let tally = answer.reading.tally.take();
+        show(self.context, plan, target, answer.reading, |index| {
+            self.variant(asked, asked.windows.get(index).copied().unwrap_or(usize::MAX))
+        });
+        match tally {
+            Some(tally) => self.update.take(self.context, plan, target, &tally, asked, answer.date),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A long range that was too much for the service is asked for in halves, then in halves of those; a success makes
+/// them longer again.
+fn follow_size(target: &Target, range: TimeRange, step: i64, error: Option<&PollError>) {
+    let halvings = target.progress.halvings.load(Ordering::Relaxed);
+    let next = match error {
+        None => halvings.saturating_sub(1),
+        Some(error) if error.is_of_size() && range.end - range.start > step => {
+            (halvings + 1).min(MAX_HALVINGS)
+        }
+        Some(_) => halvings,
+    };
+    target.progress.halvings.store(next, Ordering::Relaxed);
+}
