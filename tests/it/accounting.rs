@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::accounting::{self, LedgerStore, Watermark};
+use pds_exporter::accounting::{self, Ledger, LedgerStore, Watermark};
 use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
-use pds_exporter::config::{self, Config};
+use pds_exporter::config::{self, Config, Shard};
 use pds_exporter::interface::{Resource, TimeRange, response_time, run_execution_time};
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::simulator::{self, Fault, Kind, Quirks, Settings, World};
-use pds_exporter::store::{Key, Store};
+use pds_exporter::store::{Key, Owner, Store};
 use pds_exporter::telemetry::Telemetry;
 use proptest::prelude::*;
 
@@ -91,6 +91,7 @@ struct Rig {
     base_url: String,
     state: PathBuf,
     both: bool,
+    shard: Shard,
     windows: &'static str,
     running: Option<(Context, Plan, accounting::ledger_store::Committer)>,
     expected: HashMap<Key, Expected>,
@@ -119,6 +120,7 @@ impl Rig {
             base_url,
             state,
             both: true,
+            shard: Shard::WHOLE,
             windows: "\"5m\"",
             running: None,
             expected: HashMap::new(),
@@ -144,7 +146,7 @@ impl Rig {
         );
         let path = self.state.with_file_name("pds-exporter.toml");
         std::fs::write(&path, text).unwrap();
-        config::load(&path, []).unwrap().config
+        config::load(&path, []).unwrap().config.shard(self.shard)
     }
 
     /// A new process on the old state file.
@@ -163,6 +165,7 @@ impl Rig {
             clock: self.clock.clone(),
         };
         let plan = self.plan(&context, None);
+        plan.tidy(&context.ledgers).await;
         self.running = Some((context, plan, committer));
     }
 
@@ -182,6 +185,21 @@ impl Rig {
         let (context, plan, committer) = self.running.take().unwrap();
         let plan = self.plan(&context, Some(&plan));
         self.running = Some((context, plan, committer));
+    }
+
+    /// Lets `seconds` pass and polls everything once.
+    async fn pass(&self, seconds: i64) {
+        self.service_clock.jump(SignedDuration::from_secs(seconds));
+        self.clock.jump(SignedDuration::from_secs(seconds));
+        let (context, plan, _) = self.running.as_ref().unwrap();
+        for target in &plan.targets {
+            execute::poll(context, plan, target, &TransitionLog::default(), PollSlots::default().enter())
+                .await;
+        }
+    }
+
+    fn ledger(&self, key: &Key) -> Arc<Ledger> {
+        self.running.as_ref().unwrap().0.ledgers.ledger(key).unwrap()
     }
 
     /// Lets `seconds` pass and polls everything once; notes what each ledger should hold now.
@@ -284,6 +302,51 @@ proptest! {
     fn what_is_counted_is_what_there_was(events in events()) {
         play(&events);
     }
+}
+
+#[test]
+fn an_app_that_comes_back_to_a_shard_resumes_at_the_present_step_and_catches_up_nothing() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let mut rig = Rig::start(folder.path()).await;
+        for _ in 0..4 {
+            rig.pass(60).await;
+        }
+        let (project, apps) = rig.world.projects().remove(0);
+        // The first count of shards that parts the two apps.
+        let counts = (2..50).filter_map(std::num::NonZeroU32::new);
+        let mut shards = counts.map(|count| Shard::new(0, count).unwrap());
+        let owned = |shard: &Shard| apps.iter().filter(|app| shard.owns_app(&project, app)).count();
+        rig.shard = shards.find(|shard| owned(shard) == 1).unwrap();
+        let moves = apps.iter().find(|app| !rig.shard.owns_app(&project, app)).unwrap();
+        let owner = Owner::new(Arc::clone(&project), Arc::clone(moves));
+        let key = Key { owner, resource: response_time::RESOURCE };
+        let before = rig.ledger(&key);
+        assert!(before.total > 0 && !before.set_aside);
+
+        rig.restart().await;
+        rig.pass(600).await;
+        let aside = rig.ledger(&key);
+        assert_eq!((aside.set_aside, aside.total, aside.until), (true, before.total, before.until));
+
+        rig.shard = Shard::WHOLE;
+        rig.restart().await;
+        rig.pass(60).await;
+        let back = rig.ledger(&key);
+        assert_eq!(
+            (back.set_aside, back.total),
+            (false, before.total),
+            "another shard counted the time between"
+        );
+        assert_eq!(back.unaccounted, before.unaccounted);
+        rig.pass(60).await;
+        let on = rig.ledger(&key);
+        let range = TimeRange { start: back.until, end: on.until };
+        let truth = rig.world.truth(&project, moves, range).unwrap().requests;
+        assert!(range.end > range.start);
+        assert_eq!(on.total - back.total, truth);
+    });
 }
 
 /// Events of a life in which no time is given up.

@@ -203,7 +203,8 @@ struct Simulation {
 
 impl Simulation {
     async fn start(poll: &str) -> Self {
-        let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
+        // No hour ends meanwhile: a range ends there, whatever is due.
+        let clock = Clock::starting_at("2026-03-01T12:05:00Z".parse().unwrap());
         let settings = Settings { projects: 10, apps: 500, journal: 100_000, ..Settings::default() };
         let world = World::new(settings, clock.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
