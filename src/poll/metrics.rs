@@ -32,6 +32,7 @@ pub async fn poll(
         transitions,
         update,
         replies: Replies::default(),
+        settled_step: plan.watermark.settled_step(),
         result: Ok(()),
         asked: 0,
         not_found: 0,
@@ -50,6 +51,8 @@ struct MetricsPoll<'a> {
     transitions: &'a TransitionLog,
     update: &'a mut LedgerUpdate,
     replies: Replies,
+    /// The last whole step that had settled when the poll began.
+    settled_step: i64,
     /// The first failure that concerns the app.
     result: Result<(), PollError>,
     /// Requests about the app as a whole, and how many of them got a 404.
@@ -104,7 +107,7 @@ impl MetricsPoll<'_> {
     async fn counted(&mut self) -> Reach {
         let (mut reach, mut last) = (Reach::Itself, None);
         for _ in 0..2 {
-            let due = ranges::due(self.plan, self.target, self.update.ledger());
+            let due = ranges::due(self.plan, self.target, self.update.ledger(), self.settled_step);
             let Some(range) = due.filter(|range| last != Some(*range) && reach == Reach::Itself) else {
                 break;
             };
@@ -121,7 +124,8 @@ impl MetricsPoll<'_> {
     /// Whether the reply about this window serves the counters as well.
     fn is_counted(&self, window: &RangeAsk) -> bool {
         window.container.is_none()
-            && ranges::due(self.plan, self.target, self.update.ledger()) == Some(window.range)
+            && ranges::due(self.plan, self.target, self.update.ledger(), self.settled_step)
+                == Some(window.range)
     }
 
     /// Asks for one range, and says which others would fail as it did.

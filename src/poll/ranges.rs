@@ -61,14 +61,15 @@ pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
     asks
 }
 
-/// The range to be counted next; shorter than could be where longer ones have failed.
+/// The range to be counted next, up to `settled_step`, which had settled when the poll began: what settles meanwhile is
+/// for the next one, or its windows would lag behind what it counts. Shorter than could be where longer ones have failed.
 #[must_use]
-pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>) -> Option<TimeRange> {
+pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
     let most = most >> target.progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
     let watermark = &plan.watermark;
-    ledger.due(watermark.settled_step(), watermark.step(), most, watermark.hourly_from())
+    ledger.due(watermark.settled_step().min(settled_step), watermark.step(), most, watermark.hourly_from())
 }
 
 /// Six hours halved so often are less than a minute, the usual step.
