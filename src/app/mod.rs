@@ -21,7 +21,7 @@ pub mod serve;
 use crate::accounting;
 use crate::catalogue::markdown::Group;
 use crate::interface::Resource;
-use crate::store::{LAST_SUCCESS, UP};
+use crate::store::{LAST_SUCCESS, OBJECTIVE, UP};
 use crate::telemetry;
 
 /// Every family that can be on the page, in its order, by the part it comes from.
@@ -31,6 +31,7 @@ pub fn catalogue() -> Vec<Group> {
         .map(|resource| Group { title: resource.call().purpose, families: resource.polled().families() });
     let rest = [
         Group { title: "exact counters", families: accounting::FAMILIES.to_vec() },
+        Group { title: "objectives", families: vec![OBJECTIVE] },
         Group { title: "targets", families: vec![UP, LAST_SUCCESS] },
         Group { title: "the exporter itself", families: telemetry::FAMILIES.to_vec() },
         Group { title: "its process", families: telemetry::process_families().copied().collect() },

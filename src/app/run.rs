@@ -183,6 +183,7 @@ fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
 
 async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>) -> Result<(), Error> {
     let telemetry = Telemetry::new(!flags.web_disable_exporter_metrics)?;
+    telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
     let (loaded, source) = match configuration {
         Configuration::File(source) => (source.load()?, Some(source)),
@@ -199,7 +200,7 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
         .map_err(|error| Error::System("the thread of the client cannot be started", error))?;
     let daemon = Daemon::on(Some(network), loaded.config, clock, telemetry).await?;
     let handle = daemon.handle();
-    say_start(&handle.plan().await.config, &server);
+    say_start(flags, &handle.plan().await.config, &server);
     let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
     let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags))
         .with_telemetry_path(&flags.web_telemetry_path)
@@ -274,7 +275,7 @@ fn web_config(flags: &Flags) -> web::Config {
     }
 }
 
-fn say_start(config: &Config, server: &web::Server) {
+fn say_start(flags: &Flags, config: &Config, server: &web::Server) {
     for address in server.addresses() {
         tracing::info!(address, "listening");
     }
@@ -284,6 +285,8 @@ fn say_start(config: &Config, server: &web::Server) {
         service = %config.api.base_url,
         projects = config.projects.len(),
         apps,
+        shard_index = flags.shard_index,
+        shard_count = flags.shard_count.get(),
         state = config.state.path.as_ref().map_or("memory".to_owned(), |path| path.display().to_string()),
         "started"
     );

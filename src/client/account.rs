@@ -24,6 +24,9 @@ pub(super) struct Inner {
     pub(super) credentials: Credentials,
     pub(super) pace: Pace,
     rejections: Mutex<HashMap<String, Rejection>>,
+    telemetry: Telemetry,
+    /// Whether the service accepts the token; `None` before its first answer.
+    accepted: Mutex<Option<bool>>,
 }
 
 /// A 401 or 403 that still stands.
@@ -60,6 +63,8 @@ impl Account {
             credentials: Credentials::new(name.clone(), source, telemetry.clone(), redactor.clone()),
             pace: Pace::new(name.clone(), telemetry.clone()),
             rejections: Mutex::default(),
+            telemetry: telemetry.clone(),
+            accepted: Mutex::default(),
             name,
         }))
     }
@@ -102,6 +107,8 @@ impl Account {
 
     /// The service refused `token` for `path`.
     pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
+        // A 403 is about the path: the token as such is good.
+        self.note_accepted(status != 401);
         let key = if status == 401 { WHOLE_ACCOUNT } else { path };
         let mut rejections = self.rejections();
         let refusal = Rejection {
@@ -137,6 +144,14 @@ impl Account {
         if !rejections.is_empty() {
             self.take_again(rejections.remove(WHOLE_ACCOUNT));
             rejections.remove(path);
+        }
+    }
+
+    /// The service answered a request as one of a known service account, or refused its token.
+    pub(super) fn note_accepted(&self, accepted: bool) {
+        let mut known = self.0.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.replace(accepted) != Some(accepted) {
+            self.0.telemetry.token_accepted(self.name(), accepted);
         }
     }
 

@@ -71,6 +71,7 @@ impl Client {
                 Ok(fetched) => {
                     account.0.pace.went_well();
                     account.accept(&request.path);
+                    account.note_accepted(true);
                     return Ok(fetched);
                 }
                 Err(error) => error,

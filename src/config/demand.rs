@@ -118,12 +118,12 @@ mod tests {
 
     fn app(id: &str, interval: Option<Duration>, containers: &[&str]) -> App {
         let containers = containers.iter().map(|id| Arc::from(*id)).collect();
-        App { id: Arc::from(id), interval, containers, labels: Vec::new() }
+        App { id: Arc::from(id), interval, containers, labels: Vec::new(), objective: None }
     }
 
     fn project(id: &str, token: Option<&str>, apps: Vec<App>) -> Project {
         let token = token.map(|text| TokenSource::Inline(Secret::new(text)));
-        Project { id: Arc::from(id), token, labels: Vec::new(), apps, polled: true }
+        Project { id: Arc::from(id), token, labels: Vec::new(), apps, polled: true, objective: None }
     }
 
     /// Polls every minute, settings too, one window of 5 minutes, steps of 1 minute, at most 1 request a second.

@@ -40,7 +40,7 @@ use std::path::Path;
 pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
-pub use projects::{App, Project};
+pub use projects::{App, Objective, Project};
 pub use sections::{Accounting, Api, Config, Log, Poll, State};
 pub use shard::{Shard, ShardError};
 pub use token::TokenSource;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::{Map, Value, ValueKind};
 
 use super::keys::{Key, Kind, as_written};
-use super::reader::{Id, List, Reader, SECONDS};
+use super::reader::{Id, List, MILLISECONDS, Reader, SECONDS};
 use super::section::{
     Fixed, Place, Reading, Row, Section as _, Table, join, optional, or_empty, required, section,
 };
@@ -30,6 +30,9 @@ section! {
         /// Labels for the info series of the project and its apps, by name.
         labels: Vec<(String, String)> = or_empty(Labels, "{ team = \"search\" }",
             "Labels added to pds_project_info and pds_app_info."),
+        /// The objective of its apps.
+        objective: Option<Objective> = optional(Objectives, OBJECTIVE,
+            "Objective of the project's apps for the alert rules: this share of requests within one of the service's thresholds."),
         /// Its apps, each once.
         apps: Vec<App> = or_empty(Apps, "[\"p-abc12345-ranker\"]",
             "The project's apps: an id each, or a table with the keys below."),
@@ -52,13 +55,66 @@ section! {
         /// Labels for the app's info series, those of the project included unless overridden.
         labels: Vec<(String, String)> = or_empty(Labels, "{ tier = \"gold\" }",
             "Labels added to pds_app_info; they override those of the project."),
+        /// Its objective, or its project's.
+        objective: Option<Objective> = optional(Objectives, OBJECTIVE,
+            "Objective of this app, instead of the project's."),
+    }
+}
+
+const OBJECTIVE: &str = "{ threshold = \"500ms\", share = 0.99 }";
+
+/// What the requests of an app are promised. It is exposed for alert rules; nothing else uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objective {
+    /// A request is good if it is done within this time: one of the service's thresholds.
+    pub threshold: Duration,
+    /// The share of requests that must be good, in millionths.
+    pub share_millionths: u32,
+}
+
+impl Objective {
+    /// The share of requests that must be good; above 0 and below 1.
+    #[must_use]
+    pub fn share(self) -> f64 {
+        f64::from(self.share_millionths) / 1e6
+    }
+}
+
+/// A table with a threshold and a share.
+#[derive(Debug)]
+struct Objectives;
+
+impl Reader for Objectives {
+    type Value = Objective;
+
+    fn kind(&self) -> Kind {
+        Kind::Objective
+    }
+
+    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Objective> {
+        let ValueKind::Table(raw) = &raw.kind else {
+            return place.refuse(format!("must be a table such as {OBJECTIVE}"));
+        };
+        for name in raw.keys().filter(|name| !["threshold", "share"].contains(&name.as_str())) {
+            place
+                .member(&as_written(name))
+                .refuse::<()>(format!("unknown key; write for example {OBJECTIVE}"));
+        }
+        let field = |name: &str| match raw.get(name) {
+            Some(raw) => Some((raw, place.member(name))),
+            None => place.member(name).refuse("required"),
+        };
+        let threshold = field("threshold").and_then(|(raw, place)| MILLISECONDS.read(raw, &place));
+        let share = field("share").and_then(|(raw, place)| place.check(value::millionths(raw)));
+        Some(Objective { threshold: threshold?, share_millionths: share? })
     }
 }
 
 impl Project {
-    /// Adds the project's labels to those of its apps, which override them.
-    fn pass_labels_on(&mut self) {
+    /// Gives the apps the project's labels and objective, which their own override.
+    fn pass_on(&mut self) {
         for app in &mut self.apps {
+            app.objective = app.objective.or(self.objective);
             let own = std::mem::take(&mut app.labels);
             let all: BTreeMap<String, String> = self.labels.iter().cloned().chain(own).collect();
             app.labels = all.into_iter().collect();
@@ -108,7 +164,7 @@ impl Row for Projects {
             if let Some(first) = known.insert(Arc::clone(&project.id), place.key.clone()) {
                 place.refuse::<()>(format!("duplicate of project {:?} at {first}", project.id));
             }
-            project.pass_labels_on();
+            project.pass_on();
             projects.push(project);
         }
         Some(projects)
@@ -199,7 +255,7 @@ impl Reader for Apps {
 impl App {
     /// An app given by its id alone.
     fn named(id: Arc<str>) -> Self {
-        Self { id, interval: None, containers: Vec::new(), labels: Vec::new() }
+        Self { id, interval: None, containers: Vec::new(), labels: Vec::new(), objective: None }
     }
 }
 

@@ -76,6 +76,23 @@ pub fn count(value: &Value, min: u32, max: u32) -> Result<u32, String> {
         .ok_or_else(|| format!("{number} is out of range; must be from {min} to {max}"))
 }
 
+/// A number above 0 and below 1, as millionths.
+///
+/// # Errors
+/// If it is no number, or outside.
+pub fn millionths(value: &Value) -> Result<u32, String> {
+    const MILLION: f64 = 1e6;
+    let share = match value.kind {
+        ValueKind::Float(share) => (share * MILLION).round(),
+        _ => f64::NAN,
+    };
+    if share > 0.0 && share < MILLION {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
+        return Ok(share as u32);
+    }
+    Err("must be a number above 0 and below 1, for example 0.99".to_owned())
+}
+
 /// A duration longer than zero, as humantime writes it: `1m30s`, `1h 30m`.
 ///
 /// # Errors

@@ -70,10 +70,12 @@ fn config(apps: &[(&str, &str)]) -> Config {
             interval: None,
             containers: Vec::new(),
             labels: vec![("tier".to_owned(), "gold".to_owned())],
+            objective: None,
         };
         let empty = || Project {
             id: (*project).into(),
             polled: true,
+            objective: None,
             token: None,
             labels: Vec::new(),
             apps: Vec::new(),

@@ -52,13 +52,22 @@ pub const LAST_SUCCESS: Family = Family::gauge(
 /// So many of the counters' families, the first ones, leave the page while their ledger is behind.
 pub const COUNTED_FAMILIES: usize = 3;
 
-/// Where a cell stands: in the section of its resource's endpoint, or in that of the counters.
+/// The objective configured for an app.
+pub const OBJECTIVE: Family = Family::gauge(
+    "pds_app_objective_ratio",
+    &["threshold"],
+    "The configured objective: the share of requests that should be done within the threshold, written as le is; absent where none is configured",
+);
+
+/// Where a cell stands: in the section of its resource's endpoint, or in one of those that never go stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Section {
     /// What the service said.
     Endpoint,
     /// What was added up from it. Shown for as long as [`TargetState::show_counters`] says.
     Counters,
+    /// What the configuration promises of an app; never stale.
+    Objective,
 }
 
 /// A cell that is wanted, by name and place.
@@ -78,7 +87,7 @@ pub struct Store(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Families by section: one for each endpoint, then the counters'.
+    /// Families by section: one for each endpoint, then the counters', then the objective.
     families: Vec<Vec<Family>>,
     cells: RwLock<Arc<Index>>,
     replies: Replies,
@@ -112,8 +121,8 @@ impl Store {
     /// An empty store whose counters' section has the given families.
     #[must_use]
     pub fn new(counters: &[Family]) -> Self {
-        let families =
-            Resource::all().map(|resource| resource.polled().families()).chain([counters.to_vec()]).collect();
+        let constant = [counters.to_vec(), vec![OBJECTIVE]];
+        let families = Resource::all().map(|resource| resource.polled().families()).chain(constant).collect();
         Self(Arc::new(Inner {
             families,
             cells: RwLock::default(),
@@ -210,11 +219,12 @@ impl Store {
     }
 }
 
-/// The index of a section: endpoints in their order, then the counters.
+/// The index of a section: endpoints in their order, then the counters, then the objectives.
 fn section_index(section: Section, resource: Resource) -> usize {
     match section {
         Section::Endpoint => resource.index(),
         Section::Counters => Resource::COUNT,
+        Section::Objective => Resource::COUNT + 1,
     }
 }
 

@@ -71,6 +71,11 @@ metrics! {
         &["token"],
         "1 where the token file could be read when it was last looked at; the last good token stays in use otherwise",
     );
+    token_accepted: Facts = Family::gauge(
+        "pds_token_accepted",
+        &["token"],
+        "0 while the service refuses the token (401), 1 once it has accepted it; absent before the first answer",
+    );
     pace: Facts = Family::gauge(
         "pds_api_pace_requests_per_second",
         &["token"],
@@ -80,6 +85,16 @@ metrics! {
         "pds_exporter_build_info",
         &["version", "revision"],
         "The version of this exporter and the commit it was built from, if that is known",
+    );
+    shard_info: GaugeVec = Family::info(
+        "pds_exporter_shard_info",
+        &["index", "count"],
+        "The part of the configured apps this exporter polls: --shard.index of --shard.count",
+    );
+    shard_count: Fact = Family::gauge(
+        "pds_exporter_shard_count",
+        &[],
+        "How many exporters share the configured apps",
     );
     config_loaded: Fact = Family::gauge(
         "pds_exporter_config_last_reload_successful",

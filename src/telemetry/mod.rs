@@ -36,6 +36,10 @@ use recent::Recent;
 pub use recent::RequestRate;
 pub use snapshot::{Snapshot, TokenSnapshot, UnexpectedValue};
 
+/// Codes of `pds_api_requests_total` that exist from the start: alerts read their increase, which a series that
+/// begins at 1 does not have.
+const ALERTED_CODES: &[&str] = &["401", "403", "429"];
+
 /// The exporter's own metrics. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct Telemetry(Arc<Inner>);
@@ -78,6 +82,12 @@ impl Telemetry {
     pub fn new(process: bool) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry)?;
+        for resource in Resource::all().map(Resource::as_str) {
+            for code in ALERTED_CODES {
+                metrics.api_requests.with_label_values(&[resource, code]);
+            }
+            metrics.api_retries.with_label_values(&[resource]);
+        }
         let build = [env!("CARGO_PKG_VERSION"), env!("PDS_EXPORTER_BUILT_FROM")];
         metrics.build_info.with_label_values(&build).set(1.0);
         if process {
@@ -162,6 +172,18 @@ impl Telemetry {
         self.0.metrics.token_read.set(token, flag(good));
     }
 
+    /// Whether the service accepts the token of service account `token`.
+    pub fn token_accepted(&self, token: &str, accepted: bool) {
+        self.0.metrics.token_accepted.set(token, flag(accepted));
+    }
+
+    /// This exporter is shard `index` of `count`.
+    pub fn shard(&self, index: u32, count: u32) {
+        let metrics = &self.0.metrics;
+        metrics.shard_info.with_label_values(&[index.to_string(), count.to_string()]).set(1.0);
+        metrics.shard_count.set(f64::from(count));
+    }
+
     /// Service account `token` is slowed down to `per_second` requests per second; `None` if it no longer is.
     pub fn pace(&self, token: &str, per_second: Option<f64>) {
         self.0.metrics.pace.set(token, per_second);
@@ -170,7 +192,7 @@ impl Telemetry {
     /// Removes all series of service accounts, because the accounts change.
     pub fn forget_tokens(&self) {
         let metrics = &self.0.metrics;
-        for facts in [&metrics.token_expiry, &metrics.token_read, &metrics.pace] {
+        for facts in [&metrics.token_expiry, &metrics.token_read, &metrics.token_accepted, &metrics.pace] {
             facts.clear();
         }
     }
@@ -265,6 +287,52 @@ mod tests {
         );
         telemetry.token_expiry("default", None);
         assert!(!page(&telemetry).contains("pds_token_expiry"));
+    }
+
+    #[test]
+    fn counters_that_alerts_read_start_at_zero() {
+        let telemetry = Telemetry::new(false).unwrap();
+        let mut out = Vec::new();
+        telemetry.write(&mut out, Format::Text, |_| true);
+        let page = String::from_utf8(out).unwrap();
+        for resource in Resource::all() {
+            let resource = resource.as_str();
+            for code in ["401", "403", "429"] {
+                let series =
+                    format!("\npds_api_requests_total{{code=\"{code}\",resource=\"{resource}\"}} 0\n");
+                assert!(page.contains(&series), "{series}");
+            }
+            let series = format!("\npds_api_retries_total{{resource=\"{resource}\"}} 0\n");
+            assert!(page.contains(&series), "{series}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_accepted_or_refused_once_the_service_has_answered() {
+        let telemetry = Telemetry::new(false).unwrap();
+        let page = || {
+            let mut out = Vec::new();
+            telemetry.write(&mut out, Format::Text, |family| family.name == "pds_token_accepted");
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(page(), "");
+        telemetry.token_accepted("default", false);
+        assert!(page().ends_with("pds_token_accepted{token=\"default\"} 0\n"), "{}", page());
+        telemetry.token_accepted("default", true);
+        assert!(page().ends_with("pds_token_accepted{token=\"default\"} 1\n"), "{}", page());
+        telemetry.forget_tokens();
+        assert_eq!(page(), "");
+    }
+
+    #[test]
+    fn a_shard_tells_its_place_and_their_number() {
+        let telemetry = Telemetry::new(false).unwrap();
+        telemetry.shard(1, 3);
+        let mut out = Vec::new();
+        telemetry.write(&mut out, Format::Text, |family| family.name.contains("shard"));
+        let page = String::from_utf8(out).unwrap();
+        assert!(page.contains("\npds_exporter_shard_count 3\n"), "{page}");
+        assert!(page.contains("\npds_exporter_shard_info{count=\"3\",index=\"1\"} 1\n"), "{page}");
     }
 
     #[test]

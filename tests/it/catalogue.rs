@@ -32,7 +32,8 @@ async fn exporter(folder: &Path) -> Exporter {
         std::fs::write(folder.join(format!("token-{index}")), token.expose()).unwrap();
         let apps: Vec<String> = apps.iter().map(|app| serde_json::Value::from(&**app).to_string()).collect();
         toml += &format!(
-            "[[projects]]\nid = {project:?}\ntoken_file = \"token-{index}\"\napps = [{}]\n",
+            "[[projects]]\nid = {project:?}\ntoken_file = \"token-{index}\"\n\
+             objective = {{ threshold = \"1s\", share = 0.99 }}\napps = [{}]\n",
             apps.join(", ")
         );
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pds_exporter::config::{self, LoadError, Loaded, Origin, TokenSource, example};
+use pds_exporter::config::{self, LoadError, Loaded, Objective, Origin, TokenSource, example};
 use pds_exporter::interface::{QueryNames, Resolution};
 use pds_exporter::secret::Secret;
 use proptest::prelude::*;
@@ -69,6 +69,10 @@ fn values_mean_what_the_file_and_the_environment_say() {
     let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(ranker.labels, [label("team", "search"), label("tier", "silver")]);
     assert_eq!(embed.labels, [label("team", "search"), label("tier", "gold")]);
+    let objective = |millis, share_millionths| {
+        Some(Objective { threshold: Duration::from_millis(millis), share_millionths })
+    };
+    assert_eq!((ranker.objective, embed.objective), (objective(500, 990_000), objective(60_000, 900_000)));
     assert_eq!((ranker.interval, embed.interval), (None, Some(Duration::from_secs(15))));
     assert_eq!(embed.containers.len(), 1);
 }

@@ -143,6 +143,28 @@ async fn what_stays_keeps_its_data_schedule_and_counters_and_what_goes_vanishes(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_objective_follows_the_configuration() {
+    let running = Running::start().await;
+    let objectives = async || -> Vec<(String, f64)> {
+        let page = running.exporter.get("/metrics").await;
+        let found = series(&page).filter(|(name, _)| name.starts_with("pds_app_objective_ratio{"));
+        found.map(|(name, share)| (name.to_owned(), share)).collect()
+    };
+    assert_eq!(objectives().await, []);
+    let (project, app) = (running.world.projects()[0].0.clone(), running.apps()[0].clone());
+    for (objective, threshold) in [("500ms", "0.5"), ("1m", "60.0")] {
+        let objective = format!("objective = {{ threshold = \"{objective}\", share = 0.95 }}\napps = ");
+        std::fs::write(&running.file, running.with_one_app().replace("apps = ", &objective)).unwrap();
+        assert_eq!(running.reload().await.0, 200);
+        let labels = format!("project=\"{project}\",app=\"{app}\",threshold=\"{threshold}\"");
+        assert_eq!(objectives().await, [(format!("pds_app_objective_ratio{{{labels}}}"), 0.95)]);
+    }
+    std::fs::write(&running.file, &running.text).unwrap();
+    assert_eq!(running.reload().await.0, 200);
+    assert_eq!(objectives().await, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn reloads_at_once_follow_one_another() {
     let running = Running::start().await;
     let texts = [running.text.clone(), running.with_one_app()];

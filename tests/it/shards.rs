@@ -39,6 +39,7 @@ fn large() -> Config {
         interval: None,
         containers: Vec::new(),
         labels: Vec::new(),
+        objective: None,
     };
     let project = |project: u32| Project {
         id: format!("p-{project:08x}").into(),
@@ -46,6 +47,7 @@ fn large() -> Config {
         labels: Vec::new(),
         apps: (0..100).map(|number| app(project, number)).collect(),
         polled: true,
+        objective: None,
     };
     // Ids without a pattern, as the service gives them.
     config.projects = (0..1_000u32).map(|number| project(number.wrapping_mul(2_654_435_761))).collect();

@@ -1,10 +1,10 @@
 // One app: how it answers, how it runs, how it scales, what it costs.
-import { dashboard, variable } from "./frame.js";
-import { from, graph, heatmap, layout, stat } from "./panels.js";
+import { Marker, dashboard, newBuild, variable } from "./frame.js";
+import { from, graph, heatmap, stat } from "./panels.js";
 
 const A = 'project="$project", app="$app"';
 const QUANTILES = [0.5, 0.9, 0.95, 0.99];
-const bucketRate = `max by (le) (rate(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]))`;
+const bucketRate = `sum by (le) (rate(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]))`;
 const fact = (metric: string) => `max(${metric}{${A}})`;
 
 export const app = dashboard(
@@ -15,7 +15,7 @@ export const app = dashboard(
     variable("project", "Project", 'pds_up{app!=""}', false),
     variable("app", "App", 'pds_up{project="$project"}', false),
   ],
-  layout([
+  [
     [
       "Now",
       [
@@ -44,8 +44,8 @@ export const app = dashboard(
           { expr: `max by (hardware, region) (pds_app_info{${A}})`, legend: "{{hardware}} {{region}}" },
         ),
         stat(
-          { title: "Requests", description: "Per second, from the exact counter.", unit: "reqps", width: 4 },
-          { expr: `max(rate(pds_app_requests_total{${A}}[5m]))` },
+          { title: "Requests", description: "Per second, from the exact counter. Needs the recording rules.", unit: "reqps", width: 4 },
+          { expr: `pds_app:requests:rate5m{${A}}` },
         ),
         stat(
           {
@@ -100,12 +100,12 @@ export const app = dashboard(
         heatmap(
           {
             title: "Requests by duration",
-            description: "How many requests ended in each bucket.",
+            description: "How many requests ended in each bucket; twice as many where two exporters count the app.",
             unit: "short",
             width: 12,
           },
           {
-            expr: `max by (le) (increase(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]))`,
+            expr: `sum by (le) (increase(pds_app_request_duration_seconds_bucket{${A}}[$__rate_interval]))`,
             legend: "{{le}}",
           },
         ),
@@ -129,12 +129,23 @@ export const app = dashboard(
         graph(
           {
             title: "Requests and runs",
-            description: "Per second, from exact counters.",
+            description: "Per second, from exact counters, joined over exporters. Needs the recording rules.",
             unit: "ops",
             width: 12,
           },
-          { expr: `max(rate(pds_app_requests_total{${A}}[$__rate_interval]))`, legend: "requests" },
-          { expr: `max(rate(pds_app_runs_total{${A}}[$__rate_interval]))`, legend: "runs" },
+          { expr: `rate(pds_app:requests_total:joined{${A}}[$__rate_interval])`, legend: "requests" },
+          { expr: `rate(pds_app:runs_total:joined{${A}}[$__rate_interval])`, legend: "runs" },
+        ),
+        graph(
+          {
+            title: "Requests and runs per second of accounted time",
+            description:
+              "The same divided by the time that was counted instead of the time that passed: no dip while counters are behind, no peak when they return. Needs the recording rules.",
+            unit: "ops",
+            width: 12,
+          },
+          { expr: `pds_app:requests:rate5m_accounted{${A}}`, legend: "requests" },
+          { expr: `pds_app:runs:rate5m_accounted{${A}}`, legend: "runs" },
         ),
         graph(
           {
@@ -172,7 +183,7 @@ export const app = dashboard(
         graph(
           {
             title: "Slow requests",
-            description: "Share of requests slower than the threshold of the SLO. Needs the recording rules.",
+            description: "Share of requests slower than the objective's threshold. Needs the recording rules.",
             unit: "percentunit",
             width: 12,
           },
@@ -180,7 +191,7 @@ export const app = dashboard(
             expr: `pds_app:slo_errors:ratio_rate${window}{${A}}`,
             legend: `over ${window}`,
           })),
-          { expr: "1 - pds:slo_objective:ratio", legend: "allowed" },
+          { expr: `1 - pds_app:slo_objective:ratio{${A}}`, legend: "allowed above {{le}} s" },
         ),
         graph(
           {
@@ -191,7 +202,7 @@ export const app = dashboard(
             width: 12,
           },
           ...["1h", "6h", "3d"].map((window) => ({
-            expr: `pds_app:slo_errors:ratio_rate${window}{${A}} / on () group_left () (1 - pds:slo_objective:ratio)`,
+            expr: `pds_app:slo_errors:ratio_rate${window}{${A}} / on (project, app) (1 - pds_app:slo_objective:ratio)`,
             legend: `over ${window}`,
           })),
         ),
@@ -267,5 +278,6 @@ export const app = dashboard(
         ),
       ],
     ],
-  ]),
+  ],
+  [new Marker("New build", newBuild(A), "{{latest_ready_build_id}}")],
 );

@@ -1,10 +1,27 @@
 // The exporter itself: does it learn what it should, in time, within its limits?
 import { dashboard, variable } from "./frame.js";
-import { below, from, graph, layout, stat, words } from "./panels.js";
+import { below, from, graph, stat, words } from "./panels.js";
 
 const I = 'instance=~"$instance"';
 const rate = (metric: string, by: string, more = "") =>
   `sum by (${by}) (rate(${metric}{${I}${more}}[$__rate_interval]))`;
+/** Gauges that are 1 if all is well; absent where the feature is not used. */
+const IN_ORDER = [
+  ["Configuration", "Whether the last load succeeded.", "pds_exporter_config_last_reload_successful"],
+  [
+    "Web configuration",
+    "Whether the last load succeeded; empty without one.",
+    "pds_exporter_web_config_last_reload_successful",
+  ],
+  ["State file", "Whether the last write succeeded.", "pds_exporter_state_last_commit_successful"],
+  [
+    "Restored counters",
+    "Whether counters could be read back from Prometheus; empty where that is not configured.",
+    "pds_exporter_state_last_restore_successful",
+  ],
+  ["Token files", "Whether all could be read; empty without any.", "pds_token_last_read_successful"],
+  ["Tokens accepted", "Whether the service accepts every token.", "pds_token_accepted"],
+] as const;
 const YES_NO = words({ 0: { text: "no", color: "red" }, 1: { text: "yes", color: "green" } });
 
 export const exporter = dashboard(
@@ -12,7 +29,7 @@ export const exporter = dashboard(
   "PDS exporter",
   "The health of pds-exporter: its polls, its requests to the service, its own resources.",
   [variable("instance", "Instance", "pds_exporter_build_info", true)],
-  layout([
+  [
     [
       "Now",
       [
@@ -41,16 +58,6 @@ export const exporter = dashboard(
         ),
         stat(
           {
-            title: "Configuration in order",
-            description: "Whether the last attempt to load it succeeded.",
-            unit: "short",
-            width: 4,
-            mappings: YES_NO,
-          },
-          { expr: `min(pds_exporter_config_last_reload_successful{${I}})` },
-        ),
-        stat(
-          {
             title: "First token expires",
             description: "In so long; empty where no token says so.",
             unit: "s",
@@ -61,6 +68,16 @@ export const exporter = dashboard(
         ),
         stat(
           {
+            title: "Shards",
+            description: "Shards that are scraped, and how many there should be.",
+            unit: "short",
+            width: 4,
+          },
+          { expr: `count(count by (index) (pds_exporter_shard_info{${I}}))`, legend: "scraped" },
+          { expr: `max(pds_exporter_shard_count{${I}})`, legend: "configured" },
+        ),
+        stat(
+          {
             title: "Clock skew",
             description: "The service's clock minus ours.",
             unit: "s",
@@ -68,6 +85,17 @@ export const exporter = dashboard(
             thresholds: from(15, "orange"),
           },
           { expr: `max(abs(pds_api_clock_skew_seconds{${I}}))` },
+        ),
+      ],
+    ],
+    [
+      "In order",
+      [
+        ...IN_ORDER.map(([title, description, metric]) =>
+          stat(
+            { title, description, unit: "short", width: 4, mappings: YES_NO },
+            { expr: `min(${metric}{${I}})` },
+          ),
         ),
       ],
     ],
@@ -243,5 +271,5 @@ export const exporter = dashboard(
         ),
       ],
     ],
-  ]),
+  ],
 );

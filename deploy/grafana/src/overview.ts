@@ -1,22 +1,24 @@
 // All projects at a glance: how much, how fast, how healthy, how dear.
-import { dashboard, variable } from "./frame.js";
-import { below, from, graph, layout, stat, table } from "./panels.js";
+import { Marker, dashboard, newBuild, variable } from "./frame.js";
+import { below, from, graph, stat, table } from "./panels.js";
 
 const P = 'project=~"$project"';
 /** An app's fact taken once, however many exporters tell it. */
 const once = (metric: string, more = "") => `max by (project, app) (${metric}{${P}${more}})`;
-const rate = (metric: string) => `max by (project, app) (rate(${metric}{${P}}[$__rate_interval]))`;
+/** Of the counters that the recording rules join over exporters. */
+const rate = (counter: "requests" | "runs") =>
+  `rate(pds_app:${counter}_total:joined{${P}}[$__rate_interval])`;
 const cost = (replicas: string) =>
   `max by (project, app) (${replicas}{${P}} * pds_app_replica_cost_dollars_per_second{${P}}) * 3600`;
 const quantile = (q: number, by: string) =>
-  `histogram_quantile(${q}, sum by (${by}, le) (max by (project, app, le) (rate(pds_app_request_duration_seconds_bucket{${P}}[$__rate_interval]))))`;
+  `histogram_quantile(${q}, sum by (${by}, le) (rate(pds_app_request_duration_seconds_bucket{${P}}[$__rate_interval])))`;
 
 export const overview = dashboard(
   "pds-overview",
   "PDS overview",
   "Every project and app of the Project Deployment Service that is configured in pds-exporter.",
   [variable("project", "Project", "pds_up", true)],
-  layout([
+  [
     [
       "Now",
       [
@@ -50,11 +52,11 @@ export const overview = dashboard(
         ),
         stat(
           { title: "Requests", description: "Requests per second over all apps.", unit: "reqps", width: 3 },
-          { expr: `sum(${rate("pds_app_requests_total")})` },
+          { expr: `sum(${rate("requests")})` },
         ),
         stat(
           { title: "Runs", description: "Runs per second over all apps.", unit: "ops", width: 3 },
-          { expr: `sum(${rate("pds_app_runs_total")})` },
+          { expr: `sum(${rate("runs")})` },
         ),
         stat(
           {
@@ -84,12 +86,12 @@ export const overview = dashboard(
         graph(
           {
             title: "Requests by project",
-            description: "From exact counters: no request is counted twice or missed between scrapes.",
+            description: "From exact counters, joined over exporters. Needs the recording rules.",
             unit: "reqps",
             width: 12,
             stack: true,
           },
-          { expr: `sum by (project) (${rate("pds_app_requests_total")})`, legend: "{{project}}" },
+          { expr: `sum by (project) (${rate("requests")})`, legend: "{{project}}" },
         ),
         graph(
           {
@@ -98,7 +100,7 @@ export const overview = dashboard(
             unit: "reqps",
             width: 12,
           },
-          { expr: `topk(10, ${rate("pds_app_requests_total")})`, legend: "{{app}}" },
+          { expr: `topk(10, ${rate("requests")})`, legend: "{{app}}" },
         ),
         graph(
           {
@@ -128,19 +130,31 @@ export const overview = dashboard(
           {
             title: "Slow requests",
             description:
-              "Share of requests slower than the threshold of the SLO, over an hour; ten worst apps. Needs the recording rules.",
+              "Share of requests slower than the app's objective allows, over an hour; ten worst apps. Needs the recording rules.",
             unit: "percentunit",
-            width: 12,
+            width: 8,
           },
           { expr: `topk(10, pds_app:slo_errors:ratio_rate1h{${P}})`, legend: "{{app}}" },
-          { expr: "1 - pds:slo_objective:ratio", legend: "allowed" },
+        ),
+        graph(
+          {
+            title: "Burn rate",
+            description:
+              "How many times faster than allowed each app uses its error budget, over an hour; ten worst apps. Above 14.4 it pages. Needs the recording rules.",
+            unit: "short",
+            width: 8,
+          },
+          {
+            expr: `topk(10, pds_app:slo_errors:ratio_rate1h{${P}} / on (project, app) (1 - pds_app:slo_objective:ratio))`,
+            legend: "{{app}}",
+          },
         ),
         graph(
           {
             title: "Apps by status",
             description: "As the service words it.",
             unit: "short",
-            width: 12,
+            width: 8,
             stack: true,
           },
           {
@@ -161,12 +175,12 @@ export const overview = dashboard(
             { name: "Error", expr: `max by (app) (pds_app_error{${P}})`, thresholds: from(1, "red") },
             {
               name: "Requests/s",
-              expr: `max by (app) (rate(pds_app_requests_total{${P}}[5m]))`,
+              expr: `max by (app) (pds_app:requests:rate5m{${P}})`,
               unit: "reqps",
             },
             {
               name: "p95",
-              expr: `histogram_quantile(0.95, max by (app, le) (rate(pds_app_request_duration_seconds_bucket{${P}}[5m])))`,
+              expr: `histogram_quantile(0.95, sum by (app, le) (rate(pds_app_request_duration_seconds_bucket{${P}}[5m])))`,
               unit: "s",
             },
             { name: "Most replicas", expr: `max by (app) (pds_app_max_replicas{${P}})` },
@@ -202,5 +216,6 @@ export const overview = dashboard(
         ),
       ],
     ],
-  ]),
+  ],
+  [new Marker("New build", newBuild('project=~"$project"'), "{{app}} {{latest_ready_build_id}}")],
 );

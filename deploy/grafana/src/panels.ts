@@ -1,37 +1,44 @@
-// The few kinds of panels that the dashboards are made of, with one look for all of them.
+// The kinds of panels the dashboards are made of, with one look for all of them.
 import {
   AxisPlacement,
   BigValueColorMode,
   BigValueGraphMode,
   BigValueJustifyMode,
   BigValueTextMode,
-  type DataQuery,
-  FieldColorModeId,
   GraphDrawStyle,
   HeatmapCellLayout,
   LegendDisplayMode,
+  LegendPlacement,
+  PercentChangeColorMode,
+  ReduceDataOptionsBuilder,
+  ScaleDistribution,
+  ScaleDistributionConfigBuilder,
+  SortOrder,
+  StackingConfigBuilder,
+  StackingMode,
+  TooltipDisplayMode,
+  VisibilityMode,
+  VizLegendOptionsBuilder,
+  VizOrientation,
+  VizTooltipOptionsBuilder,
+} from "@grafana/grafana-foundation-sdk/common";
+import {
+  type DashboardBuilder,
+  FieldColorBuilder,
+  FieldColorModeId,
   MappingType,
   type Panel,
-  PercentChangeColorMode,
-  type RowPanel,
-  ScaleDistribution,
-  SortOrder,
-  StackingMode,
+  RowBuilder,
   type Threshold,
+  ThresholdsConfigBuilder,
   ThresholdsMode,
-  TooltipDisplayMode,
   type ValueMapping,
-  VisibilityMode,
-  VizOrientation,
-} from "@grafana/schema";
-import { HeatmapColorMode } from "@grafana/schema/dist/esm/raw/composable/heatmap/panelcfg/x/HeatmapPanelCfg_types.gen";
-import type { Options as HeatmapOptions } from "@grafana/schema/dist/esm/raw/composable/heatmap/panelcfg/x/HeatmapPanelCfg_types.gen";
-import type { Options as StatOptions } from "@grafana/schema/dist/esm/raw/composable/stat/panelcfg/x/StatPanelCfg_types.gen";
-import type { Options as TableOptions } from "@grafana/schema/dist/esm/raw/composable/table/panelcfg/x/TablePanelCfg_types.gen";
-import type {
-  FieldConfig as TimeSeriesField,
-  Options as TimeSeriesOptions,
-} from "@grafana/schema/dist/esm/raw/composable/timeseries/panelcfg/x/TimeSeriesPanelCfg_types.gen";
+} from "@grafana/grafana-foundation-sdk/dashboard";
+import * as heat from "@grafana/grafana-foundation-sdk/heatmap";
+import { DataqueryBuilder, PromQueryFormat } from "@grafana/grafana-foundation-sdk/prometheus";
+import * as statistic from "@grafana/grafana-foundation-sdk/stat";
+import * as tables from "@grafana/grafana-foundation-sdk/table";
+import * as timeseries from "@grafana/grafana-foundation-sdk/timeseries";
 
 export const DATASOURCE = { type: "prometheus", uid: "${datasource}" };
 
@@ -41,14 +48,6 @@ export interface Series {
   legend?: string;
 }
 
-interface PrometheusQuery extends DataQuery, Record<string, unknown> {
-  expr: string;
-  legendFormat: string;
-  instant: boolean;
-  range: boolean;
-  format: "time_series" | "table" | "heatmap";
-}
-
 interface Common {
   title: string;
   /** What is seen, and what to make of it. */
@@ -56,14 +55,20 @@ interface Common {
   unit: string;
   /** Of 24. */
   width: number;
-  height: number;
+  height?: number;
   thresholds?: Threshold[];
   mappings?: ValueMapping[];
   decimals?: number;
 }
 
 /** A panel before it has its place. */
-export type Draft = Panel & { gridPos: { h: number; w: number; x: number; y: number } };
+export interface Draft {
+  build(): Panel;
+  id(id: number): this;
+}
+
+/** A title and the panels below it. */
+export type Row = [string, Draft[]];
 
 const GREEN: Threshold[] = [{ color: "green", value: null }];
 
@@ -80,123 +85,115 @@ export const words = (options: Record<string, { text: string; color: string }>):
   { type: MappingType.ValueToText, options },
 ];
 
-function query(
-  series: Series,
-  index: number,
-  format: PrometheusQuery["format"],
-  instant: boolean,
-): PrometheusQuery {
-  return {
-    refId: String.fromCharCode(65 + index),
-    datasource: DATASOURCE,
-    expr: series.expr,
-    legendFormat: series.legend ?? "__auto",
-    instant,
-    range: !instant,
-    format,
-  };
+const letter = (index: number) => String.fromCharCode(65 + index);
+
+function query(series: Series, index: number, format: PromQueryFormat, instant: boolean): DataqueryBuilder {
+  const builder = new DataqueryBuilder()
+    .refId(letter(index))
+    .datasource(DATASOURCE)
+    .expr(series.expr)
+    .legendFormat(series.legend ?? "__auto")
+    .format(format);
+  return instant ? builder.instant() : builder.range();
 }
 
-function draft(
-  type: string,
-  common: Common,
-  targets: PrometheusQuery[],
-  options: object,
-  custom?: object,
-): Draft {
-  const { title, description, unit, width, height, decimals, thresholds, mappings } = common;
-  return {
-    type,
-    title,
-    description,
-    datasource: DATASOURCE,
-    // Counters move once per accounting step; a rate over less than two of them would read 0 now and then.
-    interval: "2m",
-    gridPos: { h: height, w: width, x: 0, y: 0 },
-    targets,
-    options: options as Record<string, unknown>,
-    fieldConfig: {
-      defaults: {
-        unit,
-        decimals,
-        mappings,
-        custom: custom as Record<string, unknown> | undefined,
-        color: {
-          mode: type === "timeseries" ? FieldColorModeId.PaletteClassic : FieldColorModeId.Thresholds,
-        },
-        thresholds: { mode: ThresholdsMode.Absolute, steps: thresholds ?? GREEN },
-      },
-      overrides: [],
-    },
-  };
+type PanelBuilder =
+  | timeseries.PanelBuilder
+  | statistic.PanelBuilder
+  | heat.PanelBuilder
+  | tables.PanelBuilder;
+
+/** What all kinds share. */
+function draft<B extends PanelBuilder>(builder: B, height: number, common: Common, color: FieldColorModeId): B {
+  builder
+    .title(common.title)
+    .description(common.description)
+    .datasource(DATASOURCE)
+    // Counters move once per accounting step; a rate over less than two steps would read 0 now and then.
+    .interval("2m")
+    .span(common.width)
+    .height(common.height ?? height)
+    .unit(common.unit)
+    .colorScheme(new FieldColorBuilder().mode(color))
+    .thresholds(
+      new ThresholdsConfigBuilder().mode(ThresholdsMode.Absolute).steps(common.thresholds ?? GREEN),
+    );
+  if (common.decimals !== undefined) {
+    builder.decimals(common.decimals);
+  }
+  if (common.mappings) {
+    builder.mappings(common.mappings);
+  }
+  return builder;
 }
 
 /** Lines over time. */
-export function graph(
-  common: Omit<Common, "height"> & { height?: number; stack?: boolean },
-  ...series: Series[]
-): Draft {
-  const options: TimeSeriesOptions = {
-    legend: { showLegend: true, displayMode: LegendDisplayMode.List, placement: "bottom", calcs: [] },
-    tooltip: { mode: TooltipDisplayMode.Multi, sort: SortOrder.Descending },
-  };
-  const custom: TimeSeriesField = {
-    drawStyle: GraphDrawStyle.Line,
-    lineWidth: 1,
-    fillOpacity: common.stack ? 40 : 8,
-    showPoints: VisibilityMode.Never,
-    spanNulls: false,
-    axisPlacement: AxisPlacement.Auto,
-    axisSoftMin: 0,
-    ...(common.stack ? { stacking: { mode: StackingMode.Normal, group: "A" } } : {}),
-  };
-  const targets = series.map((one, index) => query(one, index, "time_series", false));
-  return draft("timeseries", { height: 8, ...common }, targets, options, custom);
+export function graph(common: Common & { stack?: boolean }, ...series: Series[]): Draft {
+  const builder = draft(new timeseries.PanelBuilder(), 8, common, FieldColorModeId.PaletteClassic)
+    .targets(series.map((one, index) => query(one, index, PromQueryFormat.TimeSeries, false)))
+    .legend(
+      new VizLegendOptionsBuilder()
+        .showLegend(true)
+        .displayMode(LegendDisplayMode.List)
+        .placement(LegendPlacement.Bottom)
+        .calcs([]),
+    )
+    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.Descending))
+    .drawStyle(GraphDrawStyle.Line)
+    .lineWidth(1)
+    .fillOpacity(common.stack ? 40 : 8)
+    .showPoints(VisibilityMode.Never)
+    .spanNulls(false)
+    .axisPlacement(AxisPlacement.Auto)
+    .axisSoftMin(0);
+  return common.stack
+    ? builder.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group("A"))
+    : builder;
 }
 
 /** One number. */
-export function stat(common: Omit<Common, "height"> & { name?: boolean }, ...series: Series[]): Draft {
-  const options: StatOptions = {
-    colorMode: common.thresholds || common.mappings ? BigValueColorMode.Background : BigValueColorMode.Value,
-    graphMode: BigValueGraphMode.None,
-    justifyMode: BigValueJustifyMode.Auto,
-    orientation: VizOrientation.Auto,
-    percentChangeColorMode: PercentChangeColorMode.Standard,
-    reduceOptions: { calcs: ["lastNotNull"], fields: "", values: false },
-    showPercentChange: false,
-    textMode: common.name ? BigValueTextMode.Name : BigValueTextMode.Auto,
-    wideLayout: true,
-  };
-  const targets = series.map((one, index) => query(one, index, "time_series", true));
-  return draft("stat", { height: 4, ...common }, targets, options);
+export function stat(common: Common & { name?: boolean }, ...series: Series[]): Draft {
+  const colored = common.thresholds || common.mappings;
+  return draft(new statistic.PanelBuilder(), 4, common, FieldColorModeId.Thresholds)
+    .targets(series.map((one, index) => query(one, index, PromQueryFormat.TimeSeries, true)))
+    .colorMode(colored ? BigValueColorMode.Background : BigValueColorMode.Value)
+    .graphMode(BigValueGraphMode.None)
+    .justifyMode(BigValueJustifyMode.Auto)
+    .orientation(VizOrientation.Auto)
+    .percentChangeColorMode(PercentChangeColorMode.Standard)
+    .reduceOptions(new ReduceDataOptionsBuilder().calcs(["lastNotNull"]).fields("").values(false))
+    .showPercentChange(false)
+    .textMode(common.name ? BigValueTextMode.Name : BigValueTextMode.Auto)
+    .wideLayout(true);
 }
 
 /** Buckets over time. */
-export function heatmap(common: Omit<Common, "height">, series: Series): Draft {
-  const options: HeatmapOptions = {
-    calculate: false,
-    cellGap: 1,
-    color: {
-      mode: HeatmapColorMode.Scheme,
-      scheme: "Oranges",
-      fill: "dark-orange",
-      exponent: 0.5,
-      steps: 64,
-      reverse: false,
-    },
-    exemplars: { color: "rgba(255,0,255,0.7)" },
-    filterValues: { le: 1e-9 },
-    legend: { show: true },
-    rowsFrame: { layout: HeatmapCellLayout.auto },
-    showValue: VisibilityMode.Never,
-    tooltip: { mode: TooltipDisplayMode.Single, showColorScale: true, yHistogram: true },
-    yAxis: { unit: "s", axisPlacement: AxisPlacement.Left },
-  };
-  const custom = { scaleDistribution: { type: ScaleDistribution.Linear } };
-  return draft("heatmap", { height: 8, ...common }, [query(series, 0, "heatmap", false)], options, custom);
+export function heatmap(common: Common, series: Series): Draft {
+  return draft(new heat.PanelBuilder(), 8, common, FieldColorModeId.Thresholds)
+    .targets([query(series, 0, PromQueryFormat.Heatmap, false)])
+    .calculate(false)
+    .cellGap(1)
+    .color(
+      new heat.HeatmapColorOptionsBuilder()
+        .mode(heat.HeatmapColorMode.Scheme)
+        .scheme("Oranges")
+        .fill("dark-orange")
+        .exponent(0.5)
+        .steps(64)
+        .reverse(false),
+    )
+    .filterValues(new heat.FilterValueRangeBuilder().le(1e-9))
+    .showLegend()
+    .rowsFrame(new heat.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Auto))
+    .showValue(VisibilityMode.Never)
+    .mode(TooltipDisplayMode.Single)
+    .showColorScale(true)
+    .showYHistogram()
+    .yAxis(new heat.YAxisConfigBuilder().unit("s").axisPlacement(AxisPlacement.Left))
+    .scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Linear));
 }
 
-/** A column of a table: the expression's value, or where `field` is given one of its labels. */
+/** A column of a table: the value of its expression. */
 export interface Column extends Series {
   name: string;
   unit?: string;
@@ -205,28 +202,29 @@ export interface Column extends Series {
 
 /** One row per value of `by`, one column per expression, joined. */
 export function table(common: Omit<Common, "unit">, by: string, columns: Column[], link?: string): Draft {
-  const options: TableOptions = { showHeader: true, frameIndex: 0 };
-  const targets = columns.map((column, index) => query(column, index, "table", true));
-  const panel = draft("table", { unit: "short", ...common }, targets, options, { filterable: true });
-  const letter = (index: number) => String.fromCharCode(65 + index);
-  panel.transformations = [
-    { id: "joinByField", options: { byField: by, mode: "outer" } },
-    {
-      id: "organize",
-      options: {
-        excludeByName: Object.fromEntries(
-          columns.flatMap((_, i) => [
-            ["Time", true],
-            [`Time ${i + 1}`, true],
-          ]),
-        ),
-        renameByName: Object.fromEntries(columns.map((column, i) => [`Value #${letter(i)}`, column.name])),
+  const times = columns.flatMap((_, index) => [
+    ["Time", true],
+    [`Time ${index + 1}`, true],
+  ]);
+  const names = columns.map((column, index) => [`Value #${letter(index)}`, column.name]);
+  const builder = draft(
+    new tables.PanelBuilder(),
+    8,
+    { unit: "short", ...common },
+    FieldColorModeId.Thresholds,
+  )
+    .targets(columns.map((column, index) => query(column, index, PromQueryFormat.Table, true)))
+    .filterable(true)
+    .showHeader(true)
+    .transformations([
+      { id: "joinByField", options: { byField: by, mode: "outer" } },
+      {
+        id: "organize",
+        options: { excludeByName: Object.fromEntries(times), renameByName: Object.fromEntries(names) },
       },
-    },
-  ];
-  const overrides = columns.map((column) => ({
-    matcher: { id: "byName", options: column.name },
-    properties: [
+    ]);
+  for (const column of columns) {
+    builder.overrideByName(column.name, [
       ...(column.unit ? [{ id: "unit", value: column.unit }] : []),
       ...(column.thresholds
         ? [
@@ -234,43 +232,21 @@ export function table(common: Omit<Common, "unit">, by: string, columns: Column[
             { id: "custom.cellOptions", value: { type: "color-background" } },
           ]
         : []),
-    ],
-  }));
-  const links = link
-    ? [
-        {
-          matcher: { id: "byName", options: by },
-          properties: [{ id: "links", value: [{ title: "Details", url: link }] }],
-        },
-      ]
-    : [];
-  panel.fieldConfig = { defaults: panel.fieldConfig?.defaults ?? {}, overrides: [...overrides, ...links] };
-  return panel;
+    ]);
+  }
+  return link
+    ? builder.overrideByName(by, [{ id: "links", value: [{ title: "Details", url: link }] }])
+    : builder;
 }
 
-/** Rows with a title, their panels set from left to right and wrapped at 24 columns. */
-export function layout(rows: [string, Draft[]][]): (Panel | RowPanel)[] {
-  const placed: (Panel | RowPanel)[] = [];
-  let [id, y] = [0, 0];
+/** Puts the rows below each other, their panels from left to right. */
+export function place(builder: DashboardBuilder, rows: Row[]): DashboardBuilder {
+  let id = 0;
   for (const [title, panels] of rows) {
-    placed.push({
-      type: "row",
-      id: ++id,
-      title,
-      collapsed: false,
-      panels: [],
-      gridPos: { h: 1, w: 24, x: 0, y: y++ },
-    });
-    let [x, height] = [0, 0];
+    builder.withRow(new RowBuilder(title).id(++id));
     for (const panel of panels) {
-      if (x + panel.gridPos.w > 24) {
-        [x, y, height] = [0, y + height, 0];
-      }
-      placed.push({ ...panel, id: ++id, gridPos: { ...panel.gridPos, x, y } });
-      x += panel.gridPos.w;
-      height = Math.max(height, panel.gridPos.h);
+      builder.withPanel(panel.id(++id));
     }
-    y += height;
   }
-  return placed;
+  return builder;
 }

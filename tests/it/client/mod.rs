@@ -43,7 +43,7 @@ fn api(base_url: &str) -> Api {
 }
 
 fn project(id: &str, token: Option<TokenSource>) -> Project {
-    Project { id: Arc::from(id), token, labels: Vec::new(), apps: Vec::new(), polled: true }
+    Project { id: Arc::from(id), token, labels: Vec::new(), apps: Vec::new(), polled: true, objective: None }
 }
 
 fn file(path: &Path) -> Option<TokenSource> {

@@ -148,10 +148,14 @@ async fn a_refused_token_is_not_sent_again_until_it_changes() {
         assert!(error.is_unauthorized());
     }
     assert_eq!((asking.ended("401"), asking.ended("unauthorized_paused"), server.count()), (1.0, 2.0, 1));
+    let accepted = |token| asking.value(&format!("pds_token_accepted{{token=\"{token}\"}}"));
+    assert_eq!((accepted("default"), accepted("p-2")), (Some(0.0), None));
     asking.ask("p-2", "a").await.unwrap();
+    assert_eq!((accepted("default"), accepted("p-2")), (Some(0.0), Some(1.0)));
     fs::write(&path, "two").unwrap();
     a_second_later().await;
     asking.ask("p-1", "a").await.unwrap();
+    assert_eq!((accepted("default"), accepted("p-2")), (Some(1.0), Some(1.0)));
 }
 
 #[tokio::test(start_paused = true)]

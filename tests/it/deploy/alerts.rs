@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{command, deploy, files, list, rules, string, succeed, text, unknown_series, yaml};
+use super::dashboards::{dashboards, expressions};
+use super::{
+    command, deploy, files, for_prometheus_2, list, rules, string, succeed, text, unknown_series, yaml,
+};
 
 fn alerts() -> BTreeSet<String> {
     rules().iter().filter_map(|rule| rule["alert"].as_str().map(str::to_owned)).collect()
@@ -10,11 +13,20 @@ fn alerts() -> BTreeSet<String> {
 
 #[test]
 fn prometheus_and_alertmanager_accept_the_configurations() {
-    let path = |name: &str| deploy("prometheus").join(name).display().to_string();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(deploy("prometheus/rules"), folder.path().join("rules")).unwrap();
+    let path = |name: &str| {
+        let path = folder.path().join(name);
+        let config = text(&format!("prometheus/{name}"));
+        assert!(config.contains("always_scrape_classic_histograms: true"), "{name}: the rules need buckets");
+        std::fs::write(&path, for_prometheus_2(&config)).unwrap();
+        path.display().to_string()
+    };
     let said = succeed(command("promtool", ["check", "config", &path("prometheus.yml")]));
     assert!(said.contains("3 rule files found"), "{said}");
     succeed(command("promtool", ["check", "config", "--agent", &path("agent.yml")]));
-    succeed(command("amtool", ["check-config", &path("alertmanager.yml")]));
+    let routing = deploy("prometheus/alertmanager.yml");
+    succeed(command("amtool", ["check-config".as_ref(), routing.as_os_str()]));
 }
 
 #[test]
@@ -66,6 +78,26 @@ fn every_alert_leads_to_its_runbook_and_every_runbook_to_series_that_exist() {
 fn rules_read_only_series_that_exist() {
     for rule in rules() {
         assert_eq!(unknown_series(string(&rule, "/expr")), BTreeSet::new(), "{rule}");
+    }
+}
+
+#[test]
+fn every_gauge_of_success_has_its_alert_panel_and_runbook() {
+    let families = pds_exporter::app::catalogue().into_iter().flat_map(|group| group.families);
+    let gauges: Vec<&str> =
+        families.map(|family| family.name).filter(|name| name.ends_with("_successful")).collect();
+    assert!(gauges.len() >= 4, "{gauges:?}");
+    let shown = dashboards();
+    for gauge in gauges {
+        let rules = rules();
+        let alert = rules
+            .iter()
+            .find(|rule| rule["alert"].is_string() && string(rule, "/expr") == format!("{gauge} == 0"));
+        let alert = alert.unwrap_or_else(|| panic!("no alert on {gauge}"));
+        // That it leads to its runbook, and that both are right, is tested above.
+        assert!(text(string(alert, "/annotations/runbook_url").trim_start_matches("deploy/")).len() > 200);
+        let panels = shown.iter().flat_map(|(_, dashboard)| expressions(dashboard));
+        assert!(panels.into_iter().any(|(_, expression)| expression.contains(gauge)), "no panel on {gauge}");
     }
 }
 

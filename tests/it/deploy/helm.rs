@@ -5,20 +5,30 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::kubernetes::{ACCEPTED, ACCEPTED_BESIDE, container, examine, flags, kustomize, object, validate};
-use super::{command, deploy, list, output, string, succeed, text, yaml};
+use crate::golden::assert_golden;
+
+use super::{command, deploy, files, list, output, string, succeed, text, yaml};
 
 /// The oldest Helm that the chart is for, and a new one. Installed by name and pinned in `tests/packages`.
 const HELMS: &[&str] = &["helm-3.6", "helm"];
 
 /// The chart rendered by each Helm, which must agree.
 pub(super) fn template(namespace: &str, values: &[&str]) -> Vec<Value> {
+    let arguments: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+    render(namespace, &arguments)
+}
+
+/// The same with an example of `ci/`.
+fn example(name: &str) -> Vec<Value> {
+    let file = deploy(&format!("helm/pds-exporter/ci/{name}-values.yaml"));
+    render("pds-exporter", &["--values", file.to_str().unwrap()])
+}
+
+fn render(namespace: &str, arguments: &[&str]) -> Vec<Value> {
     let render = |helm: &str| {
         let mut helm =
             command(helm, ["template", "pds-exporter", "--kube-version=1.32.0", "--namespace", namespace]);
-        helm.arg(deploy("helm/pds-exporter"));
-        for value in values {
-            helm.args(["--set", value]);
-        }
+        helm.arg(deploy("helm/pds-exporter")).args(arguments);
         output(helm)
     };
     let rendered: Vec<String> = HELMS.iter().map(|helm| render(helm)).collect();
@@ -35,6 +45,180 @@ fn helm_finds_no_fault_with_the_chart() {
         lint.arg(deploy("helm/pds-exporter"));
         succeed(lint);
     }
+}
+
+#[test]
+fn every_example_is_linted_and_valid() {
+    let examples = files("helm/pds-exporter/ci", "yaml");
+    assert!(examples.len() >= 5, "{examples:?}");
+    for file in examples {
+        for helm in HELMS {
+            let mut lint = command(helm, ["lint", "--strict", "--values"]);
+            lint.arg(&file).arg(deploy("helm/pds-exporter"));
+            succeed(lint);
+        }
+        let name = file.file_name().unwrap().to_string_lossy().replace("-values.yaml", "");
+        assert!(!example(&name).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn the_examples_are_hardened() {
+    let objects: Vec<Value> = ["monitoring", "sharded", "persistent"].into_iter().flat_map(example).collect();
+    examine(&documents(&objects), &[ACCEPTED]);
+    let high_user = ("CKV_K8S_40", "OpenShift assigns the user, who is a high one");
+    examine(&documents(&example("openshift")), &[ACCEPTED, &[high_user]]);
+}
+
+#[test]
+fn the_route_prefix_drives_probes_and_monitors() {
+    let objects = example("monitoring");
+    let deployment = object(&objects, "Deployment");
+    let exporter = container(&deployment);
+    let parsed = flags(exporter);
+    assert_eq!(parsed.web_route_prefix.as_deref(), Some("/pds"));
+    assert_eq!(parsed.web_telemetry_path, "/prometheus");
+    assert_eq!(exporter["livenessProbe"]["httpGet"]["path"], "/pds/-/healthy");
+    assert_eq!(exporter["readinessProbe"]["httpGet"]["path"], "/pds/-/ready");
+    let endpoint = &object(&objects, "PodMonitor")["spec"]["podMetricsEndpoints"][0];
+    assert_eq!((&endpoint["path"], &endpoint["scheme"]), (&"/pds/prometheus".into(), &"https".into()));
+    assert_eq!(endpoint["interval"], "1m30s");
+
+    // As the exporter does: the path of the external URL is the prefix unless there is one.
+    for (values, prefix) in [
+        (&["web.externalUrl=https://example.com/pds/"][..], "/pds"),
+        (&["web.externalUrl=https://example.com/pds/", "web.routePrefix=/"], ""),
+        (&["web.externalUrl=https://example.com"], ""),
+    ] {
+        let deployment = object(&template("pds-exporter", values), "Deployment");
+        let path = &container(&deployment)["livenessProbe"]["httpGet"]["path"];
+        assert_eq!(path, &format!("{prefix}/-/healthy"), "{values:?}");
+    }
+}
+
+#[test]
+fn a_deployment_becomes_shards_in_place() {
+    let of = |objects: &[Value], name: &str| {
+        let found = objects
+            .iter()
+            .find(|object| string(object, "/kind") == "Service" && string(object, "/metadata/name") == name);
+        found.unwrap_or_else(|| panic!("no Service {name}")).clone()
+    };
+    let (before, after) = (template("pds-exporter", &[]), template("pds-exporter", &["mode=sharded"]));
+    // clusterIP can't be changed, so the Service stays and the StatefulSet has one of its own.
+    assert_eq!(of(&before, "pds-exporter"), of(&after, "pds-exporter"));
+    let set = object(&after, "StatefulSet");
+    let headless = of(&after, string(&set, "/spec/serviceName"));
+    assert_eq!(headless["spec"]["clusterIP"], "None");
+    // The ServiceMonitor selects one of the two.
+    let monitor = object(&template("pds-exporter", &["serviceMonitor.enabled=true"]), "ServiceMonitor");
+    let excluded = string(&monitor, "/spec/selector/matchExpressions/0/key");
+    assert!(headless["metadata"]["labels"].get(excluded).is_some(), "{headless}");
+    // The configuration alone decides how fast each shard may be.
+    assert!(!set.to_string().contains("MAX_REQUESTS"), "{set}");
+}
+
+#[test]
+fn the_platform_may_assign_the_ids() {
+    let objects = example("openshift");
+    let deployment = object(&objects, "Deployment").to_string();
+    for id in ["runAsUser", "runAsGroup", "fsGroup\""] {
+        assert!(!deployment.contains(id), "{id} in {deployment}");
+    }
+    assert!(deployment.contains("runAsNonRoot"));
+    let bare = template("pds-exporter", &["podSecurityContext=null", "securityContext=null"]);
+    assert!(!object(&bare, "Deployment").to_string().contains("securityContext"));
+}
+
+#[test]
+fn rules_can_be_left_out_and_objectives_set() {
+    let rule = object(&example("monitoring"), "PrometheusRule");
+    let groups = list(&rule["spec"]["groups"]).iter();
+    let rules: Vec<&Value> = groups.flat_map(|group| list(&group["rules"])).collect();
+    let all = crate::deploy::rules();
+    assert_eq!(rules.len(), all.len() - 2, "two alerts are left out");
+    let expression = |record: &str| {
+        let found = rules.iter().find(|rule| rule["record"] == record);
+        string(found.unwrap_or_else(|| panic!("no {record}")), "/expr").to_owned()
+    };
+    let objective = "label_replace(vector(0.999), \"le\", \"0.5\", \"\", \"\")";
+    assert_eq!(expression("pds:slo_objective:ratio"), objective);
+    assert_eq!(expression("pds:slo_least_requests:count"), "vector(1000)");
+    assert_eq!(expression("pds:response_time_p95_objective:seconds"), "vector(1)");
+    assert_eq!(expression("pds:cost_ceiling:dollars_per_hour"), "vector(12.5)");
+    let down = rules.iter().find(|rule| rule["alert"] == "PdsExporterDown").unwrap();
+    assert_eq!(
+        string(down, "/annotations/runbook_url"),
+        "https://git.example.com/pds-exporter/blob/main/deploy/prometheus/runbooks/PdsExporterDown.md"
+    );
+    // Another name is another job.
+    let renamed = object(&example("persistent"), "PrometheusRule").to_string();
+    assert!(renamed.contains("job=\\\"pds\\\"") && !renamed.contains("job=\\\"pds-exporter\\\""));
+}
+
+#[test]
+fn a_deployment_may_have_a_disk() {
+    let objects = example("persistent");
+    let claim = object(&objects, "PersistentVolumeClaim");
+    assert_eq!(claim["spec"]["resources"]["requests"]["storage"], "500Mi");
+    let deployment = object(&objects, "Deployment");
+    let volumes = list(&deployment["spec"]["template"]["spec"]["volumes"]);
+    let state = volumes.iter().find(|volume| volume["name"] == "state").unwrap();
+    assert_eq!(state["persistentVolumeClaim"]["claimName"], claim["metadata"]["name"]);
+    assert!(volumes.iter().any(|volume| volume["name"] == "ca"), "{volumes:?}");
+    let mounts = list(&container(&deployment)["volumeMounts"]);
+    assert!(mounts.iter().any(|mount| mount["mountPath"] == "/etc/pds-ca"), "{mounts:?}");
+}
+
+/// The table of `values.yaml`: each key with its default and the comment above it.
+fn values_table() -> String {
+    let mut table = "| value | default | meaning |\n| --- | --- | --- |\n".to_owned();
+    let (mut path, mut comment, mut skip) = (Vec::new(), String::new(), usize::MAX);
+    let text = text("helm/pds-exporter/values.yaml");
+    let lines: Vec<&str> = text.lines().collect();
+    for (number, line) in lines.iter().enumerate() {
+        let depth = line.chars().take_while(|c| *c == ' ').count() / 2;
+        let line = line.trim();
+        if line.is_empty() {
+            comment.clear();
+            continue;
+        }
+        if depth > skip {
+            continue;
+        }
+        if let Some(text) = line.strip_prefix('#') {
+            comment += text;
+            continue;
+        }
+        let (key, value) = line.split_once(':').unwrap_or_else(|| panic!("line {number}: {line}"));
+        path.truncate(depth);
+        path.push(key);
+        let (value, comment) = (value.trim(), std::mem::take(&mut comment));
+        skip = usize::MAX;
+        if comment.is_empty() {
+            assert!(value.is_empty(), "{} has no comment", path.join("."));
+            continue;
+        }
+        let shown = match value {
+            "" | "|" => {
+                skip = depth;
+                "see `values.yaml`".to_owned()
+            }
+            value => format!("`{value}`"),
+        };
+        table += &format!("| `{}` | {shown} |{comment} |\n", path.join("."));
+    }
+    table
+}
+
+#[test]
+fn the_readme_lists_every_value() {
+    let path = deploy("helm/pds-exporter/README.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- values: begin -->\n", "<!-- values: end -->");
+    let (head, rest) = page.split_once(begin).unwrap();
+    let (_, tail) = rest.split_once(end).unwrap();
+    assert_golden(&path, &format!("{head}{begin}{}{end}{tail}", values_table()));
 }
 
 #[test]
@@ -112,7 +296,7 @@ fn with_tls_probes_and_scrapes_use_it() {
 
     // How to reach it is written as the operator wants it; `template` asks for that.
     values.extend([
-        "podMonitor.labels.release=kube-prometheus-stack",
+        "podMonitor.additionalLabels.release=kube-prometheus-stack",
         "podMonitor.tlsConfig.serverName=pds-exporter",
         "podMonitor.tlsConfig.ca.secret.name=web",
         "podMonitor.tlsConfig.ca.secret.key=ca.crt",
@@ -133,9 +317,21 @@ fn with_tls_probes_and_scrapes_use_it() {
 
 #[test]
 fn values_that_mean_nothing_are_refused() {
-    for (value, named) in [("mode=daemonset", "mode"), ("shards=0", "shards"), ("replicas=2", "replicas")] {
+    for (value, named) in [
+        ("mode=daemonset", "mode"),
+        ("shards=0", "shards"),
+        ("replicas=2", "replicas"),
+        ("maxRequestsPerSecondPerShard=16", "maxRequestsPerSecondPerShard"),
+        ("state.size=1X", "size"),
+        ("podMonitor.interval=15", "interval"),
+        ("web.routePrefix=pds", "routePrefix"),
+        ("podLabels.app\\.kubernetes\\.io/name=other", "podLabels"),
+        ("networkPolicy.fromNamespace=", "networkPolicy"),
+        ("prometheusRule.enabled=true,prometheusRule.disabled={PdsNothing}", "PdsNothing"),
+        ("prometheusRule.objectives.sloRatio=99", "sloRatio"),
+    ] {
         for helm in HELMS {
-            let mut render = command(helm, ["template", "x", "--set", value]);
+            let mut render = command(helm, ["template", "x", "--kube-version=1.32.0", "--set", value]);
             let failed = render.arg(deploy("helm/pds-exporter")).output().unwrap();
             let said = String::from_utf8_lossy(&failed.stderr);
             assert!(!failed.status.success() && said.contains(named), "{helm}: {value}: {said}");
@@ -149,6 +345,9 @@ fn the_version_is_that_of_the_crate() {
     for key in ["/version", "/appVersion"] {
         assert_eq!(string(&chart, key), env!("CARGO_PKG_VERSION"), "{key}");
     }
+    assert!(
+        text("helm/pds-exporter/CHANGELOG.md").contains(&format!("\n## {}\n", env!("CARGO_PKG_VERSION")))
+    );
     let tag = format!("newTag: {}", env!("CARGO_PKG_VERSION"));
     for kustomization in ["base", "components/sidecar"] {
         assert!(

@@ -1,6 +1,6 @@
 //! Beyond one Prometheus: the shipped agent configuration, and a receiver.
 
-use crate::deploy::text;
+use crate::deploy::{for_prometheus_2, text};
 use crate::process::{Exporter, until};
 
 use super::prometheus::Server;
@@ -10,7 +10,7 @@ async fn an_agent_sends_everything_on_but_what_is_dropped() {
     let exporter = Exporter::start(&["--demo"]);
     let nothing = [("prometheus.yml", "scrape_configs: []")];
     let receiver = Server::prometheus(&nothing, "--web.enable-remote-write-receiver").await;
-    let config = text("prometheus/agent.yml")
+    let config = for_prometheus_2(&text("prometheus/agent.yml"))
         .replace("scrape_interval: 15s", "scrape_interval: 1s")
         .replace("localhost:10090", exporter.url.trim_start_matches("http://"))
         .replace("localhost:9090", &receiver.address);

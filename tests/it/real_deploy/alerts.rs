@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use pds_exporter::interface::get_app;
+use pds_exporter::interface::{get_app, response_time};
 use pds_exporter::simulator::{Fault, Kind};
 
-use crate::process::until;
+use crate::process::{Exporter, until};
 
-use super::fast::Stage;
+use super::fast::{Stage, watch};
 
 /// Scrape, evaluation, and a loaded machine; beside the time that a rule states.
 const SLACK: Duration = Duration::from_secs(15);
@@ -23,22 +23,28 @@ async fn a_refused_token_raises_its_alert_silences_its_consequences_and_resolves
     assert!(stage.alerts("PdsSloThresholdHasNoBucket").await.is_empty());
 
     let begun = Instant::now();
-    stage.world.faults().set([Fault::from(Kind::Status { status: 401, retry_after: None })]);
+    let (refused, _) = stage.world.projects().remove(0);
+    let unauthorized = Kind::Status { status: 401, retry_after: None };
+    stage.world.faults().set([Fault::from(unauthorized).of_project(&refused)]);
     until("the refused token is told", async || !stage.alerts("PdsTokenRejected").await.is_empty()).await;
-    // Refused three times, five minutes from each other, and one minute more: eleven seconds here.
+    // The next poll is refused, and one minute more: two seconds here.
     let after = begun.elapsed();
-    assert!(after < Duration::from_secs(11) + SLACK, "fired after {after:?}");
-    let alert = stage.alerts("PdsTokenRejected").await.remove(0);
+    assert!(after < Duration::from_secs(2) + SLACK, "fired after {after:?}");
+    let [alert] = &*stage.alerts("PdsTokenRejected").await else { panic!("one token is refused") };
     assert_eq!(alert["labels"]["severity"], "critical");
     assert_eq!(alert["labels"]["job"], "pds-exporter");
+    assert_eq!(alert["labels"]["token"], *refused);
     assert_eq!(alert["annotations"]["runbook_url"], "deploy/prometheus/runbooks/PdsTokenRejected.md");
 
     until("the failing targets are held back", async || {
         let failing = stage.alerts("PdsTargetFailing").await;
         let held = |alert: &serde_json::Value| alert["status"]["state"] == "suppressed";
+        let of_refused = |alert: &serde_json::Value| alert["labels"]["project"] == *refused;
+        assert!(failing.iter().all(of_refused), "{failing:?}");
         !failing.is_empty() && failing.iter().all(held)
     })
     .await;
+    assert!(stage.alerts("PdsMostTargetsFailing").await.is_empty(), "the token explains it");
 
     stage.world.faults().clear();
     let mended = Instant::now();
@@ -46,8 +52,56 @@ async fn a_refused_token_raises_its_alert_silences_its_consequences_and_resolves
         stage.alerts("PdsTokenRejected").await.is_empty() && stage.alerts("PdsTargetFailing").await.is_empty()
     })
     .await;
-    // It looks back 15m, which are fifteen seconds here.
-    assert!(mended.elapsed() < Duration::from_secs(15) + SLACK, "resolved after {:?}", mended.elapsed());
+    // The token is tried again after settings_interval, which is five seconds here.
+    assert!(mended.elapsed() < Duration::from_secs(5) + SLACK, "resolved after {:?}", mended.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_forbidden_app_is_no_refused_token_and_silences_its_consequences_only() {
+    let stage = Stage::set().await;
+    until("a request was counted", async || {
+        !stage.prometheus.query("pds_app_requests_total > 0").await.is_empty()
+    })
+    .await;
+    let (_, apps) = stage.world.projects().remove(0);
+    let forbidden = || Fault::from(Kind::Status { status: 403, retry_after: None });
+    let server_error = Fault::from(Kind::Status { status: 500, retry_after: None });
+    stage.world.faults().set([
+        forbidden().on(response_time::RESOURCE).of_app(&apps[0]),
+        server_error.on(get_app::RESOURCE).of_app(&apps[1]),
+    ]);
+    until("both targets are told", async || stage.alerts("PdsTargetFailing").await.len() == 2).await;
+    for alert in stage.alerts("PdsTargetFailing").await {
+        assert_eq!(alert["status"]["state"], "active", "{alert}");
+    }
+    until("the service is said to forbid", async || !stage.alerts("PdsApiForbidden").await.is_empty()).await;
+    for consequence in ["PdsDataStale", "PdsAccountingBehind"] {
+        until(&format!("{consequence} is held back"), async || {
+            let alerts = stage.alerts(consequence).await;
+            !alerts.is_empty() && alerts.iter().all(|alert| alert["status"]["state"] == "suppressed")
+        })
+        .await;
+    }
+    assert!(stage.alerts("PdsTokenRejected").await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_raises_no_critical_alert() {
+    let exporter = Exporter::start(&["--demo"]);
+    let (prometheus, _alertmanager) = watch(&exporter).await;
+    let judged = "count(pds_app:slo_errors:ratio_rate1h and pds_app:slo_requests:increase1h >= 100)";
+    until("the busy apps are judged, a slow one among them", async || {
+        let count = prometheus.query(judged).await;
+        count.first().is_some_and(|count| count["value"][1].as_str().unwrap().parse::<u32>().unwrap() >= 3)
+    })
+    .await;
+    // The longest `for` of a critical alert is 15 minutes: 15 seconds here.
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(20) {
+        let critical = prometheus.query("ALERTS{severity=\"critical\", alertstate=\"firing\"}").await;
+        assert!(critical.is_empty(), "{critical:?}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

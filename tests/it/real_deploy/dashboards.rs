@@ -7,6 +7,9 @@ use crate::process::until;
 
 use super::fast::Stage;
 
+/// Series of features that are not configured here.
+const EMPTY_HERE: &[&str] = &["pds_exporter_state_last_restore_successful"];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_panel_and_every_documented_query_shows_something() {
     let stage = Stage::set().await;
@@ -26,6 +29,9 @@ async fn every_panel_and_every_documented_query_shows_something() {
     let mut empty = BTreeMap::new();
     for (path, dashboard) in &dashboards {
         for (panel, expression) in expressions(dashboard) {
+            if EMPTY_HERE.iter().any(|series| expression.contains(series)) {
+                continue;
+            }
             empty.insert(filled(expression), format!("{}: {panel}", path.display()));
         }
     }

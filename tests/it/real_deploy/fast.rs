@@ -3,13 +3,14 @@
 //! what takes ten minutes there takes ten seconds.
 
 use std::fs;
+use std::path::Path;
 
 use pds_exporter::clock::Clock;
 use pds_exporter::simulator::{self, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::deploy::{deploy, files, text};
+use crate::deploy::{deploy, files, for_prometheus_2, text};
 use crate::process::Exporter;
 
 use super::prometheus::Server;
@@ -48,26 +49,16 @@ impl Stage {
 
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("pds-exporter.toml");
-        fs::write(&config, configuration(&world, &format!("http://{service}"), CONFIG)).unwrap();
-        let exporter = Exporter::start(&["--config.file", config.to_str().unwrap()]);
+        let text = configuration(&world, &format!("http://{service}"), CONFIG);
+        fs::write(&config, in_files(&text, folder.path())).unwrap();
+        let (state, web) = (folder.path().join("state.redb"), folder.path().join("web.yml"));
+        fs::write(&web, "basic_auth_users: {}\n").unwrap();
+        let files = [("--config.file", &config), ("--state.path", &state), ("--web.config.file", &web)];
+        let flags: Vec<&str> =
+            files.iter().flat_map(|(flag, path)| [*flag, path.to_str().unwrap()]).collect();
+        let exporter = Exporter::start(&flags);
 
-        let routing = text("prometheus/alertmanager.yml").replace("group_wait: 30s", "group_wait: 0s");
-        let alertmanager = Server::alertmanager(&routing).await;
-        let scraped = exporter.url.trim_start_matches("http://").to_owned();
-        let config = text("prometheus/prometheus.yml")
-            .replace("scrape_interval: 15s", "scrape_interval: 250ms")
-            .replace("evaluation_interval: 30s", "evaluation_interval: 500ms")
-            .replace("localhost:10090", &scraped)
-            .replace("localhost:9093", &alertmanager.address);
-        let rules = files("prometheus/rules", "yml").into_iter().map(|path| {
-            let name = format!("rules/{}", path.file_name().unwrap().to_string_lossy());
-            (name, faster(&fs::read_to_string(deploy("prometheus/rules").join(path)).unwrap()))
-        });
-        let rules: Vec<(String, String)> = rules.collect();
-        let mut given = vec![("prometheus.yml", config.as_str())];
-        given.extend(rules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
-        // As with everything else, what is five minutes old is stale.
-        let prometheus = Server::prometheus(&given, "--query.lookback-delta=5s").await;
+        let (prometheus, alertmanager) = watch(&exporter).await;
         Self { world, exporter, prometheus, alertmanager, _folder: folder }
     }
 
@@ -77,6 +68,44 @@ impl Stage {
         let alerts = self.alertmanager.get("/api/v2/alerts", &[("filter", &filter)]).await;
         alerts.as_array().unwrap().clone()
     }
+}
+
+/// A Prometheus with the shipped rules, 60 times faster, and an Alertmanager with the shipped routing.
+pub(super) async fn watch(exporter: &Exporter) -> (Server, Server) {
+    let routing = text("prometheus/alertmanager.yml").replace("group_wait: 30s", "group_wait: 0s");
+    let alertmanager = Server::alertmanager(&routing).await;
+    let scraped = exporter.url.trim_start_matches("http://").to_owned();
+    let config = for_prometheus_2(&text("prometheus/prometheus.yml"))
+        .replace("scrape_interval: 15s", "scrape_interval: 250ms")
+        .replace("evaluation_interval: 30s", "evaluation_interval: 500ms")
+        .replace("localhost:10090", &scraped)
+        .replace("localhost:9093", &alertmanager.address);
+    let rules = files("prometheus/rules", "yml").into_iter().map(|path| {
+        let name = format!("rules/{}", path.file_name().unwrap().to_string_lossy());
+        (name, faster(&fs::read_to_string(deploy("prometheus/rules").join(path)).unwrap()))
+    });
+    let rules: Vec<(String, String)> = rules.collect();
+    let mut given = vec![("prometheus.yml", config.as_str())];
+    given.extend(rules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+    // As with everything else, what is five minutes old is stale.
+    let prometheus = Server::prometheus(&given, "--query.lookback-delta=5s").await;
+    (prometheus, alertmanager)
+}
+
+/// The configuration with its tokens in files of `folder`.
+fn in_files(config: &str, folder: &Path) -> String {
+    let mut text = String::new();
+    for (number, line) in config.lines().enumerate() {
+        match line.strip_prefix("token = ") {
+            Some(token) => {
+                let name = format!("token-{number}");
+                fs::write(folder.join(&name), token.trim_matches('"')).unwrap();
+                text += &format!("token_file = \"{name}\"\n");
+            }
+            None => text += &format!("{line}\n"),
+        }
+    }
+    text
 }
 
 /// A configuration that polls everything in `world`.
@@ -106,7 +135,7 @@ fn faster(rules: &str) -> String {
         let line = match timed.and_then(|key| line.split_once(key).map(|(indent, time)| (indent, key, time)))
         {
             Some((indent, key, time)) => format!("{indent}{key}{}", shorter(time)),
-            None => ranges(line),
+            None => offsets(&ranges(line)),
         };
         text += &line.replace("> 900", "> 15").replace("> 300", "> 5");
         text.push('\n');
@@ -128,6 +157,18 @@ fn ranges(line: &str) -> String {
     text
 }
 
+/// The line with the durations after `offset` divided.
+fn offsets(line: &str) -> String {
+    let mut parts = line.split("offset ");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(part.len());
+        let (time, rest) = part.split_at(end);
+        text += &format!("offset {}{rest}", shorter(time));
+    }
+    text
+}
+
 /// A duration of Prometheus, divided.
 fn shorter(duration: &str) -> String {
     let (number, unit) = duration.split_at(duration.len() - 1);
@@ -142,7 +183,8 @@ fn shorter(duration: &str) -> String {
 
 #[test]
 fn every_duration_of_a_rule_is_divided() {
-    let rule = "    interval: 2m\n        expr: rate(x[5m]) > 900\n        for: 1h\n      y[1d]";
-    let expected = "    interval: 2s\n        expr: rate(x[5s]) > 15\n        for: 60s\n      y[1440s]\n";
+    let rule = "    interval: 2m\n        expr: rate(x[5m]) > 900\n        for: 1h\n      y[1d] offset 1m)";
+    let expected =
+        "    interval: 2s\n        expr: rate(x[5s]) > 15\n        for: 60s\n      y[1440s] offset 1s)\n";
     assert_eq!(faster(rule), expected);
 }

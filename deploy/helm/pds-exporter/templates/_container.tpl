@@ -11,7 +11,16 @@ imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 args:
   - --config.file=/etc/pds-exporter/pds-exporter.toml
   - --state.path=/var/lib/pds-exporter/state.redb
-  - --web.listen-address=:10090
+  - --web.listen-address=:{{ $root.Values.web.port }}
+  {{- with $root.Values.web.routePrefix }}
+  - --web.route-prefix={{ . }}
+  {{- end }}
+  {{- if ne $root.Values.web.telemetryPath "/metrics" }}
+  - --web.telemetry-path={{ $root.Values.web.telemetryPath }}
+  {{- end }}
+  {{- with $root.Values.web.externalUrl }}
+  - --web.external-url={{ . }}
+  {{- end }}
   {{- if eq $root.Values.mode "sharded" }}
   - --shard.index=$(PDS_SHARD_INDEX)
   - --shard.count=$(PDS_SHARD_COUNT)
@@ -33,8 +42,6 @@ env:
         fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
   - name: PDS_SHARD_COUNT
     value: {{ $root.Values.shards | quote }}
-  - name: PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND
-    value: {{ $root.Values.maxRequestsPerSecondPerShard | quote }}
   {{- end }}
   {{- with $root.Values.extraEnv }}
   {{- toYaml . | nindent 2 }}
@@ -42,31 +49,31 @@ env:
 {{- end }}
 ports:
   - name: {{ .port }}
-    containerPort: 10090
+    containerPort: {{ $root.Values.web.port }}
 livenessProbe:
-  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" "/-/healthy") | nindent 2 }}
+  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" (printf "%s/-/healthy" (include "pds-exporter.prefix" $root))) | nindent 2 }}
   periodSeconds: 10
   timeoutSeconds: 3
 {{- if not .sidecar }}
 readinessProbe:
-  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" "/-/ready") | nindent 2 }}
+  {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" (printf "%s/-/ready" (include "pds-exporter.prefix" $root))) | nindent 2 }}
   periodSeconds: 5
   timeoutSeconds: 3
 {{- end }}
 resources:
   {{- toYaml $root.Values.resources | nindent 2 }}
+{{- $security := $root.Values.securityContext }}
+{{- if and .sidecar $security }}
+{{- /* The pod's own context is not ours to set. */}}
+{{- $group := get ($root.Values.podSecurityContext | default dict) "runAsGroup" }}
+{{- if $group }}
+{{- $security = merge (dict "runAsGroup" $group) $security }}
+{{- end }}
+{{- end }}
+{{- with $security }}
 securityContext:
-  allowPrivilegeEscalation: false
-  readOnlyRootFilesystem: true
-  runAsNonRoot: true
-  runAsUser: 65532
-  {{- if .sidecar }}
-  runAsGroup: 65532
-  {{- end }}
-  capabilities:
-    drop: [ALL]
-  seccompProfile:
-    type: RuntimeDefault
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 volumeMounts:
   - name: {{ .volume }}config
     mountPath: /etc/pds-exporter
@@ -80,6 +87,9 @@ volumeMounts:
   - name: {{ .volume }}web
     mountPath: /etc/pds-exporter-web
     readOnly: true
+  {{- end }}
+  {{- with $root.Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end -}}
 
@@ -97,7 +107,7 @@ httpGet:
 {{- end -}}
 {{- end -}}
 
-{{/* Takes `root`, `volume`, `mode` (of the files of Secrets), `disk` (the state is a claim of its own). */}}
+{{/* Takes `root`, `volume`, `mode` (of the files of Secrets), `disk`: where the state is ("template": a claim of the StatefulSet, "claim": that of the release, "none"). */}}
 {{- define "pds-exporter.volumes" -}}
 {{- $root := .root -}}
 - name: {{ .volume }}config
@@ -112,7 +122,11 @@ httpGet:
       - key: {{ $root.Values.token.key }}
         path: token
     {{- end }}
-{{- if not .disk }}
+{{- if eq .disk "claim" }}
+- name: {{ .volume }}state
+  persistentVolumeClaim:
+    claimName: {{ include "pds-exporter.name" $root }}
+{{- else if eq .disk "none" }}
 - name: {{ .volume }}state
   emptyDir:
     sizeLimit: 64Mi
@@ -122,5 +136,8 @@ httpGet:
   secret:
     secretName: {{ . }}
     defaultMode: {{ $.mode }}
+{{- end }}
+{{- with $root.Values.extraVolumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end -}}

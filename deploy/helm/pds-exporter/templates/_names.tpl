@@ -1,13 +1,28 @@
+{{- define "pds-exporter.chartName" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+
 {{- define "pds-exporter.name" -}}
-{{- if contains .Chart.Name .Release.Name -}}
+{{- $name := include "pds-exporter.chartName" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 52 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "pds-exporter.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "pds-exporter.name" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "pds-exporter.selector" -}}
-app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/name: {{ include "pds-exporter.chartName" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
@@ -31,4 +46,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- else -}}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
+{{- end -}}
+
+{{/* The path prefix of all pages: as the exporter has it, that of the external URL unless one is given. */}}
+{{- define "pds-exporter.prefix" -}}
+{{- $web := .Values.web -}}
+{{- $web.routePrefix | default (get (urlParse $web.externalUrl) "path" | default "") | trimSuffix "/" -}}
 {{- end -}}

@@ -1,0 +1,30 @@
+{{/* What PodMonitor and ServiceMonitor share. Takes `root` and `monitor`, its values. */}}
+{{- define "pds-exporter.monitorSpec" -}}
+# The alerts expect this job name.
+jobLabel: app.kubernetes.io/name
+{{- with .monitor.sampleLimit }}
+sampleLimit: {{ . }}
+{{- end }}
+{{- if kindIs "bool" .monitor.scrapeClassicHistograms }}
+scrapeClassicHistograms: {{ .monitor.scrapeClassicHistograms }}
+{{- end }}
+selector:
+  matchLabels:
+    {{- include "pds-exporter.selector" .root | nindent 4 }}
+{{- end -}}
+
+{{- define "pds-exporter.monitorEndpoint" -}}
+port: http
+path: {{ include "pds-exporter.prefix" .root }}{{ .root.Values.web.telemetryPath }}
+interval: {{ .monitor.interval }}
+scrapeTimeout: {{ .monitor.scrapeTimeout }}
+{{- with .monitor.scheme | default (ternary "https" "" .root.Values.webConfig.tls) }}
+scheme: {{ . }}
+{{- end }}
+{{- range $field := list "tlsConfig" "basicAuth" "relabelings" "metricRelabelings" }}
+{{- with get $.monitor $field }}
+{{ $field }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
