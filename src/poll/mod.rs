@@ -4,7 +4,7 @@
 //! account. The [`Poller`] runs it: one loop holds all due times, and starts a bounded number of polls at once. A
 //! poll that panics is contained; a tick that was missed is skipped.
 //!
-//! - [`plan`]: the targets of a configuration.
+//! - [`plan`]: the targets of a configuration; `objective`: what it promises of apps.
 //! - [`progress`]: what a poll leaves to the next one.
 //! - [`counters`]: which counters are on the page.
 //! - [`schedule`]: when each of them is due.
@@ -23,6 +23,7 @@ pub mod error;
 pub mod execute;
 pub mod ledger_update;
 pub mod metrics;
+mod objective;
 pub mod plan;
 pub mod poller;
 pub mod progress;

@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Duration;
 
 use crate::accounting::{KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
-use crate::catalogue::Sink;
-use crate::catalogue::encode::LabelNumber;
 use crate::client::{Account, Client};
 use crate::clock::Clock;
 use crate::config::{App, Config, Project};
@@ -16,6 +14,8 @@ use crate::interface::polled::Polled;
 use crate::interface::{Cadence, Resource, Scope, Subject, Window};
 use crate::store::{Desired, Key, Owner, Section, Store, TargetState, Variant};
 use crate::telemetry::Telemetry;
+
+use super::objective;
 
 use super::progress::Progress;
 
@@ -107,7 +107,7 @@ impl Plan {
             before.replaced.store(true, Ordering::Release);
         }
         context.store.reconcile(wanted(&config, &owners));
-        show_objectives(&config, &owners, &context.store);
+        objective::show(apps(&config, &owners), &context.store);
         let windows: Vec<ConfiguredWindow> = config
             .poll
             .windows
@@ -343,36 +343,14 @@ fn polled(config: &Config) -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| config.poll.resources.contains(resource))
 }
 
-/// The resource under whose name an app's objective is kept: it is about response times.
-const OBJECTIVE: Resource = crate::interface::response_time::RESOURCE;
-
-/// Writes the configured objectives to their cells.
-fn show_objectives(config: &Config, owners: &[Owners], store: &Store) {
-    for (project, owners) in config.projects.iter().zip(owners) {
-        for (app, owner) in project.apps.iter().zip(&owners.apps) {
-            let key = Key { owner: Arc::clone(owner), resource: OBJECTIVE };
-            if let (Some(objective), Some(cell)) = (app.objective, store.cell(&key, Section::Objective)) {
-                let mut sink = Sink::default();
-                sink.next_family();
-                let seconds = objective.threshold.as_secs_f64();
-                sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], objective.share());
-                cell.replace(&Variant::default(), sink);
-            }
-        }
-    }
+/// The apps of a configuration with their owners.
+fn apps<'a>(config: &'a Config, owners: &'a [Owners]) -> impl Iterator<Item = (&'a App, &'a Arc<Owner>)> {
+    config.projects.iter().zip(owners).flat_map(|(project, owners)| project.apps.iter().zip(&owners.apps))
 }
 
 /// The cells that a configuration wants in the store.
 fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
-    let mut cells = Vec::new();
-    for (project, owners) in config.projects.iter().zip(owners) {
-        let promised = project.apps.iter().zip(&owners.apps).filter(|(app, _)| app.objective.is_some());
-        cells.extend(promised.map(|(_, owner)| Desired {
-            key: Key { owner: Arc::clone(owner), resource: OBJECTIVE },
-            section: Section::Objective,
-            stale_after: None,
-        }));
-    }
+    let mut cells = objective::wanted(apps(config, owners));
     for resource in polled(config) {
         let endpoint = resource.polled();
         for (project, owners) in config.projects.iter().zip(owners) {
