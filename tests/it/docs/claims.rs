@@ -61,7 +61,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
-        "Counting begins with the first reply.",
+        "Counting begins at the service's time.",
         &["faults::clocks::counting_begins_with_the_first_reply_and_not_before"],
     ),
     (
