@@ -1,5 +1,7 @@
 //! The log of the real daemon: state changes and not repetitions, in both forms, at the level that is wanted.
 
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::Command;
 
 use pds_exporter::app::flags::{Level, LogFormat};
@@ -170,7 +172,9 @@ async fn a_token_file_that_is_not_there_is_said_once_and_so_is_its_coming() {
     let exporter = Exporter::start(&["--config.file", &config, "--log.format", "json"]);
     exporter.wait_for("/-/ready").await;
     until_all(&exporter, "0").await;
-    std::fs::write(folder.path().join("token"), token.expose()).unwrap();
+    let mut owner_only = std::fs::OpenOptions::new();
+    let owner_only = owner_only.write(true).create_new(true).mode(0o600);
+    owner_only.open(folder.path().join("token")).unwrap().write_all(token.expose().as_bytes()).unwrap();
     until_all(&exporter, "1").await;
     let log = exporter.log();
     let token_lines: Vec<String> =
