@@ -1,4 +1,4 @@
-//! A guard that noise can't break: how many instructions the hot parts take, counted by valgrind and compared with
+//! A guard that noise cannot break: how many instructions the hot parts take, counted by valgrind and compared with
 //! `benches/counts.txt`.
 //!
 //! `benches/count` fails where a part takes more than a twentieth more than is written there, and says so

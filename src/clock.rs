@@ -1,4 +1,4 @@
-//! The wall clock as an argument: the system's, or one that a test sets and jumps.
+//! The wall clock as an argument: the system's, or one that tests set and move.
 //!
 //! Durations (timeouts, ages, schedules) never come from here: they follow [`tokio::time::Instant`], which
 //! no administrator can set back. The wall clock only names points in time towards the service and in metrics.
@@ -18,7 +18,7 @@ enum Source {
     System,
     Manual {
         start: Timestamp,
-        /// Since when it runs; `None` where it stands still.
+        /// Since when it runs; `None` if it stands still.
         origin: Option<Instant>,
         offset_millis: AtomicI64,
     },
@@ -32,13 +32,13 @@ impl Clock {
     }
 
     /// A clock that shows `start` now and runs with tokio's time, so it stands still while that is paused.
-    /// It must be made inside a tokio runtime whose time it is to follow.
+    /// Must be called inside the Tokio runtime whose time it follows.
     #[must_use]
     pub fn starting_at(start: Timestamp) -> Self {
         Self::manual(start, Some(Instant::now()))
     }
 
-    /// A clock that shows `start` and stands still until it is moved by [`Clock::jump`].
+    /// A clock that stands at `start` until [`Clock::jump`] moves it.
     #[must_use]
     pub fn standing_at(start: Timestamp) -> Self {
         Self::manual(start, None)
@@ -66,7 +66,7 @@ impl Clock {
     #[must_use]
     pub fn unix_seconds(&self) -> i64 {
         let now = self.now();
-        // jiff rounds towards zero; before 1970 that would be up.
+        // jiff rounds towards zero, which would be up before 1970.
         if now.subsec_nanosecond() < 0 { now.as_second() - 1 } else { now.as_second() }
     }
 

@@ -1,4 +1,4 @@
-//! Text that is never shown: it redacts itself, and takes itself out of other texts.
+//! Secrets: text that redacts itself, also within other texts.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
-/// What stands where a secret would have stood.
+/// The replacement for a secret.
 pub const REDACTED: &str = "[redacted]";
 
 /// A token, password or key. `Debug` and `Display` show [`REDACTED`]; only [`Secret::expose`] gives the text.

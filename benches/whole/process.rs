@@ -88,7 +88,7 @@ impl Process {
         io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
     }
 
-    /// How often a second it has the system flush a file to disk; `None` where strace can't be had. Tracing slows it
+    /// How often a second it has the system flush a file to disk; `None` if strace cannot be had. Tracing slows it
     /// down, so this comes last.
     pub(crate) fn flushes(&self, time: std::time::Duration) -> Option<f64> {
         let trace = Command::new("timeout")

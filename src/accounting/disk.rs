@@ -19,7 +19,7 @@ struct Inner {
     file: File,
     /// As long as the database has made it.
     length: AtomicU64,
-    /// Whether the kernel failed to write what it had taken. It may have dropped that: the file can't be relied on.
+    /// Whether the kernel failed to write what it had taken. It may have dropped that: the file cannot be relied on.
     unsynced: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Found {
 }
 
 impl Disk {
-    /// Locks `file`; `None` where another process has.
+    /// Locks `file`; `None` if another process has.
     pub fn lock(file: File) -> io::Result<Option<Self>> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Ok(None),

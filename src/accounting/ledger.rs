@@ -120,7 +120,7 @@ impl Ledger {
         (end > self.until).then_some(TimeRange { start: self.until, end })
     }
 
-    /// Gives up on what lies before `oldest`; `None` where there is nothing.
+    /// Gives up on what lies before `oldest`; `None` if there is nothing.
     #[must_use]
     pub fn give_up(&self, oldest: i64) -> Option<(Self, TimeRange)> {
         let range = TimeRange { start: self.until, end: oldest };
@@ -157,7 +157,7 @@ impl Ledger {
     /// that begin at or after `hourly_from` are kept to be compared when they are counted again.
     ///
     /// # Errors
-    /// Where the reply can't be added; nothing is counted then.
+    /// If the reply cannot be added; nothing is counted then.
     pub fn add(
         &self,
         range: TimeRange,
@@ -242,7 +242,7 @@ impl Ledger {
         }
     }
 
-    /// The ledger with buckets for all thresholds of the reply, as far as there is room; `None` where it has them. Of
+    /// The ledger with buckets for all thresholds of the reply, as far as there is room; `None` if it has them. Of
     /// what was counted before a threshold was heard of, as many are taken to be within it as within the next lower
     /// one: a lower bound that keeps the buckets cumulative and every one of them a counter.
     #[must_use]

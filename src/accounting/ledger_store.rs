@@ -23,7 +23,7 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct LedgerStore {
     ledgers: Arc<Mutex<Ledgers>>,
-    /// Where ledgers go to be committed; `None` where they are kept in memory alone.
+    /// Where ledgers go to be committed; `None` if they are kept in memory alone.
     commits: Option<mpsc::UnboundedSender<Entry>>,
     closed: Arc<Notify>,
 }
@@ -75,11 +75,11 @@ impl Committer {
 }
 
 impl LedgerStore {
-    /// The ledgers kept in the file at `path`, which is made where there is none; in memory without a path. Commits are
+    /// The ledgers kept in the file at `path`, which is made if there is none; in memory without a path. Commits are
     /// at least `apart` from one another ([`COMMIT_INTERVAL`]).
     ///
     /// # Errors
-    /// Where the file can't be used for any reason: it is never overwritten and never taken for empty.
+    /// If the file cannot be used for any reason: it is never overwritten and never taken for empty.
     pub async fn open(
         path: Option<&Path>,
         telemetry: Telemetry,
@@ -129,7 +129,7 @@ impl LedgerStore {
     /// Makes `ledger` the ledger of `key`, once it is on disk.
     ///
     /// # Errors
-    /// Where it could not be written; the ledger before stays then.
+    /// If it could not be written; the ledger before stays then.
     pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
         let ledger = self.shared(ledger);
         self.write(key, Some(Arc::clone(&ledger))).await?;

@@ -1,7 +1,7 @@
 //! Counting again: each whole hour is asked for once more when it has aged, and compared with what was added for it.
 //!
 //! More now than then is late data. It is added in equal parts while the cursor moves through the following hour: at
-//! once, 5 % of an hour would read as 60 % more in a rate over five minutes. Less now than then can't be taken back,
+//! once, 5 % of an hour would read as 60 % more in a rate over five minutes. Less now than then cannot be taken back,
 //! and is counted as that.
 //!
 //! ```text
@@ -128,7 +128,7 @@ impl Ledger {
     /// not to be counted again.
     ///
     /// # Errors
-    /// Where the reply can't be counted.
+    /// If the reply cannot be counted.
     pub fn recheck(
         &self,
         range: TimeRange,
@@ -163,7 +163,7 @@ impl Ledger {
     }
 
     /// The ledger without the hours that ended before `oldest`, and without any where none is counted again. `None`
-    /// where there is none of them.
+    /// if there is none of them.
     #[must_use]
     pub fn without_hours_before(&self, oldest: i64) -> Option<Self> {
         let gone = self.hours.iter().filter(|hour| hour.end() < oldest).count();

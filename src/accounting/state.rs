@@ -22,7 +22,7 @@ use super::disk::{Disk, Found};
 use super::ledger::Ledger;
 use super::tables::{self, FORMAT};
 
-/// Why the state file can't be used. The file is left as it was.
+/// Why the state file cannot be used. The file is left as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// Another process has it open.
@@ -55,7 +55,7 @@ pub enum StateError {
         /// Its format.
         found: u64,
     },
-    /// It can't be read or written.
+    /// It cannot be read or written.
     #[error("the state file {} cannot be used", path.display())]
     Io {
         /// The file.
@@ -83,15 +83,15 @@ pub struct State {
     disk: Disk,
     /// `None` after a failed write: redb accepts nothing more then, until the file is opened again.
     database: Option<Database>,
-    /// Whether what is in the file can't be relied on, so that it is to be written whole.
+    /// Whether what is in the file cannot be relied on, so that it is to be written whole.
     doubtful: bool,
 }
 
 impl State {
-    /// Opens the file at `path`, or makes one where there is none, and reads all ledgers.
+    /// Opens the file at `path`, or makes one if there is none, and reads all ledgers.
     ///
     /// # Errors
-    /// Where the file can't be used; see [`StateError`].
+    /// If the file cannot be used; see [`StateError`].
     pub async fn open(path: &Path) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
         let path = path.to_owned();
         let named = path.clone();
@@ -141,7 +141,7 @@ impl State {
     /// before them; it is asked for where the file has to be written whole.
     ///
     /// # Errors
-    /// Where they could not be written; none of them counts as written then.
+    /// If they could not be written; none of them counts as written then.
     pub fn commit(
         &mut self,
         records: &[Record],
@@ -264,7 +264,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder)?.sync_all() {
-        // Some file systems can't sync folders, and need not be asked to.
+        // Some file systems cannot sync folders, and need not be asked to.
         Err(error)
             if matches!(error.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported) =>
         {

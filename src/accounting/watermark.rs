@@ -24,7 +24,7 @@ const STEADY: Duration = Duration::from_secs(60);
 /// time is the earlier of two: our clock, and the service's Date carried on by the machine's steady clock, which nobody
 /// sets. And a reply that is to be counted is checked against its own Date once more ([`Watermark::has_settled`]).
 ///
-/// What can't be undone (to open a ledger, to give time up, to drop a ledger) waits until two clocks agree: the Dates of
+/// What cannot be undone (to open a ledger, to give time up, to drop a ledger) waits until two clocks agree: the Dates of
 /// two replies, or one and ours; without a Date, ours over a minute.
 #[derive(Clone, Debug)]
 pub struct Watermark {
@@ -190,7 +190,7 @@ impl Watermark {
     }
 
     /// Whether `range` had settled by the service's own clock when it answered; [`Watermark::tolerance`] is left for what
-    /// the two clocks may differ by. A service that sends no Date can't be checked.
+    /// the two clocks may differ by. A service that sends no Date cannot be checked.
     #[must_use]
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
         date.is_none_or(|date| range.end + self.settle - self.tolerance() <= date.as_second() + 1)

@@ -15,13 +15,13 @@ use crate::poll::{Context, Plan, Poller};
 use crate::store::{Pages, Store};
 use crate::telemetry::Telemetry;
 
-/// Why the daemon can't start.
+/// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The state file can't be used.
+    /// The state file cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The client can't be built.
+    /// The client cannot be built.
     #[error(transparent)]
     Client(#[from] client::BuildError),
     /// The exporter's own metrics are declared wrongly.
@@ -32,7 +32,7 @@ pub enum StartError {
 /// Why a new configuration is not followed; the old one stays in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconfigureError {
-    /// The client can't be built.
+    /// The client cannot be built.
     #[error(transparent)]
     Client(#[from] client::BuildError),
     /// The state file would have to be another one.
@@ -147,7 +147,7 @@ impl Handle {
     /// Follows `config` from now on; its plan. Targets that stay keep what they said, their schedule and their counters.
     ///
     /// # Errors
-    /// Where it can't be followed; nothing has changed then.
+    /// If it cannot be followed; nothing has changed then.
     pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
         let mut current = self.plan.lock().await;
         if config.state.path != current.config.state.path {

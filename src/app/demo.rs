@@ -43,7 +43,7 @@ pub struct Demo {
 /// Starts a simulated service on `listener`, in this process; it lives as long as the runtime.
 ///
 /// # Errors
-/// Where the configuration made for it is refused: a mistake in this file.
+/// If the configuration made for it is refused: a mistake in this file.
 pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
     let world = World::new(Settings::default(), clock);
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();

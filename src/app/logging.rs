@@ -33,7 +33,7 @@ impl LogLevel {
 /// Starts logging to standard error for the whole process.
 ///
 /// # Errors
-/// Where something else in the process logs already.
+/// If something else in the process logs already.
 pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> {
     let (filter, handle) = reload::Layer::new(filter(level));
     tracing_subscriber::registry().with(filter).with(lines(format, std::io::stderr)).try_init()?;

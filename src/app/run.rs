@@ -73,7 +73,7 @@ pub fn main(
     let line = match CommandLine::parse(arguments) {
         Ok(line) => line,
         Err(error) => {
-            // Nobody is left to tell where even this can't be written.
+            // Nobody is left to tell where even this cannot be written.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
         }

@@ -158,7 +158,7 @@ pub(super) fn bare_label(text: &mut String, name: &str, value: &str) {
     text.push('"');
 }
 
-/// What stands before the first character that has to be escaped, its escape, and what follows.
+/// The text before the first character to escape, its escape, and the rest.
 fn split_at_special(value: &str) -> Option<(&str, &'static str, &str)> {
     let at = value.bytes().position(|byte| matches!(byte, b'\\' | b'"' | b'\n'))?;
     let escape = match value.as_bytes().get(at)? {

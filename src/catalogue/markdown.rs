@@ -1,10 +1,10 @@
-//! The catalogue for people: every family as a row of a Markdown table.
+//! The catalogue as Markdown: every family is a row of a table.
 
 use std::fmt::Write as _;
 
 use super::family::{Family, Kind};
 
-/// Families of one part of the house, with the part's heading.
+/// The families of one module, with a heading.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The heading of the table.
@@ -18,7 +18,7 @@ pub struct Group {
 pub fn render(groups: &[Group]) -> String {
     let mut out = String::new();
     for group in groups {
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(
             out,
             "### {}\n\n| family | type | labels | meaning |\n| --- | --- | --- | --- |",

@@ -1,4 +1,4 @@
-//! What a metric family is, and how its samples are held and written.
+//! Metric families, and how their samples are held and written.
 //!
 //! A family is declared once, as a [`Family`], beside the code that reads its values: in the file of its
 //! endpoint (`interface`), in `accounting`, `store` or `own`. HELP, TYPE and UNIT lines, the Markdown catalogue

@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::encode;
 
-/// Which series there are, without their values: for each family of the endpoint, the label texts of its series.
+/// The series without their values: for each family of the endpoint, the label texts of its series.
 #[derive(Debug, PartialEq, Eq, Hash, Default)]
 pub struct Layout {
-    /// For each family (by its index in the endpoint's list) where its series begin; one more for the end.
+    /// The index of each family's first series, and one more for the end.
     starts: Box<[u16]>,
-    /// For each series where its label text ends in `text`.
+    /// The end of each series' label text in `text`.
     ends: Box<[u32]>,
     /// All label texts, one behind the other.
     text: Box<str>,
@@ -97,7 +97,7 @@ impl Samples {
     }
 }
 
-/// Layouts by content, so that equal ones are held once.
+/// Deduplicated layouts.
 #[derive(Debug, Default)]
 pub struct Layouts(Mutex<HashSet<Shared>>);
 
@@ -128,7 +128,7 @@ impl Layouts {
         if let Some(found) = known.get(&layout) {
             return Arc::clone(&found.0);
         }
-        // A layout that no target holds any more would otherwise stay for ever; looked for only when the set
+        // Layouts that no target holds are removed when the set
         // has to grow, so the cost is spread over the insertions.
         if known.len() == known.capacity() {
             known.retain(|shared| Arc::strong_count(&shared.0) > 1);
@@ -178,7 +178,7 @@ impl Sink {
         self.starts.push(u16::try_from(self.values.len()).unwrap_or(u16::MAX));
     }
 
-    /// Adds a series without labels of its own. A value that is not finite is no fact and is left out.
+    /// Adds a series without labels of its own. A value that is not finite is left out.
     pub fn put(&mut self, value: f64) {
         self.put_labelled([], value);
     }
@@ -209,15 +209,15 @@ impl Sink {
         self.values.push(value);
     }
 
-    /// What was collected, its layout shared through `layouts`.
+    /// The collected samples, with their layout shared through `layouts`.
     #[must_use]
     pub fn finish(mut self, layouts: &Layouts) -> Samples {
         self.next_family();
         self.share(layouts)
     }
 
-    /// Puts what was collected in the place of `samples`. Where the series are the same, only the values are written:
-    /// into their place where nobody else looks at them, and nothing is allocated for each series in any case.
+    /// Replaces `samples` with the collected ones. If the series are the same, only the values are written:
+    /// in place if nothing else holds them. Nothing is allocated per series.
     pub fn replace(mut self, samples: &mut Arc<Samples>, layouts: &Layouts) {
         self.next_family();
         if !samples.layout.is_of(&self) {

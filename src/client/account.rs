@@ -75,7 +75,7 @@ impl Account {
         &self.0.name
     }
 
-    /// When its token says that it expires; `None` where it does not say, and where there is no token.
+    /// When its token says that it expires; `None` if it does not say, and where there is no token.
     #[must_use]
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
         self.0.credentials.expiry()

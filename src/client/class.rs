@@ -32,7 +32,7 @@ pub enum Class {
     UnauthorizedPaused,
     /// The service asked to wait; nothing was sent.
     Paused,
-    /// The request can't be sent.
+    /// The request cannot be sent.
     Invalid,
 }
 

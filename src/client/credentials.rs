@@ -31,7 +31,7 @@ const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 /// Why there is no token.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// The file can't be read.
+    /// The file cannot be read.
     #[error("cannot read the token file {}", path.display())]
     File {
         /// As configured.
@@ -45,7 +45,7 @@ pub enum CredentialsError {
         /// As configured.
         path: PathBuf,
     },
-    /// The token can't be sent.
+    /// The token cannot be sent.
     #[error("the token{} holds characters that no HTTP header can carry", from(path.as_deref()))]
     Unsendable {
         /// The file it stands in, where it does.
@@ -179,7 +179,7 @@ impl Credentials {
 }
 
 impl Token {
-    /// `None` where no header can carry it.
+    /// `None` if no header can carry it.
     fn new(secret: Secret, generation: u64) -> Option<Self> {
         let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose())).ok()?;
         header.set_sensitive(true);
@@ -195,7 +195,7 @@ pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
     read(source, None).map(drop)
 }
 
-/// The token that `source` holds now; `None` where it still is the one `before`.
+/// The token that `source` holds now; `None` if it still is the one `before`.
 fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
     let ((secret, readable_by_others), path) = match source {
         TokenSource::File(path) => (read_file(path)?, Some(path)),

@@ -1,4 +1,4 @@
-//! Why a client can't be built, and why a request gave no reply that can be used.
+//! Why a client cannot be built, and why a request gave no reply that can be used.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use humantime::format_duration;
 use super::class::Class;
 use super::credentials::CredentialsError;
 
-/// A client that can't be built from its configuration.
+/// A client that cannot be built from its configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The CA file can't be read.
+    /// The CA file cannot be read.
     #[error("api.ca_file: cannot read {}", path.display())]
     CaFile {
         /// As configured.
@@ -31,10 +31,10 @@ pub enum BuildError {
     /// The proxy's URL is none.
     #[error("api.proxy_url: not the URL of an http or https proxy")]
     Proxy(#[source] reqwest::Error),
-    /// TLS can't be set up.
+    /// TLS cannot be set up.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),
-    /// The HTTP client can't be set up.
+    /// The HTTP client cannot be set up.
     #[error("cannot set up the HTTP client")]
     Http(#[from] reqwest::Error),
 }

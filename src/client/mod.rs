@@ -95,10 +95,10 @@ const RHYTHM: Rhythm = Rhythm { ask_again: Duration::from_secs(300), skew_limit:
 
 impl Client {
     /// A client for the service of `api`, with the service accounts of `api` and `projects`. Reads the tokens
-    /// for the first time; one that can't be read yet is said and looked for again with each request.
+    /// for the first time; one that cannot be read yet is said and looked for again with each request.
     ///
     /// # Errors
-    /// Where CA file, proxy or TLS can't be set up.
+    /// If CA file, proxy or TLS cannot be set up.
     pub fn new(
         api: &config::Api,
         projects: &[config::Project],
@@ -178,7 +178,7 @@ impl Client {
         self.read(account, resource, request, |_| Ok(())).await.map(|((), fetched)| fetched)
     }
 
-    /// As [`Client::fetch`], and reads the reply's body by `decode`, so that a reply which can't be read is
+    /// As [`Client::fetch`], and reads the reply's body by `decode`, so that a reply which cannot be read is
     /// counted as that and not as a success.
     ///
     /// # Errors

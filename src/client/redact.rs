@@ -57,7 +57,7 @@ impl Redactor {
         state.matcher = None;
     }
 
-    /// `body` with [`REDACTED`] in place of each token. Where it is not `complete`, the beginning of a token at its end
+    /// `body` with [`REDACTED`] in place of each token. If it is not `complete`, the beginning of a token at its end
     /// is taken for one.
     pub(super) fn reply(&self, mut body: Vec<u8>, complete: bool) -> Vec<u8> {
         let Some(matcher) = self.matcher() else { return body };
@@ -86,7 +86,7 @@ impl Redactor {
 }
 
 impl Matcher {
-    /// `None` where there is nothing to be found.
+    /// `None` if there is nothing to be found.
     fn new<'a>(tokens: impl Iterator<Item = &'a Secret>) -> Option<Self> {
         let tokens: Vec<Secret> = tokens.cloned().collect();
         let longest = tokens.iter().map(|token| token.expose().len()).max()?;

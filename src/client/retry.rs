@@ -54,7 +54,7 @@ impl Budget {
         *tenths = (*tenths + 1).min(RESERVE);
     }
 
-    /// Takes one further try, where there is one left.
+    /// Takes one further try, if any left.
     pub(super) fn spend(&self) -> bool {
         let mut tenths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left = tenths.checked_sub(TRY);

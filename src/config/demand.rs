@@ -21,7 +21,7 @@ pub struct Load {
     pub total: f64,
 }
 
-/// The configured limit can't carry the configured load. Displays as a sentence with both figures.
+/// The configured limit cannot carry the configured load. Displays as a sentence with both figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overload {
     /// Requests a minute that the configuration asks for.

@@ -33,7 +33,7 @@ pub enum LoadError {
         /// Where it was looked for.
         path: PathBuf,
     },
-    /// The file is there, but can't be read.
+    /// The file is there, but cannot be read.
     #[error("cannot read the configuration file {}", path.display())]
     Unreadable {
         /// The file.
@@ -59,7 +59,7 @@ pub enum LoadError {
     /// The keys and values are not as they have to be.
     #[error("the configuration {}is not valid:\n{}", named(file.as_deref()), lines(problems))]
     Problems {
-        /// The file, where there is one. What the environment has set over it is said with each problem.
+        /// The file, if any. What the environment has set over it is said with each problem.
         file: Option<PathBuf>,
         /// All problems, sorted by key; told one a line.
         problems: Vec<Problem>,

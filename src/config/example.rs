@@ -25,7 +25,7 @@ pub fn text() -> String {
             section = its_section;
             out.push_str(&heading(section));
         }
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         let _ = writeln!(out, "# {}", key.why);
         let _ = writeln!(out, "{}{name} = {}\n", comment(key), key.preset.example());
     }

@@ -36,7 +36,7 @@ impl Shard {
     /// Shard `index`, counted from 0, of `count`.
     ///
     /// # Errors
-    /// Where `index` is not below `count`.
+    /// If `index` is not below `count`.
     pub fn new(index: u32, count: NonZeroU32) -> Result<Self, ShardError> {
         if index < count.get() { Ok(Self { index, count }) } else { Err(ShardError { index, count }) }
     }

@@ -1,6 +1,6 @@
 //! Replies with values that no JSON reader holds: a number such as `1e400`, lists within lists without end.
 //!
-//! Such a value is bad; the reply around it is not. Where a reply can't be read as it is, it is read once more with
+//! Such a value is bad; the reply around it is not. Where a reply cannot be read as it is, it is read once more with
 //! each of those values as the text that it is written as, which no number and no flag is mistaken for.
 
 use std::fmt;
@@ -9,13 +9,13 @@ use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Error, Value};
 
-/// How deep values are looked for that can't be held; the replies of the interface end well above.
+/// How deep values are looked for that cannot be held; the replies of the interface end well above.
 const DEEPEST: usize = 6;
 
 /// Reads a reply.
 ///
 /// # Errors
-/// Where it is no JSON, or lacks the shape of a `T`.
+/// If it is no JSON, or lacks the shape of a `T`.
 pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     // Looked at once as a whole, text need not be looked at again value by value.
     let read = match std::str::from_utf8(body) {
@@ -30,7 +30,7 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     })
 }
 
-/// Writes valid JSON to `out`, with what can't be held in it as text.
+/// Writes valid JSON to `out`, with what cannot be held in it as text.
 fn tame(raw: &str, deepest: usize, out: &mut String) {
     if serde_json::from_str::<Value>(raw).is_ok() {
         out.push_str(raw);

@@ -33,7 +33,7 @@ impl TimeRange {
         self == asked || WIDTHS.into_iter().any(rounds)
     }
 
-    /// The range between two RFC 3339 timestamps, rounded to the nearest second; `None` where one of them is none.
+    /// The range between two RFC 3339 timestamps, rounded to the nearest second; `None` if one of them is none.
     #[must_use]
     pub fn parse(start: &str, end: &str) -> Option<Self> {
         let second = |text: &str| -> Option<i64> {

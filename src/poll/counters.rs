@@ -34,7 +34,7 @@ impl Plan {
         }
     }
 
-    /// For how long the counters of `target` are shown from now on, where nothing moves them; `None` where they are
+    /// For how long the counters of `target` are shown from now on, where nothing moves them; `None` if they are
     /// not: they are behind, or a process before this one may have shown more.
     fn shown_for(&self, ledgers: &LedgerStore, target: &Target, ledger: &Ledger) -> Option<Duration> {
         let held_back = match ledgers.held_back(&target.key) {

@@ -13,7 +13,7 @@ pub enum PollError {
     /// The request got no reply that counts.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The request can't be made: an identifier that no path can carry.
+    /// The request cannot be made: an identifier that no path can carry.
     #[error(transparent)]
     Rule(#[from] RuleError),
     /// The reply had not settled by the service's own clock.
@@ -26,7 +26,7 @@ pub enum PollError {
         /// The service's clock.
         date: jiff::Timestamp,
     },
-    /// The reply can't be added to the counters.
+    /// The reply cannot be added to the counters.
     #[error("not added to the counters: {0}")]
     Refused(#[from] Refusal),
     /// The counters could not be written to the state file.

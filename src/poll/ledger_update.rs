@@ -17,9 +17,9 @@ use super::transition_log::TransitionLog;
 /// The ledger of a target while it is polled.
 #[derive(Debug)]
 pub struct LedgerUpdate {
-    /// As this poll leaves it so far; `None` where nothing is counted, or nobody knows yet where counting begins.
+    /// As this poll leaves it so far; `None` if nothing is counted, or nobody knows yet where counting begins.
     ledger: Option<Arc<Ledger>>,
-    /// Whether a ledger may be opened where there is none.
+    /// Whether a ledger may be opened if there is none.
     may_open: bool,
     change: Change,
     gave_up: Option<TimeRange>,
@@ -56,7 +56,7 @@ impl LedgerUpdate {
         self.ledger.as_deref()
     }
 
-    /// The hour to be counted again now, where there is one.
+    /// The hour to be counted again now, if any.
     #[must_use]
     pub fn recheck_due(&self, plan: &Plan, target: &Target) -> Option<TimeRange> {
         let ledger = self.ledger().filter(|_| target.progress.may_recheck())?;
@@ -66,7 +66,7 @@ impl LedgerUpdate {
     /// Takes in the reply to `asked`; `date` is where the service's clock stood.
     ///
     /// # Errors
-    /// Where the reply can't be added; the cursor stays where it was.
+    /// If the reply cannot be added; the cursor stays where it was.
     pub fn take(
         &mut self,
         context: &Context,
@@ -119,7 +119,7 @@ impl LedgerUpdate {
     /// Puts what has changed on disk, and shows it then.
     ///
     /// # Errors
-    /// Where it could not be written; the ledger before stays, and what was added to it is asked for again.
+    /// If it could not be written; the ledger before stays, and what was added to it is asked for again.
     pub async fn end(
         self,
         context: &Context,
@@ -149,7 +149,7 @@ impl LedgerUpdate {
         Ok(())
     }
 
-    /// Does what the clocks allow by now: opens a ledger at the current step where there is none, resumes there one
+    /// Does what the clocks allow by now: opens a ledger at the current step if there is none, resumes there one
     /// that another shard had, and gives up what is too old.
     fn follow_clock(&mut self, plan: &Plan) {
         let watermark = &plan.watermark;

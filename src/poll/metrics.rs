@@ -102,7 +102,7 @@ impl MetricsPoll<'_> {
         }
     }
 
-    /// Asks for the range to be counted, where there is one: only now, as replies may have told the time meanwhile. One
+    /// Asks for the range to be counted, if any: only now, as replies may have told the time meanwhile. One
     /// that had to end on the hour is followed by the next one at once.
     async fn counted(&mut self) -> Reach {
         let (mut reach, mut last) = (Reach::Itself, None);

@@ -105,7 +105,7 @@ impl Poller {
     /// Follows `plan` from now on. A target that stays keeps its due time, or its poll under way; a new one is due at
     /// once.
     fn replace(&mut self, plan: Arc<Plan>) {
-        // When those of the plan before are due; `None` where a poll is under way.
+        // When those of the plan before are due; `None` if a poll is under way.
         let mut before: HashMap<&Key, Option<Instant>> = HashMap::new();
         let due = self.schedule.drain().map(|(due, target)| (target, Some(due)));
         for (target, due) in due.chain(self.tasks.values().map(|started| (started.target, None))) {

@@ -34,7 +34,7 @@ impl Phase {
         let elapsed = after.saturating_duration_since(origin).as_nanos();
         let ticks = (elapsed + interval_nanos - offset) / interval_nanos;
         let nanos = u64::try_from(ticks * interval_nanos + offset).unwrap_or(u64::MAX);
-        // A point that an Instant can't hold lies beyond the machine's life.
+        // A point that an Instant cannot hold lies beyond the machine's life.
         origin.checked_add(Duration::from_nanos(nanos)).unwrap_or(after + Duration::from_secs(86_400))
     }
 }

@@ -8,7 +8,7 @@ use crate::interface::{CALLS, Call, Resource};
 
 use super::chance::{hash, unit};
 
-/// Something that goes wrong with requests that it is limited to; with all of them where it is not limited.
+/// Something that goes wrong with requests that it is limited to; with all of them if it is not limited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -190,7 +190,7 @@ impl Fault {
     /// What is wrong with the fault itself, if anything.
     ///
     /// # Errors
-    /// No such call, or a status or probability that can't be.
+    /// No such call, or a status or probability that cannot be.
     pub fn check(&self) -> Result<(), FaultError> {
         if let Some(name) = &self.call
             && !CALLS.iter().any(|call| is_named(call, name))
@@ -243,7 +243,7 @@ pub enum FaultError {
 /// Reads faults as JSON: a list of them, or one.
 ///
 /// # Errors
-/// Where they can't be read, or one of them can't be.
+/// If they cannot be read, or one of them cannot be.
 pub fn parse(json: &[u8]) -> Result<Vec<Fault>, FaultError> {
     let faults: Vec<Fault> = match json.trim_ascii_start().first() {
         Some(b'{') => vec![serde_json::from_slice(json)?],

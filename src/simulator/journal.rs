@@ -14,7 +14,7 @@ pub struct Entry {
     /// When it came, by the simulator's clock.
     #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
-    /// Which call: [`crate::interface::Spec::id`].
+    /// Which call: [`crate::interface::Call::id`].
     pub call: &'static str,
     /// The project in the path, where the call has one.
     pub project: Option<Arc<str>>,
@@ -25,7 +25,7 @@ pub struct Entry {
     pub range: Option<TimeRange>,
     /// The container of a metrics call, where one was given.
     pub container: Option<String>,
-    /// The status that was answered; `None` where the connection was reset instead.
+    /// The status that was answered; `None` if the connection was reset instead.
     pub status: Option<u16>,
 }
 

@@ -97,10 +97,9 @@ fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64
     let mut containers = blueprint::containers(seed, app.number);
     containers.retain(|part| asked.value("container_id").is_none_or(|id| id == part.id));
     let runs_before = |second: i64| -> u64 { containers.iter().map(|part| part.runs.before(second)).sum() };
-    let (quirks, now) = (asked.world.settings().quirks, asked.now.as_second());
     let late = |start, end| -> u64 {
         let unknown =
-            |part: &Container| quirks.unknown(&part.runs, TimeRange { start, end }, now).len() as u64;
+            |part: &Container| asked.world.unknown(&part.runs, TimeRange { start, end }).len() as u64;
         containers.iter().map(unknown).sum()
     };
 

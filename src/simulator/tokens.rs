@@ -84,7 +84,7 @@ pub(super) fn api_key(seed: u64, project: &str, number: u64) -> Secret {
     let start = hash_text(hash(&[seed, number]), project);
     let mut text = "pk-".to_owned();
     for part in 0..2 {
-        // Writing to a String can't fail.
+        // Writing to a String cannot fail.
         let _ = write!(text, "{:016x}", hash(&[start, part]));
     }
     Secret::new(&text)

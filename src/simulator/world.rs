@@ -15,6 +15,7 @@ use super::journal::{Journal, Recorder};
 use super::latency::{THRESHOLDS, Within};
 use super::settings::Settings;
 use super::state::{self, State};
+use super::traffic::Stream;
 
 /// The exact figures of an app in a range.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -146,21 +147,24 @@ impl World {
         self.state(|state| state.late_data_ended = true);
     }
 
-    /// The same, as far as the service knows of it by now: without what is late.
+    /// The numbers of the stream's events in `range` that the service does not know of yet.
+    pub(super) fn unknown(&self, stream: &Stream, range: TimeRange) -> Vec<u64> {
+        if self.state(|state| state.late_data_ended) {
+            return Vec::new();
+        }
+        self.0.settings.quirks.unknown(stream, range, self.0.clock.unix_seconds())
+    }
+
+    /// As [`World::count`], without late data that the service does not know of yet.
     pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
-        let (quirks, now) = (&self.0.settings.quirks, self.0.clock.unix_seconds());
-        let ended = self.state(|state| state.late_data_ended);
         let mut known = self.count(app, range, container);
         for part in blueprint::containers(self.0.settings.seed, app) {
             if container.is_some_and(|id| id != part.id) {
                 continue;
             }
-            if ended {
-                break;
-            }
-            let requests = quirks.unknown(&part.requests, range, now);
+            let requests = self.unknown(&part.requests, range);
             known.requests -= requests.len() as u64;
-            known.runs -= quirks.unknown(&part.runs, range, now).len() as u64;
+            known.runs -= self.unknown(&part.runs, range).len() as u64;
             let within = part.latency.within_of(part.requests.seed, &requests);
             for (sum, unknown) in known.within.iter_mut().zip(within) {
                 *sum -= unknown;

@@ -12,7 +12,7 @@ use super::model::App;
 use super::overview::{Parts, View};
 use super::settings::{self, Group};
 
-/// So many polls are listed, of all resources of the app together; beyond them only failures.
+/// The polls listed, of all resources of the app together; beyond them only failures.
 const POLLS: usize = 20;
 
 /// One app in full.
@@ -22,7 +22,7 @@ pub struct Detail {
     pub app: App,
     /// The latency distribution of the window: (threshold in seconds, share 0..=1), by rising threshold.
     pub distribution: Vec<(f64, f64)>,
-    /// The window's run execution times as the service sent them; `None` where its reply was not kept.
+    /// The window's run execution times as the service sent them; `None` if its reply was not kept.
     pub runs: Option<Vec<RunPoint>>,
     /// Requests in the window.
     pub window_requests: Option<f64>,
@@ -34,7 +34,7 @@ pub struct Detail {
     pub runs_total: Option<f64>,
     /// Time between the points of the app's trend, in seconds.
     pub interval: f64,
-    /// When its response times were last polled, whether with success or not: the time of the trend's last point.
+    /// When its response times were last polled, successfully or not: the time of the trend's last point.
     pub last_poll: Option<Timestamp>,
     /// The settings in groups.
     pub settings: Vec<Group>,
@@ -42,7 +42,7 @@ pub struct Detail {
     pub next_polls: Vec<(&'static str, Option<Timestamp>)>,
     /// The last polls of all resources, the newest first; failures are kept longer than successes.
     pub polls: Vec<(&'static str, PollRecord)>,
-    /// The last replies; `None` where one was not kept.
+    /// The last replies; `None` if one was not kept.
     pub replies: Vec<(&'static str, Option<Reply>)>,
 }
 

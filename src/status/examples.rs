@@ -11,7 +11,7 @@ use crate::store::Filter;
 use super::Source;
 
 impl Source {
-    /// A sample line for each of the families `names` that has a series, by the family's name; of the first app and
+    /// A sample line for each of the families `names` that has a series, by family name: of the first app and
     /// project where they have one.
     #[must_use]
     pub fn examples(&self, names: &[&str]) -> HashMap<String, String> {
@@ -32,7 +32,7 @@ impl Source {
         let missing = names.iter().filter(|name| !found.contains_key(**name));
         let missing =
             Filter { names: missing.map(|name| (*name).to_owned()).collect(), projects, apps: Vec::new() };
-        // Without names it would be the whole project.
+        // Without names the whole project would be rendered.
         if !missing.names.is_empty() {
             read(&mut found, &missing);
         }
@@ -43,7 +43,7 @@ impl Source {
     }
 }
 
-/// Notes the first line of each family in `page`.
+/// Records the first line of each family in `page`.
 fn note(found: &mut HashMap<String, String>, page: &[u8]) {
     for line in String::from_utf8_lossy(page).lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::telemetry::{Snapshot, UnexpectedValue};
 
 use super::model::{Exporter, Token, Unexpected};
 
-/// A panic is a reason for a look for this long.
+/// How long a panic stays a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);
 
 /// How long a poll may take beyond its interval.
@@ -62,7 +62,7 @@ pub(super) fn next_poll(due: Option<Instant>, now: Timestamp) -> Option<Timestam
     Some(whole(now.checked_add(SignedDuration::try_from(ahead).ok()?).ok()?))
 }
 
-/// `time` rounded to the second: nobody reads more of it.
+/// `time` rounded to the second.
 pub(super) fn whole(time: Timestamp) -> Timestamp {
     time.round(jiff::Unit::Second).unwrap_or(time)
 }

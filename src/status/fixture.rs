@@ -1,4 +1,4 @@
-//! A status to look at, without a service: real plan, store and metrics, filled from replies as the service sends
+//! A status without a service: real plan, store and metrics, filled from replies as the service sends
 //! them.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use super::Source;
 /// When the fixture's clock starts.
 pub(crate) const NOW: &str = "2026-03-01T03:00:00Z";
 
-/// A name that would do harm wherever it is not escaped.
+/// A name that does harm unless it is escaped.
 pub(crate) const HOSTILE: &str = "p-<script>alert(1)</script>\"'&/é 🦀";
 
 /// A source and what it reads from.

@@ -108,7 +108,7 @@ pub(super) fn reasons(status: &Status, now: Timestamp) -> Vec<Reason> {
     reasons
 }
 
-/// The problems of many, once for each text that they share, the most frequent first.
+/// The problems grouped by their common text, the most frequent first.
 fn grouped<'a>(
     all: impl Iterator<Item = impl Iterator<Item = &'a Problem>>,
     one: &str,
@@ -140,7 +140,7 @@ fn reason(cause: &'static Cause, text: String, link: &str) -> Reason {
     }
 }
 
-/// Why nothing comes from the service, where that is so.
+/// Why nothing comes from the service, if so.
 fn of_service(service: &Service) -> Vec<Reason> {
     let silence = match service.state {
         ServiceState::Waiting | ServiceState::Up => None,

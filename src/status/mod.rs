@@ -1,15 +1,15 @@
-//! How the exporter and everything it asks about fares, for people: one model behind the status pages and
+//! The state of the exporter and of everything it polls, for people: one model behind the status pages and
 //! `/api/v1/status`.
 //!
-//! A [`Source`] reads it from what is there anyway (plan, store, the exporter's own metrics) and asks the service
-//! nothing. The model holds points in time and never ages, so that it changes only when something happened; whoever
+//! A [`Source`] reads it from plan, store and the exporter's own metrics, and never calls the service.
+//! The model holds points in time, not ages, so it changes only when something happens; pages
 //! shows it knows what time it is.
 //!
-//! - [`model`]: what `/api/v1/status` says; its schema is derived from here.
+//! - [`model`]: the content of `/api/v1/status` and its schema.
 //! - [`verdict`]: whether the numbers can be trusted, and why not.
 //! - [`detail`]: one app in full.
-//! - [`source`]: where it is read from, at most once a second.
-//! - `overview`: plan and store into the model.
+//! - [`source`]: reads the model, at most once per second.
+//! - `overview`: plan and store to model.
 //! - [`cause`]: what can be wrong, and what to do about it.
 //! - `judge`: what is wrong with an app, a project, and all of it.
 //! - `service`: the service's part of it.

@@ -37,7 +37,7 @@ pub struct Exporter {
     /// When the configuration in force was loaded.
     #[schemars(with = "Option<String>")]
     pub configuration_loaded: Option<Timestamp>,
-    /// Whether the web configuration file could be read when it last changed; null where there is none.
+    /// Whether the web configuration file could be read when it last changed; null if there is none.
     pub web_configuration_good: Option<bool>,
     /// Whether a poll panicked within the last hour; it was contained.
     pub panicked: bool,
@@ -87,14 +87,14 @@ pub struct Service {
     /// When a poll of any target last succeeded.
     #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
-    /// Since when every target's metrics fail, whoever is to blame; null while it is `waiting` or `up`.
+    /// Since when every target's metrics fail, for whatever reason; null while it is `waiting` or `up`.
     #[schemars(with = "Option<String>")]
     pub down_since: Option<Timestamp>,
     /// The last of those failures.
     pub reason: Option<String>,
     /// Its clock minus ours in whole seconds, as of its last reply; null before that, or where it sends no date.
     pub clock_skew_seconds: Option<i64>,
-    /// Whether that is more than `poll.settle` makes up for. What is shown and counted goes by the clock that is behind.
+    /// Whether that is more than `poll.settle` covers. Values and counters follow the clock that is behind.
     pub clocks_differ: bool,
     /// Requests a minute over the last four whole minutes.
     pub requests_per_minute: f64,
@@ -129,7 +129,7 @@ pub struct Project {
     pub name: Option<String>,
     /// The role of its service account.
     pub role: Option<String>,
-    /// What to make of it.
+    /// The verdict on it.
     pub verdict: Verdict,
     /// Why the verdict is not `ok`, the gravest first.
     #[schemars(with = "Vec<String>")]
@@ -138,7 +138,7 @@ pub struct Project {
     pub apps: usize,
     /// How many custom domains it has.
     pub custom_domains: Option<f64>,
-    /// Percentages of storage at which its owner is warned; null where it is not known.
+    /// Percentages of storage at which its owner is warned; null if it is not known.
     pub volume_alerts: Option<Vec<String>>,
     /// The resources asked about it.
     pub resources: Vec<Resource>,
@@ -155,7 +155,7 @@ pub struct App {
     pub name: Option<String>,
     /// Its status, as the service says, in lower case.
     pub status: Option<String>,
-    /// What to make of it.
+    /// The verdict on it.
     pub verdict: Verdict,
     /// Why the verdict is not `ok`, the gravest first.
     #[schemars(with = "Vec<String>")]
@@ -172,7 +172,7 @@ pub struct App {
     pub max_replicas: Option<f64>,
     /// What it runs on.
     pub hardware: Option<String>,
-    /// What a replica costs while it runs, in US dollars an hour.
+    /// The cost of a running replica in US dollars per hour.
     pub dollars_per_replica_hour: Option<f64>,
     /// The resources asked about it.
     pub resources: Vec<Resource>,
@@ -201,7 +201,7 @@ pub struct TrendPoint {
     pub requests_per_minute: Option<f64>,
 }
 
-/// A resource of a project or app: one thing that is asked for.
+/// A resource of a project or app: one kind of reply.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Resource {
     /// Its name, the value of the label `resource`.
@@ -211,7 +211,7 @@ pub struct Resource {
     /// When it was last polled with success.
     #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
-    /// Since when and why it fails, where it does.
+    /// Since when and why it fails, if it does.
     pub failing: Option<Failing>,
     /// End of the last range added to its counters; null where it has none.
     #[schemars(with = "Option<String>")]
@@ -220,15 +220,15 @@ pub struct Resource {
     pub counting: Option<Counting>,
 }
 
-/// Whether counters keep up with the time that has settled, by the clock that is behind: ours, or the service's.
+/// Whether counters keep up with the settled time, by the clock that is behind: ours or the service's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {
     /// They do.
     Current,
-    /// They end longer ago than polls explain; what is missing is still asked for.
+    /// They end longer ago than polls explain; the missing time is still requested.
     Behind,
-    /// They end in the future of a clock that was set back, and stand still until it gets there.
+    /// They end in the future, because a clock was set back; they stand still until then.
     Ahead,
 }
 

@@ -19,10 +19,10 @@ use super::read::{Values, label};
 use super::service::service;
 use super::verdict::{Summary, Verdict};
 
-/// A poll that is later than this beyond two intervals is overdue.
+/// A poll is overdue after two intervals and this many seconds.
 const LATE: f64 = 10.0;
 
-/// What plan and store hold about one project or app: its targets, and its places in them.
+/// The targets of one project or app, with its subject in each of them.
 pub(super) type Parts<'a> = Vec<(&'a Target, &'a TargetSubject)>;
 
 /// What the model is read from, at one moment.
@@ -87,7 +87,7 @@ impl View<'_> {
         pairs.filter(|(_, subject)| (subject.project, subject.app) == (project, Some(app))).collect()
     }
 
-    /// What `resource` said of the shown window, where it is not stale.
+    /// What `resource` said of the shown window, if it is not stale.
     pub(super) fn values(&self, parts: &Parts<'_>, resource: interface::Resource) -> Values<'_> {
         let part = parts.iter().find(|(target, _)| target.key.resource == resource);
         let samples =
@@ -125,7 +125,7 @@ impl View<'_> {
         project
     }
 
-    /// One app; `None` where the configuration has none at that place.
+    /// One app; `None` if the configuration has none at that index.
     pub(super) fn app(&self, project: usize, app: usize, parts: &Parts<'_>) -> Option<App> {
         let project = self.plan.config.projects.get(project)?;
         let window = self.plan.windows.first()?;
@@ -204,8 +204,8 @@ impl View<'_> {
         Some(self.context.ledgers.ledger(&target.key)?.until)
     }
 
-    /// Whether counters that end at `until` keep up: what has settled is counted after a step and a poll, and a value
-    /// may be so many polls old before it is stale.
+    /// Whether counters that end at `until` keep up: settled time is counted after a step and a poll, and a value
+    /// may miss polls until it is stale.
     fn counting(&self, target: &Target, until: i64) -> Counting {
         let watermark = &self.plan.watermark;
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);

@@ -7,7 +7,7 @@ use crate::catalogue::{Family, Samples};
 use crate::interface::Resource;
 use crate::store::Store;
 
-/// Samples of one cell, and which families they are of.
+/// The samples of one target with their families.
 #[derive(Clone, Debug)]
 pub(super) struct Values<'a> {
     families: &'a [Family],
@@ -37,7 +37,7 @@ impl<'a> Values<'a> {
         self.series(name).next().map(|(_, value)| value)
     }
 
-    /// The labels of the first series of the family `name`; none where it has no series.
+    /// The labels of the first series of the family `name`; empty if it has no series.
     pub(super) fn labels(&self, name: &str) -> Vec<(String, String)> {
         let first = self.series(name).next();
         first
@@ -54,7 +54,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The value of `name` among `labels`, where it is not empty.
+/// The value of `name` among `labels`, if it is not empty.
 pub(super) fn label(labels: &[(String, String)], name: &str) -> Option<String> {
     labels.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.clone())
 }

@@ -8,7 +8,7 @@ use crate::telemetry::Snapshot;
 use super::model::{App, Project, Resource, Service, ServiceState, State};
 use super::overview::View;
 
-/// What failures of these classes say of the service when there are no others.
+/// The state of the service when all failures are of one of these classes.
 const TELLING: [(Class, ServiceState); 5] = [
     (Class::Credentials, ServiceState::NotAsked),
     (Class::Status(401), ServiceState::TokenRefused),
@@ -27,7 +27,7 @@ pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project]
         let known = interface::Resource::find(resource.resource);
         known.is_some_and(|known| known.polled().cadence == Cadence::Metrics)
     };
-    // Settings are asked seldom and would tell late; without apps they are all there is.
+    // Settings are polled too rarely to tell; without apps there is nothing else.
     let telling: Vec<&Resource> = match apps.is_empty() {
         true => resources().collect(),
         false => resources().filter(metrics).collect(),
@@ -44,7 +44,7 @@ pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project]
         base_url: view.plan.config.api.base_url.to_string(),
         state,
         last_success: resources().filter_map(|resource| resource.last_success).max(),
-        // The last one that still succeeded says it best; without any, the first that failed.
+        // Since the last success of any target; without one, since the first failure.
         down_since: failing()
             .map(|failing| failing.since)
             .min()

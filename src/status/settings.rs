@@ -56,7 +56,7 @@ use Place::{Family, Flag, Label};
 const INFO: &str = "pds_app_info";
 const BUILD: &str = "pds_app_build_info";
 
-/// The groups, in the order of the page. A name is the family's without what all share, or the label's.
+/// The groups, in the order of the page. A setting is named after its family or label.
 const GROUPS: &[(&str, &[Place])] = &[
     (
         "State",
@@ -120,7 +120,7 @@ const GROUPS: &[(&str, &[Place])] = &[
     ),
 ];
 
-/// What the app endpoint's `values` say, in groups. A setting without a value, and a group without settings, is not
+/// The settings in `values`, in groups. Settings without a value and groups without settings are left
 /// there.
 pub(super) fn groups(values: &Values<'_>) -> Vec<Group> {
     let mut groups: Vec<Group> = GROUPS
@@ -155,7 +155,7 @@ fn setting(values: &Values<'_>, from: Place) -> Option<Setting> {
     }
 }
 
-/// Labels of the info that nobody but the configuration can have set.
+/// Labels of the info series that come from the configuration.
 fn configured(values: &Values<'_>) -> Vec<Setting> {
     let Some(family) = values.families().iter().find(|family| family.name == INFO) else { return Vec::new() };
     let labels = values.labels(INFO).into_iter().filter(|(name, _)| !family.labels.contains(&name.as_str()));
@@ -163,7 +163,7 @@ fn configured(values: &Values<'_>) -> Vec<Setting> {
     labels.map(|(name, value)| Setting { name, value: Value::Text(value), meaning, family: INFO }).collect()
 }
 
-/// `pds_app_cooldown_seconds` as people say it: `cooldown`.
+/// The short name of a family: `cooldown` for `pds_app_cooldown_seconds`.
 fn short(family: &str) -> String {
     let name = family.strip_prefix("pds_app_").unwrap_or(family);
     let units = ["_timestamp_seconds", "_dollars_per_second", "_seconds", "_bytes"];

@@ -12,7 +12,7 @@ use super::detail::{self, Detail};
 use super::model::Status;
 use super::overview::View;
 
-/// The model is read at most this often, however many look at it.
+/// The model is read at most this often, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// What the model is read from. Cloning shares it.
@@ -53,7 +53,7 @@ impl Source {
     /// The model, at most a second old. Reads some thousand cells: not for an I/O thread.
     #[must_use]
     pub fn status(&self) -> Arc<Status> {
-        // Held while the model is read, so that of many who ask one reads it.
+        // Held while the model is read, so that concurrent readers share one reading.
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
         let instant = Instant::now();
         if let Some((at, status)) = &*read
@@ -66,7 +66,7 @@ impl Source {
         status
     }
 
-    /// One app in full; `None` where there is none of that name. Its replies are kept from now on.
+    /// One app in full; `None` if there is none of that name. Its replies are kept from now on.
     #[must_use]
     pub fn detail(&self, project: &str, app: &str) -> Option<Detail> {
         self.view(|view| detail::detail(&view, project, app))

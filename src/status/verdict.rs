@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::cause::Cause;
 
-/// What to make of an app's numbers, and of the app.
+/// The verdict on an app and its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -24,7 +24,7 @@ pub enum Verdict {
 /// The verdict on all of it, and how many apps are in which state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
-    /// Whether the numbers can be trusted: `ok` only where nothing stands against it.
+    /// Whether the numbers can be trusted: `ok` only without any reason to the contrary.
     pub verdict: Verdict,
     /// Why the verdict is not `ok`, the gravest first.
     pub reasons: Vec<Reason>,

@@ -55,7 +55,7 @@ impl Writer {
         Self::Gzip(Box::new(DeflateEncoder::new(begin, Compression::fast())), Crc::new())
     }
 
-    // Writing into memory can't fail, here and below.
+    // Writing into memory cannot fail, here and below.
 
     pub(super) fn write(&mut self, text: &[u8]) {
         match self {

@@ -43,7 +43,7 @@ pub struct PollFailure {
 pub struct Point {
     /// The 95th percentile of response times, seconds; `None` without requests, and where the poll failed.
     pub p95: Option<f64>,
-    /// Requests in the window; `None` where the poll failed.
+    /// Requests in the window; `None` if the poll failed.
     pub requests: Option<f64>,
 }
 

@@ -77,7 +77,7 @@ pub struct Desired {
     pub key: Key,
     /// Its place.
     pub section: Section,
-    /// After that long without success its series vanish; `None` where they never do.
+    /// After that long without success its series vanish; `None` if they never do.
     pub stale_after: Option<Duration>,
 }
 

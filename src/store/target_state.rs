@@ -16,7 +16,7 @@ use super::{COUNTED_FAMILIES, Key, Section, Shared};
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Variant {
-    /// The window's length in seconds; 0 where there is none.
+    /// The window's length in seconds; 0 if there is none.
     pub window: u64,
     /// The container asked for.
     pub container: Option<Arc<str>>,
@@ -96,7 +96,7 @@ pub struct Failure {
     pub class: &'static str,
     /// The last failure in words.
     pub message: Arc<str>,
-    /// The class that was last a [`Transition::Failing`]; `None` where its service account spoke for it.
+    /// The class that was last a [`Transition::Failing`]; `None` if its service account spoke for it.
     told: Option<&'static str>,
 }
 

@@ -48,7 +48,7 @@ const METRICS: &[Metric] = &[
     }),
 ];
 
-/// The families of [`ProcessCollector`].
+/// The families of `ProcessCollector`.
 pub fn process_families() -> impl Iterator<Item = &'static Family> {
     METRICS.iter().map(|(family, _)| family)
 }

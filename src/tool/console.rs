@@ -1,4 +1,4 @@
-//! The terminal, or what stands in for it: the one place where the tool writes and asks.
+//! The terminal or its replacement: the one place where the tool writes and prompts.
 
 use std::fmt;
 use std::io::{self, BufRead, IsTerminal as _, Write};
@@ -7,18 +7,18 @@ use anstyle::{AnsiColor, Style};
 
 use super::error::ToolError;
 
-/// What is the point of a line.
+/// The main text of a line.
 pub const STRONG: Style = Style::new().bold();
-/// What only goes along.
+/// Secondary text.
 pub const FAINT: Style = Style::new().dimmed();
-/// As it should be.
+/// A good result.
 pub const GOOD: Style = AnsiColor::Green.on_default();
-/// Not as it should be.
+/// A bad result.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
 /// A bar.
 pub const BAR: Style = AnsiColor::Cyan.on_default();
 
-/// Where output goes and answers come from. Results go to `out`, everything else to `err`.
+/// Where output goes and input comes from. Results go to `out`, everything else to `err`.
 pub struct Console {
     /// Standard output.
     pub out: Box<dyn Write>,
@@ -26,9 +26,9 @@ pub struct Console {
     pub err: Box<dyn Write>,
     /// Standard input.
     pub input: Box<dyn BufRead>,
-    /// Whether a person reads `out`.
+    /// Whether `out` is a terminal.
     pub out_is_terminal: bool,
-    /// Whether a person can be asked: reads `err`, and types into `input`.
+    /// Whether the tool can prompt: `err` and `input` are terminals.
     pub can_ask: bool,
     /// Whether styles are written to `out`.
     pub color: bool,
@@ -47,7 +47,7 @@ impl fmt::Debug for Console {
     }
 }
 
-/// Columns where the terminal does not say.
+/// Columns if the terminal does not report its width.
 const USUAL_WIDTH: usize = 100;
 
 impl Console {
@@ -71,26 +71,26 @@ impl Console {
     /// Writes `text` and a line end to standard output.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it cannot be written.
     pub fn print(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{text}")
     }
 
-    /// Writes `text` and a line end to standard error. What can't be said there can be said nowhere.
+    /// Writes `text` and a line end to standard error. A failure is ignored: there is nowhere to report it.
     pub fn say(&mut self, text: &str) {
         let _ = writeln!(self.err, "{text}");
     }
 
-    /// `text` in `style`, where styles are written.
+    /// `text` in `style`, if styles are written.
     #[must_use]
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    /// Asks whether to go on with something that can't be undone or costs money; `yes` is `--yes`.
+    /// Prompts before an action that cannot be undone or costs money; `yes` is `--yes`.
     ///
     /// # Errors
-    /// Where the answer is no, and where nobody can be asked.
+    /// If the answer is no, or there is no terminal to prompt on.
     pub fn confirm(&mut self, consequence: &str, yes: bool) -> Result<(), ToolError> {
         if yes {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, and the exit code that says so.
+//! Why a command failed, and its exit code.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,60 +20,60 @@ Exit codes:
   78   the configuration is not valid
   130  interrupted";
 
-/// Why a command failed. Displays as the beginning of a sentence that the causes go on with.
+/// Why a command failed. The causes follow its text.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
-    /// Arguments that can't be followed.
+    /// Invalid arguments.
     #[error("{0}")]
     Usage(String),
     /// Arguments that break a rule of the interface.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// The configuration can't be read or used.
+    /// The configuration cannot be read or used.
     #[error(transparent)]
     Config(#[from] LoadError),
-    /// The web configuration can't be used.
+    /// The web configuration cannot be used.
     #[error("the web configuration is not valid")]
     Web(#[from] WebConfigError),
-    /// The client can't be built from the configuration.
+    /// The client cannot be built from the configuration.
     #[error(transparent)]
     Client(#[from] BuildError),
     /// The request got no reply that can be used.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// A successful reply that can't be shown.
+    /// A successful reply that cannot be shown.
     #[error("the call succeeded, but its reply cannot be read; --output json shows it as it came")]
     Reply(#[from] DecodeError),
     /// The question was answered with no.
     #[error("not confirmed; nothing was sent")]
     NotConfirmed,
-    /// Something that was checked is not as it should be; what it is has been said.
+    /// A check failed; the details were printed.
     #[error("{message}")]
     Failed {
-        /// What, in one sentence.
+        /// The failure in one sentence.
         message: String,
-        /// Which exit code says so.
+        /// The exit code.
         code: u8,
     },
-    /// A file can't be read or written.
+    /// A file cannot be read or written.
     #[error("{doing} {}", path.display())]
     File {
-        /// What was tried: "can't write".
+        /// The attempt: "cannot write".
         doing: &'static str,
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-    /// The system refuses something that it has to give.
+    /// The operating system refuses something the tool needs.
     #[error("{doing}")]
     System {
-        /// What was tried: "can't watch for signals".
+        /// The attempt: "cannot watch for signals".
         doing: &'static str,
         /// Why.
         source: io::Error,
     },
-    /// Standard output can't be written.
+    /// Standard output cannot be written.
     #[error("cannot write the output")]
     Output(#[from] io::Error),
     /// Ctrl-C.
@@ -99,7 +99,7 @@ impl ToolError {
         }
     }
 
-    /// Whether whoever read the output has heard enough, which is no failure.
+    /// Whether the reader closed the pipe, which is not a failure.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -142,7 +142,7 @@ pub enum ExporterError {
     /// No successful reply.
     #[error(transparent)]
     Http(#[from] reqwest::Error),
-    /// A reply beyond [`MAX_STATUS`].
+    /// A reply beyond 256 MiB.
     #[error("the reply is larger than any status; is this address an exporter's?")]
     TooLarge,
     /// A reply that is no status.

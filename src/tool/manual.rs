@@ -19,7 +19,7 @@ use super::error::ToolError;
 pub struct Completions {
     /// The shell.
     shell: Shell,
-    /// Of which program.
+    /// The program.
     #[arg(long, value_name = "PROGRAM", value_parser = ["pdstool", "pds-exporter"], default_value = "pdstool")]
     of: String,
 }
@@ -28,7 +28,7 @@ pub struct Completions {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  pdstool man /usr/share/man/man1")]
 pub struct Man {
-    /// The folder, which is made where there is none.
+    /// The folder; created if missing.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
@@ -37,7 +37,7 @@ impl Completions {
     /// Prints them.
     ///
     /// # Errors
-    /// Where they can't be written.
+    /// If they cannot be written.
     pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
         let mut command = if self.of == "pdstool" { Cli::command() } else { Flags::command() };
         let mut text = Vec::new();
@@ -50,7 +50,7 @@ impl Man {
     /// Writes one page for each program and command.
     ///
     /// # Errors
-    /// Where the folder or a page can't be written.
+    /// If the folder or a page cannot be written.
     pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
         let failed = |path: &Path| {
             let path = path.to_owned();

@@ -9,7 +9,7 @@ use super::error::ToolError;
 /// Prints the catalogue.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it cannot be written.
 pub fn run(console: &mut Console) -> Result<(), ToolError> {
     Ok(console.out.write_all(markdown::render(&app::catalogue()).as_bytes())?)
 }

@@ -1,6 +1,6 @@
 //! `pdstool`, the operator's tool: the whole interface by hand, checks, history, and a live view.
 //!
-//! A command gets the console and the environment as arguments, and answers with what went wrong; here that
+//! A command takes the console and the environment as arguments and returns its error; here that
 //! becomes one sentence on standard error and an exit code.
 //!
 //! - [`call`]: all calls of the interface.
@@ -11,7 +11,7 @@
 //! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: shell completions and man pages.
-//! - [`service`]: how the service is reached, whichever command does; [`exporter`]: how a running exporter is.
+//! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
 //! - [`console`], [`page`], [`units`], [`time_arg`]: what people see and write.
 //! - [`error`]: why a command failed, and its exit code.
 
@@ -67,7 +67,7 @@ pub struct Cli {
 pub enum Command {
     /// Make any call of the service's interface by hand.
     Call {
-        /// What goes for every call.
+        /// Options of every call.
         #[command(flatten)]
         options: call::CallOptions,
         /// Which call, and its arguments.
@@ -77,7 +77,7 @@ pub enum Command {
     /// Check a configuration or a token.
     #[command(subcommand)]
     Check(check::Check),
-    /// Write history as an OpenMetrics file that Prometheus makes blocks of.
+    /// Write history as an OpenMetrics file from which Prometheus makes blocks.
     Backfill(backfill::BackfillArgs),
     /// Print a running exporter's verdict, with its reasons and what to do about each.
     Status(status::StatusArgs),
@@ -109,7 +109,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
         Ok(runtime) => {
             let _log = tracing::subscriber::set_default(log());
             let result = runtime.block_on(run(&mut console, &environment, cli.command));
-            // Whoever waits for a name to resolve is not waited for.
+            // A pending name lookup does not delay the exit.
             runtime.shutdown_background();
             result
         }
@@ -139,7 +139,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Openapi => openapi::run(console),
         Command::Simulate(args) => {
             let interrupted = async {
-                // A system that can't say when to stop is stopped otherwise.
+                // Without signals, the process is killed instead.
                 let _ = tokio::signal::ctrl_c().await;
             };
             simulate::run(console, &args, Clock::system(), interrupted).await
@@ -149,20 +149,20 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
     }
 }
 
-/// Prints what clap has to say: help and version where they were asked for, else what is wrong with the arguments.
+/// Prints clap's message: help, version, or the error in the arguments.
 fn explain(console: &mut Console, error: &clap::Error) -> ExitCode {
     let text = error.render();
     let text = if console.color { text.ansi().to_string() } else { text.to_string() };
     if error.use_stderr() {
         console.say(text.trim_end());
     } else {
-        // Whoever asked for help and does not read it has got what they wanted.
+        // A closed pipe is not an error here.
         let _ = console.print(text.trim_end());
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Warnings on standard error, but for those that an error's own sentence repeats.
+/// Warnings on standard error, without those that the error message repeats.
 fn log() -> impl tracing::Subscriber + Send + Sync {
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)

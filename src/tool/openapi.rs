@@ -8,7 +8,7 @@ use super::error::ToolError;
 /// Prints the document.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it cannot be written.
 pub fn run(console: &mut Console) -> Result<(), ToolError> {
     Ok(console.print(&format!("{:#}", openapi::document()))?)
 }

@@ -1,4 +1,4 @@
-//! What people see: facts, tables and bars as lines of text.
+//! Facts, tables and bars as lines of text.
 
 use std::io;
 
@@ -7,30 +7,30 @@ use super::console::{BAR, Console, FAINT, STRONG};
 /// A part of what a command shows.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// A line above what belongs to it.
+    /// A heading.
     Heading(String),
     /// Lines as they are.
     Text(String),
-    /// Names and what they are; those without a value are left out.
+    /// Names and values; empty values are left out.
     Facts(Vec<(&'static str, String)>),
-    /// Rows below a head.
+    /// A table.
     Table(Table),
-    /// (label, share of one, what stands behind the bar)
+    /// (label, share 0..=1, text behind the bar)
     Bars(Vec<(String, f64, String)>),
 }
 
-/// Rows below a head.
+/// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The columns' names, with how they stand.
+    /// Column names with their alignment.
     pub columns: Vec<(&'static str, Align)>,
     /// Their values.
     pub rows: Vec<Vec<String>>,
-    /// What is said where there is no row.
+    /// The text for an empty table.
     pub empty: &'static str,
 }
 
-/// How a column stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -39,13 +39,13 @@ pub enum Align {
     Right,
 }
 
-/// The longest bar.
+/// The width of the longest bar.
 const BAR_WIDTH: usize = 40;
 
 /// Writes `blocks` to standard output, headings with an empty line before them.
 ///
 /// # Errors
-/// Where it can't be written.
+/// If it cannot be written.
 pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
     for (index, block) in blocks.iter().enumerate() {
         match block {
@@ -96,7 +96,7 @@ pub fn print_json(console: &mut Console, value: &serde_json::Value) -> io::Resul
     console.out.flush()
 }
 
-/// `text` without what could steer a terminal: it comes from the service.
+/// `text` without control characters that could steer a terminal; it comes from the service.
 #[must_use]
 pub fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_bidi_control(c) { '\u{fffd}' } else { c }).collect()

@@ -1,4 +1,4 @@
-//! How the service is reached, whichever command reaches for it: the daemon's configuration, or two flags.
+//! How commands reach the service: through the daemon's configuration, or two flags.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use super::error::ToolError;
 /// The environment, as pairs of name and value.
 pub type Environment = Vec<(String, String)>;
 
-/// Where the service is, and what it is asked with.
+/// The service's address and credentials.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
 pub struct ServiceArgs {
@@ -43,7 +43,7 @@ fn base_url(text: &str) -> Result<Url, String> {
     config::value::url(&::config::Value::new(None, text))
 }
 
-/// The service, ready to be asked.
+/// A client of the service with its configuration.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// The configuration in force.
@@ -56,7 +56,7 @@ impl ServiceArgs {
     /// Loads the configuration that the flags name.
     ///
     /// # Errors
-    /// Where it is not valid.
+    /// If it is not valid.
     pub fn load(&self, environment: &Environment) -> Result<Config, ToolError> {
         let Some(base_url) = &self.base_url else { return load(&self.config_file, environment) };
         let mut environment = environment.clone();
@@ -72,10 +72,10 @@ impl ServiceArgs {
         Ok(config::load_without_file(environment)?)
     }
 
-    /// The service that the flags name.
+    /// Opens the service that the flags name.
     ///
     /// # Errors
-    /// Where the configuration is not valid.
+    /// If the configuration is not valid.
     pub fn open(&self, environment: &Environment) -> Result<Service, ToolError> {
         Service::new(self.load(environment)?)
     }
@@ -84,7 +84,7 @@ impl ServiceArgs {
 /// Loads the configuration file at `path`.
 ///
 /// # Errors
-/// Where it is not valid.
+/// If it is not valid.
 pub fn load(path: &Path, environment: &Environment) -> Result<Config, ToolError> {
     Ok(config::load(path, environment.iter().cloned())?.config)
 }
@@ -93,7 +93,7 @@ impl Service {
     /// The service of `config`.
     ///
     /// # Errors
-    /// Where no client can be built for it.
+    /// If no client can be built for it.
     pub fn new(config: Config) -> Result<Self, ToolError> {
         let telemetry = Telemetry::new(false)
             .map_err(|error| ToolError::Failed { message: error.to_string(), code: 1 })?;
@@ -102,19 +102,19 @@ impl Service {
         Ok(Self { config, client })
     }
 
-    /// The project that is meant: the one given, or the only one configured.
+    /// The given project, or the only one configured.
     ///
     /// # Errors
-    /// Where none is given and there is not just one.
+    /// If none is given and the configuration does not have exactly one.
     pub fn project(&self, given: Option<&str>) -> Result<String, ToolError> {
         project(&self.config, given)
     }
 }
 
-/// The project that is meant: the one given, or the only one of `config`.
+/// The given project, or the only one of `config`.
 ///
 /// # Errors
-/// Where none is given and there is not just one.
+/// If none is given and the configuration does not have exactly one.
 pub fn project(config: &Config, given: Option<&str>) -> Result<String, ToolError> {
     match (given, &*config.projects) {
         (Some(project), _) => Ok(project.to_owned()),

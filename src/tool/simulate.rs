@@ -1,4 +1,4 @@
-//! `pdstool simulate`: the service's simulator as a server of its own.
+//! `pdstool simulate`: the simulator of the service as a server.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::simulator::{self, Fault, Quirks, Settings, World, faults};
 use super::console::Console;
 use super::error::ToolError;
 
-/// Where it listens, and how large it is.
+/// Address and size of the simulated service.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   pdstool simulate
@@ -27,7 +27,7 @@ pub struct Simulate {
     /// Where to listen; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10091")]
     pub listen: SocketAddr,
-    /// What projects, apps and their traffic are made from; the same seed gives the same ones.
+    /// Seed of projects, apps and traffic; the same seed gives the same ones.
     #[arg(long, default_value_t = Settings::default().seed)]
     pub seed: u64,
     /// How many projects there are.
@@ -59,10 +59,10 @@ pub struct Simulate {
     pub faults: Option<PathBuf>,
 }
 
-/// Listens, says where and with which tokens, and serves until `shutdown` is done.
+/// Listens, prints address and tokens, and serves until `shutdown` completes.
 ///
 /// # Errors
-/// Where the faults can't be used, the address can't be listened on, or nothing can be written.
+/// If the faults are invalid, the address cannot be bound, or the output cannot be written.
 pub async fn run(
     console: &mut Console,
     args: &Simulate,
@@ -96,7 +96,7 @@ pub async fn run(
             None => world.token(&project),
         };
         if let Some(token) = token {
-            // A simulated token opens nothing but this simulator; whoever started it is to use it.
+            // A simulated token is no secret: it only opens this simulator.
             console.print(&format!("token     {}", token.expose()))?;
         }
         for app in apps {

@@ -1,4 +1,4 @@
-//! Points in time as they are given on the command line.
+//! Points in time on the command line.
 
 use std::str::FromStr;
 
@@ -9,14 +9,14 @@ use jiff::tz::TimeZone;
 /// A point in time, perhaps relative to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeArg {
-    /// So many seconds since the Unix epoch.
+    /// Seconds since the Unix epoch.
     At(i64),
-    /// So many seconds ago.
+    /// Seconds before now.
     Ago(i64),
 }
 
 impl TimeArg {
-    /// In seconds since the Unix epoch, where it is `now`.
+    /// In seconds since the Unix epoch, given the current time `now`.
     #[must_use]
     pub fn resolve(self, now: Timestamp) -> i64 {
         match self {

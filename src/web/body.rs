@@ -56,7 +56,7 @@ impl ResponseBody {
         }
     }
 
-    /// Whether nothing is left; `false` where that is not known yet.
+    /// Whether nothing is left; `false` if that is not known yet.
     fn is_at_end(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),

@@ -66,7 +66,7 @@ pub struct Config {
     pub route_prefix: String,
     /// `--web.external-url`: its host may send lifecycle requests from a browser.
     pub external_url: Option<url::Url>,
-    /// `--web.config.file`, in the exporter toolkit's format.
+    /// `--web.config.file`, in the exporter toolkit is format.
     pub config_file: Option<PathBuf>,
     /// `--web.max-requests`: requests answered at once, without probes; 0 is no limit.
     pub max_requests: u32,

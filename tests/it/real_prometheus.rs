@@ -32,7 +32,7 @@ impl Prometheus {
     async fn configured(folder: &Path, text: &str) -> Self {
         let config = folder.join("prometheus.yml");
         std::fs::write(&config, text).unwrap();
-        // Asked of the system, and free again for Prometheus, which can't say which port it was given.
+        // Asked of the system, and free again for Prometheus, which cannot say which port it was given.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}");
         let child = Command::new(tool("prometheus"))

@@ -1,4 +1,4 @@
-//! Asking for every step of every stream, in order, several requests at once.
+//! Requests every step of every stream, in order, several at once.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::tool::service::Service;
 use super::journal::Record;
 use super::plan::{Plan, Stream, Work};
 
-/// Asks for all that is not in the journals yet.
+/// Requests every step that is not in the journals yet.
 ///
 /// # Errors
-/// The first failure, and Ctrl-C or SIGTERM; the journals hold what was answered before.
+/// The first failure, or Ctrl-C or SIGTERM; the journals keep the replies so far.
 pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<(), ToolError> {
     let unwatched = |source| ToolError::System { doing: "cannot watch for signals", source };
     let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
@@ -39,7 +39,7 @@ pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Resu
     }
 }
 
-/// One step on its way. Dropped with what waits for it.
+/// A step in flight; aborted when dropped.
 struct Pending(JoinHandle<Result<Record, ToolError>>);
 
 impl Drop for Pending {
@@ -48,7 +48,7 @@ impl Drop for Pending {
     }
 }
 
-/// Asks for the steps of one stream and writes them down in their order.
+/// Requests the steps of one stream and journals them in order.
 async fn one(
     service: &Service,
     work: &Work,
@@ -77,7 +77,7 @@ async fn one(
     }
 }
 
-/// What the requests of a stream have in common.
+/// The parts that all requests of a stream share.
 struct Asker {
     service: Service,
     resource: Resource,
@@ -85,7 +85,7 @@ struct Asker {
     app: String,
     step: i64,
     lengths: Vec<i64>,
-    /// Each window with its label; the first one is the first.
+    /// The windows with their labels, in the order of the configuration.
     windows: Vec<(i64, String)>,
 }
 
@@ -105,7 +105,7 @@ impl Asker {
         }
     }
 
-    /// Asks for all ranges that end with a step, one after another.
+    /// Requests all ranges that end with a step, one after another.
     async fn step(&self, end: i64) -> Result<Record, ToolError> {
         let mut record = Record {
             end,
@@ -121,7 +121,7 @@ impl Asker {
         Ok(record)
     }
 
-    /// Asks for one range, and notes what the reply says of the windows of that length, and of the step.
+    /// Requests one range and records its windows and its step.
     async fn range(&self, range: TimeRange, record: &mut Record) -> Result<(), ToolError> {
         let request = self.request(range)?;
         let length = range.end - range.start;

@@ -1,4 +1,4 @@
-//! What was answered so far: a file a stream, a line a step, in the order of time.
+//! The replies so far: one file per stream, one line per step, in the order of time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
@@ -11,16 +11,16 @@ use crate::tool::error::ToolError;
 
 use super::plan::failed;
 
-/// What the replies about one step said.
+/// The content of the replies of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The end of the step, Unix seconds.
     pub end: i64,
-    /// What is added up: how many, the share within each threshold, and the range the service says it answered.
+    /// The tally: total, share within each threshold, and the range that the service states.
     pub total: Option<u64>,
     /// (threshold in seconds, share)
     pub shares: Vec<(f64, f64)>,
-    /// Start and end, where the service says them.
+    /// Start and end, if the service states them.
     pub answered: Option<(i64, i64)>,
     /// The gauges: (index of the call's family, labels beyond the target's own, value).
     pub gauges: Vec<(usize, String, f64)>,
@@ -30,7 +30,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// What is added up, as a reply says it.
+    /// The tally of a reply.
     #[must_use]
     pub fn tally(&self) -> Tally {
         let range = self.answered.map(|(start, end)| TimeRange { start, end });
@@ -45,16 +45,16 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The journal in the file at `path`, which need not be there yet.
+    /// The journal in the file at `path`, which may not exist yet.
     #[must_use]
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// The end of the last step that is in it.
+    /// The end of its last step.
     ///
     /// # Errors
-    /// Where it is there and can't be read.
+    /// If it exists and cannot be read.
     pub fn until(&self) -> Result<Option<i64>, ToolError> {
         let mut last = None;
         self.read(|record| {
@@ -64,15 +64,15 @@ impl Journal {
         Ok(last)
     }
 
-    /// Gives every record to `each`, in the order of time. A line that a crash cut short is none.
+    /// Calls `each` with every record, in the order of time. A line that a crash cut short is ignored.
     ///
     /// # Errors
-    /// Where it is there and can't be read, and the first error of `each`.
+    /// If it exists and cannot be read, or the first error of `each`.
     pub fn read(&self, mut each: impl FnMut(Record) -> Result<(), ToolError>) -> Result<(), ToolError> {
         self.whole_lines(|_, line| each(line)).map(|_| ())
     }
 
-    /// Goes over the whole lines; answers with where they end.
+    /// Reads the complete lines; returns where they end.
     fn whole_lines(
         &self,
         mut each: impl FnMut(u64, Record) -> Result<(), ToolError>,
@@ -100,7 +100,7 @@ impl Journal {
     /// Opens it for further records, after the last whole one.
     ///
     /// # Errors
-    /// Where it can't be opened.
+    /// If it cannot be opened.
     pub fn append(&self) -> Result<Appender, ToolError> {
         let end = self.whole_lines(|_, _| Ok(()))?;
         let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&self.path);
@@ -119,10 +119,10 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Adds a record. It is the kernel's then, and survives the end of this process.
+    /// Appends a record. The kernel has it then, so it survives the end of this process.
     ///
     /// # Errors
-    /// Where it can't be written.
+    /// If it cannot be written.
     pub fn add(&mut self, record: &Record) -> Result<(), ToolError> {
         let mut line = serde_json::to_vec(record).unwrap_or_default();
         line.push(b'\n');

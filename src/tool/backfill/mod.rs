@@ -4,13 +4,13 @@
 //! Plan -> one request a step, window and call -> Journal (a file a stream, appended) -> OpenMetrics file
 //! ```
 //!
-//! The journals hold what each reply said, step by step, so an interrupted run goes on where it stood: what is on
-//! disk is not asked for again. The file is made of them at the end, for the format wants all samples of a series
-//! together, while time brings them step by step. Nothing grows with the length of the range but files.
+//! The journals hold the replies step by step, so an interrupted run resumes where it stopped: what is on
+//! disk is not requested again. The file is made from them at the end, because the format wants all samples of a series
+//! together. Only files grow with the length of the range.
 //!
-//! - [`plan`]: what is asked for, and whether a run goes on with an earlier one.
-//! - [`journal`]: what was answered so far.
-//! - [`ask`]: asking, in order, several requests at once.
+//! - [`plan`]: the requests of a run, and whether it resumes an earlier one.
+//! - [`journal`]: the replies so far.
+//! - [`ask`]: requests, in order, several at once.
 //! - [`series`]: samples gathered by series.
 //! - [`write`](mod@write): the journals as one file.
 
@@ -33,7 +33,7 @@ use super::time_arg::TimeArg;
 use super::units;
 use plan::{Plan, Work};
 
-/// What is to be filled in.
+/// The history to fetch.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   pdstool backfill --start 30d history.om
@@ -75,11 +75,11 @@ pub struct BackfillArgs {
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 
-    /// Throw away what an earlier run left, and begin anew.
+    /// Discard the replies of an earlier run and start again.
     #[arg(long)]
     restart: bool,
 
-    /// The file to write; must not be there yet.
+    /// The file to write; must not exist.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -117,10 +117,10 @@ fn label(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Fills in.
+/// Fetches the history and writes the file.
 ///
 /// # Errors
-/// Where arguments can't be followed, the service fails, or files can't be written; what was answered so far is kept.
+/// If arguments are invalid, the service fails, or files cannot be written; the replies so far are kept.
 pub async fn run(
     console: &mut Console,
     environment: &Environment,
@@ -145,7 +145,7 @@ pub async fn run(
     Ok(())
 }
 
-/// On a terminal a bar with rate and estimated time of arrival; elsewhere nothing.
+/// A progress bar on a terminal; nothing elsewhere.
 fn progress(total: u64, done: u64) -> ProgressBar {
     let progress = ProgressBar::new(total);
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests  {per_sec}  {eta} left")

@@ -1,4 +1,4 @@
-//! What is asked for, and whether a run goes on with an earlier one.
+//! The requests of a run, and whether it resumes an earlier one.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -18,12 +18,12 @@ use crate::tool::time_arg::TimeArg;
 use super::BackfillArgs;
 use super::journal::Journal;
 
-/// What is asked for. A run goes on with an earlier one of the same plan.
+/// The plan of a run. A run resumes an earlier one of the same plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The service.
     base_url: String,
-    /// The range as it was given, which may be relative to the time of the first run.
+    /// The range as given, which may be relative to the time of the first run.
     given: (String, Option<String>),
     /// The first second, on a whole step.
     pub start: i64,
@@ -41,7 +41,7 @@ pub struct Plan {
     pub labels: Vec<(String, String)>,
 }
 
-/// One metrics call of one app: what has a journal of its own.
+/// One metrics call of one app; it has a journal of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
     /// Its place in the plan, which names its journal.
@@ -55,10 +55,10 @@ pub struct Stream<'a> {
 }
 
 impl Plan {
-    /// The plan that `args` ask for.
+    /// The plan for `args`.
     ///
     /// # Errors
-    /// Where there is no such app or range.
+    /// If there is no such app or range.
     pub fn new(config: &Config, args: &BackfillArgs) -> Result<Self, ToolError> {
         let now = Timestamp::now();
         let seconds = |duration: &Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
@@ -70,7 +70,7 @@ impl Plan {
             Some(end) => moment(end)?.resolve(now),
             None => settled,
         };
-        // The step that the start lies in is asked for whole, the one that the end lies in not at all.
+        // The step that contains the start is requested whole; the one that contains the end is not.
         let (start, end) = (start.div_euclid(step) * step, end.div_euclid(step) * step);
         if end > settled {
             let settled = rfc3339(settled);
@@ -134,19 +134,19 @@ impl Plan {
         self.lengths().len() as u64
     }
 
-    /// The start for people.
+    /// The start as text.
     #[must_use]
     pub fn shown_start(&self) -> String {
         rfc3339(self.start)
     }
 
-    /// The end for people.
+    /// The end as text.
     #[must_use]
     pub fn shown_end(&self) -> String {
         rfc3339(self.end)
     }
 
-    /// Whether an earlier run was asked for the same; its range is the one to go on with.
+    /// Whether an earlier run has the same plan; its range is then resumed.
     fn continues(&self, earlier: &Self) -> bool {
         let range = (earlier.start, earlier.end);
         Self { start: range.0, end: range.1, ..self.clone() } == *earlier
@@ -189,10 +189,10 @@ fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>, T
     Ok(apps)
 }
 
-/// A plan and the folder its answers are kept in. Held by one process at a time.
+/// A plan and the folder of its journals, locked by one process at a time.
 #[derive(Debug)]
 pub struct Work {
-    /// The plan; of an earlier run its range.
+    /// The plan, with the range of an earlier run if there was one.
     pub plan: Plan,
     /// `FILE.partial`.
     pub folder: PathBuf,
@@ -203,10 +203,10 @@ pub struct Work {
 }
 
 impl Work {
-    /// Makes the folder, or goes on with one that an earlier run of the same plan left.
+    /// Creates the folder, or resumes one that an earlier run of the same plan left.
     ///
     /// # Errors
-    /// Where the file is there already, the folder belongs to another plan, or another process works on it.
+    /// If the file exists, the folder belongs to another plan, or another process holds it.
     pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self, ToolError> {
         let file = args.file.clone();
         if file.exists() {
@@ -254,7 +254,7 @@ impl Work {
     /// How many requests earlier runs had answered.
     ///
     /// # Errors
-    /// Where a journal can't be read.
+    /// If a journal cannot be read.
     pub fn answered_requests(&self) -> Result<u64, ToolError> {
         let mut steps = 0;
         for stream in self.plan.streams() {
@@ -268,7 +268,7 @@ impl Work {
     /// Removes the folder: the file is written.
     ///
     /// # Errors
-    /// Where it can't be removed.
+    /// If it cannot be removed.
     pub fn remove(&self) -> Result<(), ToolError> {
         fs::remove_dir_all(&self.folder).map_err(failed("cannot remove", &self.folder))
     }

@@ -1,11 +1,11 @@
-//! Samples gathered by series: they come step by step, and are wanted series by series.
+//! Collects samples by series: they arrive step by step.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The text of a series goes to a file of its own when it reaches this.
+/// The text of a series moves to a file of its own at this size.
 const SPILL: usize = 32 * 1024;
 
 /// The lines of the series of one stream, each in the order they were put. Memory is bounded by the number of
@@ -26,7 +26,7 @@ struct Series {
 }
 
 impl Gathered {
-    /// Nothing yet; what does not fit into memory goes to `folder`.
+    /// Empty; what does not fit into memory goes to `folder`.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), by_name: HashMap::new(), series: Vec::new() }
@@ -35,7 +35,7 @@ impl Gathered {
     /// Adds a line to the series `name` of a family.
     ///
     /// # Errors
-    /// Where a file can't be written.
+    /// If a file cannot be written.
     pub fn put(&mut self, family: usize, name: &str, line: &[u8]) -> io::Result<()> {
         let known = self.by_name.get(&(family, name.to_owned())).copied();
         let index = known.unwrap_or_else(|| {
@@ -70,7 +70,7 @@ impl Gathered {
     /// Appends each series, whole, to the file of its family.
     ///
     /// # Errors
-    /// Where a file can't be read or written.
+    /// If a file cannot be read or written.
     pub fn append_to(self, family_file: impl Fn(usize) -> PathBuf) -> io::Result<()> {
         for series in self.series {
             let mut file = OpenOptions::new().create(true).append(true).open(family_file(series.family))?;

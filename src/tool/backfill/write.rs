@@ -25,20 +25,20 @@ pub struct Written {
     pub samples: u64,
     /// Of how many series; the buckets of a histogram are one.
     pub series: u64,
-    /// For how many seconds the service gave no usable count.
+    /// Seconds without a usable count.
     pub unaccounted: u64,
 }
 
-/// Makes the file of the journals.
+/// Writes the file from the journals.
 ///
 /// # Errors
-/// Where files can't be read or written.
+/// If files cannot be read or written.
 pub fn file(work: &Work) -> Result<Written, ToolError> {
     let families = families();
     let mut written = Written::default();
     let family_file = |index: usize| work.folder.join(format!("family-{index}"));
     for index in 0..families.len() {
-        // What an interrupted writing left.
+        // Left by an interrupted run.
         let _ = fs::remove_file(family_file(index));
     }
     let mut first_family = 0;
@@ -136,7 +136,7 @@ fn complete(record: &Record, width: f64) -> impl Iterator<Item = Point> + use<> 
     whole.map(|(time, values, _)| Point { time, values }).filter(Point::has_value)
 }
 
-/// The ledger with a step added; a step that can't be added is given up, as asking again would not change it.
+/// The ledger with a step added. A step that cannot be added is given up: another request would not change it.
 fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> Ledger {
     let range = TimeRange { start: record.end - step, end: record.end };
     let distributed = resource.polled().counted == Some(Counted::Requests);
@@ -206,7 +206,7 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// Adds a sample at a point in time.
+    /// Adds a sample.
     fn put(&mut self, index: usize, labels: &str, value: f64, second: i64) -> Result<(), ToolError> {
         let Some(family) = self.families.get(index) else { return Ok(()) };
         self.line.clear();
@@ -221,7 +221,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Heads and families behind one another.
+/// Concatenates the heads and families.
 fn assemble(path: &Path, families: &[Family], family_file: impl Fn(usize) -> PathBuf) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     for (index, family) in families.iter().enumerate() {

@@ -53,7 +53,7 @@ pub enum Output {
     Json,
 }
 
-/// What goes for every call.
+/// Options of every call.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every call")]
 pub struct CallOptions {
@@ -65,7 +65,7 @@ pub struct CallOptions {
     #[arg(long, value_name = "FORM", global = true)]
     output: Option<Output>,
 
-    /// Do not ask before something that can't be undone or costs money.
+    /// Do not ask before something that cannot be undone or costs money.
     #[arg(long, global = true)]
     yes: bool,
 

@@ -29,7 +29,7 @@ impl SecretFile {
     /// Makes the file, with mode 0600.
     ///
     /// # Errors
-    /// Where it can't be made, also because it is there already.
+    /// If it cannot be made, also because it is there already.
     pub fn create(path: &Path) -> Result<Self, ToolError> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file =
@@ -57,7 +57,7 @@ impl Drop for SecretFile {
 /// the reply says goes where it is in nobody's way.
 ///
 /// # Errors
-/// Where it can't be written; a secret that does not fit into its file is printed.
+/// If it cannot be written; a secret that does not fit into its file is printed.
 pub fn deliver(
     console: &mut Console,
     reply: &[u8],

@@ -1,4 +1,4 @@
-//! `pdstool check config`: all problems of a file, or what it will cost in requests.
+//! `pdstool check config`: all problems of a file, or its cost in requests.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::service::{self, Environment};
 use crate::tool::units::significant;
 
-/// Checks the configuration file at `path`, under the environment that would go over it.
+/// Checks the configuration file at `path` with the environment that overrides it.
 ///
 /// # Errors
 /// All problems together.
@@ -20,7 +20,7 @@ pub fn run(console: &mut Console, environment: &Environment, path: &Path) -> Res
     Ok(())
 }
 
-/// How many requests the configuration asks for, and whether its own limit lets them through.
+/// The requests that the configuration needs, and whether its own limit allows them.
 fn demand(config: &Config) -> Vec<Block> {
     let load = config.requests_per_minute();
     let columns = vec![("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS A MINUTE", Align::Right)];

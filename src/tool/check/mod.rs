@@ -1,4 +1,4 @@
-//! `pdstool check`: whether what is configured will do, before it has to.
+//! `pdstool check`: checks of configuration, tokens and web configuration.
 //!
 //! - [`configuration`]: a configuration file.
 //! - [`token`]: a service account's token.
@@ -45,7 +45,7 @@ pub enum Check {
 /// Checks.
 ///
 /// # Errors
-/// Where something is not as it should be.
+/// If a check fails.
 pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
     match check {
         Check::Config { file } => configuration::run(console, environment, file),

@@ -1,4 +1,4 @@
-//! `pdstool check token`: for which projects a token is, until when, and which of the needed calls answer.
+//! `pdstool check token`: a token's projects, its expiry, and which of the needed calls answer.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::service::{Environment, Service, ServiceArgs};
 use crate::tool::units;
 
-/// Which token is checked.
+/// The token to check.
 #[derive(Clone, Debug, Args)]
 pub struct TokenArgs {
     /// A project to ask about, beside those configured.
@@ -30,10 +30,10 @@ pub struct TokenArgs {
     service: ServiceArgs,
 }
 
-/// Asks each needed call once for each project, and for one app of it.
+/// Makes each needed call once per project, and for one app of it.
 ///
 /// # Errors
-/// Where a token can't be used or a call does not answer.
+/// If a token cannot be used or a call does not answer.
 pub async fn run(
     console: &mut Console,
     environment: &Environment,
@@ -83,7 +83,7 @@ pub async fn run(
     outcome.result()
 }
 
-/// The projects to ask about, each with one app, where there is one.
+/// The projects to check, each with one app, if any.
 fn wanted(config: &Config, args: &TokenArgs) -> Vec<(String, Option<String>)> {
     let app = |project: &Project| project.apps.first().map(|app| app.id.to_string());
     let mut wanted: Vec<_> =
@@ -105,7 +105,7 @@ async fn list(service: &Service, account: &Account) -> Option<String> {
     Some(shown.collect::<Vec<_>>().join(", "))
 }
 
-/// What is known of a token.
+/// The facts about a token.
 fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
     let expiry = match account.expiry() {
         Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
@@ -118,7 +118,7 @@ fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
     vec![("projects", projects.to_owned()), ("expires", expiry)]
 }
 
-/// What became of one call.
+/// The result of one call.
 #[derive(Debug, thiserror::Error)]
 enum Unanswered {
     #[error(transparent)]
@@ -152,7 +152,7 @@ async fn ask(
 struct Outcome {
     asked: usize,
     unanswered: usize,
-    /// The exit code of the gravest failure: a token's first.
+    /// The exit code of the gravest failure; a token's failure comes first.
     code: u8,
 }
 

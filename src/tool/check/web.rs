@@ -1,4 +1,4 @@
-//! `pdstool check web-config`: what a web configuration file means, or what is wrong with it.
+//! `pdstool check web-config`: the meaning of a web configuration file, or its first problem.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::web::webconfig;
 /// Checks the file at `path` as the daemon would, with the certificates and keys it names.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// Its first problem.
 pub fn run(console: &mut Console, path: &Path) -> Result<(), ToolError> {
     let summary = webconfig::check(path)?;
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();

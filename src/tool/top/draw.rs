@@ -22,7 +22,7 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
-    // A table without rows forgets what was selected.
+    // A table without rows loses its selection.
     if view.table.selected().is_none() {
         view.table.select_first();
     }
@@ -39,7 +39,7 @@ fn paint(view: &View, color: Color) -> Style {
     if view.color { Style::new().fg(color) } else { Style::new() }
 }
 
-/// Where rows come from, how many, how old.
+/// The source, the number of rows, and their age.
 fn title(view: &View) -> Line<'static> {
     let shown = view.shown().len();
     let count = if shown == view.count() {

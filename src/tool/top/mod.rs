@@ -49,11 +49,11 @@ pub struct TopArgs {
     #[arg(long, conflicts_with = "exporter")]
     direct: bool,
 
-    /// How often it is asked [default: 2s of an exporter, poll.interval of the service].
+    /// Refresh interval [default: 2s for an exporter, poll.interval for the service].
     #[arg(long, value_name = "DURATION", value_parser = interval)]
     interval: Option<Duration>,
 
-    /// Only apps whose project, id, status or problem holds this text.
+    /// Only apps whose project, id, status or problem contains this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
 
@@ -70,13 +70,13 @@ fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// How often an exporter is asked where nothing else is said: it answers from memory.
+/// The default refresh interval for an exporter, which answers from memory.
 const EXPORTER_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Watches until `q`.
 ///
 /// # Errors
-/// Where there is no terminal, or the configuration is not valid.
+/// If there is no terminal, or the configuration is not valid.
 pub async fn run(console: &mut Console, environment: &Environment, args: &TopArgs) -> Result<(), ToolError> {
     if !console.out_is_terminal || !console.can_ask {
         return Err(ToolError::Usage(
@@ -104,7 +104,7 @@ async fn watch(
 ) -> Result<(), ToolError> {
     let mut keys = keys();
     let (asked, mut answers) = mpsc::channel(1);
-    // In a task of its own: a service that does not answer must not keep keys waiting.
+    // In a task of its own, so that a slow service does not block keys.
     let asking = tokio::spawn(async move {
         let mut ticks = tokio::time::interval(interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -132,12 +132,12 @@ async fn watch(
     Ok(())
 }
 
-/// Whether it was the last key.
+/// Whether the key quits.
 fn pressed(view: &mut View, key: KeyEvent) -> bool {
     view.pressed(key) == Next::Quit
 }
 
-/// What happens on the terminal, read by a thread that ends with the process.
+/// Terminal events, read by a thread that ends with the process.
 fn keys() -> mpsc::Receiver<Event> {
     let (sender, events) = mpsc::channel(16);
     std::thread::spawn(move || {
@@ -150,7 +150,7 @@ fn keys() -> mpsc::Receiver<Event> {
     events
 }
 
-/// The terminal taken over; given back when dropped, also by a panic.
+/// The terminal in raw mode; restored when dropped, also by a panic.
 struct Screen<'a> {
     terminal: Terminal<CrosstermBackend<&'a mut Box<dyn Write>>>,
 }
@@ -165,7 +165,7 @@ impl<'a> Screen<'a> {
 
 impl Drop for Screen<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone needs nothing back.
+        // A terminal that is gone needs no restoring.
         let _ = disable_raw_mode();
         let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen);
         let _ = self.terminal.show_cursor();

@@ -14,7 +14,7 @@ use crate::interface::{Arguments, Number, ReplyBody as _, TimeRange, get_app, re
 use crate::tool::exporter::{Exporter, Percentiles, Row};
 use crate::tool::service::Service;
 
-/// The rows, or why there are none, in a sentence.
+/// The rows, or the error as one sentence.
 pub type Answer = Result<Vec<Row>, String>;
 
 /// Where rows come from.
@@ -33,7 +33,7 @@ impl Source {
         Self::Service(Box::new(service))
     }
 
-    /// Where that is, for people.
+    /// Its name for people.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -42,10 +42,10 @@ impl Source {
         }
     }
 
-    /// Asks for all rows.
+    /// Fetches all rows.
     ///
     /// # Errors
-    /// Where there is no answer; of the service a single app that gives none is a row that says so.
+    /// If there is no answer. For the service, an app without an answer is a row with the error.
     pub async fn ask(&self) -> Answer {
         match self {
             Self::Exporter(exporter) => match exporter.status().await {
@@ -57,7 +57,7 @@ impl Source {
     }
 }
 
-/// Asks about every app at once; the client's limits keep that gentle.
+/// Asks about all apps at once, within the client's limits.
 async fn ask_service(service: &Service) -> Vec<Row> {
     let mut asking = JoinSet::new();
     let mut rows = Vec::new();
@@ -111,7 +111,7 @@ async fn ask_app(service: &Service, project: &str, app: &str) -> Row {
     row
 }
 
-/// The first configured window, as it ends now.
+/// The first configured window, ending now.
 fn window(config: &Config) -> TimeRange {
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(0);
     let end = Timestamp::now().as_second() - seconds(config.poll.settle);

@@ -1,4 +1,4 @@
-//! Which rows are shown, and in which order; what keys do.
+//! Filter, order and keys.
 
 use std::cmp::Ordering;
 
@@ -9,12 +9,12 @@ use ratatui::widgets::TableState;
 use super::source::Answer;
 use crate::tool::exporter::Row;
 
-/// A column, by which rows can be sorted.
+/// A column to sort by.
 #[derive(Debug)]
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// How rows are compared by it, the usual order being what one looks for first.
+    /// Compares rows; the default order puts the most interesting row first.
     pub order: fn(&Row, &Row) -> Ordering,
 }
 
@@ -34,7 +34,7 @@ pub static COLUMNS: &[Column] = &[
     Column { name: "$/H", order: |a, b| most(a.dollars_per_replica_hour, b.dollars_per_replica_hour) },
 ];
 
-/// The largest first, what is not known last.
+/// Descending; missing values last.
 fn most(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),
@@ -47,7 +47,7 @@ fn gravity(row: &Row) -> usize {
     order.iter().position(|verdict| *verdict == row.verdict).unwrap_or(order.len())
 }
 
-/// What comes after a key.
+/// The result of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The view goes on.
@@ -56,26 +56,26 @@ pub enum Next {
     Quit,
 }
 
-/// The view and all that keys change of it.
+/// The view and its state.
 #[derive(Debug)]
 pub struct View {
     /// Where rows come from.
     pub source: String,
     /// Whether colours are shown.
     pub color: bool,
-    /// Only rows that hold this text are shown.
+    /// Only rows that contain this text are shown.
     pub filter: String,
     /// Whether keys go to the filter.
     pub typing: bool,
     /// Index into [`COLUMNS`].
     pub sort: usize,
-    /// Whether the order is turned round.
+    /// Whether the order is reversed.
     pub reverse: bool,
-    /// Which row is selected, and how far the table is scrolled.
+    /// Selection and scroll position.
     pub table: TableState,
-    /// When rows last came.
+    /// When rows were last received.
     pub answered: Option<Timestamp>,
-    /// Why the last asking failed; the rows are those of before then.
+    /// Why the last refresh failed; the rows are older.
     pub failure: Option<String>,
     rows: Vec<Row>,
 }
@@ -101,7 +101,7 @@ impl View {
         }
     }
 
-    /// Takes over what the source said.
+    /// Takes over new rows.
     pub fn answered(&mut self, answer: Answer) {
         match answer {
             Ok(rows) => {
@@ -155,7 +155,7 @@ impl View {
             .map(|row| (*row).clone())
     }
 
-    /// Does what a key stands for.
+    /// Handles a key.
     pub fn pressed(&mut self, key: KeyEvent) -> Next {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
             return Next::Quit;

@@ -15,7 +15,7 @@ const MAX_REASONS: usize = 8;
 /// The verdict in one sentence, and its reasons as links.
 pub(super) fn banner(frame: Frame<'_>) -> Markup {
     let summary = &frame.status.summary;
-    // The sentence says the first one itself where nothing comes from the service.
+    // If nothing comes from the service, the sentence itself states the first reason.
     let reasons = summary.reasons.get(usize::from(is_silent(frame.status))..).unwrap_or_default();
     html! {
         section class={ "banner " (summary.verdict.as_str()) } aria-label="Verdict" {

@@ -73,7 +73,7 @@ fn figure(title: &str, drawn: &Markup, instead: &str, legend: &[(&str, &str)], t
     }
 }
 
-/// Why there is no distribution: no request is a fact only where the service stated it.
+/// Why there is no distribution. "No request" is said only if the service stated it.
 fn no_distribution(detail: &Detail) -> String {
     let window = &detail.app.window;
     match detail.app.requests_per_minute {
@@ -105,7 +105,7 @@ fn distribution(detail: &Detail) -> Markup {
     )
 }
 
-/// The rate over the last polls, which are an interval apart.
+/// The rate at the last polls, which are an interval apart.
 fn requests(detail: &Detail) -> Markup {
     let trend = &detail.app.trend;
     let end = detail.last_poll.map_or(0.0, |at| at.as_duration().as_secs_f64());
@@ -283,7 +283,7 @@ fn replies(frame: Frame<'_>, detail: &Detail) -> Markup {
     }
 }
 
-/// JSON with its structure to be seen; anything else as it is.
+/// Indented JSON; any other text unchanged.
 fn indented(text: &str) -> String {
     let value: Result<serde_json::Value, _> = serde_json::from_str(text);
     value.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| text.to_owned())

@@ -1,4 +1,4 @@
-//! Numbers and times as people read them. All times are UTC, as on the graphs beside this page.
+//! Numbers and times for people. All times are UTC.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -18,7 +18,7 @@ pub fn seconds(value: f64) -> String {
     format!("{} {unit}", number(scaled))
 }
 
-/// A number to three digits or, from a thousand on, whole with its thousands apart.
+/// A number with three significant digits; from a thousand on, a whole number with groups of digits.
 #[must_use]
 pub fn number(value: f64) -> String {
     let text = match value.abs() {
@@ -74,7 +74,7 @@ pub fn span(seconds: i64) -> String {
     }
 }
 
-/// How long ago `time` was: a time element that the script keeps up to date, with the time itself on hovering.
+/// How long ago `time` was: a time element that the script updates, with the time itself as tooltip.
 #[must_use]
 pub fn ago(time: Timestamp, now: Timestamp) -> Markup {
     relative(time, "ago", &span(now.as_second() - time.as_second()), " ago")

@@ -32,7 +32,7 @@ pub(super) struct Page<'a> {
     /// The entry of the navigation that is marked; `None` for a page beside them.
     pub(super) tab: Option<NavItem>,
     pub(super) title: &'a str,
-    /// What `/api/v1/status` is asked for to get the page's content as JSON; `None` where it has no such content.
+    /// What `/api/v1/status` is asked for to get the page's content as JSON; `None` if it has no such content.
     pub(super) json: Option<String>,
     /// The part of `/metrics` that belongs to the page, as a query.
     pub(super) metrics: String,
@@ -104,7 +104,7 @@ pub(super) fn verdict(verdict: Verdict) -> Markup {
     html! { span class={ "verdict " (verdict.as_str()) } { span aria-hidden="true" { (sign(verdict)) } " " (verdict.as_str()) } }
 }
 
-/// The sign of a verdict, for those who do not tell colours.
+/// The sign of a verdict, which does not rely on colour.
 pub(super) fn sign(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Problem => "✕",
@@ -114,7 +114,7 @@ pub(super) fn sign(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The verdict that a resource's state has the colour and the sign of.
+/// The verdict whose colour and sign a resource's state has.
 pub(super) fn verdict_of(state: State) -> Verdict {
     match state {
         State::Stale | State::Failing => Verdict::Problem,
@@ -129,7 +129,7 @@ pub(super) fn missing() -> Markup {
     html! { span .missing title="no value" { "–" } }
 }
 
-/// `value` as `write` has it, or that it is missing.
+/// `value` as text, or the mark of a missing value.
 pub(super) fn value<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> Markup {
     match value {
         Some(value) => html! { (write(value)) },

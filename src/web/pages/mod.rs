@@ -1,10 +1,10 @@
 //! The status pages: what an on-call engineer sees.
 //!
-//! Every page is a pure function of the model ([`crate::status`]) and of what the reader asked for; nothing here asks
+//! Every page is a pure function of the model ([`crate::status`]) and the query. No page calls
 //! the service, and a page works without JavaScript. [`StatusPages`] maps paths to them.
 //!
 //! - [`site`]: paths, caching, headers.
-//! - [`query`]: what the reader asked for: filter, order, page.
+//! - [`query`]: filter, order and page of the overview.
 //! - `overview`, `detail`, `configuration`, `families`: one page each.
 //! - `banner`: the overview's first sentence.
 //! - `layout`: what all pages share.

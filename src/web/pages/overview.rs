@@ -237,7 +237,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
     }
 }
 
-/// How fresh each resource is: a sign, an age, and its name for those who listen or hover.
+/// The freshness of each resource: a sign, an age, and a name for screen readers and tooltips.
 pub(super) fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
     html! {
         ul .freshness {

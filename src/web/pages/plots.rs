@@ -13,7 +13,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::format;
 
-/// What drawing into a text fails with, though it can't.
+/// The error of drawing; drawing into a text never fails.
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -37,7 +37,7 @@ pub(super) struct Line<'a> {
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// The last values as a line, the newest at the right and marked; nothing where there are fewer than two.
+/// The last values as a line, the newest at the right and marked; empty below two values.
 pub(super) fn sparkline(values: &[Option<f64>], label: &str) -> Markup {
     let present = values.iter().flatten();
     let (most, count) = present.fold((0.0_f64, 0), |(most, count), value| (most.max(*value), count + 1));
@@ -164,7 +164,7 @@ fn runs(points: &[(f64, Option<f64>)]) -> Vec<Vec<(f64, f64)>> {
     runs.map(|run| run.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect()).collect()
 }
 
-/// From the last threshold that nothing is within to the first that all is within, with all percentiles inside.
+/// From the last threshold without requests to the first with all of them, including all percentiles.
 fn log_range(shares: &[(f64, f64)], percentiles: &[(&str, f64)]) -> Option<Range<f64>> {
     let (first, last) = (shares.first()?.0, shares.last()?.0);
     let low = shares.iter().rev().find(|(_, share)| *share < 0.001).map_or(first, |(x, _)| *x);

@@ -1,4 +1,4 @@
-//! What the reader of the overview asked for: filter, order, page.
+//! Filter, order and page of the overview.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -13,7 +13,7 @@ use super::links::encode;
 /// So many apps are on a page.
 pub const PAGE: usize = 50;
 
-/// What the reader asked for. A part that cannot be read is ignored, and said ([`Query::ignored`]).
+/// The query of an address. A part that cannot be read is ignored and reported ([`Query::ignored`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     /// Only apps of this project.
@@ -26,7 +26,7 @@ pub struct Query {
     pub reason: String,
     /// The order.
     pub sort: Sort,
-    /// Whether it is the other way round than usual.
+    /// Whether the order is reversed.
     pub reversed: bool,
     /// Which page, from 1.
     pub page: usize,
@@ -85,7 +85,7 @@ impl Sort {
         }
     }
 
-    /// Whether its usual order has the largest first.
+    /// Whether its default order is descending.
     #[must_use]
     pub fn is_descending(self) -> bool {
         !matches!(self, Self::Verdict | Self::App | Self::Hardware)
@@ -117,7 +117,7 @@ impl Sort {
     }
 }
 
-/// Parts of a query that are said to be ignored.
+/// The most ignored parts of a query that are reported.
 const MAX_IGNORED: usize = 5;
 /// How much of each of them is shown.
 const MAX_IGNORED_CHARS: usize = 60;
@@ -249,7 +249,7 @@ impl Query {
         selected
     }
 
-    /// Whether `project` is the one asked for, by id or, in any case, by name.
+    /// Whether `project` is the requested one, by id or by case-insensitive name.
     #[must_use]
     pub fn is_of(&self, project: &Project) -> bool {
         *project.id == *self.project
@@ -262,7 +262,7 @@ impl Query {
         Self { sort: self.sort, reversed: self.reversed, page: 1, ..Self::default() }
     }
 
-    /// This query for another order: the other way round where it is the same one.
+    /// This query sorted by `sort`; reversed if it was already.
     #[must_use]
     pub fn sorted(&self, sort: Sort) -> Self {
         let reversed = self.sort == sort && !self.reversed;
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(once.sorted(Sort::P95).sorted(Sort::P95).to_text(), "?sort=p95");
     }
 
-    /// An app that is in the middle of every column: `rank` higher or, of names and states, later.
+    /// An app whose value in every column is `rank`.
     fn app(project: &str, id: &str, rank: u8) -> App {
         let value = Some(f64::from(rank));
         let verdicts = [Verdict::Problem, Verdict::Warning, Verdict::Waiting, Verdict::Ok];
@@ -337,7 +337,7 @@ mod tests {
         }
     }
 
-    /// An app without a value in the column `sort`, so far as one can be missing.
+    /// An app without a value in the column `sort`, if that column can lack one.
     fn without(sort: Sort, id: &str) -> App {
         let mut app = app("p-1", id, 1);
         match sort {

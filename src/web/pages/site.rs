@@ -1,4 +1,4 @@
-//! Which page a path names, and how it is cached.
+//! Paths to pages, and their caching.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,7 +19,7 @@ use super::links::{Links, app_of, encode};
 use super::query::Query;
 use super::{configuration, detail, families, overview};
 
-/// Pages are asked for again each time, and answered with 304 where nothing changed; assets change their names
+/// Pages are revalidated each time and answered with 304 if unchanged; assets change their names
 /// instead of their content.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
@@ -37,7 +37,7 @@ const PATHS: &[&str] = &[
 /// Pages rendered at once: the model and the text of a page take megabytes with thousands of apps.
 const MAX_RENDERED_AT_ONCE: usize = 2;
 
-/// Ages on pages are told in steps of so many seconds, so that a page of which nothing else changed is not sent anew
+/// Ages on pages move in steps of this many seconds, so that an otherwise unchanged page is not sent again
 /// within them.
 const AGE_STEP: i64 = 5;
 
@@ -96,7 +96,7 @@ impl StatusPages {
         // Nobody closes the semaphore.
         let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
         let made = tokio::task::spawn_blocking(move || {
-            // Whatever prefix the request came with is no concern of the pages.
+            // Pages do not depend on the prefix of the request.
             let named =
                 |segment: &str| match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
                     Some(name) => encode(ask.segment(name)),
@@ -217,12 +217,12 @@ impl StatusPages {
     }
 }
 
-/// Plain data always becomes JSON; were it not so, nothing could be shown of it.
+/// Plain data always serializes.
 fn json(document: serde_json::Result<String>) -> Rendered {
     document.map_or(Rendered::Nothing, Rendered::Json)
 }
 
-/// `now` in the steps in which ages are told.
+/// `now` in the steps of ages.
 fn told(now: Timestamp) -> Timestamp {
     let second = now.as_second();
     Timestamp::from_second(second - second.rem_euclid(AGE_STEP)).unwrap_or(now)

@@ -1,4 +1,4 @@
-//! The web configuration file (`--web.config.file`), in the exporter toolkit's format: TLS, client
+//! The web configuration file (`--web.config.file`), in the exporter toolkit is format: TLS, client
 //! certificates, passwords, headers and a rate limit.
 //!
 //! [`check`] reads a file once and says what is wrong or what it means. A running server follows its file: a change
@@ -79,7 +79,7 @@ pub enum ClientAuth {
 /// Reads a file, its certificates and keys, as the server would.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// Its first problem.
 pub fn check(path: &Path) -> Result<Summary, WebConfigError> {
     load(path, &mut Sources::default()).map(|loaded| loaded.summary())
 }
@@ -87,7 +87,7 @@ pub fn check(path: &Path) -> Result<Summary, WebConfigError> {
 /// Parses the text of a file without looking at the files it names.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
+/// Its first problem.
 pub fn parse(text: &str) -> Result<(), WebConfigError> {
     file::parse(text).map(drop)
 }

@@ -77,7 +77,7 @@ impl Asking {
         String::from_utf8(page).unwrap()
     }
 
-    /// The value of one series of the page, `None` where there is none.
+    /// The value of one series of the page, `None` if there is none.
     fn value(&self, series: &str) -> Option<f64> {
         let page = self.page();
         let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '))?;

@@ -105,7 +105,7 @@ fn a_deployment_becomes_shards_in_place() {
         found.unwrap_or_else(|| panic!("no Service {name}")).clone()
     };
     let (before, after) = (template("pds-exporter", &[]), template("pds-exporter", &["mode=sharded"]));
-    // clusterIP can't be changed, so the Service stays and the StatefulSet has one of its own.
+    // clusterIP cannot be changed, so the Service stays and the StatefulSet has one of its own.
     assert_eq!(of(&before, "pds-exporter"), of(&after, "pds-exporter"));
     let set = object(&after, "StatefulSet");
     let headless = of(&after, string(&set, "/spec/serviceName"));

@@ -90,7 +90,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The text at `pointer`; panics where there is none.
+/// The text at `pointer`; panics if there is none.
 pub(crate) fn string<'a>(value: &'a Value, pointer: &str) -> &'a str {
     let found = value.pointer(pointer).and_then(Value::as_str);
     found.unwrap_or_else(|| panic!("no text at {pointer} of {value}"))

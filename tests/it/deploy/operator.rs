@@ -11,7 +11,7 @@ use super::{command, string, text, yaml};
 /// What begins the version of the operator's objects.
 pub(super) const GROUP: &str = "monitoring.coreos.com/";
 
-/// What the operator's API has against the objects; `None` where it accepts all of them.
+/// What the operator's API has against the objects; `None` if it accepts all of them.
 fn refusal(objects: &[Value]) -> Option<String> {
     let mut program = format!("import * as v1 from \"@kubernetes-models/prometheus-operator/{GROUP}v1\";\n");
     for object in objects {

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use crate::process::{Exporter, get, http, until};
 use crate::tools::tool;
 
-/// A name that would do harm wherever it is not escaped.
+/// A name that does harm unless it is escaped.
 const HOSTILE: &str = "<script>alert(1)</script>\"'&/é 🦀";
 /// The pages are behind a proxy.
 const PREFIX: &str = "/behind/a/proxy";

@@ -1,6 +1,6 @@
 //! Web configuration files, checked by us and by promtool. On `good` and `bad` both agree; `newer` holds keys that
 //! the promtool of the tests does not know; `stricter` holds files that only we refuse, see
-//! `pds_exporter::web::webconfig`. The good ones cover what exporter-toolkit's own examples do.
+//! `pds_exporter::web::webconfig`. The good ones cover what exporter-toolkit is own examples do.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Replies for people: facts and tables with their units, a bar for a distribution.
 //!
-//! [`Show`] has a method for each call whose reply deserves more than a list of its fields. No field is lost: a method
-//! takes the fields that it shows out of [`Fields`], and what is left stands at the end, as it came.
+//! `Show` has a method for each call whose reply deserves more than a list of its fields. No field is lost: a method
+//! takes the fields that it shows out of `Fields`, and what is left stands at the end, as it came.
 
 mod app;
 mod build;
