@@ -23,7 +23,7 @@ const CONFIG: &str = r#"
 [poll]
 interval = "1s"
 settings_interval = "5s"
-windows = ["5s"]
+windows = ["5s", "3m"]
 settle = "1s"
 stale_after = "5s"
 
