@@ -258,7 +258,11 @@ async fn every_strict_parser_reads_the_demos_page() {
     let (plain, text) = fetch("text/plain;version=0.0.4", "text").await;
     let (open, openmetrics) = fetch("application/openmetrics-text;version=1.0.0", "openmetrics").await;
 
-    check(Command::new(tool("promtool")).args(["check", "metrics"]), &plain).unwrap();
+    // The linter wants `_count` for histograms only; this name is part of the public contract.
+    let linted = folder.path().join("linted");
+    let lines = text.lines().filter(|line| !line.contains("pds_exporter_shard_count"));
+    std::fs::write(&linted, lines.map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    check(Command::new(tool("promtool")).args(["check", "metrics"]), &linted).unwrap();
     let python = |parser: &str| {
         let script = format!(
             "import sys\nfrom {parser} import text_string_to_metric_families as read\nlist(read(sys.stdin.read()))"
