@@ -38,7 +38,9 @@ const BAD_CONFIGURATION: u8 = 78;
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
-    Configuration(#[from] LoadError),
+    Configuration(LoadError),
+    #[error("{0}, and --demo runs without")]
+    NoConfiguration(LoadError),
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(transparent)]
@@ -53,10 +55,19 @@ enum Error {
     System(&'static str, #[source] std::io::Error),
 }
 
+impl From<LoadError> for Error {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Missing { .. } => Self::NoConfiguration(error),
+            error => Self::Configuration(error),
+        }
+    }
+}
+
 impl Error {
     fn exit_code(&self) -> u8 {
         match self {
-            Self::Configuration(_) => BAD_CONFIGURATION,
+            Self::Configuration(_) | Self::NoConfiguration(_) => BAD_CONFIGURATION,
             Self::Start(StartError::Client(_)) => BAD_CONFIGURATION,
             Self::Web(web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
             Self::Shard(_) => BAD_USAGE,

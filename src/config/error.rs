@@ -25,10 +25,7 @@ impl fmt::Display for Problem {
 #[derive(Debug, Error)]
 pub enum LoadError {
     /// There is no such file.
-    #[error(
-        "there is no configuration file {}; config.example.toml shows how to write one, \
-         and --demo runs without", path.display()
-    )]
+    #[error("there is no configuration file {}; config.example.toml shows how to write one", path.display())]
     Missing {
         /// Where it was looked for.
         path: PathBuf,

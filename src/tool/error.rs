@@ -31,7 +31,10 @@ pub enum ToolError {
     Rule(#[from] RuleError),
     /// The configuration cannot be read or used.
     #[error(transparent)]
-    Config(#[from] LoadError),
+    Config(LoadError),
+    /// There is no configuration file.
+    #[error("{0}; --config.file names another, and --base-url does without")]
+    NoConfig(LoadError),
     /// The web configuration cannot be used.
     #[error("the web configuration is not valid")]
     Web(#[from] WebConfigError),
@@ -81,13 +84,22 @@ pub enum ToolError {
     Interrupted(String),
 }
 
+impl From<LoadError> for ToolError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Missing { .. } => Self::NoConfig(error),
+            error => Self::Config(error),
+        }
+    }
+}
+
 impl ToolError {
     /// The exit code.
     #[must_use]
     pub fn code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Rule(_) => 2,
-            Self::Config(_) | Self::Web(_) | Self::Client(_) => 78,
+            Self::Config(_) | Self::NoConfig(_) | Self::Web(_) | Self::Client(_) => 78,
             Self::Fetch(error) => code_of_fetch(error),
             Self::Failed { code, .. } => *code,
             Self::Interrupted(_) => 130,

@@ -203,7 +203,9 @@ fn the_view_of_what_is_in_force_shows_each_origin_and_no_secret() {
 fn a_missing_or_unreadable_file_is_named() {
     let missing = config::load(Path::new("nowhere.toml"), []).unwrap_err();
     assert!(matches!(missing, LoadError::Missing { .. }));
-    assert!(missing.to_string().contains("nowhere.toml") && missing.to_string().contains("--demo"));
+    assert!(
+        missing.to_string().contains("nowhere.toml") && missing.to_string().contains("config.example.toml")
+    );
     let folder = config::load(Path::new("tests"), []).unwrap_err();
     assert!(matches!(folder, LoadError::Unreadable { .. }));
     assert_eq!(folder.to_string(), "cannot read the configuration file tests");

@@ -5,10 +5,14 @@
 //! sent; a call that cannot be undone or costs money asks first.
 //!
 //! - [`arguments`]: calls as clap commands, and what was given on the command line.
+//! - [`accounts`]: a call about no project, made with every token.
+//! - [`created`]: what was created, compared with what was asked for.
 //! - [`show`]: replies for people.
 //! - [`secret`]: the reply that holds a secret.
 
+pub mod accounts;
 pub mod arguments;
+pub mod created;
 pub mod secret;
 pub mod show;
 
@@ -112,17 +116,20 @@ pub async fn run(
     let file = options.secret_file.as_deref().map(secret::SecretFile::create).transpose()?;
     let service = Service::new(config)?;
     // A call about no project goes by the token of the one that is meant nevertheless.
-    let project = given.option("project_id").or(options.project.as_deref()).unwrap_or_default();
-    let account = service.client.account(project);
-    let reply = service.client.call(&account, &request).await?.body;
+    let project = given.option("project_id").or(options.project.as_deref());
     let form = form(console, options);
+    let (reply, refused) = accounts::ask(&service, &request, project).await?;
     if let Some(field) = call.command.secret {
-        return secret::deliver(console, &reply, file, form, call, field);
+        secret::deliver(console, &reply, file, form, call, field)?;
+        return created::is_as_asked(call, &arguments, &reply);
     }
     let view = show::view(call, &reply);
     match form {
         Output::Json => print_json(console, &reply)?,
         Output::Table => page::print(console, &view.as_ref().map_or(Vec::new(), |view| view.blocks.clone()))?,
+    }
+    if let Some(refused) = refused {
+        return Err(refused);
     }
     match view {
         Ok(View { failure: Some(message), .. }) => Err(ToolError::Failed { message, code: 1 }),

@@ -10,7 +10,7 @@ use crate::golden::assert_golden;
 const APP: &str = r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","status":"active","errorMessage":"","createdAt":"2026-01-02T03:04:05Z","runtime":"custom","entrypoint":["serve","--fast"],"port":8000,"disableAuth":false,"computeTier":"interruptible","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"2.5","memory":"12","gpuCount":"1","costPerSecondCents":"0.012","minReplicaCount":"0","maxReplicaCount":"5","replicaConcurrency":"10","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"","cooldownPeriodSeconds":"90","evaluationIntervalSeconds":"0","responseGracePeriodSeconds":3600,"lastBuildStatus":"success","latestBuildId":"b-2","somethingNew":{"a":[1,2]}}"#;
 const RESPONSE_TIME: &str = r#"{"data":{"percentiles":{"p50":12.34,"p90":"250","p95":null,"p99":4200},"distribution":{"1ms":0,"10ms":40.0,"100ms":"75.5","1s":97.25,"1hr":100},"total_requests":1234567,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z","sampled":false},"status":"success"}"#;
 const RUNS: &str = r#"{"data":{"time_series":[{"timestamp":1769817600,"p50":0.5,"p90":1.25,"p99":8},{"timestamp":1769817660,"p50":null,"p90":"","p99":"4"}],"total_runs":42,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z"},"status":"success"}"#;
-const KEY: &str = r#"{"apiKey":"sk-0123456789","id":"k-1","name":"ci","description":"","projectId":"p-1","source":"api","status":"active","createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z","expiresAt":"never"}"#;
+const KEY: &str = r#"{"apiKey":"sk-0123456789","id":"k-1","name":"ci","description":"","projectId":"p-1","source":"api","status":"active","createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z","expiresAt":"2999-12-31T00:00:00Z"}"#;
 const DOMAINS: &str = r#"{"domains":[{"id":"d-1","domain":"api.example.com","validationStatus":"pending","record":{"type":"CNAME","name":"_v.api.example.com","value":"x\u001b[31my"},"region":"us-east-1","createdAt":"2026-01-01T00:00:00Z"}]}"#;
 const TREE: &str = r#"{"tree":[{"path":"src","type":"tree","children":[{"name":"main.py","type":"blob"}]},{"path":"README.md"},{"odd":1}],"totalCount":4,"truncated":true}"#;
 
@@ -196,4 +196,97 @@ fn a_created_secret_stands_alone_on_standard_output_or_in_a_file_of_its_owners()
     let other = folder.path().join("other.key");
     call(&failing.url(), &create).args(["--secret-file", other.to_str().unwrap()]).output().unwrap();
     assert!(!other.exists(), "no empty file is left behind");
+}
+
+#[test]
+fn a_key_that_is_not_as_asked_is_an_error_that_names_it() {
+    let service = Service::start(one_of_everything);
+    let create = |args: &[&str]| {
+        let mut command = call(&service.url(), &["api-key", "create", "--yes"]);
+        command.args(args).output().unwrap()
+    };
+    let ignored = create(&["--name", "deploy", "--expires-at", "2998-01-31", "--output", "table"]);
+    assert_eq!(
+        (ignored.status.code(), &*stdout(&ignored)),
+        (Some(1), "sk-0123456789\n"),
+        "the key is not lost"
+    );
+    let said = stderr(&ignored);
+    assert!(said.contains("name is 'ci' instead of 'deploy'"), "{said}");
+    assert!(said.contains("expiresAt is '2999-12-31T00:00:00Z' instead of '2998-01-31'"), "{said}");
+    assert!(said.contains("it exists and has the id k-1: delete that one"), "{said}");
+    assert!(!said.contains("sk-0123456789"), "{said}");
+    assert_eq!(create(&["--name", "ci", "--expires-at", "2999-12-31"]).status.code(), Some(0));
+    assert_eq!(create(&[]).status.code(), Some(0), "what was not asked for is not compared");
+}
+
+#[test]
+fn projects_are_listed_with_the_token_of_every_project() {
+    let service = Service::start(|seen| match seen.header("authorization") {
+        Some("Bearer one") => ok(r#"[{"id":"p-1","name":"Search","role":"admin"}]"#),
+        Some("Bearer two") => {
+            ok(r#"[{"id":"p-1","name":"Search","role":"admin"},{"id":"p-2","name":"Ads","role":"viewer"}]"#)
+        }
+        _ => status(401, r#"{"message":"unknown token"}"#),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pds-exporter.toml");
+    let list = |tokens: &[(&str, &str)]| {
+        let mut text = format!("[api]\nbase_url = \"{}\"\n", service.url());
+        for (project, token) in tokens {
+            writeln!(text, "[[projects]]\nid = \"{project}\"\ntoken = \"{token}\"").unwrap();
+        }
+        std::fs::write(&file, text).unwrap();
+        let mut command = pdstool(&["call", "projects", "list", "--output", "json"]);
+        command.args(["--config.file", file.to_str().unwrap()]).output().unwrap()
+    };
+    let both = list(&[("p-1", "one"), ("p-2", "two"), ("p-3", "two")]);
+    assert_eq!(both.status.code(), Some(0), "{}", stderr(&both));
+    let projects: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
+    let ids: Vec<_> = projects.as_array().unwrap().iter().map(|project| project["id"].as_str()).collect();
+    assert_eq!((ids, service.requests().len()), (vec![Some("p-1"), Some("p-2")], 2));
+    let some = list(&[("p-1", "one"), ("p-8", "bad"), ("p-9", "bad too")]);
+    assert_eq!(some.status.code(), Some(4), "{}", stderr(&some));
+    assert!(stdout(&some).contains("p-1") && stderr(&some).contains("2 of 3 tokens got no list: p-8, p-9: "));
+}
+
+#[test]
+fn a_missing_configuration_is_not_answered_with_a_flag_of_the_daemon() {
+    for command in [&["call", "projects", "list"][..], &["check", "config"], &["check", "token"]] {
+        let mut missing = pdstool(command);
+        let output = missing.current_dir(tempfile::tempdir().unwrap().path()).output().unwrap();
+        let said = stderr(&output);
+        assert!(said.contains("there is no configuration file pds-exporter.toml"), "{said}");
+        assert!(!said.contains("--demo") && said.contains("--config.file"), "{said}");
+    }
+}
+
+#[test]
+fn ranges_are_sent_as_given_and_standard_is_a_resolution() {
+    let service = Service::start(one_of_everything);
+    let sent = |args: &[&str]| {
+        let mut command = call(&service.url(), &["metrics", "response-time", "p-1-ranker", "--dry-run"]);
+        let output = command.args(args).output().unwrap();
+        (output.status.code(), stdout(&output).lines().next().unwrap_or_default().to_owned())
+    };
+    let (code, line) = sent(&["--end", "2026-01-31T00:00:00Z", "--resolution", "standard"]);
+    assert_eq!(code, Some(0));
+    assert!(line.ends_with("/response-time?end=2026-01-31T00%3A00%3A00Z"), "{line}");
+    let bounds = ["2026-01-31T00:00:00.2Z", "2026-01-31T00:00:00.7Z"];
+    let (code, line) = sent(&["--start", bounds[0], "--end", bounds[1]]);
+    assert!(code == Some(0) && line.contains("00.2Z") && line.contains("00.7Z"), "{line}");
+    assert_eq!(sent(&["--start", bounds[1], "--end", bounds[0]]).0, Some(2));
+}
+
+#[test]
+fn thresholds_that_are_null_are_not_taken_for_disabled_alerts() {
+    for (reply, said) in [
+        (r#"{"thresholds":null}"#, "The reply does not say whether alerts are enabled.\n"),
+        ("{}", "The reply does not say whether alerts are enabled.\n"),
+        (r#"{"thresholds":[]}"#, "Alerts are disabled.\n"),
+    ] {
+        let service = Service::start(move |_| ok(reply));
+        let output = call(&service.url(), &["volume-alerts", "--output", "table"]).output().unwrap();
+        assert_eq!(stdout(&output), said);
+    }
 }
