@@ -10,7 +10,7 @@ use crate::golden::assert_golden;
 const APP: &str = r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","status":"active","errorMessage":"","createdAt":"2026-01-02T03:04:05Z","runtime":"custom","entrypoint":["serve","--fast"],"port":8000,"disableAuth":false,"computeTier":"interruptible","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"2.5","memory":"12","gpuCount":"1","costPerSecondCents":"0.012","minReplicaCount":"0","maxReplicaCount":"5","replicaConcurrency":"10","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"","cooldownPeriodSeconds":"90","evaluationIntervalSeconds":"0","responseGracePeriodSeconds":3600,"lastBuildStatus":"success","latestBuildId":"b-2","somethingNew":{"a":[1,2]}}"#;
 const RESPONSE_TIME: &str = r#"{"data":{"percentiles":{"p50":12.34,"p90":"250","p95":null,"p99":4200},"distribution":{"1ms":0,"10ms":40.0,"100ms":"75.5","1s":97.25,"1hr":100},"total_requests":1234567,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z","sampled":false},"status":"success"}"#;
 const RUNS: &str = r#"{"data":{"time_series":[{"timestamp":1769817600,"p50":0.5,"p90":1.25,"p99":8},{"timestamp":1769817660,"p50":null,"p90":"","p99":"4"}],"total_runs":42,"start_date":"2026-01-31T00:00:00Z","end_date":"2026-02-01T00:00:00Z"},"status":"success"}"#;
-const KEY: &str = r#"{"apiKey":"sk-0123456789","id":"k-1","name":"ci","description":"","projectId":"p-1","source":"api","status":"active","createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z","expiresAt":"2999-12-31T00:00:00Z"}"#;
+const KEY: &str = r#"{"apiKey":"sk-0123456789","id":"k-1","name":"ci","description":"for_the_build","projectId":"p-1","source":"api","status":"active","createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z","expiresAt":"2999-12-31T00:00:00Z"}"#;
 const DOMAINS: &str = r#"{"domains":[{"id":"d-1","domain":"api.example.com","validationStatus":"pending","record":{"type":"CNAME","name":"_v.api.example.com","value":"x\u001b[31my"},"region":"us-east-1","createdAt":"2026-01-01T00:00:00Z"}]}"#;
 const TREE: &str = r#"{"tree":[{"path":"src","type":"tree","children":[{"name":"main.py","type":"blob"}]},{"path":"README.md"},{"odd":1}],"totalCount":4,"truncated":true}"#;
 
@@ -245,7 +245,7 @@ fn projects_are_listed_with_the_token_of_every_project() {
     let projects: serde_json::Value = serde_json::from_slice(&both.stdout).unwrap();
     let ids: Vec<_> = projects.as_array().unwrap().iter().map(|project| project["id"].as_str()).collect();
     assert_eq!((ids, service.requests().len()), (vec![Some("p-1"), Some("p-2")], 2));
-    let some = list(&[("p-1", "one"), ("p-8", "bad"), ("p-9", "bad too")]);
+    let some = list(&[("p-1", "one"), ("p-8", "bad"), ("p-9", "bad-too")]);
     assert_eq!(some.status.code(), Some(4), "{}", stderr(&some));
     assert!(stdout(&some).contains("p-1") && stderr(&some).contains("2 of 3 tokens got no list: p-8, p-9: "));
 }
