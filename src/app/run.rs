@@ -143,8 +143,7 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     {
         say(format!("flag: {}={}", flag.key, flag.value));
     }
-    let overload = load.exceeds(&config.api).map(|overload| overload.to_string());
-    let warnings = client::plain_http_warning(&config.api.base_url).into_iter().chain(overload);
+    let warnings = client::plain_http_warning(&config.api.base_url).into_iter().chain(config.warnings());
     for warning in warnings.chain(token_warnings(config)) {
         say(format!("warning: {warning}"));
     }

@@ -94,8 +94,8 @@ impl Source {
     pub fn load(&self) -> Result<Loaded, config::LoadError> {
         let loaded = config::load(&self.path, self.environment.iter().cloned())?;
         let loaded = self.overrides.apply(loaded);
-        if let Some(overload) = loaded.config.requests_per_minute().exceeds(&loaded.config.api) {
-            tracing::warn!("{overload}");
+        for warning in loaded.config.warnings() {
+            tracing::warn!("{warning}");
         }
         Ok(loaded)
     }

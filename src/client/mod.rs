@@ -30,11 +30,10 @@ mod transport;
 mod wait;
 
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use url::{Host, Url};
+use url::Url;
 
 pub use account::Account;
 pub use class::Class;
@@ -44,7 +43,7 @@ pub use network::Network;
 pub use transport::Fetched;
 
 use crate::clock::Clock;
-use crate::config;
+use crate::config::{self, warnings::is_open};
 use crate::error_chain::{in_brief, with_sources};
 use crate::interface::call::{DecodeError, Method};
 use crate::interface::{Request, Resource};
@@ -216,13 +215,7 @@ impl Client {
 /// machine.
 #[must_use]
 pub fn plain_http_warning(base: &Url) -> Option<String> {
-    let loopback = match base.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
-        Some(Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
-        None => false,
-    };
-    (base.scheme() == "http" && !loopback).then(|| {
+    is_open(base).then(|| {
         format!("api.base_url {base} is plain http: everyone on the way can read the token; use https")
     })
 }

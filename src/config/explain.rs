@@ -36,9 +36,19 @@ impl fmt::Display for Origin {
 
 impl Origin {
     /// Where `value` came from. The `config` crate notes it: nothing for defaults, the path for a file, and these words
-    /// for the environment.
+    /// for the environment. Tables lose their note when layers are merged; their members keep it.
     pub(super) fn of(value: &Value) -> Self {
-        match value.origin() {
+        match (value.origin(), &value.kind) {
+            (None, ValueKind::Table(members)) => {
+                let origins = members.values().map(Self::of);
+                origins.reduce(|a, b| if a == Self::Environment { a } else { b }).unwrap_or(Self::Default)
+            }
+            (origin, _) => Self::named(origin),
+        }
+    }
+
+    fn named(origin: Option<&str>) -> Self {
+        match origin {
             None => Self::Default,
             Some("the environment") => Self::Environment,
             Some(_) => Self::File,
@@ -133,6 +143,8 @@ fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
 fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
     let text = match (kind, &value.kind) {
         (Kind::Secret, _) => REDACTED.to_owned(),
+        (Kind::Headers, ValueKind::Table(headers)) => redacted_values(headers),
+        (Kind::Headers, _) => REDACTED.to_owned(),
         (Kind::Url, ValueKind::String(text)) => {
             format!("{:?}", redacted_url(text).unwrap_or_else(|| text.clone()))
         }
@@ -146,6 +158,14 @@ fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
         variable: variable_of(&key.path, value),
         help: Cow::Borrowed(key.why),
     }
+}
+
+/// A table with the names of `members` and without their values.
+fn redacted_values(members: &Map<String, Value>) -> String {
+    let mut names: Vec<_> = members.keys().map(|name| keys::as_written(name)).collect();
+    names.sort();
+    let members: Vec<_> = names.iter().map(|name| format!("{name} = \"{REDACTED}\"")).collect();
+    if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
 }
 
 /// The URL without its credentials; `None` if it has none.

@@ -115,11 +115,21 @@ fn take_kind(value: &mut Value, kind: &Kind) {
             let items = text.split(',').map(|item| Value::new(origin.as_ref(), item.trim()));
             Some(ValueKind::Array(items.collect()))
         }
+        Kind::Headers => headers(text, value.origin()).map(ValueKind::Table),
         _ => None,
     };
     if let Some(typed) = typed {
         value.kind = typed;
     }
+}
+
+/// The pairs `name=value` of `text`, separated by commas; `None` if it is anything else.
+fn headers(text: &str, origin: Option<&str>) -> Option<Map<String, Value>> {
+    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| pair.split_once('='));
+    let origin = origin.map(str::to_owned);
+    let value = |value: &str| Value::new(origin.as_ref(), value.trim());
+    pairs.map(|pair| pair.map(|(name, text)| (name.trim().to_owned(), value(text)))).collect()
 }
 
 /// Removes from `table` what is not declared in the section `declared`, shown to the user as `shown`, and notes each as

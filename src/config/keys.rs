@@ -93,6 +93,8 @@ pub enum Kind {
     List(Box<Self>),
     /// A table of label names and values.
     Labels,
+    /// A table of header names and values, whose values are never shown.
+    Headers,
     /// A table with the duration `threshold` and the number `share`.
     Objective,
     /// A list of app ids, or of tables with the keys `projects[].apps[].`...
@@ -120,7 +122,7 @@ impl fmt::Display for Kind {
                 f.write_str(&words.join(", "))
             }
             Self::List(of) => write!(f, "list of: {of}"),
-            Self::Labels => f.write_str("table of strings"),
+            Self::Labels | Self::Headers => f.write_str("table of strings"),
             Self::Objective => f.write_str("table of `threshold` (duration) and `share` (above 0, below 1)"),
             Self::Apps => f.write_str("list of: string or table"),
         }

@@ -7,15 +7,16 @@
 //! it is derived: the struct's field, the environment variable, `config.example.toml`, the tables of the documentation,
 //! the `/config` page, suggestions for misspelt keys.
 //!
-//! - `sections`, `projects`, `token`: the rows.
+//! - `sections`, `state`, `projects`, `token`: the rows.
 //! - `section`: how rows become a struct and its reading.
-//! - `reader`, [`value`]: which values a key takes.
+//! - `reader`, `selector`, [`value`]: which values a key takes.
 //! - [`keys`]: all keys, as declared by the rows.
 //! - `file`: merges defaults, TOML file and environment; `include`: further files with projects.
 //! - [`error`]: why a configuration was refused.
 //! - [`explain`]: what is in force, and where it came from.
 //! - [`example`](mod@example): the text of `config.example.toml`.
 //! - [`demand`]: how many requests a configuration asks for.
+//! - [`warnings`]: what is allowed, but hardly intended.
 //! - [`shard`]: which of several daemons polls what.
 
 pub mod demand;
@@ -29,10 +30,13 @@ mod projects;
 mod reader;
 mod section;
 mod sections;
+mod selector;
 pub mod shard;
+mod state;
 pub mod suggest;
 mod token;
 pub mod value;
+pub mod warnings;
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -41,8 +45,9 @@ pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
 pub use projects::{App, Objective, Project};
-pub use sections::{Accounting, Api, Config, Log, Poll, State};
+pub use sections::{Accounting, Api, Config, Log, Poll};
 pub use shard::{Shard, ShardError};
+pub use state::{Login, Prometheus, State};
 pub use token::TokenSource;
 
 use crate::interface::taken_labels;

@@ -102,8 +102,8 @@ impl Reader for File {
 /// An http or https URL.
 #[derive(Debug)]
 pub(super) struct Url {
-    /// Whether it may hold a user and a password.
-    pub(super) credentials: bool,
+    /// The keys that take user and password instead; `None` if the URL may hold them.
+    pub(super) credentials_in: Option<&'static str>,
 }
 
 impl Reader for Url {
@@ -115,10 +115,12 @@ impl Reader for Url {
 
     fn read(&self, raw: &Value, place: &Place<'_>) -> Option<url::Url> {
         let url = place.check(value::url(raw))?;
-        if !self.credentials && (!url.username().is_empty() || url.password().is_some()) {
-            return place.refuse("must not contain credentials; put the token into token_file");
+        match self.credentials_in {
+            Some(keys) if !url.username().is_empty() || url.password().is_some() => {
+                place.refuse(format!("must not contain credentials; use {keys}"))
+            }
+            _ => Some(url),
         }
-        Some(url)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The sections `[api]`, `[poll]`, `[accounting]`, `[state]` and `[log]`: a row is a key.
+//! The sections `[api]`, `[poll]`, `[accounting]` and `[log]`: a row is a key.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use super::reader::{
 };
 use super::section::{Fixed, default, inner, required, section};
 use super::shard::Shard;
+use super::state::State;
 use super::token::{TokenSource, Tokens};
 use crate::interface::{QueryNames, RangeEnd, Resolution, Resource};
 
@@ -44,7 +45,7 @@ section! {
     /// `[api]`: the service and its limits.
     pub struct Api {
         /// http or https. May have a path; never a query, fragment or credentials.
-        base_url: Url = required(HttpUrl { credentials: false }, "\"https://api.example.com\"",
+        base_url: Url = required(HttpUrl { credentials_in: Some("token_file") }, "\"https://api.example.com\"",
             "The address of the service. May have a path, but no query and no credentials."),
         /// The default service account; `None` only if every project has one of its own.
         token: Option<TokenSource> = Tokens {
@@ -74,7 +75,7 @@ section! {
         ca_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
             "Additional trust anchors (PEM), for a service with a private certificate authority; empty means none."),
         /// An http or https proxy.
-        proxy_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials: true }), "\"\"",
+        proxy_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: None }), "\"\"",
             "The http or https proxy to the service; the variable NO_PROXY names hosts reached without it. Empty means none."),
         /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
         no_proxy: Option<String> = Fixed(None),
@@ -181,15 +182,6 @@ section! {
                 "shorter than accounting.step, so nothing would be counted; must be at least {step}"
             ));
         }
-    }
-}
-
-section! {
-    /// `[state]`: what survives a restart.
-    pub struct State {
-        /// The state file; `None` keeps the counters in memory.
-        path: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
-            "The file that keeps the counters across restarts; empty keeps them in memory only."),
     }
 }
 

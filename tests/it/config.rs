@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pds_exporter::config::{self, LoadError, Loaded, Objective, Origin, TokenSource, example};
+use pds_exporter::config::{self, LoadError, Loaded, Login, Objective, Origin, TokenSource, example};
 use pds_exporter::interface::{QueryNames, Resolution};
 use pds_exporter::secret::Secret;
 use proptest::prelude::*;
@@ -61,6 +61,14 @@ fn values_mean_what_the_file_and_the_environment_say() {
     assert_eq!(config.poll.resolution, Resolution::High);
     assert!(!config.accounting.enabled);
     assert_eq!(config.state.path, Some(folder.join("state.redb")));
+    let prometheus = config.state.prometheus.unwrap();
+    assert_eq!(prometheus.url.as_str(), "https://mimir.example.com/prometheus");
+    assert_eq!(prometheus.login, Some(Login::Token(folder.join("secrets/prometheus"))));
+    assert_eq!(prometheus.ca_file.as_deref(), Some(Path::new("/etc/mimir.pem")));
+    let headers = prometheus.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+    assert_eq!(headers.collect::<Vec<_>>(), [("x-scope-orgid", "hunter-team"), ("x.dotted", "hunter2")]);
+    assert_eq!(prometheus.selector, "job=\"pds-exporter\", cluster=~\"eu-.*\"");
+    assert_eq!(prometheus.lookback, Duration::from_secs(12 * 3600));
 
     let [search, odd] = &*config.projects else { panic!("{:?}", config.projects) };
     assert_eq!(search.token, Some(TokenSource::Inline(Secret::new("hunter2"))));
@@ -130,6 +138,69 @@ fn a_variable_is_read_as_its_key_wants_it() {
 }
 
 #[test]
+fn the_environment_sets_headers_as_pairs() {
+    let environment = |headers: &str| {
+        let name = |key: &str| format!("PDS_EXPORTER__STATE__{key}");
+        [
+            (name("PROMETHEUS_URL"), "http://127.0.0.1:9090".to_owned()),
+            (name("PROMETHEUS_USERNAME"), "pds".to_owned()),
+            (name("PROMETHEUS_PASSWORD_FILE"), "/secrets/password".to_owned()),
+            (name("PROMETHEUS_HEADERS"), headers.to_owned()),
+        ]
+    };
+    let load =
+        |headers: &str| config::load(Path::new("tests/it/config/good/minimal.toml"), environment(headers));
+    let loaded = load("X-Scope-OrgID=hunter=2, b=c").unwrap();
+    let prometheus = loaded.config.state.prometheus.unwrap();
+    let headers = prometheus.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+    assert_eq!(headers.collect::<Vec<_>>(), [("x-scope-orgid", "hunter=2"), ("b", "c")]);
+    let password_file = PathBuf::from("/secrets/password");
+    assert_eq!(prometheus.login, Some(Login::Basic { username: "pds".to_owned(), password_file }));
+    let row = loaded.explained.iter().find(|row| row.key == "state.prometheus_headers").unwrap();
+    assert_eq!(row.value, "{ X-Scope-OrgID = \"[redacted]\", b = \"[redacted]\" }");
+    assert_eq!(row.variable.as_deref(), Some("PDS_EXPORTER__STATE__PROMETHEUS_HEADERS"));
+    assert!(load("").unwrap().config.state.prometheus.unwrap().headers.is_empty());
+    let refused = load("hunter2").unwrap_err().to_string();
+    assert!(
+        refused.contains("state.prometheus_headers: must be a table") && !refused.contains("hunter"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_valid_configuration_that_is_hardly_meant_is_warned_of() {
+    let load = |text: &str| {
+        let text = format!(
+            "[api]\nbase_url = \"https://a\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n[state]\n{text}"
+        );
+        config::load_text(Path::new("x.toml"), &text).unwrap().config.warnings()
+    };
+    let url = |url: &str| format!("prometheus_url = \"{url}\"\n");
+    let login = "prometheus_token_file = \"t\"\n";
+    assert_eq!(load(&url("http://prometheus:9090")), Vec::<String>::new());
+    assert_eq!(load(&(url("http://127.0.0.1:9090") + login)), Vec::<String>::new());
+    assert_eq!(load(&(url("https://prometheus:9090") + login)), Vec::<String>::new());
+    assert_eq!(
+        load(&(url("http://prometheus:9090") + login)),
+        [
+            "state.prometheus_url http://prometheus:9090/ is plain http: everyone on the way can read the credentials; use https"
+        ]
+    );
+    assert_eq!(
+        load(&(url("http://prometheus:9090") + "[accounting]\nmax_catch_up = \"6h\"")),
+        [
+            "state.lookback is 1day, but accounting.max_catch_up is 6h: counters older than that are read back, \
+          and the time between is unaccounted; set both to the same"
+        ]
+    );
+    assert_eq!(
+        load(&(url("http://prometheus:9090") + "[accounting]\nenabled = false")),
+        ["state.prometheus_url has no effect while accounting.enabled = false"]
+    );
+    assert_eq!(load("[accounting]\nmax_catch_up = \"6h\""), Vec::<String>::new());
+}
+
+#[test]
 fn no_proxy_of_the_environment_is_heeded_in_either_spelling() {
     let no_proxy = |name: &str, value: &str| {
         let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
@@ -161,7 +232,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert!(config.accounting.enabled);
     assert_eq!(config.accounting.step, Duration::from_secs(60));
     assert_eq!(config.accounting.max_catch_up, Duration::from_secs(86_400));
-    assert_eq!(config.state.path, None);
+    assert_eq!((config.state.path, config.state.prometheus), (None, None));
 }
 
 #[test]
@@ -194,6 +265,10 @@ fn the_view_of_what_is_in_force_shows_each_origin_and_no_secret() {
     assert_eq!(shown("projects[0].token"), Some(("[redacted]", Origin::File)));
     assert_eq!(shown("projects[0].apps[0]"), Some(("\"p-abc12345-ranker\"", Origin::File)));
     assert_eq!(shown("projects[0].apps[1].labels"), Some(("{ tier = \"gold\" }", Origin::File)));
+    assert_eq!(
+        shown("state.prometheus_headers"),
+        Some(("{ \"x.dotted\" = \"[redacted]\", X-Scope-OrgID = \"[redacted]\" }", Origin::File))
+    );
     assert_eq!(shown("api.token"), None);
     let explained = format!("{:?}", loaded.explained);
     assert!(!explained.contains("hunter"), "{explained}");

@@ -37,10 +37,11 @@ fn demand(config: &Config) -> Vec<Block> {
         Some(limit) => format!("api.max_requests_per_second allows {} a minute", limit.get() * 60),
         None => "no limit is set (api.max_requests_per_second = 0)".to_owned(),
     };
-    let verdict = load.exceeds(&config.api).map_or(allowed, |overload| format!("warning: {overload}"));
-    vec![
+    let mut blocks = vec![
         Block::Heading("Expected requests to the service".to_owned()),
         Block::Table(Table { columns, rows, empty: "" }),
-        Block::Text(verdict),
-    ]
+    ];
+    blocks.extend(load.exceeds(&config.api).is_none().then_some(Block::Text(allowed)));
+    blocks.extend(config.warnings().into_iter().map(|warning| Block::Text(format!("warning: {warning}"))));
+    blocks
 }
