@@ -8,7 +8,7 @@ use std::path::Path;
 use openmetrics_parser::{MetricsExposition, OpenMetricsType, OpenMetricsValue};
 use pds_exporter::accounting::{self, Ledger};
 use pds_exporter::catalogue::Family;
-use pds_exporter::catalogue::encode::{self, Format, head, label, sample};
+use pds_exporter::catalogue::encode::{Format, head, label, sample};
 use pds_exporter::catalogue::samples::{Layouts, Sink};
 use pds_exporter::config;
 use pds_exporter::interface::response_time::threshold_seconds;
@@ -178,15 +178,16 @@ fn page(families: &[Family], sink: Sink, told: &str) -> Page {
     label(&mut target, "app", told);
     let samples = sink.finish(&Layouts::default());
     for (index, family) in families.iter().enumerate() {
-        for (position, (extra, value)) in samples.of(index).enumerate() {
+        let put_labels = samples.series(families, family).map(|(labels, _)| labels);
+        for (position, ((extra, value), labels)) in samples.of(index).zip(put_labels).enumerate() {
             if position == 0 {
                 head(&mut text, Format::OpenMetrics, family);
             }
             sample(&mut text, family, &target, extra, value);
             let own = [("app".to_owned(), told.to_owned())];
-            let labels = own.into_iter().chain(encode::labels(extra).map(|(name, value)| match name {
+            let labels = own.into_iter().chain(labels.iter().map(|(name, value)| match name {
                 "le" => (name.to_owned(), value.parse::<f64>().expect("a bound").to_string()),
-                name => (name.to_owned(), readable(&value)),
+                name => (name.to_owned(), readable(value)),
             }));
             put(&mut series, family.base_name(), labels.collect(), value);
         }

@@ -169,27 +169,6 @@ fn split_at_special(value: &str) -> Option<(&str, &'static str, &str)> {
     Some((value.get(..at)?, escape, value.get(at + 1..)?))
 }
 
-/// The labels of a label text as [`label`] makes it, unescaped.
-pub fn labels(text: &str) -> impl Iterator<Item = (&str, String)> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        let (name, after) = rest.trim_start_matches(',').split_once("=\"")?;
-        let mut value = String::new();
-        let mut chars = after.char_indices();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '"' => {
-                    rest = after.get(at + 1..).unwrap_or("");
-                    return Some((name, value));
-                }
-                '\\' => value.extend(chars.next().map(|(_, c)| if c == 'n' { '\n' } else { c })),
-                c => value.push(c),
-            }
-        }
-        None
-    })
-}
-
 /// A number as the value of a label (`threshold`, `le`), the same in both formats: `0.25`, `1.0`, `+Inf`.
 #[derive(Default)]
 pub struct LabelNumber(zmij::Buffer);
@@ -266,8 +245,6 @@ mod tests {
         label(&mut labels, "project", "a\"b\\c\nd<script>🦀");
         label(&mut labels, "app", "");
         assert_eq!(labels, "project=\"a\\\"b\\\\c\\nd<script>🦀\",app=\"\"");
-        let read: Vec<_> = super::labels(&labels).collect();
-        assert_eq!(read, [("project", "a\"b\\c\nd<script>🦀".to_owned()), ("app", String::new())]);
         let family = Family::histogram("pds_h_seconds", &[], "");
         assert_eq!(
             text(|out| sample(out, &family, "app=\"x\"", "le=\"1.0\"", 2.5)),

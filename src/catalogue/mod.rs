@@ -1,19 +1,22 @@
 //! Metric families, and how their samples are held and written.
 //!
 //! A family is declared once, as a [`Family`], beside the code that reads its values: in the file of its
-//! endpoint (`interface`), in `accounting`, `store` or `own`. HELP, TYPE and UNIT lines, the Markdown catalogue
+//! endpoint (`interface`), in `accounting`, `store` or `telemetry`. HELP, TYPE and UNIT lines, the Markdown catalogue
 //! and the checks of configured labels are all derived from that declaration.
 //!
 //! - [`family`]: the declaration, and what follows from a name (unit, OpenMetrics base name).
 //! - [`samples`]: the values of one target at rest, as flat numbers beside a shared layout.
+//! - [`labels`]: the labels of a series at rest.
 //! - [`encode`]: the two text formats, byte for byte.
 //! - [`markdown`]: the catalogue for people.
 
 pub mod encode;
 pub mod family;
+pub mod labels;
 pub mod markdown;
 pub mod samples;
 
 pub use encode::Format;
 pub use family::{Family, Kind};
+pub use labels::Labels;
 pub use samples::{Layout, Samples, Sink};

@@ -10,7 +10,9 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::Family;
 use super::encode;
+use super::labels::{Escaped, Labels};
 
 /// The series without their values: for each family of the endpoint, the label texts of its series.
 #[derive(Debug, PartialEq, Eq, Hash, Default)]
@@ -21,6 +23,8 @@ pub struct Layout {
     ends: Box<[u32]>,
     /// All label texts, one behind the other.
     text: Box<str>,
+    /// The label values that `text` holds escaped, as they were put.
+    escaped: Box<Escaped>,
 }
 
 impl Layout {
@@ -55,6 +59,22 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// The series of `family`, which is one of the `families` in the order of the layout, by their labels.
+    pub fn series<'a>(
+        &'a self,
+        families: &[Family],
+        family: &Family,
+    ) -> impl Iterator<Item = (Labels<'a>, f64)> + use<'a> {
+        let index = families.iter().position(|known| known == family);
+        let layout = &*self.layout;
+        let mut offset = index.map_or(0, |index| layout.text_before(layout.series(index).start));
+        index.into_iter().flat_map(|index| self.of(index)).map(move |(text, value)| {
+            let labels = Labels::new(text, offset, &layout.escaped);
+            offset += text.len();
+            (labels, value)
+        })
+    }
+
     /// The series of family `family` as (label text, value).
     pub fn of(&self, family: usize) -> impl Iterator<Item = (&str, f64)> {
         let series = self.layout.series(family);
@@ -71,7 +91,7 @@ impl Samples {
     /// The same without the series of the first `families` families.
     #[must_use]
     pub fn without_first(&self, families: usize, layouts: &Layouts) -> Self {
-        let Layout { starts, ends, text } = &*self.layout;
+        let Layout { starts, ends, text, escaped } = &*self.layout;
         let gone = starts.get(families).copied().unwrap_or_default();
         let gone_text = self.layout.text_before(usize::from(gone));
         let gone_text_u32 = u32::try_from(gone_text).unwrap_or_default();
@@ -79,6 +99,10 @@ impl Samples {
             starts: starts.iter().map(|start| start.saturating_sub(gone)).collect(),
             ends: ends.iter().skip(usize::from(gone)).map(|end| end - gone_text_u32).collect(),
             text: text.get(gone_text..).unwrap_or_default().into(),
+            escaped: escaped
+                .iter()
+                .filter_map(|(at, value)| Some((at.checked_sub(gone_text_u32)?, value.clone())))
+                .collect(),
         };
         let values = self.values.iter().skip(usize::from(gone)).copied().collect();
         Self { layout: layouts.share(layout), values }
@@ -157,6 +181,7 @@ pub struct Sink {
     starts: Vec<u16>,
     ends: Vec<u32>,
     text: String,
+    escaped: Vec<(u32, Box<str>)>,
     values: Vec<f64>,
 }
 
@@ -167,6 +192,7 @@ impl Default for Sink {
             starts: Vec::with_capacity(32),
             ends: Vec::with_capacity(32),
             text: String::with_capacity(1024),
+            escaped: Vec::new(),
             values: Vec::with_capacity(32),
         }
     }
@@ -199,10 +225,16 @@ impl Sink {
             if index > 0 {
                 self.text.push(',');
             }
+            let at = self.text.len() + name.len() + "=\"".len();
             encode::bare_label(&mut self.text, name, value);
+            // Escaping makes a value longer.
+            if self.text.len() > at + value.len() + "\"".len() {
+                self.escaped.extend(u32::try_from(at).ok().map(|at| (at, value.into())));
+            }
         }
         let Ok(end) = u32::try_from(self.text.len()) else {
             self.text.truncate(start);
+            self.escaped.retain(|(at, _)| (*at as usize) < start);
             return;
         };
         self.ends.push(end);
@@ -231,8 +263,12 @@ impl Sink {
     }
 
     fn share(self, layouts: &Layouts) -> Samples {
-        let layout =
-            Layout { starts: self.starts.into(), ends: self.ends.into(), text: self.text.into_boxed_str() };
+        let layout = Layout {
+            starts: self.starts.into(),
+            ends: self.ends.into(),
+            text: self.text.into_boxed_str(),
+            escaped: self.escaped.into(),
+        };
         Samples { layout: layouts.share(layout), values: self.values.into() }
     }
 }
@@ -260,6 +296,31 @@ mod tests {
             [("threshold=\"0.1\"", 2.0), ("threshold=\"+Inf\"", 3.0)]
         );
         assert_eq!(samples.of(2).count(), 0);
+    }
+
+    #[test]
+    fn labels_come_back_as_they_were_put() {
+        let hostile = "a\"b\\c\nd=\",x=\"<script>🦀";
+        let families = [Family::gauge("pds_a", &["n"], ""), Family::gauge("pds_b", &["n", "m"], "")];
+        let mut sink = Sink::default();
+        sink.next_family();
+        sink.put_with(&[("n", hostile)], 1.0);
+        sink.next_family();
+        sink.put_with(&[("n", "plain"), ("m", hostile)], 2.0);
+        sink.put_with(&[("n", hostile), ("m", "")], 3.0);
+        let samples = sink.finish(&Layouts::default());
+        let values = |samples: &Samples, families: &[Family], label: &str| -> Vec<Option<String>> {
+            let series = samples.series(families, &families[families.len() - 1]);
+            series.map(|(labels, _)| labels.get(label).map(str::to_owned)).collect()
+        };
+        let some = |value: &str| Some(value.to_owned());
+        assert_eq!(values(&samples, &families[..1], "n"), [some(hostile)]);
+        assert_eq!(values(&samples, &families, "n"), [some("plain"), some(hostile)]);
+        assert_eq!(values(&samples, &families, "m"), [some(hostile), some("")]);
+        assert_eq!(values(&samples, &families, "x"), [None, None]);
+        let rest = samples.without_first(1, &Layouts::default());
+        assert_eq!(values(&rest, &families, "m"), [some(hostile), some("")]);
+        assert_eq!(samples.series(&families[..1], &families[1]).count(), 0, "not one of the families");
     }
 
     #[test]

@@ -96,13 +96,16 @@ pub struct Domain {
     pub fields: BTreeMap<String, Value>,
 }
 
+/// Custom domains of a project.
+pub const CUSTOM_DOMAINS: Family = Family::gauge(
+    "pds_project_custom_domains",
+    &[],
+    "How many custom domains the project has, whether validated or not",
+);
+
 static ROWS: &[Row<Facts>] = &[
     Row {
-        family: Family::gauge(
-            "pds_project_custom_domains",
-            &[],
-            "How many custom domains the project has, whether validated or not",
-        ),
+        family: CUSTOM_DOMAINS,
         read: |facts, reader| {
             #[expect(clippy::cast_precision_loss, reason = "no reply holds 2^53 domains")]
             if let Some(all) = facts.all {

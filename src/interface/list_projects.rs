@@ -65,12 +65,15 @@ pub struct Project {
     pub extra: BTreeMap<String, Value>,
 }
 
+/// Facts about a project.
+pub const INFO: Family = Family::info(
+    "pds_project_info",
+    &["name", "role"],
+    "The project's name and the service account's role in it, with the labels configured for it",
+);
+
 static ROWS: &[Row<Vec<Project>>] = &[Row {
-    family: Family::info(
-        "pds_project_info",
-        &["name", "role"],
-        "The project's name and the service account's role in it, with the labels configured for it",
-    ),
+    family: INFO,
     read: |projects, reader| {
         if let Some(project) = projects.iter().find(|project| *project.id == *reader.subject.project) {
             reader.info(&[("name", &project.name), ("role", &project.role)]);

@@ -171,13 +171,27 @@ pub fn threshold_seconds(label: &str) -> Option<f64> {
     (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
 }
 
+/// Percentiles of the window.
+pub const SECONDS: Family = Family::gauge(
+    "pds_app_response_time_seconds",
+    &["window", "container_id", "percentile"],
+    "Response time percentile over the trailing window; absent while the window has no request",
+);
+
+/// The distribution of the window.
+pub const WITHIN_RATIO: Family = Family::gauge(
+    "pds_app_response_time_within_ratio",
+    &["window", "container_id", "threshold"],
+    "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request",
+);
+
+/// Requests in the window.
+pub const WINDOW_REQUESTS: Family =
+    Family::gauge("pds_app_window_requests", &["window", "container_id"], "Requests in the trailing window");
+
 static ROWS: &[Row<Facts>] = &[
     Row {
-        family: Family::gauge(
-            "pds_app_response_time_seconds",
-            &["window", "container_id", "percentile"],
-            "Response time percentile over the trailing window; absent while the window has no request",
-        ),
+        family: SECONDS,
         read: |facts, reader| {
             if !facts.idle {
                 for (percentile, seconds) in &facts.percentiles {
@@ -187,11 +201,7 @@ static ROWS: &[Row<Facts>] = &[
         },
     },
     Row {
-        family: Family::gauge(
-            "pds_app_response_time_within_ratio",
-            &["window", "container_id", "threshold"],
-            "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request",
-        ),
+        family: WITHIN_RATIO,
         read: |facts, reader| {
             if !facts.idle {
                 for (threshold, share) in &facts.tally.shares {
@@ -201,11 +211,7 @@ static ROWS: &[Row<Facts>] = &[
         },
     },
     Row {
-        family: Family::gauge(
-            "pds_app_window_requests",
-            &["window", "container_id"],
-            "Requests in the trailing window",
-        ),
+        family: WINDOW_REQUESTS,
         read: |facts, reader| {
             if let Some(total) = facts.tally.total {
                 #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]

@@ -189,6 +189,10 @@ impl SeriesSource for Reply {
     }
 }
 
+/// Runs in the window.
+pub const WINDOW_RUNS: Family =
+    Family::gauge("pds_app_window_runs", &["window", "container_id"], "Runs in the trailing window");
+
 static ROWS: &[Row<Facts>] = &[
     Row {
         family: Family::gauge(
@@ -219,11 +223,7 @@ static ROWS: &[Row<Facts>] = &[
         },
     },
     Row {
-        family: Family::gauge(
-            "pds_app_window_runs",
-            &["window", "container_id"],
-            "Runs in the trailing window",
-        ),
+        family: WINDOW_RUNS,
         read: |facts, reader| {
             if let Some(total) = facts.tally.total {
                 #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]

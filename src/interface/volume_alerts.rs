@@ -61,14 +61,14 @@ pub struct Alerts {
 /// The percentages of section 8.
 pub const THRESHOLDS: [u8; 3] = [80, 90, 95];
 
-static ROWS: &[Row<Alerts>] = &[Row {
-    family: Family::gauge(
-        "pds_project_volume_alert_threshold_enabled",
-        &["threshold"],
-        "1 where the project's owner is mailed when storage is used to this percentage, 0 where not",
-    ),
-    read: put_thresholds,
-}];
+/// Which thresholds are on.
+pub const ENABLED: Family = Family::gauge(
+    "pds_project_volume_alert_threshold_enabled",
+    &["threshold"],
+    "1 where the project's owner is mailed when storage is used to this percentage, 0 where not",
+);
+
+static ROWS: &[Row<Alerts>] = &[Row { family: ENABLED, read: put_thresholds }];
 
 /// The three thresholds of the interface as on or off, then others that are on.
 fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {

@@ -77,15 +77,17 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
         Some(ledger.total as f64)
     };
     let times = view.values(&parts, response_time::RESOURCE);
-    let shares = times.by("pds_app_response_time_within_ratio", "threshold").into_iter();
+    let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
     let polls = polls(&parts);
     Some(Detail {
         distribution: shares
             .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
             .collect(),
         runs: runs.and_then(|(_, reply)| reply.as_ref()).and_then(run_points),
-        window_requests: times.value("pds_app_window_requests"),
-        window_runs: view.values(&parts, run_execution_time::RESOURCE).value("pds_app_window_runs"),
+        window_requests: times.value(&response_time::WINDOW_REQUESTS),
+        window_runs: view
+            .values(&parts, run_execution_time::RESOURCE)
+            .value(&run_execution_time::WINDOW_RUNS),
         requests_total: total(Counted::Requests),
         runs_total: total(Counted::Runs),
         interval: parts

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::interface::get_app::family;
+
 use super::cause::{self, Cause};
 use super::model::{
     App, Counting, Exporter, Project, Resource, Service, ServiceState, State, Status, Unexpected,
 };
-use super::read::{Values, label};
+use super::read::Values;
 use super::verdict::{Problem, Reason, Verdict};
 
 /// Polls that begin later than this are a reason, in seconds.
@@ -24,10 +26,10 @@ pub(super) fn judge_app(app: &mut App, settings: &Values<'_>) {
     if let Some(status) = app.status.as_deref().filter(|status| bad(status)) {
         found.push(problem(&cause::APP_STATUS, format!("the app's status is {status}")));
     }
-    if settings.value("pds_app_error").is_some_and(|error| error > 0.0) {
+    if settings.value(&family::ERROR).is_some_and(|error| error > 0.0) {
         found.push(problem(&cause::APP_ERROR, "the service reports an error message for the app".to_owned()));
     }
-    let build = label(&settings.labels("pds_app_last_build_status"), "status");
+    let build = settings.label(&family::LAST_BUILD_STATUS, "status");
     if let Some(build) = build.filter(|build| bad(build) || build.contains("timeout")) {
         found.push(problem(&cause::BUILD_FAILED, format!("the last build's status is {build}")));
     }

@@ -15,7 +15,7 @@
 //! - `service`: the service's part of it.
 //! - `exporter`: the exporter's own part of it.
 //! - `examples`: a live sample of each metric family.
-//! - `read`: values of samples by family name.
+//! - `read`: values of samples by family and label.
 //! - [`settings`]: an app's settings in groups, with their meaning.
 
 pub mod cause;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::interface::get_app::family;
 use crate::interface::{self, Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
@@ -15,7 +16,7 @@ use super::judge::{judge_app, judge_project, reasons};
 use super::model::{
     App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, Status, TrendPoint,
 };
-use super::read::{Values, label};
+use super::read::Values;
 use super::service::service;
 use super::verdict::{Summary, Verdict};
 
@@ -104,20 +105,18 @@ impl View<'_> {
 
     fn project(&self, index: usize, parts: &Parts<'_>) -> Project {
         let configured = self.plan.config.projects.get(index);
-        let info = self.values(parts, list_projects::RESOURCE).labels("pds_project_info");
-        let alerts = self
-            .values(parts, volume_alerts::RESOURCE)
-            .by("pds_project_volume_alert_threshold_enabled", "threshold");
+        let listed = self.values(parts, list_projects::RESOURCE);
+        let alerts = self.values(parts, volume_alerts::RESOURCE).by(&volume_alerts::ENABLED, "threshold");
         let enabled =
             alerts.iter().filter(|(_, on)| *on > 0.0).map(|(threshold, _)| threshold.clone()).collect();
         let mut project = Project {
             verdict: Verdict::Ok,
             problems: Vec::new(),
             id: configured.map_or_else(|| "".into(), |project| project.id.clone()),
-            name: label(&info, "name"),
-            role: label(&info, "role"),
+            name: listed.label(&list_projects::INFO, "name"),
+            role: listed.label(&list_projects::INFO, "role"),
             apps: configured.map_or(0, |project| project.apps.len()),
-            custom_domains: self.values(parts, list_domains::RESOURCE).value("pds_project_custom_domains"),
+            custom_domains: self.values(parts, list_domains::RESOURCE).value(&list_domains::CUSTOM_DOMAINS),
             volume_alerts: (!alerts.is_empty()).then_some(enabled),
             resources: parts.iter().map(|part| self.resource(part)).collect(),
         };
@@ -133,16 +132,13 @@ impl View<'_> {
         let minutes = window.seconds as f64 / 60.0;
         let (settings, times) =
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
-        let info = settings.labels("pds_app_info");
-        let status = settings.labels("pds_app_status");
-        let percentiles = times.by("pds_app_response_time_seconds", "percentile");
-        let percentile = |name: &str| percentiles.iter().find(|(p, _)| p == name).map(|(_, value)| *value);
+        let percentile = |name: &str| times.value_where(&response_time::SECONDS, "percentile", name);
         let points = parts.iter().flat_map(|(_, subject)| subject.cell.trend());
         let mut app = App {
             project: project.id.clone(),
             id: project.apps.get(app)?.id.clone(),
-            name: label(&info, "name"),
-            status: label(&status, "status"),
+            name: settings.label(&family::INFO, "name"),
+            status: settings.label(&family::STATUS, "status"),
             verdict: Verdict::Ok,
             problems: Vec::new(),
             window: window.label.clone(),
@@ -152,13 +148,11 @@ impl View<'_> {
                 p95: percentile("p95"),
                 p99: percentile("p99"),
             },
-            requests_per_minute: times.value("pds_app_window_requests").map(|count| count / minutes),
-            min_replicas: settings.value("pds_app_min_replicas"),
-            max_replicas: settings.value("pds_app_max_replicas"),
-            hardware: label(&info, "hardware"),
-            dollars_per_replica_hour: settings
-                .value("pds_app_replica_cost_dollars_per_second")
-                .map(|d| d * 3600.0),
+            requests_per_minute: times.value(&response_time::WINDOW_REQUESTS).map(|count| count / minutes),
+            min_replicas: settings.value(&family::MIN_REPLICAS),
+            max_replicas: settings.value(&family::MAX_REPLICAS),
+            hardware: settings.label(&family::INFO, "hardware"),
+            dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
             resources: parts.iter().map(|part| self.resource(part)).collect(),
             last_error: last_error(parts),
             trend: points

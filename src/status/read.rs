@@ -1,9 +1,8 @@
-//! Values of samples by family name.
+//! Values of samples by family and label.
 
 use std::sync::Arc;
 
-use crate::catalogue::encode::labels;
-use crate::catalogue::{Family, Samples};
+use crate::catalogue::{Family, Labels, Samples};
 use crate::interface::Resource;
 use crate::store::Store;
 
@@ -26,35 +25,37 @@ impl<'a> Values<'a> {
         self.families
     }
 
-    /// The series of the family `name` as (label text, value).
-    fn series(&self, name: &str) -> impl Iterator<Item = (&str, f64)> {
-        let family = self.families.iter().position(|family| family.name == name);
-        family.into_iter().flat_map(|family| self.samples.iter().flat_map(move |samples| samples.of(family)))
+    /// The series of `family`.
+    fn series(&self, family: &Family) -> impl Iterator<Item = (Labels<'_>, f64)> {
+        self.samples.iter().flat_map(|samples| samples.series(self.families, family))
     }
 
-    /// The value of the only series of the family `name`.
-    pub(super) fn value(&self, name: &str) -> Option<f64> {
-        self.series(name).next().map(|(_, value)| value)
+    /// The value of the only series of `family`.
+    pub(super) fn value(&self, family: &Family) -> Option<f64> {
+        self.series(family).next().map(|(_, value)| value)
     }
 
-    /// The labels of the first series of the family `name`; empty if it has no series.
-    pub(super) fn labels(&self, name: &str) -> Vec<(String, String)> {
-        let first = self.series(name).next();
-        first
-            .into_iter()
-            .flat_map(|(text, _)| labels(text))
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect()
+    /// The value of the series of `family` whose label `label` is `value`.
+    pub(super) fn value_where(&self, family: &Family, label: &str, value: &str) -> Option<f64> {
+        self.series(family).find(|(labels, _)| labels.get(label) == Some(value)).map(|(_, value)| value)
     }
 
-    /// The series of the family `name` by the value of their label `label`.
-    pub(super) fn by(&self, name: &str, label: &str) -> Vec<(String, f64)> {
-        let value_of = |text| labels(text).find(|(name, _)| *name == label).map(|(_, value)| value);
-        self.series(name).filter_map(|(text, value)| Some((value_of(text)?, value))).collect()
+    /// The value of the label `label` of the first series of `family`; `None` if it is empty.
+    pub(super) fn label(&self, family: &Family, label: &str) -> Option<String> {
+        let value = self.series(family).next()?.0.get(label)?;
+        (!value.is_empty()).then(|| value.to_owned())
     }
-}
 
-/// The value of `name` among `labels`, if it is not empty.
-pub(super) fn label(labels: &[(String, String)], name: &str) -> Option<String> {
-    labels.iter().find(|(known, value)| known == name && !value.is_empty()).map(|(_, value)| value.clone())
+    /// The labels of the first series of `family` beyond those that it declares: the configured ones.
+    pub(super) fn configured_labels(&self, family: &Family) -> Vec<(String, String)> {
+        let labels = self.series(family).next().into_iter().flat_map(|(labels, _)| labels.iter());
+        let configured = labels.filter(|(name, _)| !family.labels.contains(name));
+        configured.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    /// The series of `family` by the value of their label `label`.
+    pub(super) fn by(&self, family: &Family, label: &str) -> Vec<(String, f64)> {
+        let by_label = |(labels, value): (Labels<'_>, f64)| Some((labels.get(label)?.to_owned(), value));
+        self.series(family).filter_map(by_label).collect()
+    }
 }

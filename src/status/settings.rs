@@ -3,7 +3,10 @@
 //! A setting is a family of the app endpoint, and its meaning that family's help; or it is a label of one of its
 //! infos. Labels beyond those declared are the configured ones.
 
-use super::read::{Values, label};
+use crate::catalogue::Family;
+use crate::interface::get_app::family;
+
+use super::read::Values;
 
 /// Settings that belong together.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,80 +45,81 @@ pub enum Value {
 
 /// Where a setting is read.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Place<'a> {
     /// The value of a family.
-    Family(&'static str),
+    Number(&'a Family),
     /// The value of a family that is 1 or 0.
-    Flag(&'static str),
+    Flag(&'a Family),
     /// A label of an info or status: (family, label, meaning).
-    Label(&'static str, &'static str, &'static str),
+    Label(&'a Family, &'static str, &'static str),
 }
 
-use Place::{Family, Flag, Label};
-
-const INFO: &str = "pds_app_info";
-const BUILD: &str = "pds_app_build_info";
+use Place::{Flag, Label, Number};
 
 /// The groups, in the order of the page. A setting is named after its family or label.
-const GROUPS: &[(&str, &[Place])] = &[
+const GROUPS: &[(&str, &[Place<'static>])] = &[
     (
         "State",
         &[
-            Label("pds_app_status", "status", "The app's present status"),
-            Flag("pds_app_error"),
-            Label("pds_app_last_build_status", "status", "Status of the most recent build"),
-            Label(BUILD, "latest_build_id", "The most recent build"),
-            Label(BUILD, "latest_created_build_id", "The most recently created build"),
-            Label(BUILD, "latest_ready_build_id", "The most recent build that reached the ready state"),
-            Family("pds_app_created_timestamp_seconds"),
-            Family("pds_app_updated_timestamp_seconds"),
+            Label(&family::STATUS, "status", "The app's present status"),
+            Flag(&family::ERROR),
+            Label(&family::LAST_BUILD_STATUS, "status", "Status of the most recent build"),
+            Label(&family::BUILD_INFO, "latest_build_id", "The most recent build"),
+            Label(&family::BUILD_INFO, "latest_created_build_id", "The most recently created build"),
+            Label(
+                &family::BUILD_INFO,
+                "latest_ready_build_id",
+                "The most recent build that reached the ready state",
+            ),
+            Number(&family::CREATED),
+            Number(&family::UPDATED),
         ],
     ),
     (
         "Replicas and cost",
         &[
-            Label(INFO, "hardware", "Compute type the app runs on"),
-            Family("pds_app_cpu_cores"),
-            Family("pds_app_memory_bytes"),
-            Family("pds_app_gpus"),
-            Family("pds_app_replica_cost_dollars_per_second"),
-            Label(INFO, "compute_tier", "Whether the service may take replicas back"),
-            Label(INFO, "hardware_provider", "Cloud provider"),
-            Label(INFO, "region", "Deployment region"),
+            Label(&family::INFO, "hardware", "Compute type the app runs on"),
+            Number(&family::CPU_CORES),
+            Number(&family::MEMORY),
+            Number(&family::GPUS),
+            Number(&family::REPLICA_COST),
+            Label(&family::INFO, "compute_tier", "Whether the service may take replicas back"),
+            Label(&family::INFO, "hardware_provider", "Cloud provider"),
+            Label(&family::INFO, "region", "Deployment region"),
         ],
     ),
     (
         "Scaling",
         &[
-            Family("pds_app_min_replicas"),
-            Family("pds_app_max_replicas"),
-            Family("pds_app_replica_concurrency"),
-            Label(INFO, "scaling_metric", "Metric that autoscaling watches"),
-            Family("pds_app_scaling_target"),
-            Family("pds_app_scaling_buffer_replicas"),
-            Family("pds_app_evaluation_interval_seconds"),
-            Family("pds_app_cooldown_seconds"),
-            Label(INFO, "load_balancing_algorithm", "How requests are spread over replicas"),
+            Number(&family::MIN_REPLICAS),
+            Number(&family::MAX_REPLICAS),
+            Number(&family::REPLICA_CONCURRENCY),
+            Label(&family::INFO, "scaling_metric", "Metric that autoscaling watches"),
+            Number(&family::SCALING_TARGET),
+            Number(&family::SCALING_BUFFER),
+            Number(&family::EVALUATION_INTERVAL),
+            Number(&family::COOLDOWN),
+            Label(&family::INFO, "load_balancing_algorithm", "How requests are spread over replicas"),
         ],
     ),
     (
         "Deployment",
         &[
-            Family("pds_app_roll_out_duration_seconds"),
-            Family("pds_app_deployment_initialization_timeout_seconds"),
-            Family("pds_app_response_grace_period_seconds"),
+            Number(&family::ROLL_OUT_DURATION),
+            Number(&family::INITIALIZATION_TIMEOUT),
+            Number(&family::RESPONSE_GRACE_PERIOD),
         ],
     ),
     (
         "Image and endpoint",
         &[
-            Label(INFO, "name", "The app's name"),
-            Label(INFO, "runtime", "Kind of runtime"),
-            Label(INFO, "base_image", "Container image the app is built from"),
-            Label(INFO, "python_version", "Interpreter version"),
-            Label(INFO, "service_version", "Version of the client that deployed the app"),
-            Family("pds_app_port"),
-            Flag("pds_app_auth_disabled"),
+            Label(&family::INFO, "name", "The app's name"),
+            Label(&family::INFO, "runtime", "Kind of runtime"),
+            Label(&family::INFO, "base_image", "Container image the app is built from"),
+            Label(&family::INFO, "python_version", "Interpreter version"),
+            Label(&family::INFO, "service_version", "Version of the client that deployed the app"),
+            Number(&family::PORT),
+            Flag(&family::AUTH_DISABLED),
         ],
     ),
 ];
@@ -130,37 +134,47 @@ pub(super) fn groups(values: &Values<'_>) -> Vec<Group> {
             settings: settings.iter().filter_map(|from| setting(values, *from)).collect(),
         })
         .collect();
+    groups.push(Group { title: "Other settings", settings: others(values) });
     groups.push(Group { title: "Labels from the configuration", settings: configured(values) });
     groups.retain(|group| !group.settings.is_empty());
     groups
 }
 
-fn setting(values: &Values<'_>, from: Place) -> Option<Setting> {
+fn setting(values: &Values<'_>, from: Place<'_>) -> Option<Setting> {
     match from {
         Label(family, name, meaning) => {
-            let value = Value::Text(label(&values.labels(family), name)?);
-            let name = if name == "status" { short(family) } else { name.replace('_', " ") };
-            Some(Setting { name, value, meaning, family })
+            let value = Value::Text(values.label(family, name)?);
+            let name = if name == "status" { short(family.name) } else { name.replace('_', " ") };
+            Some(Setting { name, value, meaning, family: family.name })
         }
-        Family(name) | Flag(name) => {
-            let family = values.families().iter().find(|family| family.name == name)?;
-            let value = values.value(name)?;
+        Number(family) | Flag(family) => {
+            let value = values.value(family)?;
             let value = match (from, family.unit()) {
                 (Flag(_), _) => Value::Flag(value > 0.0),
-                (_, Some("seconds")) if name.ends_with("_timestamp_seconds") => Value::Time(value),
+                (_, Some("seconds")) if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
                 (_, unit) => Value::Number(value, unit.unwrap_or("")),
             };
-            Some(Setting { name: short(name), value, meaning: family.help, family: family.name })
+            Some(Setting { name: short(family.name), value, meaning: family.help, family: family.name })
         }
     }
 }
 
+/// The settings that no group names: values of families without labels.
+fn others(values: &Values<'_>) -> Vec<Setting> {
+    let grouped = |family: &Family| {
+        let mut places = GROUPS.iter().flat_map(|(_, places)| *places);
+        places.any(|place| matches!(place, Number(known) | Flag(known) if **known == *family))
+    };
+    let others = values.families().iter().filter(|family| family.labels.is_empty() && !grouped(family));
+    others.filter_map(|family| setting(values, Number(family))).collect()
+}
+
 /// Labels of the info series that come from the configuration.
 fn configured(values: &Values<'_>) -> Vec<Setting> {
-    let Some(family) = values.families().iter().find(|family| family.name == INFO) else { return Vec::new() };
-    let labels = values.labels(INFO).into_iter().filter(|(name, _)| !family.labels.contains(&name.as_str()));
+    let family = family::INFO.name;
     let meaning = "A label configured for the app or its project";
-    labels.map(|(name, value)| Setting { name, value: Value::Text(value), meaning, family: INFO }).collect()
+    let labels = values.configured_labels(&family::INFO).into_iter();
+    labels.map(|(name, value)| Setting { name, value: Value::Text(value), meaning, family }).collect()
 }
 
 /// The short name of a family: `cooldown` for `pds_app_cooldown_seconds`.
@@ -177,22 +191,12 @@ mod tests {
     use crate::interface::get_app;
 
     #[test]
-    fn every_family_and_label_of_an_app_is_among_the_settings() {
-        let polled = get_app::RESOURCE.polled();
-        let placed: Vec<(&str, Option<&str>)> = GROUPS
-            .iter()
-            .flat_map(|(_, settings)| *settings)
-            .map(|from| match *from {
-                Family(family) | Flag(family) => (family, None),
-                Label(family, label, _) => (family, Some(label)),
-            })
-            .collect();
-        for family in polled.families() {
-            if family.labels.is_empty() {
-                assert!(placed.contains(&(family.name, None)), "{}", family.name);
-            }
-            for label in family.labels {
-                assert!(placed.contains(&(family.name, Some(label))), "{} {label}", family.name);
+    fn every_label_of_an_app_is_in_a_group() {
+        let places = || GROUPS.iter().flat_map(|(_, places)| *places);
+        for known in get_app::RESOURCE.polled().families() {
+            for label in known.labels {
+                let is_it = |place: &Place<'_>| matches!(place, Label(family, name, _) if **family == known && name == label);
+                assert!(places().any(is_it), "{} {label}", known.name);
             }
         }
     }

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use tokio::time::Duration;
 
 use crate::catalogue::{Family, Samples};
+use crate::interface::response_time;
 
 /// So many successes of each target are kept: of the last 20 polls of an app, its two metrics calls take 10 each.
 const SUCCESSES: usize = 10;
@@ -50,15 +51,10 @@ pub struct Point {
 impl Point {
     /// The point that `samples` of the response time endpoint with these `families` show.
     pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
-        let family = |name: &str| families.iter().position(|family| family.name == name);
-        let series = |name, labels: &str| {
-            let mut series = samples.of(family(name)?);
-            series.find(|(text, _)| text.ends_with(labels)).map(|(_, value)| value)
-        };
-        Self {
-            p95: series("pds_app_response_time_seconds", "percentile=\"p95\""),
-            requests: series("pds_app_window_requests", ""),
-        }
+        let p95 = samples.series(families, &response_time::SECONDS);
+        let mut p95 = p95.filter(|(labels, _)| labels.get("percentile") == Some("p95"));
+        let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
+        Self { p95: p95.next().map(|(_, value)| value), requests: requests.next().map(|(_, value)| value) }
     }
 }
 

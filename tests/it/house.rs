@@ -249,7 +249,10 @@ const NAMES_A_CALL: &[(&str, &str)] = &[
     ("src/tool/check/token.rs", "a token is described by the projects that it lists"),
     ("src/status/overview.rs", "the columns of the overview are picked from several replies"),
     ("src/status/detail.rs", "an app's page plots response times and runs"),
+    ("src/status/judge.rs", "an app's own error is a reason"),
+    ("src/status/settings.rs", "an app's settings are grouped by meaning"),
     ("src/store/target_state.rs", "the trend of the overview follows response times"),
+    ("src/store/history.rs", "a point of the trend is picked from response times"),
 ];
 
 /// Whether `code` names the module of a call: in a path, or where the interface is imported.
@@ -278,7 +281,8 @@ fn a_call_is_named_in_its_file_its_line_its_answer_and_where_it_is_special() {
         for call in pds_exporter::interface::CALLS {
             let resource = call.polled.map(|polled| polled.resource).filter(|name| name.contains('_'));
             let quoted = resource.is_some_and(|resource| code.contains(&format!("\"{resource}\"")));
-            let own = source.path == format!("src/interface/{}.rs", call.id);
+            let folder = format!("src/interface/{}", call.id);
+            let own = source.path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with(['.', '/']));
             if own || !(quoted || names_call(&code, call.id)) {
                 continue;
             }
