@@ -108,14 +108,16 @@ impl Ledger {
     }
 
     /// The next range to ask for: from the cursor to `settled`, no longer than `most` seconds (ending on a
-    /// multiple of `step` then). Hours that begin at or after `hourly_from` are still to be counted again, and no
-    /// range reaches across their boundaries. `None` while nothing new has settled.
+    /// multiple of `step` then). Hours that begin at or after `hourly_from` are still to be counted again, as is one
+    /// that was begun while it was such an hour; no range reaches across their boundaries. `None` while nothing new has
+    /// settled.
     #[must_use]
     pub fn due(&self, settled: i64, step: i64, most: i64, hourly_from: i64) -> Option<TimeRange> {
         let whole = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
         // Even the shortest piece has to move the cursor.
         let end = settled.min(whole(self.until.saturating_add(most)).max(whole(self.until) + step.max(1)));
-        let boundary = if self.until < hourly_from { hourly_from } else { Hour::of(self.until).end() };
+        let is_merged = self.until < hourly_from && !self.has_begun_hour(self.until);
+        let boundary = if is_merged { hourly_from } else { Hour::of(self.until).end() };
         let end = end.min(boundary);
         (end > self.until).then_some(TimeRange { start: self.until, end })
     }
@@ -207,12 +209,17 @@ impl Ledger {
         self.late_data = late_data.into();
     }
 
-    /// Notes what was added for the hour of `range`, where the ledger has added all of that hour so far. An hour that has
-    /// become too old to be counted again while it was added is forgotten: its rest may come with other hours.
+    /// Whether `second` lies within an hour of which a part was added and is still to be counted again.
+    fn has_begun_hour(&self, second: i64) -> bool {
+        self.hours.last().is_some_and(|last| last.end() > second)
+    }
+
+    /// Notes what was added for the hour of `range`, where the ledger has added all of that hour so far.
     fn put_hour(&mut self, range: TimeRange, total: u64, hourly_from: i64) {
         let mut hour = Hour::of(range.start);
-        if range.end > hour.end() || hour.start() < hourly_from {
-            if self.hours.last().is_some_and(|last| last.end() > range.start) {
+        let begun = self.has_begun_hour(range.start);
+        if range.end > hour.end() || (hour.start() < hourly_from && !begun) {
+            if begun {
                 self.hours = self.hours.iter().filter(|known| known.end() <= range.start).copied().collect();
             }
             return;
@@ -380,6 +387,20 @@ mod tests {
         assert_eq!(hours(28_800), Some(range(28_800, 36_000)));
         assert_eq!(hours(36_000), Some(range(36_000, 39_600)));
         assert_eq!(hours(37_000), Some(range(37_000, 39_600)));
+    }
+
+    #[test]
+    fn an_hour_of_which_a_part_was_added_in_time_is_completed_and_counted_again() {
+        let part = Ledger::open(7_200).add(range(7_200, 7_920), &tally(3, &[(1.0, 1.0)]), true, 0).unwrap();
+        // An outage later that hour is older than those that are asked for one by one.
+        assert_eq!(part.due(50_000, 60, 21_600, 36_000), Some(range(7_920, 10_800)));
+        let whole = part.add(range(7_920, 10_800), &tally(9, &[(1.0, 1.0)]), true, 36_000).unwrap();
+        assert_eq!(whole.hours.iter().map(|hour| hour.added).collect::<Vec<_>>(), [12]);
+        assert_eq!(
+            whole.due(50_000, 60, 21_600, 36_000),
+            Some(range(10_800, 32_400)),
+            "older time in one request"
+        );
     }
 
     #[test]
