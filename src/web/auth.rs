@@ -336,7 +336,7 @@ mod tests {
         drop(turns);
         assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
         let computed = auth.outcomes().wrong.len();
-        assert!(computed <= 2 * AT_ONCE, "{computed} guesses were computed before");
+        assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
     }
 
     #[tokio::test]
