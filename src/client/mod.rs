@@ -33,6 +33,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinError;
 use url::Url;
 
 pub use account::Account;
@@ -90,6 +91,9 @@ struct Rhythm {
 }
 
 /// As the configuration's own defaults are.
+/// A larger reply is read off the event loop: in the time that it takes, a scrape could be answered.
+const LARGE: usize = 256 * 1024;
+
 const RHYTHM: Rhythm = Rhythm { ask_again: Duration::from_secs(300), skew_limit: Duration::from_secs(30) };
 
 impl Client {
@@ -178,22 +182,34 @@ impl Client {
     }
 
     /// As [`Client::fetch`], and reads the reply's body by `decode`, so that a reply which cannot be read is
-    /// counted as that and not as a success.
+    /// counted as that and not as a success. A large one is read off the event loop.
     ///
     /// # Errors
     /// As [`Client::fetch`], and [`FetchError::Decode`] where `decode` fails.
-    pub async fn read<T>(
+    pub async fn read<T: Send + 'static>(
         &self,
         account: &Account,
         resource: Resource,
         request: &Request,
-        decode: impl FnOnce(&[u8]) -> Result<T, DecodeError>,
+        decode: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
     ) -> Result<(T, Fetched), FetchError> {
         if request.method != Method::Get {
             return Err(FetchError::NotGet { request: self.inner.transport.name(request) });
         }
         let fetched = self.send_with_retries(account, Some(resource), request).await?;
-        let read = decode(&fetched.body).map_err(|error| FetchError::Decode {
+        let read = if fetched.body.len() > LARGE {
+            let body = fetched.body.clone();
+            match tokio::task::spawn_blocking(move || decode(&body)).await.map_err(JoinError::try_into_panic)
+            {
+                Ok(read) => read,
+                Err(Ok(panic)) => std::panic::resume_unwind(panic),
+                // The runtime has ended, and so does the daemon.
+                Err(Err(_)) => std::future::pending().await,
+            }
+        } else {
+            decode(&fetched.body)
+        };
+        let read = read.map_err(|error| FetchError::Decode {
             request: self.inner.transport.name(request),
             problem: in_brief(&self.inner.transport.redactor.text(&with_sources(&error))),
         });

@@ -1,14 +1,12 @@
 //! Call 12, section 4.12: list the branches of a repository.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
-use super::number::lenient_text;
 use super::template::Template;
+use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = BranchesReply;
@@ -35,9 +33,6 @@ impl ReplyBody for BranchesReply {}
 pub struct BranchesReply {
     /// One item a branch.
     pub branches: Vec<Branch>,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 /// A branch (section 2). Which type `protected` and `default` have the interface does not say.
@@ -54,9 +49,6 @@ pub struct Branch {
     /// Its newest commit.
     #[serde(deserialize_with = "lenient_text")]
     pub sha: String,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]

@@ -140,6 +140,12 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
     }
 }
 
+/// All that a JSON reply holds, the fields included that the interface does not show; null if it is not JSON.
+#[must_use]
+pub fn json(body: &[u8]) -> serde_json::Value {
+    lenient::from_slice(body).unwrap_or_default()
+}
+
 /// Plain text without the white space around it.
 impl ReplyBody for String {
     const FORMAT: Format = Format::Text;

@@ -1,15 +1,12 @@
 //! Call 2, section 4.2: upgrade or downgrade the plan.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
-use super::number::lenient_text;
 use super::param::{Param, ParamKind};
 use super::template::Template;
+use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = PlanChanged;
@@ -52,9 +49,6 @@ pub struct PlanChanged {
     /// Where to complete the payment; empty when there is nothing to do.
     #[serde(deserialize_with = "lenient_text")]
     pub redirect_url: String,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Call 6, section 4.6: the file tree of a repository.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,9 +51,6 @@ pub struct FileTreeReply {
     pub total_count: Number,
     /// Whether the tree was cut short.
     pub truncated: Option<bool>,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]

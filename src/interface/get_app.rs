@@ -2,20 +2,18 @@
 
 pub mod family;
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::call::{Call, Command, DecodeError, Method, ReplyBody, ReplyFormat};
 use super::lenient;
-use super::number::{Number, as_text, lenient_text};
+use super::number::{Number, as_text};
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::resource::Resource;
 use super::template::Template;
+use super::wire::{Flag, lenient_text, lenient_texts};
 
 /// The reply.
 pub type Reply = App;
@@ -40,8 +38,7 @@ pub const RESOURCE: Resource = Resource::of(&CALL);
 impl ReplyBody for App {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         let app: Self = lenient::from_slice(body)?;
-        let nothing = Self { extra: app.extra.clone(), ..Self::default() };
-        if app == nothing { Err(DecodeError::Nothing) } else { Ok(app) }
+        if app == Self::default() { Err(DecodeError::Nothing) } else { Ok(app) }
     }
 }
 
@@ -75,7 +72,8 @@ pub struct App {
     pub updated_at: String,
     #[serde(deserialize_with = "lenient_text")]
     pub runtime: String,
-    pub entrypoint: Value,
+    #[serde(deserialize_with = "lenient_texts")]
+    pub entrypoint: Vec<String>,
     #[serde(deserialize_with = "lenient_text")]
     pub base_image: String,
     #[serde(deserialize_with = "lenient_text")]
@@ -83,7 +81,7 @@ pub struct App {
     #[serde(deserialize_with = "lenient_text")]
     pub service_version: String,
     pub port: Number,
-    pub disable_auth: Value,
+    pub disable_auth: Flag,
     #[serde(deserialize_with = "lenient_text")]
     pub internal_endpoint: String,
     #[serde(deserialize_with = "lenient_text")]
@@ -138,9 +136,6 @@ pub struct App {
     pub latest_created_build_id: String,
     #[serde(deserialize_with = "lenient_text")]
     pub latest_ready_build_id: String,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]

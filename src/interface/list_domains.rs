@@ -1,10 +1,14 @@
 //! Call 11, section 4.11: list custom domains.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::catalogue::Family;
 
@@ -14,6 +18,7 @@ use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::resource::Resource;
 use super::template::Template;
+use super::wire::optional_list;
 
 /// The reply.
 pub type Reply = Domains;
@@ -82,18 +87,42 @@ impl Domain {
 #[serde(default)]
 pub struct Domains {
     /// One item a domain.
+    #[serde(deserialize_with = "optional_list")]
     pub domains: Option<Vec<Domain>>,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
-/// A custom domain. The interface names none of its fields, so all are kept as they come.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// A custom domain. The interface names none of its fields: all are written, and only those that may hold the
+/// validation status are read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Domain {
     /// Validation status, DNS validation record, region, timestamps and whatever else is sent.
     #[serde(flatten)]
     pub fields: BTreeMap<String, Value>,
+}
+
+impl<'de> Deserialize<'de> for Domain {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Domain;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a domain")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Domain, A::Error> {
+                let mut domain = Domain::default();
+                while let Some(name) = map.next_key::<Cow<'_, str>>()? {
+                    let raw: &RawValue = map.next_value()?;
+                    if STATUS_FIELDS.contains(&&*name) && raw.get().starts_with('"') {
+                        domain
+                            .fields
+                            .extend(serde_json::from_str(raw.get()).map(|word| (name.into_owned(), word)));
+                    }
+                }
+                Ok(domain)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
 }
 
 /// Custom domains of a project.
@@ -165,9 +194,9 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_a_domain_are_kept() {
-        let body = r#"{"domains":[{"id":"d-1","region":"eu"}]}"#;
+    fn only_words_that_may_be_the_status_are_kept() {
+        let body = r#"{"domains":[{"id":"d-1","state":"failed","status":{"a":[1]}}]}"#;
         let reply = Domains::decode(body.as_bytes()).unwrap();
-        assert_eq!(serde_json::to_string(&reply).unwrap(), body);
+        assert_eq!(serde_json::to_string(&reply).unwrap(), r#"{"domains":[{"state":"failed"}]}"#);
     }
 }

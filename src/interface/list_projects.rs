@@ -1,20 +1,18 @@
 //! Call 7, section 4.7: list projects.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::catalogue::Family;
 
-use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
-use super::number::lenient_text;
+use super::call::{Call, Command, DecodeError, Method, ReplyBody, ReplyFormat};
+use super::lenient;
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::resource::Resource;
 use super::template::Template;
+use super::wire::{lenient_text, list};
 
 /// The reply.
 pub type Reply = Vec<Project>;
@@ -36,7 +34,13 @@ pub static CALL: Call = Call {
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);
 
-impl ReplyBody for Vec<Project> {}
+impl ReplyBody for Vec<Project> {
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Projects(#[serde(deserialize_with = "list")] Vec<Project>);
+        Ok(lenient::from_slice::<Projects>(body)?.0)
+    }
+}
 
 impl MetricSource for Vec<Project> {
     type Facts = Self;
@@ -60,9 +64,6 @@ pub struct Project {
     /// The caller's role in it.
     #[serde(deserialize_with = "lenient_text")]
     pub role: String,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 /// Facts about a project.

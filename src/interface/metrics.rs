@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{DecodeError, ReplyBody};
 use super::lenient;
-use super::number::{Number, lenient_text, or_default};
+use super::number::Number;
 use super::param::{Param, ParamKind, Resolution};
 use super::reader::Unexpected;
+use super::wire::{lenient_text, or_default};
 
 /// The query parameters of both calls.
 pub const QUERY: &[Param] = &[

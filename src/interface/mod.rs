@@ -12,6 +12,7 @@
 //! - [`resource`]: polled calls as indices into the table.
 //! - [`metrics`]: what the two metrics calls share.
 //! - [`number`]: numeric values in all forms that the service sends.
+//! - `wire`: text, flags, lists and objects in all forms that the service sends.
 //! - `lenient`: replies with values that no JSON reader holds.
 //! - [`range`]: half-open stretches of time.
 //! - [`openapi`]: all calls as an OpenAPI document.
@@ -28,6 +29,7 @@ pub mod reader;
 pub mod request;
 pub mod resource;
 pub mod template;
+pub mod wire;
 
 pub mod branches;
 pub mod change_plan;

@@ -8,7 +8,7 @@ use std::fmt;
 
 use compact_str::CompactString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -169,6 +169,9 @@ pub struct NumberMap(pub Vec<(CompactString, Number)>);
 /// Room for a distribution or some percentiles without growing.
 const USUAL_ENTRIES: usize = 32;
 
+/// The most entries that are kept: more than are shown, so that one too many is still noted.
+const MAX_ENTRIES: usize = 1024;
+
 impl<'de> Deserialize<'de> for NumberMap {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Entries;
@@ -183,7 +186,9 @@ impl<'de> Deserialize<'de> for NumberMap {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NumberMap, A::Error> {
                 let mut entries = Vec::with_capacity(USUAL_ENTRIES);
                 while let Some(entry) = map.next_entry::<CompactString, Number>()? {
-                    entries.push(entry);
+                    if entries.len() < MAX_ENTRIES {
+                        entries.push(entry);
+                    }
                 }
                 Ok(NumberMap(entries))
             }
@@ -206,57 +211,6 @@ impl JsonSchema for NumberMap {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": ["object", "null"], "additionalProperties": generator.subschema_for::<Number>() })
     }
-}
-
-/// Text that may be absent, `null` or of another type; what is not text is read as its JSON.
-///
-/// # Errors
-/// Only where the JSON itself is malformed.
-pub fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    struct Text;
-    impl<'de> Visitor<'de> for Text {
-        type Value = String;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("text")
-        }
-        fn visit_str<E>(self, text: &str) -> Result<String, E> {
-            Ok(text.to_owned())
-        }
-        fn visit_unit<E>(self) -> Result<String, E> {
-            Ok(String::new())
-        }
-        fn visit_bool<E>(self, value: bool) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_i64<E>(self, value: i64) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_u64<E>(self, value: u64) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_f64<E>(self, value: f64) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<String, A::Error> {
-            while seq.next_element::<serde::de::IgnoredAny>()?.is_some() {}
-            Ok(String::new())
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<String, A::Error> {
-            while map.next_entry::<serde::de::IgnoredAny, serde::de::IgnoredAny>()?.is_some() {}
-            Ok(String::new())
-        }
-    }
-    deserializer.deserialize_any(Text)
-}
-
-/// A value that may be `null`, which reads as its default.
-///
-/// # Errors
-/// As the value's own.
-pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
-    deserializer: D,
-) -> Result<T, D::Error> {
-    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[cfg(test)]

@@ -100,6 +100,9 @@ pub struct Reading {
     pub unexpected: Vec<&'static str>,
 }
 
+/// Reads the reply of one call.
+type Decode = fn(&[u8], Option<TimeRange>) -> Result<Box<dyn Decoded>, DecodeError>;
+
 /// How a call is polled: the second half of its row.
 #[derive(Clone, Copy, Debug)]
 pub struct Polled {
@@ -112,7 +115,7 @@ pub struct Polled {
     /// What accounting counts with it.
     pub counted: Option<Counted>,
     families: fn() -> Vec<Family>,
-    read: fn(&[u8], &[Subject<'_>]) -> Result<Reading, DecodeError>,
+    decode: Decode,
     point: Option<fn(Option<Point>, Subject<'_>) -> Sink>,
 }
 
@@ -125,7 +128,7 @@ impl Polled {
             cadence,
             counted: R::COUNTED,
             families: families::<R>,
-            read: read::<R>,
+            decode: decode::<R>,
             point: None,
         }
     }
@@ -153,19 +156,34 @@ impl Polled {
         (self.families)()
     }
 
-    /// Reads a successful reply for each of `subjects`.
+    /// Reads a successful reply: the part of the work that grows with its size. `asked` is the range of a metrics call.
     ///
     /// # Errors
     /// If the reply as a whole cannot be read; a single bad value only ends up in [`Reading::unexpected`].
-    pub fn read(&self, body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
-        (self.read)(body, subjects)
+    pub fn decode(&self, body: &[u8], asked: Option<TimeRange>) -> Result<Box<dyn Decoded>, DecodeError> {
+        (self.decode)(body, asked)
     }
+
+    /// Reads a successful reply for each of `subjects`.
+    ///
+    /// # Errors
+    /// As [`Polled::decode`].
+    pub fn read(&self, body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
+        let asked = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
+        Ok(self.decode(body, asked)?.reading(subjects))
+    }
+}
+
+/// A reply that was read, whichever call it is of.
+pub trait Decoded: Send {
+    /// What it says about each of `subjects`.
+    fn reading(self: Box<Self>, subjects: &[Subject<'_>]) -> Reading;
 }
 
 /// A reply with metrics in it.
 pub trait MetricSource: ReplyBody + 'static {
     /// What the rows read: the checked values of a reply.
-    type Facts: 'static;
+    type Facts: Send + 'static;
 
     /// The metrics: one row per family.
     const ROWS: &'static [Row<Self::Facts>];
@@ -206,13 +224,24 @@ fn families<R: MetricSource>() -> Vec<Family> {
     R::ROWS.iter().map(|row| row.family).collect()
 }
 
-fn read<R: MetricSource>(body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
+struct Checked<R: MetricSource> {
+    facts: R::Facts,
+    unexpected: Unexpected,
+}
+
+fn decode<R: MetricSource>(body: &[u8], asked: Option<TimeRange>) -> Result<Box<dyn Decoded>, DecodeError> {
     let mut unexpected = Unexpected::default();
-    let asked = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
-    let mut facts = R::decode(body)?.facts(asked, &mut unexpected);
-    let points = R::points(&mut facts);
-    let sinks = subjects.iter().map(|subject| sink::<R>(&facts, *subject, &mut unexpected)).collect();
-    Ok(Reading { sinks, tally: R::tally(facts), points, unexpected: unexpected.0 })
+    let facts = R::decode(body)?.facts(asked, &mut unexpected);
+    Ok(Box::new(Checked::<R> { facts, unexpected }))
+}
+
+impl<R: MetricSource> Decoded for Checked<R> {
+    fn reading(self: Box<Self>, subjects: &[Subject<'_>]) -> Reading {
+        let Self { mut facts, mut unexpected } = *self;
+        let points = R::points(&mut facts);
+        let sinks = subjects.iter().map(|subject| sink::<R>(&facts, *subject, &mut unexpected)).collect();
+        Reading { sinks, tally: R::tally(facts), points, unexpected: unexpected.0 }
+    }
 }
 
 fn point<R: SeriesSource>(shown: Option<Point>, subject: Subject<'_>) -> Sink {

@@ -1,23 +1,23 @@
 //! Call 4, section 4.4: response time metrics of an app.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use compact_str::CompactString;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::catalogue::Family;
 use crate::catalogue::encode::LabelNumber;
 
 use super::call::{Call, Command, Method, ReplyFormat};
 use super::metrics::{self, Envelope};
-use super::number::{Number, NumberMap, decimal, lenient_text, scaled};
+use super::number::{Number, NumberMap, decimal, scaled};
 use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::resource::Resource;
 use super::template::Template;
+use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = Envelope<ResponseTime>;
@@ -55,9 +55,6 @@ pub struct ResponseTime {
     /// End of the range, RFC 3339.
     #[serde(deserialize_with = "lenient_text")]
     pub end_date: String,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 impl ResponseTime {

@@ -1,23 +1,22 @@
 //! Call 5, section 4.5: run execution time metrics of an app.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::catalogue::Family;
 
 use super::call::{Call, Command, Method, ReplyFormat};
 use super::metrics::{self, Envelope};
-use super::number::{Number, lenient_text};
+use super::number::Number;
 use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::resource::Resource;
 use super::template::Template;
+use super::wire::{Object, lenient_text};
 
 /// The reply.
 pub type Reply = Envelope<RunExecutionTime>;
@@ -59,9 +58,6 @@ pub struct RunExecutionTime {
     /// End of the range, RFC 3339.
     #[serde(deserialize_with = "lenient_text")]
     pub end_date: String,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 /// One point of the series.
@@ -98,11 +94,11 @@ fn newest_datapoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<D
         }
         fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
             let mut points = Vec::new();
-            while let Some(point) = seq.next_element::<Option<Datapoint>>()? {
+            while let Some(point) = seq.next_element::<Option<Object<Datapoint>>>()? {
                 if points.len() == 2 * MAX_DATAPOINTS {
                     keep_newest(&mut points);
                 }
-                points.extend(point);
+                points.extend(point.map(|Object(point)| point));
             }
             while seq.next_element::<IgnoredAny>()?.is_some() {}
             if points.len() > MAX_DATAPOINTS {

@@ -1,14 +1,11 @@
 //! Call 9, section 4.9: trigger DNS validation of a custom domain.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
-use super::number::lenient_text;
 use super::template::Template;
+use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = Validation;
@@ -38,9 +35,6 @@ pub struct Validation {
     pub message: String,
     /// Whether the domain is validated; `None` if the service does not say.
     pub success: Option<bool>,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]

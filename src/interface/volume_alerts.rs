@@ -1,10 +1,9 @@
 //! Call 10, section 4.10: storage alert thresholds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::catalogue::Family;
 
@@ -15,6 +14,7 @@ use super::range::TimeRange;
 use super::reader::{Reader, Unexpected};
 use super::resource::Resource;
 use super::template::Template;
+use super::wire::optional_list;
 
 /// The reply.
 pub type Reply = Alerts;
@@ -52,10 +52,8 @@ impl MetricSource for Alerts {
 #[serde(default)]
 pub struct Alerts {
     /// The percentages, each one of [`THRESHOLDS`]; empty when alerts are disabled.
+    #[serde(deserialize_with = "optional_list")]
     pub thresholds: Option<Vec<Number>>,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 /// The percentages of section 8.

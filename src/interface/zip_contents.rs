@@ -1,14 +1,12 @@
 //! Call 8, section 4.8: the files of a build's ZIP archive.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
-use super::number::lenient_text;
 use super::template::Template;
+use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = ZipContentsReply;
@@ -38,9 +36,6 @@ pub struct ZipContentsReply {
     pub id: String,
     /// The files, in a structure that the interface does not show.
     pub zip_files: Map<String, Value>,
-    /// Fields that the interface does not show.
-    #[serde(flatten)]
-    pub extra: BTreeMap<String, Value>,
 }
 
 #[cfg(test)]

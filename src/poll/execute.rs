@@ -97,8 +97,9 @@ pub(super) async fn ask(
         arguments = arguments.in_range_to(range, plan.config.accounting.range_end);
     }
     let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
-    let read = |body: &[u8]| target.endpoint.read(body, subjects);
-    let (reading, fetched) = plan.client.read(&target.account, resource, &request, read).await?;
+    let endpoint = target.endpoint;
+    let decode = move |body: &[u8]| endpoint.decode(body, range);
+    let (decoded, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
     plan.watermark.observe(fetched.date);
     // Of a metrics call's replies the one behind what is shown first.
     if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
@@ -107,7 +108,7 @@ pub(super) async fn ask(
         let now = context.clock.now();
         context.store.replies().keep(&target.key, now, fetched.body.len(), text);
     }
-    Ok(Answer { reading, date: fetched.date })
+    Ok(Answer { reading: decoded.reading(subjects), date: fetched.date })
 }
 
 /// Puts each subject's series into its cell.

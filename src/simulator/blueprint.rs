@@ -5,6 +5,7 @@ use jiff::Timestamp;
 
 use crate::interface::Number;
 use crate::interface::get_app::App;
+use crate::interface::wire::Flag;
 
 use super::chance::{hash, pick, seconds, word};
 use super::latency::Latency;
@@ -236,12 +237,12 @@ pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
         created_at: created.to_string(),
         updated_at: updated.to_string(),
         runtime: blueprint.runtime.to_owned(),
-        entrypoint: if custom { serde_json::json!(["uvicorn", "main:app"]) } else { serde_json::json!([]) },
+        entrypoint: if custom { vec!["uvicorn".to_owned(), "main:app".to_owned()] } else { Vec::new() },
         base_image: one_of(&["debian:bookworm-slim", "nvidia/cuda:12.4.1-runtime", "python:3.12-slim"], 2),
         python_version: one_of(&["3.10", "3.11", "3.12"], 3),
         service_version: one_of(&["1.41.0", "2.0.3", "2.1.0"], 4),
         port: number(&[8000.0, 8080.0, 8192.0], 5),
-        disable_auth: (chance(6) % 4 == 0).into(),
+        disable_auth: Flag::Value(chance(6) % 4 == 0),
         internal_endpoint: format!("http://{id}.internal.example.com"),
         healthcheck_endpoint: "/health".to_owned(),
         readycheck_endpoint: "/ready".to_owned(),
@@ -281,7 +282,6 @@ pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
         } else {
             before
         },
-        extra: std::collections::BTreeMap::new(),
     }
 }
 

@@ -1,6 +1,5 @@
 //! What each call answers, and what it changes.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::interface::change_plan::{PLAN, PLANS};
@@ -37,7 +36,6 @@ impl Service for Asked {
             created_at: self.now.to_string(),
             updated_at: self.now.to_string(),
             expires_at: self.value("expiresAt").map_or(NEVER.to_owned(), |date| format!("{date}T00:00:00Z")),
-            extra: BTreeMap::new(),
         })
     }
 
@@ -46,7 +44,7 @@ impl Service for Asked {
         let before = self.with_project(|project| Ok(std::mem::replace(&mut project.plan, wanted)))?;
         // Only what costs more needs a payment.
         let redirect_url = if wanted > before { checkout(self) } else { String::new() };
-        Ok(change_plan::PlanChanged { redirect_url, extra: BTreeMap::new() })
+        Ok(change_plan::PlanChanged { redirect_url })
     }
 
     fn payment_url(&self) -> Result<payment_url::Reply, ErrorReply> {
@@ -75,28 +73,28 @@ impl Service for Asked {
     fn list_projects(&self) -> Result<list_projects::Reply, ErrorReply> {
         self.with_project(|project| {
             let (id, name, role) = (self.project.to_string(), project.name.clone(), project.role.to_owned());
-            Ok(vec![list_projects::Project { id, name, role, extra: BTreeMap::new() }])
+            Ok(vec![list_projects::Project { id, name, role }])
         })
     }
 
     fn volume_alerts(&self) -> Result<volume_alerts::Reply, ErrorReply> {
         let on = self.with_project(|project| Ok(project.alerts.clone()))?;
         let thresholds = on.into_iter().map(|threshold| Number::Value(f64::from(threshold))).collect();
-        Ok(volume_alerts::Alerts { thresholds: Some(thresholds), extra: BTreeMap::new() })
+        Ok(volume_alerts::Alerts { thresholds: Some(thresholds) })
     }
 
     fn list_domains(&self) -> Result<list_domains::Reply, ErrorReply> {
         let domains = self.with_project(|project| {
             Ok(project.domains.iter().map(|(id, domain)| domain.item(id)).collect())
         })?;
-        Ok(list_domains::Domains { domains: Some(domains), extra: BTreeMap::new() })
+        Ok(list_domains::Domains { domains: Some(domains) })
     }
 
     fn validate_domain(&self) -> Result<validate_domain::Reply, ErrorReply> {
         let success = self.with_domain(|domain| Ok(domain.validate(self.now)))?;
         let message = if success { "domain validated" } else { "the DNS record was not found" };
         let (message, success) = (message.to_owned(), Some(success));
-        Ok(validate_domain::Validation { message, success, extra: BTreeMap::new() })
+        Ok(validate_domain::Validation { message, success })
     }
 
     fn unassign_domain(&self) -> Result<unassign_domain::Reply, ErrorReply> {

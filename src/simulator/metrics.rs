@@ -70,7 +70,6 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
         total_requests: Number::Value(counts.requests as f64),
         start_date: range.start.to_string(),
         end_date: range.end.to_string(),
-        extra: std::collections::BTreeMap::new(),
     };
     Ok(Envelope::success(data))
 }
@@ -85,7 +84,6 @@ pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionT
         total_runs: Number::Value(total as f64),
         start_date: range.start.to_string(),
         end_date: range.end.to_string(),
-        extra: std::collections::BTreeMap::new(),
     };
     Ok(Envelope::success(data))
 }

@@ -1,7 +1,5 @@
 //! What the calls about code answer: branches and files of repositories, and what is in a build's archive.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use crate::interface::Number;
@@ -57,10 +55,9 @@ pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, ErrorReply> {
         protected: Value::Bool(*protected),
         default: Value::Bool(index == 0),
         sha: sha(asked, repository, index),
-        extra: BTreeMap::new(),
     };
     let branches = BRANCHES.iter().enumerate().map(branch).collect();
-    Ok(BranchesReply { branches, extra: BTreeMap::new() })
+    Ok(BranchesReply { branches })
 }
 
 pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, ErrorReply> {
@@ -87,7 +84,7 @@ pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, ErrorReply> {
         return Err(ErrorReply::new(404, "there is no such directory"));
     }
     let total_count = Number::Value(f64::from(count));
-    Ok(FileTreeReply { tree, total_count, truncated: Some(false), extra: BTreeMap::new() })
+    Ok(FileTreeReply { tree, total_count, truncated: Some(false) })
 }
 
 /// Puts a file where it belongs in the tree, with the directories it needs; returns how many entries are new.
@@ -118,5 +115,5 @@ pub(super) fn zip_contents(asked: &Asked) -> Result<ZipContentsReply, ErrorReply
     let files = FILES.iter().take(FILES.len() - age).enumerate();
     let zip_files: Map<String, Value> =
         files.map(|(index, path)| ((*path).to_owned(), json!({ "size": 400 * (index + 1) }))).collect();
-    Ok(ZipContentsReply { id: id.to_owned(), zip_files, extra: BTreeMap::new() })
+    Ok(ZipContentsReply { id: id.to_owned(), zip_files })
 }

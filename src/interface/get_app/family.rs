@@ -2,11 +2,10 @@
 
 #![expect(missing_docs, reason = "the help of a family is its documentation")]
 
-use serde_json::Value;
-
 use crate::catalogue::Family;
 use crate::interface::polled::Row;
 use crate::interface::reader::Reader;
+use crate::interface::wire::Flag;
 
 use super::App;
 
@@ -168,10 +167,10 @@ pub(super) static ROWS: &[Row<App>] = &[
     },
     Row {
         family: AUTH_DISABLED,
-        read: |app, reader| match &app.disable_auth {
-            Value::Bool(disabled) => reader.put(f64::from(u8::from(*disabled))),
-            Value::Null => {}
-            _ => reader.unexpected.0.push("disableAuth"),
+        read: |app, reader| match app.disable_auth {
+            Flag::Value(disabled) => reader.put(f64::from(u8::from(disabled))),
+            Flag::Missing => {}
+            Flag::Unexpected => reader.unexpected.0.push("disableAuth"),
         },
     },
     Row {

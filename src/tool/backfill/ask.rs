@@ -134,8 +134,10 @@ impl Asker {
             })
             .collect();
         let account = self.service.client.account(&self.project);
-        let read = |body: &[u8]| self.resource.polled().read(body, &subjects);
-        let (reading, _) = self.service.client.read(&account, self.resource, &request, read).await?;
+        let polled = self.resource.polled();
+        let decode = move |body: &[u8]| polled.decode(body, Some(range));
+        let (decoded, _) = self.service.client.read(&account, self.resource, &request, decode).await?;
+        let reading = decoded.reading(&subjects);
         #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
         let begins = |point: &&Point| point.time >= range.start as f64;
         let points = reading.points.iter().filter(begins);

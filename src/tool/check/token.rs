@@ -142,7 +142,7 @@ async fn ask(
             arguments.in_range_to(TimeRange { start: end - 300, end }, service.config.accounting.range_end);
     }
     let request = resource.call().request(&arguments, &service.config.api.query_names)?;
-    let read = |body: &[u8]| resource.polled().read(body, &[]).map(|_| ());
+    let read = move |body: &[u8]| resource.polled().read(body, &[]).map(|_| ());
     service.client.read(account, resource, &request, read).await?;
     Ok(())
 }

@@ -148,6 +148,19 @@ async fn a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success() 
 }
 
 #[tokio::test]
+async fn a_large_reply_is_read_off_the_event_loop_and_a_small_one_on_it() {
+    for (length, on_it) in [(100, true), (300_000, false)] {
+        let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(length)).leak();
+        let server = Server::start(move |_| ok(body)).await;
+        let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
+        let account = asking.client.account("p");
+        let thread = |_: &[u8]| Ok(std::thread::current().id());
+        let read = asking.client.read(&account, get_app::RESOURCE, &request("p", "a"), thread).await;
+        assert_eq!(read.unwrap().0 == std::thread::current().id(), on_it, "{length} bytes");
+    }
+}
+
+#[tokio::test]
 async fn replies_in_flight_wait_for_one_another_and_all_arrive() {
     // 30 replies of 1 MB, none of which announces its length: 60 MB if all were read at once, with room for 16 MiB.
     let body: &'static str = format!("{{\"name\":\"{}\"}}", "x".repeat(1_000_000)).leak();

@@ -10,11 +10,11 @@ use super::{string, text, yaml};
 
 const MIB: u64 = 1024 * 1024;
 
-/// What replies under way can take at most beyond what the exporter takes at rest. The README states it, and
-/// `real_memory` measures it.
+/// What replies under way can take at most beyond what the exporter takes at rest, as docs/troubleshooting.md states it
+/// and `real_memory` measures it.
 fn hostile(config: &Config) -> u64 {
-    let at_once = u64::from(config.api.max_concurrent_requests.get());
-    5 * at_once.max(32) * config.api.max_response_bytes
+    let in_flight = 8 * MIB + config.api.max_response_bytes.max(8 * MIB);
+    in_flight * 9 / 2
 }
 
 fn load(config: &str) -> Config {
@@ -51,10 +51,10 @@ fn hostile_replies_do_not_get_a_pod_killed() {
 #[test]
 fn hostile_replies_do_not_get_the_service_killed() {
     let unit = text("systemd/pds-exporter.service");
-    let most = unit.lines().find_map(|line| line.strip_prefix("MemoryMax=")?.strip_suffix('G')).unwrap();
+    let most = unit.lines().find_map(|line| line.strip_prefix("MemoryMax=")?.strip_suffix('M')).unwrap();
     // The unit brings no configuration, so the defaults count.
     let defaults =
         load("[api]\nbase_url = \"https://api.example.com\"\n\n[[projects]]\nid = \"p\"\ntoken = \"none\"\n");
     // With as much again for the exporter at rest as a pod is granted in all.
-    assert!(hostile(&defaults) + 128 * MIB <= most.parse::<u64>().unwrap() * 1024 * MIB, "{most} GiB");
+    assert!(hostile(&defaults) + 128 * MIB <= most.parse::<u64>().unwrap() * MIB, "{most} MiB");
 }

@@ -12,8 +12,7 @@ use super::fields::{Fields, cell};
 const FACT: usize = 60;
 
 /// The files of a build's archive. Their structure is unknown, so nested objects are taken for folders.
-pub(super) fn zip_contents(reply: &ZipContentsReply) -> View {
-    let mut fields = Fields::of(reply);
+pub(super) fn zip_contents(reply: &ZipContentsReply, mut fields: Fields) -> View {
     fields.take("zipFiles");
     let mut rows = Vec::new();
     collect("", &reply.zip_files, &mut rows);

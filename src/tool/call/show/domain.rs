@@ -10,8 +10,7 @@ use crate::tool::page::Block;
 use super::fields::{Fields, cell};
 
 /// The domains with all their fields: the interface names none of them.
-pub(super) fn list(reply: &Domains) -> View {
-    let mut fields = Fields::of(reply);
+pub(super) fn list(reply: &Domains, mut fields: Fields) -> View {
     let domains = match fields.take("domains") {
         Value::Array(domains) => domains,
         _ => Vec::new(),
@@ -24,7 +23,7 @@ pub(super) fn list(reply: &Domains) -> View {
     }
     for domain in domains {
         blocks.push(Block::Heading(title(&domain)));
-        blocks.extend(Fields::of(&domain).all());
+        blocks.extend(Fields::from(domain).all());
     }
     fields.after(blocks).into()
 }
@@ -36,8 +35,7 @@ fn title(domain: &Value) -> String {
 }
 
 /// The result of a validation; one that did not succeed is a failure.
-pub(super) fn validated(reply: &Validation) -> View {
-    let mut fields = Fields::of(reply);
+pub(super) fn validated(reply: &Validation, mut fields: Fields) -> View {
     fields.take("success");
     let blocks = vec![Block::Text(fields.text("message"))];
     let failure = match reply.success {

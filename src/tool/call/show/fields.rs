@@ -1,8 +1,8 @@
 //! The fields of a reply, taken out as they are shown.
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::interface::call::json;
 use crate::tool::page::{Align, Block, Table};
 use crate::tool::units;
 
@@ -11,8 +11,19 @@ use crate::tool::units;
 pub(super) struct Fields(Value);
 
 impl Fields {
-    pub(super) fn of(reply: &impl Serialize) -> Self {
-        Self(serde_json::to_value(reply).unwrap_or_default())
+    /// Those of a reply; none if it is not JSON.
+    pub(super) fn of(body: &[u8]) -> Self {
+        Self(json(body))
+    }
+
+    /// Those of an object inside.
+    pub(super) fn inside(&self, name: &str) -> Self {
+        Self(self.0.get(name).cloned().unwrap_or_default())
+    }
+
+    /// Those of each element of a list.
+    pub(super) fn each(&self) -> impl Iterator<Item = Self> {
+        self.0.as_array().into_iter().flatten().cloned().map(Self)
     }
 
     /// Takes a field out.
@@ -53,6 +64,12 @@ impl Fields {
         blocks
     }
 
+    /// A row per field that is left, named as one of `owner`.
+    pub(super) fn named(self, owner: &str) -> Vec<Vec<String>> {
+        let fields = self.0.as_object().into_iter().flatten();
+        fields.map(|(name, value)| vec![format!("{owner} {name}"), cell(value)]).collect()
+    }
+
     /// All fields; for a list those of each entry.
     pub(super) fn all(self) -> Vec<Block> {
         match self.0 {
@@ -61,6 +78,12 @@ impl Fields {
             Value::Null => vec![Block::Text("Done.".to_owned())],
             other => vec![Block::Text(cell(&other))],
         }
+    }
+}
+
+impl From<Value> for Fields {
+    fn from(value: Value) -> Self {
+        Self(value)
     }
 }
 

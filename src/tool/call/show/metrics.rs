@@ -18,7 +18,7 @@ const SHOWN: [&str; 7] =
     ["percentiles", "distribution", "total_requests", "time_series", "total_runs", "start_date", "end_date"];
 
 /// How many requests, how slow, and how they spread.
-pub(super) fn response_time(reply: &ResponseTime) -> View {
+pub(super) fn response_time(reply: &ResponseTime, mut fields: Fields) -> View {
     let mut blocks = vec![
         Block::Heading("Response time".to_owned()),
         Block::Facts(vec![
@@ -35,7 +35,6 @@ pub(super) fn response_time(reply: &ResponseTime) -> View {
             .map(|(threshold, share)| (units::seconds(*threshold), *share, units::percent(*share)));
         blocks.push(Block::Bars(bars.collect()));
     }
-    let mut fields = Fields::of(reply);
     for shown in SHOWN {
         fields.take(shown);
     }
@@ -51,7 +50,7 @@ fn percentiles(percentiles: &NumberMap) -> String {
 }
 
 /// How many runs, and how slow over time.
-pub(super) fn run_execution_time(reply: &RunExecutionTime) -> View {
+pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Fields) -> View {
     let mut blocks = vec![
         Block::Heading("Run execution time".to_owned()),
         Block::Facts(vec![
@@ -61,7 +60,6 @@ pub(super) fn run_execution_time(reply: &RunExecutionTime) -> View {
     ];
     blocks.push(Block::Heading("Percentiles over time".to_owned()));
     blocks.push(series(reply));
-    let mut fields = Fields::of(reply);
     for shown in SHOWN {
         fields.take(shown);
     }

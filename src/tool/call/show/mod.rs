@@ -27,34 +27,37 @@ use fields::Fields;
 /// If the reply is not what the interface says.
 pub fn view(call: &'static Call, body: &[u8]) -> Result<View, DecodeError> {
     let visit = visits::<Show>().into_iter().find(|(known, _)| known.number == call.number);
-    visit.map_or_else(|| Ok(View::default()), |(_, visit)| visit(&Show, body))
+    visit.map_or_else(|| Ok(View::default()), |(_, visit)| visit(&Show { fields: Fields::of(body) }, body))
 }
 
 /// Makes a [`View`] of any reply.
-#[derive(Clone, Copy, Debug)]
-struct Show;
+#[derive(Debug)]
+struct Show {
+    /// All fields of the reply, those included that the interface does not show.
+    fields: Fields,
+}
 
 impl Visitor for Show {
     type Output = View;
 
-    fn visit_other<R: ReplyBody>(&self, _: &'static Call, reply: R) -> View {
-        Fields::of(&reply).all().into()
+    fn visit_other<R: ReplyBody>(&self, _: &'static Call, _: R) -> View {
+        self.fields.clone().all().into()
     }
 
     fn list_projects(&self, reply: list_projects::Reply) -> View {
-        project::list(&reply)
+        project::list(&reply, &self.fields)
     }
 
     fn list_domains(&self, reply: list_domains::Reply) -> View {
-        domain::list(&reply)
+        domain::list(&reply, self.fields.clone())
     }
 
     fn volume_alerts(&self, reply: volume_alerts::Reply) -> View {
-        project::volume_alerts(&reply)
+        project::volume_alerts(&reply, self.fields.clone())
     }
 
     fn get_app(&self, reply: get_app::Reply) -> View {
-        app::view(&reply)
+        app::view(&reply, self.fields.clone())
     }
 
     fn delete_app(&self, message: delete_app::Reply) -> View {
@@ -62,15 +65,15 @@ impl Visitor for Show {
     }
 
     fn response_time(&self, reply: response_time::Reply) -> View {
-        metrics::response_time(&reply.data)
+        metrics::response_time(&reply.data, self.fields.inside("data"))
     }
 
     fn run_execution_time(&self, reply: run_execution_time::Reply) -> View {
-        metrics::run_execution_time(&reply.data)
+        metrics::run_execution_time(&reply.data, self.fields.inside("data"))
     }
 
-    fn change_plan(&self, reply: change_plan::Reply) -> View {
-        let mut fields = Fields::of(&reply);
+    fn change_plan(&self, _: change_plan::Reply) -> View {
+        let mut fields = self.fields.clone();
         let sentence = match &*fields.text("redirectUrl") {
             "" => "The plan is changed; there is nothing to pay.".to_owned(),
             url => format!("To complete the payment, open\n{url}"),
@@ -84,19 +87,19 @@ impl Visitor for Show {
     }
 
     fn zip_contents(&self, reply: zip_contents::Reply) -> View {
-        build::zip_contents(&reply)
+        build::zip_contents(&reply, self.fields.clone())
     }
 
     fn file_tree(&self, reply: file_tree::Reply) -> View {
-        repo::tree(&reply)
+        repo::tree(&reply, self.fields.clone())
     }
 
     fn branches(&self, reply: branches::Reply) -> View {
-        repo::branches(&reply)
+        repo::branches(&reply, self.fields.clone())
     }
 
     fn validate_domain(&self, reply: validate_domain::Reply) -> View {
-        domain::validated(&reply)
+        domain::validated(&reply, self.fields.clone())
     }
 
     fn unassign_domain(&self, (): unassign_domain::Reply) -> View {

@@ -6,16 +6,19 @@ use crate::interface::volume_alerts::Alerts;
 use crate::tool::call::View;
 use crate::tool::page::{Align, Block, Table};
 
-use super::fields::{Fields, cell, table};
+use super::fields::{Fields, table};
 
 /// The projects of a service account.
-pub(super) fn list(projects: &Projects) -> View {
+pub(super) fn list(projects: &Projects, fields: &Fields) -> View {
     let columns = vec![("ID", Align::Left), ("NAME", Align::Left), ("ROLE", Align::Left)];
     let rows =
         projects.iter().map(|project| vec![project.id.clone(), project.name.clone(), project.role.clone()]);
     let mut blocks = vec![Block::Table(Table { columns, rows: rows.collect(), empty: "no projects" })];
-    let further = projects.iter().flat_map(|project| {
-        project.extra.iter().map(|(name, value)| vec![format!("{} {name}", project.id), cell(value)])
+    let further = projects.iter().zip(fields.each()).flat_map(|(project, mut fields)| {
+        for shown in ["id", "name", "role"] {
+            fields.take(shown);
+        }
+        fields.named(&project.id)
     });
     let further: Vec<_> = further.collect();
     if !further.is_empty() {
@@ -26,8 +29,7 @@ pub(super) fn list(projects: &Projects) -> View {
 }
 
 /// The percentages at which the owner is mailed.
-pub(super) fn volume_alerts(reply: &Alerts) -> View {
-    let mut fields = Fields::of(reply);
+pub(super) fn volume_alerts(reply: &Alerts, mut fields: Fields) -> View {
     fields.take("thresholds");
     let sentence = match &reply.thresholds {
         None => "The reply does not say whether alerts are enabled.".to_owned(),

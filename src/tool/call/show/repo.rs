@@ -11,7 +11,7 @@ use crate::tool::units;
 use super::fields::{Fields, cell};
 
 /// The branches of a repository.
-pub(super) fn branches(reply: &BranchesReply) -> View {
+pub(super) fn branches(reply: &BranchesReply, mut fields: Fields) -> View {
     let columns = vec![
         ("BRANCH", Align::Left),
         ("DEFAULT", Align::Left),
@@ -27,20 +27,18 @@ pub(super) fn branches(reply: &BranchesReply) -> View {
         vec![branch.name.clone(), mark(&branch.default), mark(&branch.protected), branch.sha.clone()]
     });
     let rows = rows.collect();
-    let mut fields = Fields::of(reply);
     fields.take("branches");
     fields.after(vec![Block::Table(Table { columns, rows, empty: "no branches" })]).into()
 }
 
 /// The file tree of a repository. The fields of its entries are not known: they are shown by their path or name,
 /// what is below them indented.
-pub(super) fn tree(reply: &FileTreeReply) -> View {
+pub(super) fn tree(reply: &FileTreeReply, mut fields: Fields) -> View {
     let mut lines = Vec::new();
     entries(&reply.tree, 0, &mut lines);
     let count = reply.total_count.value().map(|count| format!("{} entries", units::count(count)));
     let cut = reply.truncated.unwrap_or(false).then(|| "the service cut the tree short".to_owned());
     let summary: Vec<String> = count.into_iter().chain(cut).collect();
-    let mut fields = Fields::of(reply);
     for shown in ["tree", "totalCount", "truncated"] {
         fields.take(shown);
     }
