@@ -90,6 +90,10 @@ pub struct Flags {
     #[arg(long = "web.external-url", value_name = "URL")]
     pub web_external_url: Option<Url>,
 
+    /// Show raw replies of the service on the pages of apps; they may hold anything.
+    #[arg(long = "web.show-replies")]
+    pub web_show_replies: bool,
+
     /// File that keeps the counters across restarts; overrides state.path.
     #[arg(long = "state.path", value_name = "FILE")]
     pub state_path: Option<PathBuf>,

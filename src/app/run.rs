@@ -214,6 +214,7 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
     let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
     let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags))
         .with_telemetry_path(&flags.web_telemetry_path)
+        .with_replies(flags.web_show_replies)
         .routes();
     let served = Served::new(handle, status, source).with_log(log);
 

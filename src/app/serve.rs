@@ -11,7 +11,7 @@ use crate::catalogue::Format;
 use crate::config::shard::{Shard, ShardError};
 use crate::config::{self, Explained, Loaded};
 use crate::error_chain::with_sources;
-use crate::status;
+use crate::status::{self, Refused};
 use crate::store::{self, Coding, Filter};
 use crate::web::{self, BoxFuture, Encoding, Page};
 
@@ -61,9 +61,12 @@ impl Overrides {
     /// Applies it to a configuration.
     #[must_use]
     pub fn apply(&self, loaded: Loaded) -> Loaded {
-        let Loaded { mut config, explained } = loaded;
+        let Loaded { mut config, mut explained } = loaded;
         if let Some(path) = &self.state_path {
             config.state.path = Some(path.clone());
+            for row in explained.iter_mut().filter(|row| row.key == "state.path") {
+                row.override_with("--state.path", &path.to_string_lossy());
+            }
         }
         Loaded {
             config: config.shard(self.shard),
@@ -142,7 +145,10 @@ impl Served {
         web::notify::reloading();
         let result = self.follow().await;
         web::notify::ready();
-        telemetry.config_loaded(result.is_ok().then(|| self.handle.context().clock.now()));
+        let now = self.handle.context().clock.now();
+        telemetry.config_loaded(result.is_ok().then_some(now));
+        self.status
+            .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
         match &result {
             Ok(()) => tracing::info!("the configuration was loaded again"),
             Err(problems) => {
@@ -226,5 +232,31 @@ impl web::Backend for Served {
 
     fn quit(&self) {
         self.quit.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+    use std::path::Path;
+
+    use super::*;
+    use crate::config::Origin;
+
+    #[test]
+    fn a_flag_that_overrides_a_key_is_what_the_key_is_said_to_be() {
+        let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n";
+        let row = |arguments: &[&str]| {
+            let line = CommandLine::parse(arguments.iter().map(OsString::from)).unwrap();
+            let loaded = config::load_text(Path::new("x.toml"), text).unwrap();
+            let loaded = Overrides::new(&line).unwrap().apply(loaded);
+            let row = loaded.explained.iter().find(|row| row.key == "state.path").unwrap().clone();
+            (row.value, row.origin, row.variable)
+        };
+        assert_eq!(row(&["pds-exporter"]), ("\"\"".to_owned(), Origin::Default, None));
+        assert_eq!(
+            row(&["pds-exporter", "--state.path=/var/lib/counters"]),
+            ("\"/var/lib/counters\"".to_owned(), Origin::Flag, Some("--state.path".to_owned()))
+        );
     }
 }

@@ -65,7 +65,7 @@ pub struct Explained {
     pub value: String,
     /// Where it came from.
     pub origin: Origin,
-    /// The environment variable that set it.
+    /// The environment variable or flag that set it.
     pub variable: Option<String>,
     /// What it is for.
     pub help: Cow<'static, str>,
@@ -82,6 +82,13 @@ impl Explained {
             variable: None,
             help: help.into(),
         }
+    }
+
+    /// The flag `name` takes the place of what the key was set to.
+    pub fn override_with(&mut self, name: &str, value: &str) {
+        self.value = format!("{value:?}");
+        self.origin = Origin::Flag;
+        self.variable = Some(name.to_owned());
     }
 }
 

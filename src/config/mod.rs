@@ -35,6 +35,7 @@ pub mod shard;
 mod state;
 pub mod suggest;
 mod token;
+mod url_template;
 pub mod value;
 pub mod warnings;
 
@@ -45,10 +46,11 @@ pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
 pub use projects::{App, Objective, Project};
-pub use sections::{Accounting, Api, Config, Log, Poll};
+pub use sections::{Accounting, Api, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
 pub use state::{Login, Prometheus, State};
 pub use token::TokenSource;
+pub use url_template::UrlTemplate;
 
 use crate::interface::taken_labels;
 

@@ -1,4 +1,4 @@
-//! The sections `[api]`, `[poll]`, `[accounting]` and `[log]`: a row is a key.
+//! The sections `[api]`, `[poll]`, `[accounting]`, `[web]` and `[log]`: a row is a key.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ use super::section::{Fixed, default, inner, required, section};
 use super::shard::Shard;
 use super::state::State;
 use super::token::{TokenSource, Tokens};
+use super::url_template::{AppUrl, UrlTemplate};
 use crate::interface::{QueryNames, RangeEnd, Resolution, Resource};
 
 section! {
@@ -32,6 +33,8 @@ section! {
         accounting: Accounting = inner(),
         /// What survives a restart.
         state: State = inner(),
+        /// Links of the status pages to other programs.
+        web: Web = inner(),
         /// Log messages.
         log: Log = inner(),
         /// The projects, each once.
@@ -182,6 +185,21 @@ section! {
                 "shorter than accounting.step, so nothing would be counted; must be at least {step}"
             ));
         }
+    }
+}
+
+section! {
+    /// `[web]`: links of the status pages to other programs.
+    pub struct Web {
+        /// The Prometheus that scrapes the exporter.
+        prometheus_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: Some("a URL without them") }), "\"\"",
+            "The Prometheus that scrapes this exporter: app pages link to its queries and to the app's alerts; empty means no links."),
+        /// The Grafana with the exporter's dashboards.
+        grafana_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: Some("a URL without them") }), "\"\"",
+            "The Grafana with the dashboards of deploy/grafana: app pages link to the app there; empty means no links."),
+        /// The service's own page of an app.
+        service_url: Option<UrlTemplate> = default(EmptyIsNone(AppUrl), "\"\"",
+            "The service's own page of an app, with {project} and {app} in it; empty means no links."),
     }
 }
 

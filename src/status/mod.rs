@@ -38,5 +38,5 @@ mod tests;
 
 pub use detail::Detail;
 pub use model::{App, Project, Resource, State, Status};
-pub use source::Source;
+pub use source::{Refused, Source};
 pub use verdict::Verdict;

@@ -48,8 +48,8 @@ pub enum Value {
 enum Place<'a> {
     /// The value of a family.
     Number(&'a Family),
-    /// The value of a family that is 1 or 0.
-    Flag(&'a Family),
+    /// The value of a family that is 1 or 0: (family, meaning).
+    Flag(&'a Family, &'static str),
     /// A label of an info or status: (family, label, meaning).
     Label(&'a Family, &'static str, &'static str),
 }
@@ -62,7 +62,7 @@ const GROUPS: &[(&str, &[Place<'static>])] = &[
         "State",
         &[
             Label(&family::STATUS, "status", "The app's present status"),
-            Flag(&family::ERROR),
+            Flag(&family::ERROR, "Whether the service reports an error message for the app"),
             Label(&family::LAST_BUILD_STATUS, "status", "Status of the most recent build"),
             Label(&family::BUILD_INFO, "latest_build_id", "The most recent build"),
             Label(&family::BUILD_INFO, "latest_created_build_id", "The most recently created build"),
@@ -119,7 +119,7 @@ const GROUPS: &[(&str, &[Place<'static>])] = &[
             Label(&family::INFO, "python_version", "Interpreter version"),
             Label(&family::INFO, "service_version", "Version of the client that deployed the app"),
             Number(&family::PORT),
-            Flag(&family::AUTH_DISABLED),
+            Flag(&family::AUTH_DISABLED, "Whether the app's endpoint answers without authentication"),
         ],
     ),
 ];
@@ -147,14 +147,15 @@ fn setting(values: &Values<'_>, from: Place<'_>) -> Option<Setting> {
             let name = if name == "status" { short(family.name) } else { name.replace('_', " ") };
             Some(Setting { name, value, meaning, family: family.name })
         }
-        Number(family) | Flag(family) => {
+        Number(family) | Flag(family, _) => {
             let value = values.value(family)?;
+            let meaning = if let Flag(_, meaning) = from { meaning } else { family.help };
             let value = match (from, family.unit()) {
-                (Flag(_), _) => Value::Flag(value > 0.0),
+                (Flag(..), _) => Value::Flag(value > 0.0),
                 (_, Some("seconds")) if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
                 (_, unit) => Value::Number(value, unit.unwrap_or("")),
             };
-            Some(Setting { name: short(family.name), value, meaning: family.help, family: family.name })
+            Some(Setting { name: short(family.name), value, meaning, family: family.name })
         }
     }
 }
@@ -163,7 +164,7 @@ fn setting(values: &Values<'_>, from: Place<'_>) -> Option<Setting> {
 fn others(values: &Values<'_>) -> Vec<Setting> {
     let grouped = |family: &Family| {
         let mut places = GROUPS.iter().flat_map(|(_, places)| *places);
-        places.any(|place| matches!(place, Number(known) | Flag(known) if **known == *family))
+        places.any(|place| matches!(place, Number(known) | Flag(known, _) if **known == *family))
     };
     let others = values.families().iter().filter(|family| family.labels.is_empty() && !grouped(family));
     others.filter_map(|family| setting(values, Number(family))).collect()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
-use crate::config::Explained;
+use crate::config::{Explained, Web};
 use crate::poll::{Context, Plan};
 
 use super::detail::{self, Detail};
@@ -24,7 +24,17 @@ struct Inner {
     context: Context,
     started: Timestamp,
     followed: RwLock<Followed>,
+    refused: Mutex<Option<Refused>>,
     read: Mutex<Option<(Instant, Arc<Status>)>>,
+}
+
+/// An attempt to load the configuration again that changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// When.
+    pub at: Timestamp,
+    /// All problems, as text.
+    pub problems: String,
 }
 
 #[derive(Clone, Debug)]
@@ -40,7 +50,8 @@ impl Source {
     pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
         let started = context.clock.now();
         let followed = RwLock::new(Followed { plan, explained: explained.into() });
-        Self(Arc::new(Inner { context, started, followed, read: Mutex::default() }))
+        let (refused, read) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Inner { context, started, followed, refused, read }))
     }
 
     /// Follows another plan, as the poller does.
@@ -48,6 +59,23 @@ impl Source {
         let followed = Followed { plan, explained: explained.into() };
         *self.0.followed.write().unwrap_or_else(PoisonError::into_inner) = followed;
         *self.0.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The last attempt to load the configuration again was `refused`, or not.
+    pub fn refused(&self, refused: Option<Refused>) {
+        *self.0.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
+    }
+
+    /// The last attempt to load the configuration again, if it was refused.
+    #[must_use]
+    pub fn last_refused(&self) -> Option<Refused> {
+        self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The links of the pages to other programs.
+    #[must_use]
+    pub fn web(&self) -> Web {
+        self.followed().plan.config.web.clone()
     }
 
     /// The model, at most a second old. Reads some thousand cells: not for an I/O thread.

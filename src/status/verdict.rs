@@ -75,6 +75,12 @@ impl Problem {
     pub fn action(&self) -> &'static str {
         self.cause.action
     }
+
+    /// How grave it is.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        self.cause.verdict
+    }
 }
 
 impl Serialize for Problem {

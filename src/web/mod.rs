@@ -12,7 +12,8 @@
 //! - `route`, `backend`: the handler. [`negotiate`] and [`filter::parse`] read what was asked for.
 //! - `response`, `body`, `compress`: the answer on its way out.
 //!
-//! Deliberately absent: CORS (no other site's script has business here), redirects, access logs, static files.
+//! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
+//! static files.
 
 mod auth;
 mod backend;

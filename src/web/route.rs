@@ -50,6 +50,8 @@ pub struct Route {
     pub(super) lifecycle: bool,
     /// For probes: it takes no place of `--web.max-requests`, and with `--web.probes-without-auth` no password.
     pub(super) probe: bool,
+    /// Answers browsers where no other route does.
+    pub(super) fallback: bool,
     pub(super) handler: Arc<dyn Fn(PageRequest) -> HandlerFuture + Send + Sync>,
 }
 
@@ -65,12 +67,25 @@ impl Route {
             methods: Methods::Read,
             lifecycle: false,
             probe: false,
+            fallback: false,
             handler: Arc::new(move |ask| Box::pin(handler(ask))),
         }
     }
 
+    /// The page that browsers get where there is none.
+    pub fn fallback<F, A>(handler: F) -> Self
+    where
+        F: Fn(PageRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        Self { fallback: true, ..Self::page(String::new(), handler) }
+    }
+
     /// The decoded `{name}` segments, if the path is this route's.
     pub(super) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
+        if self.fallback {
+            return None;
+        }
         let mut found = Vec::new();
         let mut asked = path.split('/');
         for pattern in self.path.split('/') {
@@ -117,6 +132,11 @@ impl PageRequest {
     /// The host that is asked, with its port if there is one.
     pub(super) fn host(&self) -> Option<String> {
         self.header(header::HOST).or_else(|| self.uri.authority().map(ToString::to_string))
+    }
+
+    /// Whether a browser asks: it names HTML, which scrapers and scripts do not.
+    pub(super) fn wants_html(&self) -> bool {
+        self.header(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"))
     }
 
     /// The path as sent.

@@ -18,12 +18,14 @@ use super::origin::OwnHosts;
 use super::peer::Peer;
 use super::places::{Place, Places};
 use super::response::Response;
-use super::route::{PageRequest, Route};
+use super::route::{Methods, PageRequest, Route};
 use super::webconfig::{Current, Live};
 
 /// The routes, and the conditions under which they answer.
 pub(super) struct Router {
     routes: Vec<Route>,
+    /// The prefix of all paths, without a slash at its end.
+    prefix: String,
     live: Arc<Live>,
     auth: Arc<Auth>,
     probes_without_auth: bool,
@@ -46,6 +48,7 @@ impl Router {
     ) -> Self {
         Self {
             routes,
+            prefix: config.prefix().to_owned(),
             live,
             auth,
             probes_without_auth: config.probes_without_auth,
@@ -100,7 +103,10 @@ impl Router {
             // Before anything else is said: a stranger does not learn which paths there are.
             self.authenticate(current, &request, in_flight.connection().peer(), probe).await?;
         }
-        let (route, segments) = self.allow(found, method, &request)?;
+        let (route, segments) = match found {
+            Some(found) => self.allow(found, method, &request)?,
+            None => (self.elsewhere(method, &request)?, Vec::new()),
+        };
         // Pods live on probes.
         let place = if probe { None } else { Some(self.place(in_flight).await?) };
         request.segments = segments;
@@ -136,16 +142,46 @@ impl Router {
         }
     }
 
+    /// The page that says that there is none, for browsers. A path that means a page is redirected: one slash too many
+    /// or too few, or without the prefix.
+    fn elsewhere(&self, method: &Method, request: &PageRequest) -> Result<&Route, Box<Response>> {
+        if Methods::Read.contain(method) {
+            if let Some(place) = self.meant(request) {
+                let response = Response::text(StatusCode::FOUND, format!("See {place}\n"));
+                let place = HeaderValue::try_from(place).unwrap_or(HeaderValue::from_static("./"));
+                return Err(Box::new(response.header(header::LOCATION, place)));
+            }
+            let fallback = self.routes.iter().find(|route| route.fallback);
+            if let Some(route) = fallback.filter(|_| request.wants_html()) {
+                return Ok(route);
+            }
+        }
+        Err(refusal(StatusCode::NOT_FOUND, "There is nothing at this path.\n"))
+    }
+
+    /// Where the page is that a path means, relative to it: a proxy may have taken a part of the path off.
+    fn meant(&self, request: &PageRequest) -> Option<String> {
+        let path = request.path();
+        let leads = |path: &str| {
+            let mut readable = self.routes.iter().filter(|route| route.methods == Methods::Read);
+            readable.any(|route| route.matches(path).is_some())
+        };
+        let place = match path.strip_suffix('/') {
+            Some("") => (!self.prefix.is_empty()).then(|| format!(".{}/", self.prefix))?,
+            Some(page) if !page.ends_with('/') && leads(page) => format!("../{}", page.rsplit('/').next()?),
+            None if leads(&format!("{path}/")) => format!("./{}/", path.rsplit('/').next()?),
+            _ => return None,
+        };
+        Some(request.raw_query().map_or(place.clone(), |query| format!("{place}?{query}")))
+    }
+
     /// Whether method and lifecycle allow what was found.
     fn allow<'a>(
         &self,
-        found: Option<Found<'a>>,
+        (route, segments): Found<'a>,
         method: &Method,
         request: &PageRequest,
     ) -> Result<Found<'a>, Box<Response>> {
-        let Some((route, segments)) = found else {
-            return Err(refusal(StatusCode::NOT_FOUND, "There is nothing at this path.\n"));
-        };
         if !route.methods.contain(method) {
             let allow = route.methods.allow();
             let sentence = format!("Only {allow} are answered here.\n");

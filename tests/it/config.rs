@@ -69,6 +69,10 @@ fn values_mean_what_the_file_and_the_environment_say() {
     assert_eq!(headers.collect::<Vec<_>>(), [("x-scope-orgid", "hunter-team"), ("x.dotted", "hunter2")]);
     assert_eq!(prometheus.selector, "job=\"pds-exporter\", cluster=~\"eu-.*\"");
     assert_eq!(prometheus.lookback, Duration::from_secs(12 * 3600));
+    assert_eq!(config.web.prometheus_url, None);
+    assert_eq!(config.web.grafana_url.unwrap().as_str(), "https://grafana.example.com/of/us/");
+    let page = config.web.service_url.unwrap().url("p-1", "a/../\"b");
+    assert_eq!(page, "https://console.example.com/p-1/apps/a%2F..%2F%22b?tab=logs");
 
     let [search, odd] = &*config.projects else { panic!("{:?}", config.projects) };
     assert_eq!(search.token, Some(TokenSource::Inline(Secret::new("hunter2"))));

@@ -90,6 +90,8 @@ async fn a_bad_file_changes_nothing_and_says_so() {
     let (status, text) = running.reload().await;
     let named = format!("the configuration {} is not valid:\npoll.setle: ", running.file);
     assert!(status == 500 && text.contains(&named), "{status}: {text}");
+    let page = running.exporter.get("/config").await;
+    assert!(page.contains("poll.setle: ") && page.contains("Refused "), "{page}");
     let refusals = || running.exporter.log().matches("the configuration was not loaded").count();
     until("both refusals are logged", async || refusals() == 2).await;
     running.exporter.signal("HUP");
@@ -103,6 +105,7 @@ async fn a_bad_file_changes_nothing_and_says_so() {
     std::fs::write(&running.file, &running.text).unwrap();
     running.exporter.signal("HUP");
     until("the good file is loaded", async || running.metric(SUCCESSFUL).await == Some(1.0)).await;
+    assert!(!running.exporter.get("/config").await.contains("setle"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -29,7 +29,7 @@ pub(super) const TROUBLE: Asset =
     Asset { name: "trouble.svg", content_type: "image/svg+xml", content: include_str!("assets/trouble.svg") };
 
 /// Where assets are, below the prefix.
-const FOLDER: &str = "/static/";
+pub(super) const FOLDER: &str = "/static/";
 
 impl Asset {
     /// Its name for this content: `style-0123456789abcdef.css`.

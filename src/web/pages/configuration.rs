@@ -3,12 +3,13 @@
 use maud::{Markup, html};
 
 use crate::config::Explained;
+use crate::status::Refused;
 
 use super::format::ago;
 use super::layout::Frame;
 
 /// The page of the configuration.
-pub(super) fn configuration(frame: Frame<'_>, explained: &[Explained]) -> Markup {
+pub(super) fn configuration(frame: Frame<'_>, explained: &[Explained], refused: Option<&Refused>) -> Markup {
     let exporter = &frame.status.exporter;
     html! {
         h1 { "Configuration in force" }
@@ -16,6 +17,12 @@ pub(super) fn configuration(frame: Frame<'_>, explained: &[Explained]) -> Markup
             @if let Some(loaded) = exporter.configuration_loaded { "Loaded " (ago(loaded, frame.now)) ". " }
             @if exporter.configuration_good == Some(false) {
                 strong .bad { "The last attempt to load it again was refused; this is the one before." }
+            }
+        }
+        @if let Some(refused) = refused {
+            section .notice.refused aria-label="Refused configuration" {
+                p { "Refused " (ago(refused.at, frame.now)) ":" }
+                pre tabindex="0" role="region" aria-label="Why it was refused" { (refused.problems) }
             }
         }
         div .scroll tabindex="0" role="region" aria-label="Configuration" {

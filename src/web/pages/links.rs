@@ -72,6 +72,36 @@ pub fn app_of(path: &str) -> Option<(String, String)> {
     Some((decode(project)?, decode(app).filter(|_| !app.contains('/'))?))
 }
 
+/// Addresses in other programs.
+pub(super) mod url {
+    use url::Url;
+
+    use super::encode;
+
+    /// The dashboard of one app: `deploy/grafana/dashboards/app.json`.
+    const APP_DASHBOARD: &str = "pds-app";
+
+    /// `query` drawn by the Prometheus at `base`.
+    pub(crate) fn graph(base: &Url, query: &str) -> String {
+        format!("{}/graph?g0.expr={}&g0.tab=0", bare(base), encode(query))
+    }
+
+    /// `query` as a table of the Prometheus at `base`.
+    pub(crate) fn table(base: &Url, query: &str) -> String {
+        format!("{}/graph?g0.expr={}&g0.tab=1", bare(base), encode(query))
+    }
+
+    /// The dashboard of an app in the Grafana at `base`.
+    pub(crate) fn dashboard(base: &Url, project: &str, app: &str) -> String {
+        let (project, app) = (encode(project), encode(app));
+        format!("{}/d/{APP_DASHBOARD}?var-project={project}&var-app={app}", bare(base))
+    }
+
+    fn bare(base: &Url) -> &str {
+        base.as_str().trim_end_matches('/')
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@
 //! - `plots`: curves and sparklines, drawn by plotters.
 //! - [`links`]: every address of a page, behind any prefix.
 //! - [`format`](mod@format): numbers and times as people read them.
+//! - `sharing`: one rendering for all readers.
 //! - `assets`: style and script, under names that change with their content.
 
 mod assets;
@@ -24,6 +25,7 @@ pub mod links;
 mod overview;
 mod plots;
 pub mod query;
+mod sharing;
 pub mod site;
 
 #[cfg(test)]

@@ -208,7 +208,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
                 @if let Some(status) = &app.status { span .sub { (status) } }
             }
             th scope="row" role="rowheader" {
-                a .app href=(frame.links.app(&app.project, &app.id)) { (app.name.as_deref().unwrap_or(&app.id)) }
+                a .app href=(frame.links.app(&app.project, &app.id)) title=(app.name.as_deref().unwrap_or(&app.id)) { (app.name.as_deref().unwrap_or(&app.id)) }
                 span .sub { @if app.name.is_some() { (app.id) } " in " (app.project) }
                 @if let Some(problem) = app.problems.first() { span .why { (problem.text) } }
             }

@@ -1,6 +1,6 @@
 //! Paths to pages, and their caching.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -13,10 +13,12 @@ use crate::catalogue::markdown::Group;
 use crate::status::{Source, Status};
 use crate::web::{PageRequest, Response, Route};
 
-use super::assets::{Asset, hash};
+use super::assets::{Asset, FOLDER};
+use super::detail::Extras;
 use super::layout::{Frame, NavItem, Page, page};
 use super::links::{Links, app_of, encode};
 use super::query::Query;
+use super::sharing::{Made, Sharing};
 use super::{configuration, detail, families, overview};
 
 /// Pages are revalidated each time and answered with 304 if unchanged; assets change their names
@@ -62,8 +64,10 @@ pub struct StatusPages {
     source: Source,
     groups: Vec<Group>,
     links: Links,
+    /// Whether raw replies are shown.
+    replies: bool,
     turns: Arc<Semaphore>,
-    sent: Arc<Mutex<Vec<Bytes>>>,
+    sharing: Arc<Sharing>,
 }
 
 impl StatusPages {
@@ -72,7 +76,14 @@ impl StatusPages {
     #[must_use]
     pub fn new(source: Source, groups: Vec<Group>, prefix: &str) -> Self {
         let turns = Arc::new(Semaphore::new(MAX_RENDERED_AT_ONCE));
-        Self { source, groups, links: Links::new(prefix), turns, sent: Arc::default() }
+        let links = Links::new(prefix);
+        Self { source, groups, links, replies: false, turns, sharing: Arc::default() }
+    }
+
+    /// The same, with raw replies on the pages of apps or without (`--web.show-replies`).
+    #[must_use]
+    pub fn with_replies(self, replies: bool) -> Self {
+        Self { replies, ..self }
     }
 
     /// The same, with links to the metrics at `path` (`--web.telemetry-path`).
@@ -88,7 +99,9 @@ impl StatusPages {
             let (site, path) = (self.clone(), *path);
             Route::page(path, move |ask| site.clone().answer(path, ask))
         };
-        PATHS.iter().map(route).collect()
+        let nothing = self.clone();
+        let fallback = Route::fallback(move |ask| nothing.clone().answer("", ask));
+        PATHS.iter().map(route).chain([fallback]).collect()
     }
 
     /// Answers off the I/O threads, as a page of a large configuration takes milliseconds and megabytes.
@@ -103,9 +116,9 @@ impl StatusPages {
                     None => segment.to_owned(),
                 };
             let path = route.split('/').map(named).collect::<Vec<_>>().join("/");
-            let rendered = self.respond(&path, ask.raw_query().unwrap_or(""));
+            let response = self.response(&path, ask.raw_query().unwrap_or(""));
             drop(turn);
-            self.response(rendered)
+            response
         });
         match made.await {
             Ok(response) => response,
@@ -136,7 +149,11 @@ impl StatusPages {
                 }))
             }
             "/config" => {
-                let main = configuration::configuration(frame, &self.source.explained());
+                let main = configuration::configuration(
+                    frame,
+                    &self.source.explained(),
+                    self.source.last_refused().as_ref(),
+                );
                 Rendered::Page(made(&Page::beside(Some(NavItem::Configuration), "Configuration", main)))
             }
             "/metrics-catalogue" => {
@@ -151,7 +168,8 @@ impl StatusPages {
                 Some((project, app)) => match self.source.detail(&project, &app) {
                     Some(found) => {
                         let only = Query { project, app, page: 1, ..Query::default() }.to_text();
-                        let main = detail::detail(frame, &found);
+                        let extras = Extras { web: self.source.web(), replies: self.replies };
+                        let main = detail::detail(frame, &found, &extras);
                         let title = found.app.name.as_deref().unwrap_or(&found.app.id);
                         Rendered::Page(made(&Page {
                             tab: None,
@@ -166,7 +184,9 @@ impl StatusPages {
                         Rendered::NoPage(made(&Page::beside(None, "No such app", main)))
                     }
                 },
-                None => Rendered::Nothing,
+                None => {
+                    Rendered::NoPage(made(&Page::beside(None, "No such page", no_such_page(&self.links))))
+                }
             },
         }
     }
@@ -182,38 +202,25 @@ impl StatusPages {
     }
 }
 
-/// The answers of [`StatusPages`] share their bytes.
 impl StatusPages {
-    fn response(&self, rendered: Rendered) -> Response {
-        match rendered {
-            Rendered::Page(page) => {
-                let tag = hash(page.as_bytes());
-                Response::html(StatusCode::OK, self.shared(page)).etag(&tag)
-            }
-            Rendered::NoPage(page) => Response::html(StatusCode::NOT_FOUND, self.shared(page)),
-            Rendered::Json(document) => {
-                let tag = hash(document.as_bytes());
-                Response::json(StatusCode::OK, self.shared(document)).etag(&tag)
-            }
-            Rendered::Asset(content_type, content) => {
-                let content = Bytes::from_static(content.as_bytes());
-                Response::new(StatusCode::OK, content_type, content).header(header::CACHE_CONTROL, FOR_EVER)
-            }
-            Rendered::Nothing => Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
+    /// The answer at `path`; readers of one reading of the model share one rendering.
+    fn response(&self, path: &str, query: &str) -> Response {
+        if path.starts_with(FOLDER) {
+            return match Asset::at(path) {
+                Some(Asset { content_type, content, .. }) => {
+                    let content = Bytes::from_static(content.as_bytes());
+                    Response::new(StatusCode::OK, content_type, content)
+                        .header(header::CACHE_CONTROL, FOR_EVER)
+                }
+                None => Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
+            };
         }
-    }
-
-    /// `text` as bytes, the same as those of an equal text that some client is still to read.
-    fn shared(&self, text: String) -> Bytes {
-        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        sent.retain(|bytes| !bytes.is_unique());
-        if let Some(bytes) = sent.iter().find(|bytes| ***bytes == *text.as_bytes()) {
-            return bytes.clone();
+        let made = self.sharing.made(&self.source.status(), path, query, || self.respond(path, query));
+        match made {
+            Made::Page { status, text, tag } => Response::html(status, text).etag(&tag),
+            Made::Json { text, tag } => Response::json(StatusCode::OK, text).etag(&tag),
+            Made::Nothing => Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
         }
-        // Without the spare room of a text that grew.
-        let bytes = Bytes::from(text.into_boxed_str().into_boxed_bytes());
-        sent.push(bytes.clone());
-        bytes
     }
 }
 
@@ -232,6 +239,14 @@ fn no_such_app(links: &Links, project: &str, app: &str) -> Markup {
     html! {
         h1 { "No such app" }
         p { "The configuration in force has no app " code { (app) } " in project " code { (project) } "." }
+        p { a href=(links.to("/")) { "All apps" } }
+    }
+}
+
+fn no_such_page(links: &Links) -> Markup {
+    html! {
+        h1 { "No such page" }
+        p { "There is nothing at this path." }
         p { a href=(links.to("/")) { "All apps" } }
     }
 }

@@ -1,9 +1,12 @@
 //! The pages of a filled store.
 
+mod app;
+mod truth;
+
 use tokio::time::{Duration, advance};
 
 use crate::catalogue::markdown::Group;
-use crate::interface::{Resource, get_app, response_time};
+use crate::interface::{Resource, get_app};
 use crate::status::Source;
 use crate::status::fixture::{self, Fixture, HOSTILE};
 
@@ -197,32 +200,6 @@ async fn a_page_of_which_nothing_changed_is_the_same_and_so_is_its_tag() {
     advance(Duration::from_secs(20)).await;
     assert_ne!(get(&site, "/", ""), page);
     assert_eq!(get(&site, "/api/v1/status", ""), json, "the model never ages");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_page_of_an_app_has_its_plots_settings_polls_and_replies() {
-    let fixture = answered(1).await;
-    fixture.fail("timeout", "GET https://api.example.com got no complete reply within 10s", |key| {
-        key.resource == response_time::RESOURCE
-    });
-    advance(Duration::from_secs(5)).await;
-    let page = get(&site(&fixture.source, ""), "/apps/p-00000000/p-00000000-app-0", "");
-    assert_eq!(page.matches("<svg class=\"plot\"").count(), 3);
-    for said in [
-        "p95 210 ms",
-        "requests done within",
-        "requests / min",
-        "run execution time",
-        "AMPERE_A10",
-        "$1.10 / h",
-        "16 GB",
-        "Grace for requests in flight",
-        "tier",
-        "got no complete reply within 10s",
-        "&quot;latestReadyBuildId&quot;: &quot;b-31&quot;",
-    ] {
-        assert!(page.contains(said), "{said}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -84,8 +84,8 @@ async function pages() {
   const address = new URL(await link.getAttribute("href"), root).href;
   await page.goto(address);
   check((await page.locator("svg.plot").count()) === 3, `${await page.locator("svg.plot").count()} plots`);
-  check((await page.locator(".groups dd").count()) > 20, "no settings");
-  check((await page.locator(".groups").innerText()).includes(process.env.HOSTILE), "no configured label");
+  check((await page.locator(".settings td.value").count()) > 20, "no settings");
+  check((await page.locator(".settings").innerText()).includes(process.env.HOSTILE), "no configured label");
   check((await page.locator("details.reply").count()) === 3, "no replies");
   await page.locator("details.reply summary").first().click();
   check((await page.locator("details.reply pre").first().innerText()).includes('"hardware"'), "no raw reply");

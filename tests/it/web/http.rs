@@ -51,11 +51,46 @@ async fn every_path_has_its_methods_and_head_is_get_without_the_body() {
         assert_eq!((post.status, post.header("allow")), (405, Some("GET, HEAD")), "{path}");
         assert!(get.headers.iter().all(|(name, _)| !name.starts_with("access-control")), "{path}");
     }
-    for path in ["/nothing", "/metrics/", "/-/", "//", "/apps/p-1"] {
-        assert_eq!(curl(&["--path-as-is", &server.url(path)]).await.status, 404, "{path}");
+    for path in ["/nothing", "/-/", "//", "/apps/p-1", "/apps/p-1/", "/metrics//"] {
+        let reply = curl(&["--path-as-is", &server.url(path)]).await;
+        assert_eq!((reply.status, reply.text()), (404, "There is nothing at this path.\n"), "{path}");
     }
     let segments = curl(&[&server.url("/apps/p%201/a%2Fb")]).await;
     assert_eq!(segments.text(), "(\"p 1\", \"a/b\")");
+}
+
+#[tokio::test]
+async fn a_path_that_means_a_page_leads_there() {
+    let server = Running::start(Config { route_prefix: "/pds/".to_owned(), ..Config::default() });
+    for (path, leads) in [
+        ("/", "/pds/"),
+        ("/pds", "/pds/"),
+        ("/pds?name=a", "/pds/?name=a"),
+        ("/pds/metrics/", "/pds/metrics"),
+        ("/pds/apps/p%2F1/a/?x", "/pds/apps/p%2F1/a?x"),
+    ] {
+        let reply = curl(&[&server.url(path)]).await;
+        assert_eq!(reply.status, 302, "{path}");
+        let asked = url::Url::parse(&server.url(path)).unwrap();
+        let place = asked.join(reply.header("location").unwrap()).unwrap();
+        assert_eq!(place.as_str(), server.url(leads), "{path}");
+        assert_eq!(curl(&[place.as_str()]).await.status, 200, "{place}");
+        assert_eq!(curl(&["-X", "POST", &server.url(path)]).await.status, 404, "{path}");
+    }
+    for path in ["/metrics", "/pds/nothing/", "/pds//", "//evil.example/", "/pds/-/reload/"] {
+        assert_eq!(curl(&["--path-as-is", &server.url(path)]).await.status, 404, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_that_says_there_is_none() {
+    let server = Running::start(Config { max_requests: 1, ..Config::default() });
+    let browser = "Accept: text/html,application/xhtml+xml,*/*;q=0.8";
+    let reply = curl(&["-H", browser, &server.url("/nothing")]).await;
+    assert_eq!((reply.status, reply.text()), (404, "<!doctype html><title>none</title>"));
+    assert!(reply.header("content-security-policy").is_some());
+    let script = curl(&[&server.url("/nothing")]).await;
+    assert_eq!((script.status, script.text()), (404, "There is nothing at this path.\n"));
 }
 
 #[tokio::test]
@@ -140,7 +175,7 @@ async fn a_prefix_stands_before_every_path() {
         telemetry_path: "/m".to_owned(),
         ..Config::default()
     });
-    for (path, status) in [("/pds/m", 200), ("/pds/-/healthy", 200), ("/pds/", 200), ("/m", 404), ("/", 404)]
+    for (path, status) in [("/pds/m", 200), ("/pds/-/healthy", 200), ("/pds/", 200), ("/m", 404), ("/", 302)]
     {
         assert_eq!(curl(&[&server.url(path)]).await.status, status, "{path}");
     }

@@ -146,6 +146,7 @@ fn pages() -> Vec<Route> {
         Route::page("/apps/{project}/{app}", |ask| async move {
             Response::json(http_status(200), format!("{:?}", (ask.segment("project"), ask.segment("app"))))
         }),
+        Route::fallback(|_| async { Response::html(http_status(404), "<!doctype html><title>none</title>") }),
     ]
 }
 

@@ -5,6 +5,7 @@
 const REFRESH_MILLIS = 15000;
 const TIMEOUT_MILLIS = 10000;
 const TYPING_MILLIS = 200;
+const COPIED_MILLIS = 2000;
 
 const $ = (selector) => document.querySelector(selector);
 
@@ -163,8 +164,10 @@ function show() {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button.copy");
   if (!button) return;
-  await navigator.clipboard.writeText(button.parentElement.querySelector("pre, code").textContent);
+  const text = button.dataset.copy ?? button.parentElement.querySelector("pre, code").textContent;
+  await navigator.clipboard.writeText(text);
   button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), COPIED_MILLIS);
 });
 
 // `/` goes to the filter; Escape leaves it.

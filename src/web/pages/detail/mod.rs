@@ -1,0 +1,104 @@
+//! `/apps/{project}/{app}`: one app in full.
+//!
+//! - `figures`: what is drawn.
+//! - `polls`: what is asked, and how it went.
+//! - `queries`: the way to Prometheus and other programs.
+//! - `settings`: what the app is set to.
+//! - `replies`: what the service sent.
+
+mod figures;
+mod polls;
+mod queries;
+mod replies;
+mod settings;
+
+use maud::{Markup, html};
+
+use crate::config::Web;
+use crate::status::Verdict;
+use crate::status::detail::Detail;
+
+use super::format::{number, seconds};
+use super::layout::{Frame, sign, value, verdict};
+use super::query::Query;
+use queries::Selector;
+
+/// What the page of an app has beside the app.
+#[derive(Clone, Debug)]
+pub(super) struct Extras {
+    /// Links to other programs.
+    pub(super) web: Web,
+    /// Whether raw replies are shown.
+    pub(super) replies: bool,
+}
+
+/// The page of an app.
+pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Markup {
+    let app = &detail.app;
+    let project = Query { project: app.project.to_string(), page: 1, ..Query::default() };
+    let selector = Selector::of(app);
+    let name = app.name.as_deref().unwrap_or(&app.id);
+    html! {
+        nav .path aria-label="Where you are" {
+            a href=(frame.links.to("/")) { "Apps" } " / "
+            a .line href=(frame.links.overview(&project.to_text())) { (app.project) }
+        }
+        div .title {
+            h1 title=(name) { (name) }
+            (verdict(app.verdict))
+            @if let Some(status) = &app.status { span .status { (status) } }
+            @if app.name.is_some() { code .id.line { (app.id) } }
+        }
+        (cause(detail))
+        (queries::open_in(&extras.web, app, &selector))
+        (figures(detail))
+        (figures::figures(detail))
+        (polls::resources(frame, detail))
+        (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))
+        (settings::settings(frame, &detail.settings, &selector))
+        (polls::polls(frame, detail))
+        @if extras.replies { (replies::replies(frame, detail)) }
+    }
+}
+
+/// The verdict: the gravest cause with its remedy, and how many more there are.
+fn cause(detail: &Detail) -> Markup {
+    let app = &detail.app;
+    html! {
+        section class={ "banner " (app.verdict.as_str()) } aria-label="Verdict" {
+            span .sign aria-hidden="true" { (sign(app.verdict)) }
+            div {
+                @match app.problems.split_first() {
+                    Some((first, others)) => {
+                        p { strong { (first.text) } ". " span .action { (first.action()) } }
+                        @if !others.is_empty() {
+                            ul .reasons aria-label="Further problems" { @for problem in others {
+                                li class=(problem.verdict().as_str()) { (problem.text) ". " span .action { (problem.action()) } }
+                            } }
+                        }
+                    }
+                    None => p { strong { @if app.verdict == Verdict::Ok { "Its numbers can be trusted" } @else { "Not polled yet" } } "." },
+                }
+            }
+        }
+    }
+}
+
+/// The numbers that people come for.
+fn figures(detail: &Detail) -> Markup {
+    let app = &detail.app;
+    let times = &app.response_time;
+    let figure = |name: &str, says: Markup| html! { div { dt { (name) } dd { (says) } } };
+    html! {
+        dl .facts .figures aria-label={ "Over the last " (app.window) } {
+            (figure("p50", value(times.p50, seconds)))
+            (figure("p90", value(times.p90, seconds)))
+            (figure("p95", value(times.p95, seconds)))
+            (figure("p99", value(times.p99, seconds)))
+            (figure(&format!("requests in {}", app.window), value(detail.window_requests, number)))
+            (figure(&format!("runs in {}", app.window), value(detail.window_runs, number)))
+            (figure("requests counted", value(detail.requests_total, number)))
+            (figure("runs counted", value(detail.runs_total, number)))
+        }
+    }
+}

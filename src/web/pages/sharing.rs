@@ -1,0 +1,164 @@
+//! One rendering of a page for all its readers, and one copy of its bytes.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use http::StatusCode;
+
+use crate::status::Status;
+
+use super::assets::hash;
+use super::site::Rendered;
+
+/// Bytes of pages kept for further readers, beyond the page made last.
+const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
+/// Pages kept for further readers.
+const MAX_KEPT: usize = 32;
+
+/// A rendered page as it is sent.
+#[derive(Clone, Debug)]
+pub(super) enum Made {
+    Page { status: StatusCode, text: Bytes, tag: String },
+    Json { text: Bytes, tag: String },
+    Nothing,
+}
+
+impl Made {
+    fn len(&self) -> usize {
+        match self {
+            Self::Page { text, .. } | Self::Json { text, .. } => text.len(),
+            Self::Nothing => 0,
+        }
+    }
+}
+
+/// The pages made of the last reading of the model, and the bytes that some client is still to read.
+#[derive(Debug, Default)]
+pub(super) struct Sharing {
+    kept: Mutex<Vec<Kept>>,
+    sent: Mutex<Vec<Bytes>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// The reading of the model that the page shows.
+    status: Arc<Status>,
+    path: String,
+    query: String,
+    made: Arc<OnceLock<Made>>,
+}
+
+impl Sharing {
+    /// The page at `path` for `query` as of the reading `status`; the first reader lets `render` make it, and those
+    /// who come meanwhile wait for it.
+    pub(super) fn made(
+        &self,
+        status: &Arc<Status>,
+        path: &str,
+        query: &str,
+        render: impl FnOnce() -> Rendered,
+    ) -> Made {
+        let place = self.place(status, path, query);
+        let made = place.get_or_init(|| self.as_sent(render())).clone();
+        self.tidy();
+        made
+    }
+
+    fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
+        let mut kept = lock(&self.kept);
+        kept.retain(|page| Arc::ptr_eq(&page.status, status));
+        if let Some(page) = kept.iter().find(|page| page.path == path && page.query == query) {
+            return Arc::clone(&page.made);
+        }
+        let (path, query) = (path.to_owned(), query.to_owned());
+        let made = Arc::default();
+        kept.push(Kept { status: Arc::clone(status), path, query, made: Arc::clone(&made) });
+        made
+    }
+
+    /// Lets go of the oldest pages while there are too many.
+    fn tidy(&self) {
+        let mut kept = lock(&self.kept);
+        let bytes =
+            |kept: &[Kept]| kept.iter().filter_map(|page| page.made.get()).map(Made::len).sum::<usize>();
+        while kept.len() > 1 && (kept.len() > MAX_KEPT || bytes(&kept) > MAX_KEPT_BYTES) {
+            kept.remove(0);
+        }
+    }
+
+    fn as_sent(&self, rendered: Rendered) -> Made {
+        let page = |status, text: String| {
+            let tag = hash(text.as_bytes());
+            Made::Page { status, text: self.shared(text), tag }
+        };
+        match rendered {
+            Rendered::Page(text) => page(StatusCode::OK, text),
+            Rendered::NoPage(text) => page(StatusCode::NOT_FOUND, text),
+            Rendered::Json(text) => {
+                let tag = hash(text.as_bytes());
+                Made::Json { text: self.shared(text), tag }
+            }
+            Rendered::Asset(..) | Rendered::Nothing => Made::Nothing,
+        }
+    }
+
+    /// `text` as bytes, the same as those of an equal text that some client is still to read.
+    fn shared(&self, text: String) -> Bytes {
+        let mut sent = lock(&self.sent);
+        sent.retain(|bytes| !bytes.is_unique());
+        if let Some(bytes) = sent.iter().find(|bytes| ***bytes == *text.as_bytes()) {
+            return bytes.clone();
+        }
+        // Without the spare room of a text that grew.
+        let bytes = Bytes::from(text.into_boxed_str().into_boxed_bytes());
+        sent.push(bytes.clone());
+        bytes
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::fixture;
+
+    fn text(made: &Made) -> &Bytes {
+        match made {
+            Made::Page { text, .. } | Made::Json { text, .. } => text,
+            Made::Nothing => panic!("nothing was made"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_reading_of_the_model_is_rendered_once_a_page() {
+        let fixture = fixture::fixture(1).await;
+        let sharing = Sharing::default();
+        let status = fixture.source.status();
+        let first = sharing.made(&status, "/", "", || Rendered::Page("a".to_owned()));
+        let second = sharing.made(&status, "/", "", || panic!("rendered twice"));
+        assert!(std::ptr::eq(text(&first).as_ptr(), text(&second).as_ptr()));
+        let other = sharing.made(&status, "/", "page=2", || Rendered::Page("b".to_owned()));
+        assert_eq!(&**text(&other), b"b");
+        let later = Arc::new((*status).clone());
+        let made = sharing.made(&later, "/", "", || Rendered::Page("c".to_owned()));
+        assert_eq!(&**text(&made), b"c", "another reading is rendered anew");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_kept_for_further_readers_is_bounded() {
+        let status = fixture::fixture(1).await.source.status();
+        let sharing = Sharing::default();
+        for n in 0..10 {
+            let large = "x".repeat(MAX_KEPT_BYTES / 2) + &n.to_string();
+            sharing.made(&status, "/", &n.to_string(), || Rendered::Page(large));
+        }
+        assert!(lock(&sharing.kept).len() <= 2);
+        for n in 0..100 {
+            sharing.made(&status, "/config", &n.to_string(), || Rendered::Page(n.to_string()));
+        }
+        assert!(lock(&sharing.kept).len() <= MAX_KEPT);
+    }
+}

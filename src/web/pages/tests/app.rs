@@ -1,0 +1,72 @@
+//! The page of an app.
+
+use tokio::time::{Duration, advance};
+
+use super::{answered, get, site, texts};
+
+const APP: &str = "/apps/p-00000000/p-00000000-app-0";
+
+#[tokio::test(start_paused = true)]
+async fn the_page_of_an_app_has_its_plots_settings_polls_and_queries() {
+    let fixture = answered(1).await;
+    fixture.fail("timeout", "GET https://api.example.com got no complete reply within 10s", |key| {
+        key.resource.as_str() == "response_time"
+    });
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), APP, "");
+    assert!(page.matches("<svg class=\"plot\"").count() >= 3);
+    for said in [
+        "p95 210 ms",
+        "requests done within",
+        "requests / min",
+        "run execution time",
+        "AMPERE_A10",
+        "$1.10 / h",
+        "16 GB",
+        "tier",
+        "got no complete reply within 10s",
+        "pds_app_response_time_seconds{project=&quot;p-00000000&quot;,app=&quot;p-00000000-app-0&quot;,percentile=&quot;p95&quot;}",
+        "data-copy=\"pds_app_cooldown_seconds{project=&quot;p-00000000&quot;,app=&quot;p-00000000-app-0&quot;}\"",
+        "href=\"/metrics?project=p-00000000&amp;app=p-00000000-app-0\"",
+    ] {
+        assert!(page.contains(said), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn raw_replies_are_shown_only_on_request() {
+    let fixture = answered(1).await;
+    let shown = "&quot;latestReadyBuildId&quot;: &quot;b-31&quot;";
+    let site = site(&fixture.source, "");
+    let page = get(&site, APP, "");
+    assert!(!page.contains(shown) && !page.contains("Last replies"));
+    assert!(get(&site.with_replies(true), APP, "").contains(shown));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_page_of_an_app_begins_with_its_verdict_one_cause_and_the_remedy() {
+    let fixture = answered(1).await;
+    let begins = || {
+        let page = get(&site(&fixture.source, ""), APP, "");
+        let (_, rest) = page.split_once("<section class=\"banner").unwrap();
+        texts(rest.split_once("</section>").unwrap().0)
+    };
+    assert_eq!(begins(), "✓ Its numbers can be trusted .");
+    fixture.fail("timeout", "no reply", |key| key.resource.as_str() == "app");
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(
+        begins(),
+        "✕ settings: failing, timeout . Look at the failing polls; the last values stay on /metrics until they are stale."
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_help_of_a_setting_unfolds_and_says_nothing_of_1_and_0() {
+    let fixture = answered(1).await;
+    let page = get(&site(&fixture.source, ""), APP, "");
+    let (_, settings) = page.split_once("<table class=\"settings\">").unwrap();
+    let settings = settings.split_once("</table>").unwrap().0;
+    let rows = settings.matches("<td class=\"value\">").count();
+    assert!(rows > 20 && settings.matches("<details>").count() == rows, "{rows}");
+    assert!(!settings.contains("0 where"), "a switch is yes or no");
+}
