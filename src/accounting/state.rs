@@ -73,6 +73,41 @@ pub enum StateError {
     },
 }
 
+/// What a state file is found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Examined {
+    /// There is none.
+    Missing,
+    /// A running daemon has it; it is not read.
+    InUse,
+    /// It is sound and holds that many ledgers.
+    Ledgers(usize),
+}
+
+/// Examines the file at `path` without changing it.
+///
+/// # Errors
+/// If a daemon could not use it.
+pub async fn examine(path: &Path) -> Result<Examined, StateError> {
+    let path = path.to_owned();
+    let named = path.clone();
+    let examined = tokio::task::spawn_blocking(move || {
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Examined::Missing),
+            file => file.map_err(io(&path))?,
+        };
+        let disk = match lock(&path, file) {
+            Err(StateError::InUse(_)) => return Ok(Examined::InUse),
+            disk => disk?,
+        };
+        let (_, ledgers) = tables::examine(&path, disk.bytes().map_err(io(&path))?)?;
+        Ok(Examined::Ledgers(ledgers.len()))
+    });
+    let panicked =
+        |panic: tokio::task::JoinError| StateError::Damaged { path: named, what: panic.to_string() };
+    examined.await.unwrap_or_else(|panic| Err(panicked(panic)))
+}
+
 /// A ledger and its name, on its way to the file; `None` removes it.
 pub type Record = (Key, Option<Arc<Ledger>>);
 

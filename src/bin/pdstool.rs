@@ -10,5 +10,6 @@ fn main() -> ExitCode {
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    tool::main(std::env::args_os().collect(), environment.collect(), Console::of_process(no_color))
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    tool::main(std::env::args_os().collect(), environment.collect(), Console::of_process(no_color, columns))
 }

@@ -41,7 +41,7 @@ pub use class::Class;
 pub use credentials::{CredentialsError, check_token};
 pub use error::{BuildError, FetchError};
 pub use network::Network;
-pub use transport::Fetched;
+pub use transport::{Fetched, tls_config};
 
 use crate::clock::Clock;
 use crate::config::{self, warnings::is_open};

@@ -74,7 +74,7 @@ impl Transport {
     pub(super) fn new(api: &config::Api, redactor: Redactor) -> Result<Self, BuildError> {
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
         let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls(api)?)
+            .tls_backend_preconfigured(tls_config(api)?)
             .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
             .default_headers(HeaderMap::from_iter([(
                 ACCEPT,
@@ -226,7 +226,10 @@ async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> 
 }
 
 /// TLS with Mozilla's trust anchors built in, for there may be no others in a container, and those configured.
-fn tls(api: &config::Api) -> Result<rustls::ClientConfig, BuildError> {
+///
+/// # Errors
+/// If the CA file cannot be used.
+pub fn tls_config(api: &config::Api) -> Result<rustls::ClientConfig, BuildError> {
     let mut anchors = rustls::RootCertStore::empty();
     anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
     if let Some(path) = &api.ca_file {

@@ -15,6 +15,8 @@ pub const FAINT: Style = Style::new().dimmed();
 pub const GOOD: Style = AnsiColor::Green.on_default();
 /// A bad result.
 pub const BAD: Style = AnsiColor::Red.on_default().bold();
+/// A result that needs attention.
+pub const WARN: Style = AnsiColor::Yellow.on_default();
 /// A bar.
 pub const BAR: Style = AnsiColor::Cyan.on_default();
 
@@ -34,6 +36,8 @@ pub struct Console {
     pub color: bool,
     /// Columns of the terminal.
     pub width: usize,
+    /// Whether tables are cut to `width`: there is a terminal, or `COLUMNS` is set. Programs get whole cells.
+    pub cut: bool,
 }
 
 impl fmt::Debug for Console {
@@ -51,17 +55,20 @@ impl fmt::Debug for Console {
 const USUAL_WIDTH: usize = 100;
 
 impl Console {
-    /// The process's own terminal or pipes. `no_color` is whether the environment says `NO_COLOR`.
+    /// The process's own terminal or pipes. `no_color` is whether the environment says `NO_COLOR`, `columns` the width
+    /// that it gives for pipes (`COLUMNS`).
     #[must_use]
-    pub fn of_process(no_color: bool) -> Self {
+    pub fn of_process(no_color: bool, columns: Option<usize>) -> Self {
         let (out, err, input) = (io::stdout(), io::stderr(), io::stdin());
         let out_is_terminal = out.is_terminal();
-        let width = ratatui::crossterm::terminal::size().map_or(USUAL_WIDTH, |(columns, _)| columns.into());
+        let size = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns.into());
+        let width = if out_is_terminal { size() } else { columns };
         Self {
             can_ask: err.is_terminal() && input.is_terminal(),
             out_is_terminal,
             color: out_is_terminal && !no_color,
-            width: if out_is_terminal { width } else { USUAL_WIDTH },
+            cut: width.is_some(),
+            width: width.unwrap_or(USUAL_WIDTH),
             out: Box::new(out.lock()),
             err: Box::new(err),
             input: Box::new(input.lock()),

@@ -5,6 +5,7 @@
 //!
 //! - [`call`]: all calls of the interface.
 //! - [`check`]: configuration and tokens.
+//! - [`doctor`]: what is right between configuration and service, and what is not; [`probe`]: one request of a check.
 //! - [`backfill`]: history for Prometheus.
 //! - [`status`](mod@status): a running exporter's verdict and apps, once.
 //! - [`top`]: a live view of the apps.
@@ -19,12 +20,14 @@ pub mod backfill;
 pub mod call;
 pub mod check;
 pub mod console;
+pub mod doctor;
 pub mod error;
 pub mod exporter;
 pub mod manual;
 pub mod metrics;
 pub mod openapi;
 pub mod page;
+pub mod probe;
 pub mod service;
 pub mod simulate;
 pub mod status;
@@ -74,6 +77,8 @@ pub enum Command {
         #[command(subcommand)]
         called: call::Called,
     },
+    /// Examine configuration, tokens, network, service and daemon: what is right, what is not, and the remedy.
+    Doctor(doctor::DoctorArgs),
     /// Check a configuration or a token.
     #[command(subcommand)]
     Check(check::Check),
@@ -130,6 +135,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
 async fn run(console: &mut Console, environment: &Environment, command: Command) -> Result<(), ToolError> {
     match command {
         Command::Call { options, called } => call::run(console, environment, &options, &called).await,
+        Command::Doctor(args) => doctor::run(console, environment, &args).await,
         Command::Check(check) => check::run(console, environment, &check).await,
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
         Command::Status(args) => status::status(console, &args).await,

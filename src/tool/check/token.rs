@@ -3,15 +3,14 @@
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::client::{Account, FetchError};
+use crate::client::{Account, Fetched};
 use crate::config::{Config, Project};
 use crate::error_chain::with_sources;
-use crate::interface::{
-    Arguments, Cadence, ReplyBody as _, Resource, RuleError, Scope, TimeRange, list_projects,
-};
+use crate::interface::{Arguments, ReplyBody as _, Resource, Scope, list_projects};
 use crate::tool::console::Console;
-use crate::tool::error::{ToolError, code_of_fetch};
+use crate::tool::error::ToolError;
 use crate::tool::page::{self, Align, Block, Table};
+use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::{Environment, Service, ServiceArgs};
 use crate::tool::units;
 
@@ -72,7 +71,7 @@ pub async fn run(
                 };
                 if due {
                     let app = app.as_deref().unwrap_or_default();
-                    let answer = ask(&service, account, resource, project, app).await;
+                    let answer = probe::ask(&service, account, resource, project, app).await;
                     rows.push(outcome.row(resource, project, app, answer));
                 }
             }
@@ -118,35 +117,6 @@ fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
     vec![("projects", projects.to_owned()), ("expires", expiry)]
 }
 
-/// The result of one call.
-#[derive(Debug, thiserror::Error)]
-enum Unanswered {
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    #[error(transparent)]
-    Rule(#[from] RuleError),
-}
-
-async fn ask(
-    service: &Service,
-    account: &Account,
-    resource: Resource,
-    project: &str,
-    app: &str,
-) -> Result<(), Unanswered> {
-    let settle = i64::try_from(service.config.poll.settle.as_secs()).unwrap_or(0);
-    let end = Timestamp::now().as_second() - settle;
-    let mut arguments = Arguments::about(project, app).at_resolution(service.config.poll.resolution);
-    if resource.polled().cadence == Cadence::Metrics {
-        arguments =
-            arguments.in_range_to(TimeRange { start: end - 300, end }, service.config.accounting.range_end);
-    }
-    let request = resource.call().request(&arguments, &service.config.api.query_names)?;
-    let read = move |body: &[u8]| resource.polled().read(body, &[]).map(|_| ());
-    service.client.read(account, resource, &request, read).await?;
-    Ok(())
-}
-
 /// What was found so far.
 #[derive(Debug, Default)]
 struct Outcome {
@@ -162,7 +132,7 @@ impl Outcome {
         resource: Resource,
         project: &str,
         app: &str,
-        answer: Result<(), Unanswered>,
+        answer: Result<Fetched, Unanswered>,
     ) -> Vec<String> {
         self.asked += 1;
         let of = match resource.polled().scope {
@@ -171,14 +141,10 @@ impl Outcome {
             Scope::App => app,
         };
         let answer = match answer {
-            Ok(()) => "answers".to_owned(),
+            Ok(_) => "answers".to_owned(),
             Err(error) => {
                 self.unanswered += 1;
-                let code = match &error {
-                    Unanswered::Fetch(error) => code_of_fetch(error),
-                    Unanswered::Rule(_) => 2,
-                };
-                self.code = self.code.max(code);
+                self.code = self.code.max(error.code());
                 with_sources(&error)
             }
         };

@@ -6,7 +6,7 @@ mod secrecy;
 pub(crate) mod server;
 mod storm;
 mod tokens;
-mod transport;
+pub(crate) mod transport;
 
 use std::error::Error;
 use std::num::NonZeroU32;

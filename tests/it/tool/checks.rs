@@ -15,7 +15,7 @@ fn a_configuration_is_told_all_its_problems_or_what_it_costs() {
 }
 
 /// A JWT that says when it expires; nobody here looks at its signature.
-fn token(expires: &str) -> String {
+pub(super) fn token(expires: &str) -> String {
     let part = |json: &str| base64url(json.as_bytes());
     format!("{}.{}.c2ln", part(r#"{"alg":"HS256","typ":"JWT"}"#), part(&format!(r#"{{"exp":{expires}}}"#)))
 }

@@ -4,6 +4,7 @@ mod ask;
 pub(crate) mod backfill;
 mod calls;
 mod checks;
+mod doctor;
 pub(crate) mod history;
 mod manual;
 pub(crate) mod simulated;
