@@ -17,6 +17,7 @@
 //! | [`telemetry`] | the exporter's metrics about itself |
 //! | [`client`], [`simulator`] | asking the service; being the service. Neither sees the other |
 //! | [`store`], [`accounting`] | the last answer of each target, assembled into pages; exact counters |
+//! | [`restore`] | counters that come back from Prometheus |
 //! | [`poll`] | when each target is asked |
 //! | [`status`] | the state of everything, for people |
 //! | [`web`] | who may read, and in which form |
@@ -37,6 +38,7 @@ pub mod error_chain;
 pub mod interface;
 pub mod plain_file;
 pub mod poll;
+pub mod restore;
 pub mod secret;
 pub mod simulator;
 pub mod status;

@@ -136,6 +136,16 @@ impl LedgerStore {
         Ok(ledger)
     }
 
+    /// Makes each of them the ledger of its key, once all are on disk.
+    ///
+    /// # Errors
+    /// If they could not be written; the ledgers before stay then.
+    pub async fn commit_all(&self, ledgers: Vec<(Key, Ledger)>) -> Result<(), NotCommitted> {
+        let count = ledgers.len();
+        let records = ledgers.into_iter().map(|(key, ledger)| (key, Some(self.shared(ledger))));
+        if self.write_all(records.collect()).await == count { Ok(()) } else { Err(NotCommitted) }
+    }
+
     /// Makes `ledger` the ledger of `key` in memory only: for what costs nothing to learn again.
     pub fn hold(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
         let ledger = self.shared(ledger);

@@ -137,12 +137,23 @@ impl Watermark {
     /// long before would count what was before it.
     #[must_use]
     pub fn first_cursor(&self) -> Option<i64> {
+        Some(self.whole_step(self.now()?.saturating_sub(self.settle)))
+    }
+
+    /// The time by the service's clock, at most a second ahead of it. `None` while no two clocks agree.
+    #[must_use]
+    pub fn now(&self) -> Option<i64> {
         let seen = self.seen();
         if !self.is_vouched(&seen) {
             return None;
         }
-        let now = seen.date.map_or_else(|| self.clock.unix_seconds(), |date| date.second().saturating_add(1));
-        Some(self.whole_step(now.saturating_sub(self.settle)))
+        Some(seen.date.map_or_else(|| self.clock.unix_seconds(), |date| date.second().saturating_add(1)))
+    }
+
+    /// The last whole step that had settled when two clocks first agreed; `None` before.
+    #[must_use]
+    pub fn started(&self) -> Option<i64> {
+        self.seen().started
     }
 
     /// The first whole step that may still be asked for; what lies before is given up. `None` while no two clocks agree:
@@ -218,10 +229,16 @@ impl Watermark {
     /// same counters, may have shown as much.
     #[must_use]
     pub fn shown_for(&self, until: i64, interval: Duration) -> Option<Duration> {
-        let (settled_step, settled) = (self.settled_step(), self.settled());
-        if until < self.seen().started?.min(settled_step) {
+        if until < self.started()?.min(self.settled_step()) {
             return None;
         }
+        self.keeps_up_for(until, interval)
+    }
+
+    /// The same, whatever had settled when counting began.
+    #[must_use]
+    pub fn keeps_up_for(&self, until: i64, interval: Duration) -> Option<Duration> {
+        let settled = self.settled();
         let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
         // A clock set back does not prolong it.
         let left = until.saturating_add(allowed).saturating_sub(settled).min(allowed);

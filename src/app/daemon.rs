@@ -1,8 +1,10 @@
 //! The daemon's parts, put together.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
 
@@ -12,7 +14,8 @@ use crate::client::{self, Client, Network};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
-use crate::store::{Pages, Store};
+use crate::restore::{self, Restorer};
+use crate::store::{Key, Pages, Store};
 use crate::telemetry::Telemetry;
 
 /// Why the daemon cannot start.
@@ -58,6 +61,7 @@ pub struct Daemon {
 pub struct Handle {
     context: Context,
     pages: Pages,
+    restorer: Restorer,
     /// The plan in force. The lock is held while one takes another's place, so that reloads follow one another.
     plan: Arc<Mutex<Arc<Plan>>>,
     plans: mpsc::Sender<Arc<Plan>>,
@@ -92,16 +96,20 @@ impl Daemon {
         )
         .await?;
         let store = Store::new(accounting::FAMILIES);
+        let restorer = Restorer::new(ledgers.clone(), telemetry.clone());
         let context = Context { store, ledgers, telemetry, clock };
         let client = client(&config, &context)?.on(network.clone());
         let watermark = Watermark::new(&config, context.clock.clone());
+        let source = source(&config, network.as_ref())?;
         let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
+        follow(&restorer, source, &plan, None, &context);
         plan.tidy(&context.ledgers).await;
         context.telemetry.config_loaded(Some(context.clock.now()));
         let poller = Poller::new(context.clone(), Arc::clone(&plan));
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
-        let handle = Handle { context, pages, plan: Arc::new(Mutex::new(plan)), plans: sender, network };
+        let plan = Arc::new(Mutex::new(plan));
+        let handle = Handle { context, pages, restorer, plan, plans: sender, network };
         Ok(Self { handle, poller, plans, committer })
     }
 
@@ -114,7 +122,9 @@ impl Daemon {
     /// Polls until `shutdown` completes, and leaves with everything counted on disk.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { handle, poller, plans, committer } = self;
+        let restoring = tokio::spawn(handle.restorer.clone().run());
         poller.run(plans, shutdown).await;
+        restoring.abort();
         handle.context.ledgers.close();
         committer.finished().await;
     }
@@ -125,6 +135,12 @@ impl Handle {
     #[must_use]
     pub fn pages(&self) -> &Pages {
         &self.pages
+    }
+
+    /// What reads counters back from Prometheus.
+    #[must_use]
+    pub fn restorer(&self) -> &Restorer {
+        &self.restorer
     }
 
     /// What polls work with.
@@ -159,8 +175,10 @@ impl Handle {
         } else {
             client(&config, &self.context)?.on(self.network.clone())
         };
+        let source = source(&config, self.network.as_ref())?;
         let watermark = current.watermark.reconfigured(&config);
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
+        follow(&self.restorer, source, &plan, Some(&current), &self.context);
         // The poller is gone only when the daemon is shutting down.
         let _ = self.plans.send(Arc::clone(&plan)).await;
         plan.tidy(&self.context.ledgers).await;
@@ -173,6 +191,37 @@ fn client(config: &Config, context: &Context) -> Result<Client, client::BuildErr
     let client =
         Client::new(&config.api, &config.projects, context.telemetry.clone(), context.clock.clone())?;
     Ok(client.in_rhythm_of(&config.poll))
+}
+
+/// The Prometheus that counters are read back from, if any.
+fn source(config: &Config, network: Option<&Network>) -> Result<Option<restore::Source>, client::BuildError> {
+    let config = config.state.prometheus.as_ref();
+    config.map(|prometheus| restore::Source::new(prometheus, network.cloned())).transpose()
+}
+
+/// Has the counters of `plan` read back that the plan `before` did not have, or all that have no ledger where nothing
+/// was read back so far.
+fn follow(
+    restorer: &Restorer,
+    source: Option<restore::Source>,
+    plan: &Plan,
+    before: Option<&Plan>,
+    context: &Context,
+) {
+    let counted = |plan: &Plan| -> HashMap<Key, Duration> {
+        let counted = plan.targets.iter().filter(|target| target.counter.is_some());
+        counted.map(|target| (target.key.clone(), plan.interval(target))).collect()
+    };
+    let is_new = before.is_none_or(|before| before.config.state.prometheus.is_none());
+    let (wanted, known) = match (&source, before) {
+        (None, _) => (HashMap::new(), HashMap::new()),
+        (_, None) => (counted(plan), HashMap::new()),
+        (_, Some(before)) => (counted(plan), counted(before)),
+    };
+    let has_ledger = |key: &Key| context.ledgers.ledger(key).is_some();
+    let added = wanted.iter().filter(|(key, _)| !known.contains_key(*key) || (is_new && !has_ledger(key)));
+    let added: Vec<_> = added.map(|(key, interval)| (key.clone(), *interval)).collect();
+    restorer.follow(source, &plan.watermark, |key| wanted.contains_key(key), added);
 }
 
 /// What a client is built from beyond `[api]`. A client that stays keeps its pauses, pace and connections.

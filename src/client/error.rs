@@ -13,16 +13,20 @@ use super::credentials::CredentialsError;
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The CA file cannot be read.
-    #[error("api.ca_file: cannot read {}", path.display())]
+    #[error("{key}: cannot read {}", path.display())]
     CaFile {
+        /// The key of the configuration that names it.
+        key: &'static str,
         /// As configured.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
     /// The CA file holds no certificate, or one that is no trust anchor.
-    #[error("api.ca_file: {} must hold CA certificates in PEM form: {problem}", path.display())]
+    #[error("{key}: {} must hold CA certificates in PEM form: {problem}", path.display())]
     CaCertificates {
+        /// The key of the configuration that names it.
+        key: &'static str,
         /// As configured.
         path: PathBuf,
         /// What is wrong with it.

@@ -6,7 +6,7 @@
 //!   token's file); then the account's own pace (`pace`: pauses the service asked for, and a pace that adapts);
 //! - `limits`: the rate and the concurrency allowed over all accounts;
 //! - `transport`: one exchange over HTTP, bounded in time and size (`in_flight` bounds all replies together, `redact`
-//!   takes tokens out of them, `skew` compares the clocks);
+//!   takes tokens out of them, `skew` compares the clocks, `tls` says whom it trusts);
 //! - `network`: the thread on which exchanges happen;
 //! - `retry`: which failures get a second try, and how many of them there are for all requests together;
 //! - `error`: why it failed in the end, and `class`: as which label value that counts.
@@ -26,6 +26,7 @@ mod pace;
 mod redact;
 mod retry;
 mod skew;
+mod tls;
 mod transport;
 mod wait;
 
@@ -41,7 +42,8 @@ pub use class::Class;
 pub use credentials::{CredentialsError, check_token};
 pub use error::{BuildError, FetchError};
 pub use network::Network;
-pub use transport::{Fetched, tls_config};
+pub use tls::tls_config;
+pub use transport::Fetched;
 
 use crate::clock::Clock;
 use crate::config::{self, warnings::is_open};

@@ -36,7 +36,7 @@ impl Network {
     }
 
     /// Runs `work` there. It is given up when this future is dropped.
-    pub(super) async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+    pub async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let mut tasks = JoinSet::new();
         tasks.spawn_on(work, &self.runtime);
         match tasks.join_next().await {

@@ -16,8 +16,6 @@ use http::header::{
 };
 use jiff::Timestamp;
 use reqwest::Response;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use tokio::time::{Instant, Sleep};
 use url::Url;
 
@@ -27,6 +25,7 @@ use super::error::{BuildError, FetchError};
 use super::in_flight::{InFlight, Room, SMALL};
 use super::redact::Redactor;
 use super::skew::Skew;
+use super::tls::tls_config;
 use super::wait::from_now;
 use crate::config;
 use crate::error_chain::in_brief;
@@ -74,7 +73,7 @@ impl Transport {
     pub(super) fn new(api: &config::Api, redactor: Redactor) -> Result<Self, BuildError> {
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
         let mut builder = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls_config(api)?)
+            .tls_backend_preconfigured(tls_config("api.ca_file", api.ca_file.as_deref())?)
             .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
             .default_headers(HeaderMap::from_iter([(
                 ACCEPT,
@@ -223,36 +222,6 @@ async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> 
         done = work => Some(done),
         () = deadline => None,
     }
-}
-
-/// TLS with Mozilla's trust anchors built in, for there may be no others in a container, and those configured.
-///
-/// # Errors
-/// If the CA file cannot be used.
-pub fn tls_config(api: &config::Api) -> Result<rustls::ClientConfig, BuildError> {
-    let mut anchors = rustls::RootCertStore::empty();
-    anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
-    if let Some(path) = &api.ca_file {
-        let pem = std::fs::read(path).map_err(|source| BuildError::CaFile { path: path.clone(), source })?;
-        let bad = |problem: String| BuildError::CaCertificates { path: path.clone(), problem };
-        let mut found = false;
-        for certificate in CertificateDer::pem_slice_iter(&pem) {
-            let certificate = certificate.map_err(|error| bad(error.to_string()))?;
-            anchors.add(certificate).map_err(|error| bad(error.to_string()))?;
-            found = true;
-        }
-        if !found {
-            return Err(bad("no certificate in it".to_owned()));
-        }
-    }
-    // Given here rather than installed for the process: nothing is global.
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(anchors)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(tls)
 }
 
 /// A body as far as it was read, at most `limit` bytes, and the room it takes.

@@ -43,8 +43,9 @@ impl LedgerUpdate {
     #[must_use]
     pub fn begin(context: &Context, plan: &Plan, target: &Target) -> Self {
         let counts = target.counter.is_some();
-        let ledger = context.ledgers.ledger(&target.key).filter(|_| counts);
+        // While it is asked for elsewhere, nothing is added: what comes from there takes the place of what is here.
         let may_open = counts && context.ledgers.held_back(&target.key) != Some(Hold::Unknown);
+        let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
         let mut update = Self { ledger, may_open, change: Change::None, gave_up: None, rechecked: None };
         update.follow_clock(plan);
         update

@@ -47,6 +47,8 @@ causes! {
         "Run pdstool check web-config on the file and mend what it names; it is read again by itself."
     STATE_NOT_WRITTEN "state_not_written" Problem
         "Free space on the disk of the state file, or mend its permissions; nothing is counted until it can be written."
+    NOT_RESTORED "not_restored" Problem
+        "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is well; it is asked again by itself."
     CLOCKS_DIFFER "clocks_differ" Warning
         "Check time synchronisation on this machine; numbers go by the clock that is behind."
     POLLS_LATE "polls_late" Warning
@@ -71,6 +73,8 @@ causes! {
         "Look at the app's last build in the service's dashboard."
     RESOURCE_LATE "resource_late" Warning
         "Wait for the next poll; if it stays, see pds_exporter_poll_lag_seconds."
+    RESTORING "restoring" Waiting
+        "Wait until Prometheus has answered and has scraped this process; if that stays, check state.prometheus_url, headers and selector."
     WAITING "waiting" Waiting
         "Wait for the first polls."
 }

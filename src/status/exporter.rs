@@ -1,12 +1,14 @@
 //! The exporter's own part of the model, read from a snapshot of its metrics.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Duration, Instant};
 
 use crate::poll::Plan;
-use crate::telemetry::{Snapshot, UnexpectedValue};
+use crate::telemetry::{self, Snapshot, UnexpectedValue};
 
-use super::model::{Exporter, Token, Unexpected};
+use super::model::{Exporter, Restoring, Token, Unexpected};
 
 /// How long a panic stays a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);
@@ -29,9 +31,22 @@ pub(super) fn exporter(snapshot: &Snapshot, plan: &Plan, started: Timestamp, now
         panicked: snapshot.last_panic.is_some_and(|at| at.elapsed() < PANIC_SHOWN),
         unexpected: unexpected(snapshot, plan),
         state_file_good: snapshot.state_good,
+        restoring: snapshot.restoring.as_ref().map(restoring),
         next_poll: next_poll(plan.targets.iter().filter_map(|target| target.progress.due()).min(), now),
         poll_lag_seconds: Some(snapshot.poll_lag_seconds),
         tokens: tokens.collect(),
+    }
+}
+
+fn restoring(known: &telemetry::Restoring) -> Restoring {
+    let obstacle = known.obstacle.as_ref();
+    Restoring {
+        missing: known.missing,
+        restored: known.restored,
+        kept: known.kept,
+        opened: known.opened,
+        obstacle: obstacle.map(|obstacle| Arc::clone(&obstacle.text)),
+        expected: obstacle.is_some_and(|obstacle| obstacle.expected),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::interface::get_app::family;
 
 use super::cause::{self, Cause};
 use super::model::{
-    App, Counting, Exporter, Project, Resource, Service, ServiceState, State, Status, Unexpected,
+    App, Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Status, Unexpected,
 };
 use super::read::Values;
 use super::verdict::{Problem, Reason, Verdict};
@@ -225,6 +225,16 @@ fn of_exporter(exporter: &Exporter, now: Timestamp) -> Vec<Reason> {
             "The state file cannot be written".to_owned(),
             "/config",
         ));
+    }
+    if let Some(restoring) = exporter.restoring.as_ref().filter(|restoring| restoring.missing > 0) {
+        let Restoring { missing, obstacle, expected, .. } = restoring;
+        let (cause, what) = match obstacle {
+            Some(_) if !expected => (&cause::NOT_RESTORED, "cannot be read back from Prometheus"),
+            _ => (&cause::RESTORING, "are still to be read back from Prometheus"),
+        };
+        let why = obstacle.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let text = format!("Counters are hidden ({missing}), because they {what}{why}");
+        reasons.push(reason(cause, text, "/config"));
     }
     if let Some(lag) = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG) {
         reasons.push(reason(&cause::POLLS_LATE, format!("Polls begin {lag:.0} s late"), "/config"));

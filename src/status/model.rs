@@ -45,6 +45,8 @@ pub struct Exporter {
     pub unexpected: Vec<Unexpected>,
     /// Whether the last write to the state file succeeded; null where counters are kept in memory.
     pub state_file_good: Option<bool>,
+    /// Counters that are read back from Prometheus; null without `state.prometheus_url`.
+    pub restoring: Option<Restoring>,
     /// When the next poll of any target is due.
     #[schemars(with = "Option<String>")]
     pub next_poll: Option<Timestamp>,
@@ -52,6 +54,23 @@ pub struct Exporter {
     pub poll_lag_seconds: Option<f64>,
     /// The service accounts' tokens.
     pub tokens: Vec<Token>,
+}
+
+/// How reading counters back from Prometheus stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Restoring {
+    /// Counters that are hidden until it is known what was counted before.
+    pub missing: usize,
+    /// Counters that continue from what Prometheus knew.
+    pub restored: usize,
+    /// Counters that continue from the state file, because Prometheus knew nothing later.
+    pub kept: usize,
+    /// Counters that began at 0, because Prometheus knew this process and nothing of them.
+    pub opened: usize,
+    /// Why some are missing; null before the first answer.
+    pub obstacle: Option<Arc<str>>,
+    /// Whether that is as expected: Prometheus has not scraped this process yet.
+    pub expected: bool,
 }
 
 /// A field whose last replies held values outside their meaning; such values count as missing.

@@ -28,6 +28,11 @@ impl Fact {
         self.0.with_label_values::<&str>(&[]).set(value);
     }
 
+    /// Removes the series.
+    pub(super) fn clear(&self) {
+        self.0.reset();
+    }
+
     /// The value, if it is known.
     pub(super) fn get(&self) -> Option<f64> {
         Some(self.0.collect().first()?.get_metric().first()?.get_gauge().get_value())

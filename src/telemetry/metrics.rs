@@ -133,4 +133,9 @@ metrics! {
         &[],
         "1 where the last write to the state file succeeded; counters stand still while it does not",
     );
+    state_restored: Fact = Family::gauge(
+        "pds_exporter_state_last_restore_successful",
+        &[],
+        "1 where all counters are known that state.prometheus_url was asked for, 0 while some are hidden because they are not; absent where nothing is asked",
+    );
 }

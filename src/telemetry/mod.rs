@@ -8,6 +8,7 @@
 //! - `handle`: the types of handles.
 //! - [`Snapshot`]: the figures for the status page.
 //! - `recent`: request rates of the last minutes.
+//! - [`Restoring`]: counters that are read back from Prometheus.
 //! - `process`: `process_*`, from `/proc/self`.
 //! - `encode`: from the registry to the page.
 
@@ -16,6 +17,7 @@ mod handle;
 mod metrics;
 mod process;
 mod recent;
+mod restoring;
 mod snapshot;
 
 use std::collections::HashMap;
@@ -34,6 +36,7 @@ use metrics::Metrics;
 pub use process::process_families;
 use recent::Recent;
 pub use recent::RequestRate;
+pub use restoring::{Obstacle, Restoring};
 pub use snapshot::{Snapshot, TokenSnapshot, UnexpectedValue};
 
 /// Codes of `pds_api_requests_total` that exist from the start: alerts read their increase, which a series that
@@ -52,6 +55,8 @@ struct Inner {
     unexpected: Mutex<HashMap<(Resource, &'static str), UnexpectedValue>>,
     last_panic: Mutex<Option<Instant>>,
     recent: Mutex<Recent>,
+    /// `None` where nothing is read back from Prometheus.
+    restoring: Mutex<Option<Restoring>>,
     known: [Known; Resource::COUNT],
 }
 
@@ -99,6 +104,7 @@ impl Telemetry {
             unexpected: Mutex::default(),
             last_panic: Mutex::default(),
             recent: Mutex::new(Recent::new()),
+            restoring: Mutex::default(),
             known: Default::default(),
         })))
     }

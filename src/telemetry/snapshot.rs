@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::interface::Resource;
 
-use super::Telemetry;
+use super::{Restoring, Telemetry};
 
 /// The figures. `None` is not known yet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Snapshot {
     pub web_config_good: Option<bool>,
     /// Whether the last write to the state file succeeded.
     pub state_good: Option<bool>,
+    /// How reading counters back from Prometheus stands, where that is configured.
+    pub restoring: Option<Restoring>,
     /// How late the last poll began.
     pub poll_lag_seconds: f64,
     /// The service's clock minus ours.
@@ -83,6 +85,7 @@ impl Telemetry {
                 .cloned()
                 .collect(),
             state_good: metrics.state_committed.get().map(good),
+            restoring: self.0.restoring.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             poll_lag_seconds: metrics.poll_lag.get(),
             clock_skew_seconds: metrics.clock_skew.get(),
             tokens,

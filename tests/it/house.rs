@@ -12,6 +12,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["telemetry"],
     &["client", "simulator"],
     &["store", "accounting"],
+    &["restore"],
     &["poll"],
     &["status"],
     &["web"],

@@ -38,6 +38,7 @@ mod real_ui;
 mod recipes;
 mod releases;
 mod reload;
+mod restore;
 mod shards;
 mod simulator;
 mod status;

@@ -43,7 +43,7 @@ pub async fn check(report: &mut Report, api: &Api) -> bool {
 async fn follow(report: &mut Report, api: &Api) -> Option<()> {
     let limit = api.connect_timeout;
     let (host, port) = host_and_port(&api.base_url);
-    let tls = match tls_config(api) {
+    let tls = match tls_config("api.ca_file", api.ca_file.as_deref()) {
         Ok(tls) => Arc::new(tls),
         Err(error) => {
             report.problem(CHECK, with_sources(&error), "Mend api.ca_file.");

@@ -99,13 +99,20 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
     let exporter = &frame.status.exporter;
     let (good, stored) =
         (exporter.configuration_good != Some(false), exporter.state_file_good != Some(false));
-    let grade = if good && stored { Verdict::Ok } else { Verdict::Problem };
+    let missing = exporter.restoring.as_ref().filter(|restoring| restoring.missing > 0);
+    let grade = match missing {
+        _ if !good || !stored => Verdict::Problem,
+        Some(restoring) if restoring.obstacle.is_some() && !restoring.expected => Verdict::Problem,
+        Some(_) => Verdict::Waiting,
+        None => Verdict::Ok,
+    };
     fact(
         "Configuration",
         grade,
         html! { a href=(frame.links.to("/config")) { @if good { "in force" } @else { "last reload refused" } } },
         html! {
             @if !stored { "the state file cannot be written" }
+            @else if let Some(restoring) = missing { (restoring.missing) " counters to be read back" }
             @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
         },
     )

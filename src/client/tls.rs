@@ -1,0 +1,42 @@
+//! Whom the client trusts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::error::BuildError;
+
+/// TLS with Mozilla's trust anchors built in, for there may be no others in a container, and those of the file that `key`
+/// of the configuration names.
+///
+/// # Errors
+/// If that file cannot be used.
+pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::ClientConfig, BuildError> {
+    let mut anchors = rustls::RootCertStore::empty();
+    anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+    if let Some(path) = ca_file {
+        let path = || path.to_owned();
+        let unreadable = |source| BuildError::CaFile { key, path: path(), source };
+        let pem = std::fs::read(path()).map_err(unreadable)?;
+        let bad = |problem: String| BuildError::CaCertificates { key, path: path(), problem };
+        let mut found = false;
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
+            let certificate = certificate.map_err(|error| bad(error.to_string()))?;
+            anchors.add(certificate).map_err(|error| bad(error.to_string()))?;
+            found = true;
+        }
+        if !found {
+            return Err(bad("no certificate in it".to_owned()));
+        }
+    }
+    // Given here rather than installed for the process: nothing is global.
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(anchors)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(tls)
+}

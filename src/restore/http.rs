@@ -1,0 +1,189 @@
+//! One instant query over HTTP: bounded in time and size, with credentials and headers that no text shows.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use jiff::Timestamp;
+use url::form_urlencoded::Serializer;
+
+use crate::client::{BuildError, Network, tls_config};
+use crate::config::{Login, Prometheus};
+use crate::error_chain::in_brief;
+use crate::plain_file;
+use crate::secret::Secret;
+
+use super::error::Error;
+use super::reply::{self, Bad, Sample};
+
+/// A query may take so long, reply included. Prometheus gives up after two minutes by itself.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Prometheus is as a rule near.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The most bytes of one reply. A question whose answer is larger is divided.
+const MAX_REPLY: usize = 32 << 20;
+/// More of an error page nobody reads.
+const MAX_ERROR: usize = 64 << 10;
+/// No token or password is larger.
+const MAX_LOGIN: u64 = 64 << 10;
+
+/// Beside query and time. Thanos is asked for every replica's own samples, as its deduplication mixes scrapes; it,
+/// Mimir and VictoriaMetrics are asked to fail rather than to leave something out, and the last for what is newest.
+/// Others ignore what they do not know.
+const PARAMETERS: &[(&str, &str)] =
+    &[("dedup", "false"), ("partial_response", "false"), ("deny_partial_response", "1"), ("nocache", "1")];
+
+/// The way to a Prometheus.
+#[derive(Debug)]
+pub(super) struct Http {
+    client: reqwest::Client,
+    /// Of the query, as shown and as sent.
+    url: String,
+    login: Option<Login>,
+    headers: Vec<(http::HeaderName, Secret)>,
+    network: Option<Network>,
+}
+
+impl Http {
+    pub fn new(config: &Prometheus, network: Option<Network>) -> Result<Self, BuildError> {
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls_config("state.prometheus_ca_file", config.ca_file.as_deref())?)
+            .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
+            // Credentials go to the configured host alone.
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .no_proxy()
+            .build()?;
+        let url = format!("{}/api/v1/query", config.url.as_str().trim_end_matches('/'));
+        let (login, headers) = (config.login.clone(), config.headers.clone());
+        Ok(Self { client, url, login, headers, network })
+    }
+
+    /// The samples that `query` gives at `time`; by the clock of the Prometheus where none is given.
+    pub async fn query(&self, query: &str, time: Option<Timestamp>) -> Result<Vec<Sample>, Error> {
+        let (headers, secrets) = self.headers()?;
+        let request = self.client.post(&self.url).headers(headers).body(form(query, time));
+        let url = self.url.clone();
+        let exchange = async move {
+            match tokio::time::timeout(TIMEOUT, exchange(&url, request, &secrets)).await {
+                Ok(answered) => answered,
+                Err(_) => Err(Error::Timeout { url, limit: TIMEOUT }),
+            }
+        };
+        match &self.network {
+            Some(network) => network.run(exchange).await,
+            None => exchange.await,
+        }
+    }
+
+    /// An answer that is none, for this reason.
+    pub fn no_answer(&self, problem: &str) -> Error {
+        Error::NotPrometheus { url: self.url.clone(), problem: problem.to_owned() }
+    }
+
+    /// The headers of a query, and what of them must not be shown.
+    fn headers(&self) -> Result<(HeaderMap, Vec<Secret>), Error> {
+        let mut headers = HeaderMap::from_iter([
+            (ACCEPT, HeaderValue::from_static("application/json")),
+            (CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded")),
+        ]);
+        let mut secrets = Vec::new();
+        for (name, value) in &self.headers {
+            headers.append(name, sensitive(value.expose(), || format!("the value of header {name}"))?);
+            secrets.push(value.clone());
+        }
+        let login = match &self.login {
+            None => return Ok((headers, secrets)),
+            Some(Login::Token(path)) => {
+                let token = read("prometheus_token_file", path)?;
+                let header = format!("Bearer {}", token.expose());
+                secrets.push(token);
+                header
+            }
+            Some(Login::Basic { username, password_file }) => {
+                let password = read("prometheus_password_file", password_file)?;
+                let encoded = STANDARD.encode(format!("{username}:{}", password.expose()));
+                secrets.extend([password, Secret::new(&encoded)]);
+                format!("Basic {encoded}")
+            }
+        };
+        headers.insert(AUTHORIZATION, sensitive(&login, || "the token".to_owned())?);
+        Ok((headers, secrets))
+    }
+}
+
+/// The question as a form.
+fn form(query: &str, time: Option<Timestamp>) -> String {
+    let mut form = Serializer::new(String::new());
+    form.append_pair("query", query).extend_pairs(PARAMETERS);
+    if let Some(time) = time {
+        let millis = time.as_millisecond();
+        form.append_pair("time", &format!("{}.{:03}", millis.div_euclid(1000), millis.rem_euclid(1000)));
+    }
+    form.finish()
+}
+
+fn sensitive(value: &str, what: impl FnOnce() -> String) -> Result<HeaderValue, Error> {
+    let mut header = HeaderValue::from_str(value).map_err(|_| Error::Unsendable(what()))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+/// Reads on the spot: one small local file, seldom.
+fn read(key: &'static str, path: &Path) -> Result<Secret, Error> {
+    let failed = |source| Error::Login { key, path: path.to_owned(), source };
+    let file = plain_file::read(path, MAX_LOGIN).map_err(failed)?;
+    let text = String::from_utf8(file.bytes).map_err(|_| failed(std::io::Error::other("not UTF-8")))?;
+    match text.trim() {
+        "" => Err(failed(std::io::Error::other("it is empty"))),
+        text => Ok(Secret::new(text)),
+    }
+}
+
+async fn exchange(
+    url: &str,
+    request: reqwest::RequestBuilder,
+    secrets: &[Secret],
+) -> Result<Vec<Sample>, Error> {
+    let shown = |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
+    let unreachable =
+        |error: reqwest::Error| Error::Unreachable { url: url.to_owned(), source: error.without_url() };
+    let response = request.send().await.map_err(unreachable)?;
+    let status = response.status();
+    if status != http::StatusCode::OK {
+        // The status is known whether or not its body arrives.
+        let (body, _) = body(response, MAX_ERROR).await.unwrap_or_default();
+        let message = match reply::read(&body) {
+            Err(Bad::Failed(said)) => said,
+            _ => in_brief(&String::from_utf8_lossy(&body)),
+        };
+        return Err(Error::Status { url: url.to_owned(), status: status.as_u16(), message: shown(&message) });
+    }
+    let (body, complete) = body(response, MAX_REPLY).await.map_err(unreachable)?;
+    if !complete {
+        return Err(Error::TooLarge { url: url.to_owned(), limit: MAX_REPLY });
+    }
+    let url = url.to_owned();
+    reply::read(&body).map_err(|bad| match bad {
+        Bad::NotPrometheus(problem) => Error::NotPrometheus { url, problem: shown(&problem) },
+        Bad::Failed(said) => Error::Failed { url, message: shown(&said) },
+        Bad::Incomplete(said) => Error::Incomplete { url, warning: shown(&said) },
+    })
+}
+
+/// At most `limit` bytes of a body, and whether these are all.
+async fn body(mut response: reqwest::Response, limit: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let left = limit - bytes.len();
+        bytes.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
+        if chunk.len() > left {
+            return Ok((bytes, false));
+        }
+    }
+    Ok((bytes, true))
+}

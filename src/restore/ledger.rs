@@ -1,0 +1,259 @@
+//! What one scraped target said of one counter, as a ledger: where it belongs together.
+
+use crate::accounting::{Ledger, MAX_THRESHOLDS};
+
+use super::series::{Said, Targets};
+
+/// Whole numbers up to here are exact as `f64`.
+const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// Why what a target said is not taken for a ledger.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no cursor, or no total.
+    #[error("its {0} is missing")]
+    Missing(&'static str),
+    /// A value that an exporter never writes.
+    #[error("its {what} is {value}, which is no whole number")]
+    NotWhole {
+        /// Which value.
+        what: &'static str,
+        /// The value.
+        value: f64,
+    },
+    /// The cursor lies ahead of both clocks.
+    #[error(
+        "it was counted until {until}, which is in the future: it is {now} by the clock of the service (Unix seconds)"
+    )]
+    Future {
+        /// The cursor.
+        until: i64,
+        /// The time.
+        now: i64,
+    },
+    /// A threshold that is no number.
+    #[error("a bucket has the threshold {0:?}, which is no number of seconds")]
+    Threshold(String),
+    /// More buckets than a ledger holds.
+    #[error("it has {0} buckets, more than an exporter writes")]
+    TooManyBuckets(usize),
+    /// The buckets and the total are not of one page.
+    #[error("its +Inf bucket holds {infinite} and its total is {total}: they are not of one scrape")]
+    OtherTotal {
+        /// The bucket without bound.
+        infinite: u64,
+        /// The total.
+        total: u64,
+    },
+    /// A bucket holds less than one with a lower threshold.
+    #[error("its bucket {threshold} holds {count}, less than the one below it")]
+    NotCumulative {
+        /// The threshold.
+        threshold: f64,
+        /// What the bucket holds.
+        count: u64,
+    },
+}
+
+impl Refusal {
+    /// Whether an earlier scrape may hold what is missing: counters that are behind leave the page before their cursor
+    /// does.
+    pub(super) fn is_incomplete(&self) -> bool {
+        matches!(self, Self::Missing(_))
+    }
+}
+
+/// The ledger of the target that counted furthest, and the labels of that target.
+pub(super) type Chosen = (Ledger, String);
+
+/// What the targets that know of one ledger come to.
+#[derive(Debug)]
+pub(super) enum Choice {
+    /// This one.
+    Taken(Box<Chosen>),
+    /// The furthest one has left the page within this window: its counters are to be looked for further back.
+    Incomplete,
+    /// None of them belongs together; why the furthest does not, and its labels.
+    Refused(Refusal, String),
+    /// Nobody knows of it.
+    Nothing,
+}
+
+/// Chooses among `targets`, when the service's clock stands at `now`: the furthest cursor first, and the next one where
+/// that does not belong together. `distributed` says whether there are buckets. `last` says that no wider window follows:
+/// then a target that lacks something is passed over.
+pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool) -> Choice {
+    let mut known: Vec<(&String, &Said)> = targets.iter().collect();
+    // Of targets that counted equally far, as two jobs that scrape one exporter are, the one that counted more.
+    let rank = |said: &Said| (said.until.unwrap_or(f64::MIN), said.total.unwrap_or(f64::MIN));
+    known.sort_by(|(_, one), (_, other)| {
+        let ((until, total), (other_until, other_total)) = (rank(one), rank(other));
+        other_until.total_cmp(&until).then(other_total.total_cmp(&total))
+    });
+    let mut refused = None;
+    for (target, said) in known {
+        match ledger(said, distributed, now) {
+            Ok(ledger) => return Choice::Taken(Box::new((ledger, target.clone()))),
+            Err(missing) if missing.is_incomplete() && !last => return Choice::Incomplete,
+            Err(why) => drop(refused.get_or_insert((why, target.clone()))),
+        }
+    }
+    refused.map_or(Choice::Nothing, |(why, target)| Choice::Refused(why, target))
+}
+
+/// The ledger that a target's page was made of, as far as a page tells: fractions of buckets, hours that are to be
+/// counted again and late data on its way are not on it.
+fn ledger(said: &Said, distributed: bool, now: i64) -> Result<Ledger, Refusal> {
+    let until = said.until.ok_or(Refusal::Missing("cursor"))?;
+    let total = whole("total", said.total.ok_or(Refusal::Missing("total"))?)?;
+    let until = seconds("cursor", until)?;
+    if until > now {
+        return Err(Refusal::Future { until, now });
+    }
+    let optional = |what, value: Option<f64>| value.map_or(Ok(0), |value| whole(what, value));
+    let mut ledger = Ledger::open(until);
+    ledger.total = total;
+    ledger.unaccounted = optional("unaccounted time", said.unaccounted)?;
+    ledger.late = optional("late data", said.late)?;
+    ledger.overcounted = optional("overcounted data", said.overcounted)?;
+    ledger.rechecked_until =
+        said.rechecked_until.map_or(Ok(0), |value| seconds("end of the last hour counted again", value))?;
+    if distributed { Ok(ledger.with_buckets(&buckets(said, total)?)) } else { Ok(ledger) }
+}
+
+/// The buckets below `+Inf`, by rising threshold.
+fn buckets(said: &Said, total: u64) -> Result<Vec<(f64, u64)>, Refusal> {
+    let mut buckets = Vec::with_capacity(said.buckets.len());
+    for (le, count) in &said.buckets {
+        let threshold = le.parse::<f64>().ok().filter(|threshold| *threshold > 0.0);
+        let threshold = threshold.ok_or_else(|| Refusal::Threshold(le.chars().take(20).collect()))?;
+        buckets.push((threshold, whole("bucket", *count)?));
+    }
+    buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    // The same threshold written in two ways, by two versions of Prometheus: the later one counted more.
+    buckets.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 = kept.1.max(next.1);
+        }
+        same
+    });
+    let infinite = buckets.pop_if(|(threshold, _)| threshold.is_infinite());
+    let (_, infinite) = infinite.ok_or(Refusal::Missing("+Inf bucket"))?;
+    if infinite != total {
+        return Err(Refusal::OtherTotal { infinite, total });
+    }
+    if buckets.len() > MAX_THRESHOLDS {
+        return Err(Refusal::TooManyBuckets(buckets.len()));
+    }
+    let mut below = 0;
+    for (threshold, count) in &buckets {
+        if *count < below || *count > total {
+            return Err(Refusal::NotCumulative { threshold: *threshold, count: *count });
+        }
+        below = *count;
+    }
+    Ok(buckets)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked to be whole and in range"
+)]
+fn whole(what: &'static str, value: f64) -> Result<u64, Refusal> {
+    let fits = value.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&value);
+    if fits { Ok(value as u64) } else { Err(Refusal::NotWhole { what, value }) }
+}
+
+fn seconds(what: &'static str, value: f64) -> Result<i64, Refusal> {
+    Ok(i64::try_from(whole(what, value)?).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_772_366_400;
+
+    fn said() -> Said {
+        Said {
+            until: Some(NOW as f64 - 60.0),
+            total: Some(9.0),
+            unaccounted: Some(120.0),
+            late: Some(2.0),
+            overcounted: Some(1.0),
+            rechecked_until: Some(NOW as f64 - 3600.0),
+            buckets: [("+Inf", 9.0), ("1", 7.0), ("0.25", 4.0), ("1.0", 8.0)]
+                .map(|(le, count)| (le.to_owned(), count))
+                .to_vec(),
+        }
+    }
+
+    fn refused(change: impl FnOnce(&mut Said)) -> String {
+        let mut said = said();
+        change(&mut said);
+        ledger(&said, true, NOW).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_page_holds_a_ledger() {
+        let ledger = ledger(&said(), true, NOW).unwrap();
+        assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (NOW - 60, 9, 120));
+        assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until), (2, 1, NOW - 3600));
+        assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.25, 4), (1.0, 8)]);
+        assert!(!ledger.set_aside);
+    }
+
+    #[test]
+    fn a_page_of_an_older_version_lacks_what_came_later() {
+        let older =
+            Said { unaccounted: None, late: None, overcounted: None, rechecked_until: None, ..said() };
+        let ledger = ledger(&older, true, NOW).unwrap();
+        assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_refused() {
+        assert_eq!(refused(|said| said.total = None), "its total is missing");
+        assert_eq!(refused(|said| said.until = None), "its cursor is missing");
+        assert_eq!(refused(|said| said.total = Some(8.5)), "its total is 8.5, which is no whole number");
+        assert_eq!(refused(|said| said.late = Some(-1.0)), "its late data is -1, which is no whole number");
+        assert_eq!(refused(|said| said.total = Some(f64::NAN)), "its total is NaN, which is no whole number");
+        assert!(refused(|said| said.until = Some(NOW as f64 + 1.0)).contains("which is in the future"));
+        assert!(refused(|said| said.total = Some(10.0)).contains("they are not of one scrape"));
+        assert_eq!(refused(|said| drop(said.buckets.remove(0))), "its +Inf bucket is missing");
+        let bucket = |le: &str, count| (le.to_owned(), count);
+        assert!(refused(|said| said.buckets.push(bucket("0.5", 3.0))).contains("less than the one below"));
+        assert!(refused(|said| said.buckets.push(bucket("2.5", 10.0))).contains("bucket 2.5 holds 10"));
+        assert!(refused(|said| said.buckets.push(bucket("fast", 3.0))).contains("\"fast\""));
+        assert!(refused(|said| said.buckets.push(bucket("NaN", 3.0))).contains("\"NaN\""));
+        let many = |said: &mut Said| {
+            said.buckets.extend((0..=MAX_THRESHOLDS).map(|n| bucket(&format!("{}", 10 + n), 9.0)));
+        };
+        assert!(refused(many).contains("more than an exporter writes"));
+    }
+
+    #[test]
+    fn the_furthest_is_taken_and_the_next_one_where_it_does_not_belong_together() {
+        let at = |until: f64, total: f64| Said { until: Some(until), total: Some(total), ..Said::default() };
+        let targets = |said: &[Said]| -> Targets {
+            said.iter().enumerate().map(|(index, said)| (index.to_string(), said.clone())).collect()
+        };
+        let chosen = |said: &[Said], last| match choose(&targets(said), false, NOW, last) {
+            Choice::Taken(taken) => taken.1,
+            Choice::Incomplete => "incomplete".to_owned(),
+            Choice::Refused(why, _) => why.to_string(),
+            Choice::Nothing => "nothing".to_owned(),
+        };
+        assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.0), at(60.0, 9.0)], false), "1");
+        assert_eq!(chosen(&[at(60.0, 5.0), at(60.0, 6.0)], false), "1", "equally far: more");
+        assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.5)], false), "0");
+        assert_eq!(chosen(&[at(120.0, 6.5)], false), "its total is 6.5, which is no whole number");
+        let hidden = Said { total: None, ..at(180.0, 0.0) };
+        assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "incomplete");
+        assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], true), "0");
+        assert_eq!(chosen(&[hidden], true), "its total is missing");
+        assert_eq!(chosen(&[], true), "nothing");
+    }
+}

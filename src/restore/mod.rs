@@ -1,0 +1,33 @@
+//! Counters that come back from the Prometheus that scrapes them.
+//!
+//! A scraped page holds everything a ledger is: the cursor, the total, the buckets, the unaccounted seconds, all of one
+//! moment. So an exporter that starts without a state file, or that gets an app from another shard, reads its ledgers
+//! back from there, asks the service for what came since, and goes on exactly.
+//!
+//! ```text
+//! Restorer ── which ledgers are missing? ──► Source ── POST /api/v1/query ──► Prometheus
+//!    │                                          │
+//!    │   ◄── a ledger, a refusal, or nothing ───┘  samples ─► groups ─► ledger
+//!    ▼
+//! LedgerStore: taken, opened, or held back until that is known
+//! ```
+//!
+//! - [`Source`]: which ledgers a Prometheus knows; `query`: what it is asked, `http`: how, `reply`: what it answers.
+//! - `series`: samples by the target they were scraped from.
+//! - [`ledger`]: what one target said of one counter, as a ledger, where it belongs together.
+//! - [`restorer`]: which ledgers are asked for, and what becomes of the answers.
+//! - [`error`]: why nothing could be learned.
+
+pub mod error;
+mod http;
+pub mod ledger;
+mod query;
+mod reply;
+pub mod restorer;
+mod series;
+pub mod source;
+
+pub use error::Error;
+pub use ledger::Refusal;
+pub use restorer::Restorer;
+pub use source::{Answer, Source};

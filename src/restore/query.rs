@@ -1,0 +1,113 @@
+//! What a Prometheus is asked, in PromQL.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::store::{Key, UP};
+
+use super::series;
+
+/// A metric that every page of an exporter has, and whose value no two processes share: the time when the process
+/// loaded its configuration, to the microsecond. `--web.disable-exporter-metrics` leaves it.
+pub(super) const PROCESS: &str = "pds_exporter_config_last_reload_success_timestamp_seconds";
+
+/// The time by the clock of the Prometheus.
+pub(super) const TIME: &str = "time()";
+
+/// Everything known of the counters of the apps of `keys`, as of the last scrape within `window` that had it.
+pub(super) fn ledgers(keys: &[Key], selector: &str, window: Duration) -> String {
+    last(&[one_of("__name__", series::names()), apps(keys)].concat(), selector, window)
+}
+
+/// The processes scraped within `window`.
+pub(super) fn processes(selector: &str, window: Duration) -> String {
+    last(&format!("__name__=\"{PROCESS}\","), selector, window)
+}
+
+/// Which resources of the apps of `keys` were on a page scraped within `window`.
+pub(super) fn polled(keys: &[Key], selector: &str, window: Duration) -> String {
+    let resources = one_of("resource", keys.iter().map(|key| key.resource.as_str()));
+    last(&[format!("__name__=\"{}\",", UP.name), resources, apps(keys)].concat(), selector, window)
+}
+
+fn last(matchers: &str, selector: &str, window: Duration) -> String {
+    format!("last_over_time({{{matchers}{selector}}}[{}s])", window.as_secs().max(1))
+}
+
+/// Matchers for the apps of `keys`. Those of several projects match a little more than was asked for.
+fn apps(keys: &[Key]) -> String {
+    let projects = one_of("project", keys.iter().map(|key| &*key.owner.project));
+    projects + &one_of("app", keys.iter().map(|key| &*key.owner.app))
+}
+
+/// The matcher `name=~"a|b",` for these values, each once.
+fn one_of<'a>(name: &str, values: impl Iterator<Item = &'a str>) -> String {
+    let mut matcher = format!("{name}=~\"");
+    for (index, value) in values.collect::<BTreeSet<_>>().into_iter().enumerate() {
+        if index > 0 {
+            matcher.push('|');
+        }
+        literal(&mut matcher, value);
+    }
+    matcher.push_str("\",");
+    matcher
+}
+
+/// `value` as a regular expression that matches only itself, inside a quoted string.
+fn literal(out: &mut String, value: &str) {
+    for character in value.chars() {
+        match character {
+            // A backslash for the expression, and each backslash twice for the string.
+            '\\' => out.push_str("\\\\\\\\"),
+            '.' | '+' | '*' | '?' | '(' | ')' | '|' | '[' | ']' | '{' | '}' | '^' | '$' => {
+                out.push_str("\\\\");
+                out.push(character);
+            }
+            '"' => out.push_str("\\\""),
+            '\n' => out.push_str("\\n"),
+            // What a quoted string cannot hold as it is.
+            control if control.is_control() => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            plain => out.push(plain),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interface::Resource;
+    use crate::store::Owner;
+
+    fn key(project: &str, app: &str) -> Key {
+        let resource = Resource::all().find(|resource| resource.polled().counted.is_some()).unwrap();
+        Key { owner: Owner::new(project.into(), app.into()), resource }
+    }
+
+    #[test]
+    fn a_question_names_metrics_apps_and_selector() {
+        let keys = [key("p-1", "p-1-b"), key("p-1", "p-1-a.b"), key("p-1", "p-1-b")];
+        assert_eq!(
+            polled(&keys, "job=\"pds\"", Duration::from_secs(300)),
+            "last_over_time({__name__=\"pds_up\",resource=~\"response_time\",project=~\"p-1\",\
+             app=~\"p-1-a\\\\.b|p-1-b\",job=\"pds\"}[300s])"
+        );
+        assert!(ledgers(&keys, "", Duration::from_secs(300)).starts_with(
+            "last_over_time({__name__=~\"pds_app_accounted_until_timestamp_seconds|pds_app_late_requests_total|"
+        ));
+        assert_eq!(
+            processes("", Duration::ZERO),
+            "last_over_time({__name__=\"pds_exporter_config_last_reload_success_timestamp_seconds\",}[1s])"
+        );
+    }
+
+    #[test]
+    fn an_id_matches_itself_alone() {
+        let mut out = String::new();
+        literal(&mut out, "a\\b\"c\n(d)\u{7}$");
+        assert_eq!(out, "a\\\\\\\\b\\\"c\\n\\\\(d\\\\)\\u0007\\\\$");
+    }
+}

@@ -1,0 +1,118 @@
+//! What the HTTP API of Prometheus answers to an instant query.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::error_chain::in_brief;
+
+/// The labels of a series, its name included.
+pub(super) type Labels = BTreeMap<String, String>;
+
+/// The value of one series at the time of the query.
+#[derive(Debug, Deserialize)]
+pub(super) struct Sample {
+    #[serde(rename = "metric")]
+    pub labels: Labels,
+    value: (f64, String),
+}
+
+impl Sample {
+    /// The value; `None` if it is no number.
+    pub fn value(&self) -> Option<f64> {
+        self.value.1.parse().ok()
+    }
+}
+
+/// A reply, as all programs with this API write it.
+#[derive(Debug, Deserialize)]
+struct Envelope {
+    status: String,
+    #[serde(default, rename = "errorType")]
+    error_type: Option<String>,
+    #[serde(default)]
+    error: Option<String>,
+    /// Thanos and Mimir say here what their answer lacks.
+    #[serde(default)]
+    warnings: Option<Vec<String>>,
+    /// VictoriaMetrics says here that its answer lacks something.
+    #[serde(default, rename = "isPartial")]
+    is_partial: Option<bool>,
+    #[serde(default)]
+    data: Option<Data>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
+enum Data {
+    Vector(Vec<Sample>),
+    Scalar((f64, String)),
+    /// Ranges and texts, which nobody asked for.
+    #[serde(other)]
+    Other,
+}
+
+/// Why a body is no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Bad {
+    /// It is not of this API, and this is wrong with it.
+    NotPrometheus(String),
+    /// The query failed.
+    Failed(String),
+    /// Something is missing.
+    Incomplete(String),
+}
+
+/// The samples of a body.
+pub(super) fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
+    let envelope: Envelope =
+        serde_json::from_slice(body).map_err(|error| Bad::NotPrometheus(error.to_string()))?;
+    if envelope.status != "success" {
+        let what = [envelope.error_type, envelope.error].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        let what = if what.is_empty() { envelope.status } else { what };
+        return Err(Bad::Failed(in_brief(&what)));
+    }
+    if let Some(warning) = envelope.warnings.unwrap_or_default().first() {
+        return Err(Bad::Incomplete(in_brief(warning)));
+    }
+    if envelope.is_partial == Some(true) {
+        return Err(Bad::Incomplete("it says that it is partial".to_owned()));
+    }
+    match envelope.data {
+        Some(Data::Vector(samples)) => Ok(samples),
+        Some(Data::Scalar(value)) => Ok(vec![Sample { labels: Labels::new(), value }]),
+        Some(Data::Other) => Err(Bad::NotPrometheus("its result is neither vector nor scalar".to_owned())),
+        None => Err(Bad::NotPrometheus("it has no data".to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_or_a_scalar_is_an_answer() {
+        let vector = r#"{"status":"success","data":{"resultType":"vector","result":[
+            {"metric":{"__name__":"a","x":"1"},"value":[1.5,"7"]},{"metric":{},"value":[1.5,"NaN"]}]},"infos":["x"]}"#;
+        let samples = read(vector.as_bytes()).unwrap();
+        assert_eq!((samples.len(), samples[0].labels["x"].as_str(), samples[0].value()), (2, "1", Some(7.0)));
+        let scalar = r#"{"status":"success","data":{"result":[9,"9.5"],"resultType":"scalar"}}"#;
+        assert_eq!(read(scalar.as_bytes()).unwrap()[0].value(), Some(9.5));
+    }
+
+    #[test]
+    fn anything_else_is_none() {
+        let of = |body: &str| read(body.as_bytes()).unwrap_err();
+        let failed = r#"{"status":"error","errorType":"execution","error":"too many samples"}"#;
+        assert_eq!(of(failed), Bad::Failed("execution: too many samples".to_owned()));
+        let empty = r#""data":{"resultType":"vector","result":[]}"#;
+        let warned = format!(r#"{{"status":"success","warnings":["store a is gone"],{empty}}}"#);
+        assert_eq!(of(&warned), Bad::Incomplete("store a is gone".to_owned()));
+        let partial = format!(r#"{{"status":"success","isPartial":true,{empty}}}"#);
+        assert_eq!(of(&partial), Bad::Incomplete("it says that it is partial".to_owned()));
+        let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#;
+        for body in ["<html>", "", "[]", matrix, r#"{"status":"success"}"#, &warned[..warned.len() - 1]] {
+            assert!(matches!(of(body), Bad::NotPrometheus(_)), "{body}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! Which ledgers are read back, and what becomes of the answers.
+//!
+//! A counter whose ledger is missing or behind is held back from the start: it is neither shown nor opened, and nothing is
+//! added to it, until one of these is known:
+//!
+//! - Prometheus knows a later ledger: it is taken, and shown once its cursor has reached the last whole step that had
+//!   settled. By then it holds everything that a process before this one can have shown.
+//! - Prometheus knows none that is later than that of the state file: that one goes on.
+//! - Prometheus knows nothing of it, and has returned a page of this very process with this app on it: so it is the right
+//!   one, with the right tenant and selector. The counter begins at the step that had settled when it was configured.
+//!
+//! Until then it is asked again and again.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::time::{Duration, Instant, sleep};
+
+use crate::accounting::ledger_store::Hold;
+use crate::accounting::{Ledger, LedgerStore, Watermark};
+use crate::error_chain::with_sources;
+use crate::store::Key;
+use crate::telemetry::{Obstacle, Restoring, Telemetry};
+
+use super::error::Error;
+use super::source::{Answer, Source};
+
+/// Before anything is asked, two clocks have to agree: it is looked so often whether they do.
+const CLOCKS: Duration = Duration::from_millis(200);
+/// The first wait after an answer that left something missing; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait. Prometheus scrapes about as often.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// Progress is logged so often.
+const PROGRESS: Duration = Duration::from_secs(5);
+/// So many refused counters are named in the log.
+const MAX_NAMED: usize = 10;
+
+/// Reads ledgers back from a [`Source`]. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Restorer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    ledgers: LedgerStore,
+    telemetry: Telemetry,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What is followed; `None` where nothing is to be read back.
+    followed: Option<Followed>,
+    /// The counters whose ledgers are missing.
+    missing: BTreeMap<Key, Missing>,
+    /// What became of the others, and why these are missing.
+    outcome: Restoring,
+    /// Refused counters that were named in the log.
+    named: HashSet<Key>,
+}
+
+#[derive(Clone, Debug)]
+struct Followed {
+    source: Source,
+    watermark: Watermark,
+}
+
+/// A counter whose ledger is missing.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// The step that had settled when it was configured; `None` if that was before two clocks agreed.
+    since: Option<i64>,
+    /// Whether the Prometheus knew nothing of it.
+    unknown: bool,
+}
+
+/// What is to be done with the ledger of a counter.
+#[derive(Debug)]
+enum Decision {
+    /// Take this one.
+    Take(Ledger),
+    /// Go on from that of the state file.
+    Keep,
+    /// Open it at this step.
+    Open(i64),
+}
+
+impl Restorer {
+    /// Reads ledgers back into `ledgers`; nothing yet.
+    #[must_use]
+    pub fn new(ledgers: LedgerStore, telemetry: Telemetry) -> Self {
+        let (state, changed) = (Mutex::default(), Notify::new());
+        Self(Arc::new(Inner { ledgers, telemetry, state, changed }))
+    }
+
+    /// Reads back from `source` from now on. Of the counters that are `added`, each with its poll interval, those are held
+    /// back that have no ledger that keeps up; to be called before any of them is polled. What is no longer `wanted` is
+    /// forgotten. Without a source nothing is held back any more.
+    pub fn follow(
+        &self,
+        source: Option<Source>,
+        watermark: &Watermark,
+        wanted: impl Fn(&Key) -> bool,
+        added: impl IntoIterator<Item = (Key, Duration)>,
+    ) {
+        let mut state = self.state();
+        state.followed = source.map(|source| Followed { source, watermark: watermark.clone() });
+        let stays = state.followed.is_some();
+        let (missing, gone) =
+            std::mem::take(&mut state.missing).into_iter().partition(|(key, _)| stays && wanted(key));
+        state.missing = missing;
+        for key in BTreeMap::into_keys(gone) {
+            self.0.ledgers.release(&key);
+        }
+        if !stays {
+            *state = State::default();
+            return self.0.telemetry.not_restoring();
+        }
+        for (key, interval) in added {
+            let keeps_up = |ledger: &Ledger| {
+                !ledger.set_aside && watermark.keeps_up_for(ledger.until, interval).is_some()
+            };
+            if !self.0.ledgers.ledger(&key).is_some_and(|ledger| keeps_up(&ledger)) {
+                self.0.ledgers.hold_back(&key, Hold::Unknown);
+                state.missing.insert(key, Missing { since: watermark.first_cursor(), unknown: false });
+            }
+        }
+        self.tell(&mut state, None);
+        drop(state);
+        self.0.changed.notify_one();
+    }
+
+    /// Reads back what is missing, for ever.
+    pub async fn run(self) {
+        let mut wait = FIRST_WAIT;
+        loop {
+            let clocks = match &self.state().followed {
+                Some(followed) => followed.watermark.now().is_some(),
+                None => true,
+            };
+            if !clocks {
+                sleep(CLOCKS).await;
+                continue;
+            }
+            if self.restore().await {
+                self.0.changed.notified().await;
+                wait = FIRST_WAIT;
+                continue;
+            }
+            tokio::select! {
+                () = sleep(wait.mul_f64(0.75 + fastrand::f64() / 2.0)) => wait = (2 * wait).min(MAX_WAIT),
+                () = self.0.changed.notified() => wait = FIRST_WAIT,
+            }
+        }
+    }
+
+    /// Asks once for everything that is missing, if two clocks agree; whether nothing is missing any more.
+    pub async fn restore(&self) -> bool {
+        let (followed, missing) = self.job();
+        let Some(followed) = followed.filter(|_| !missing.is_empty()) else { return true };
+        let Some(now) = followed.watermark.now() else { return false };
+        self.attempt(&followed, missing, now).await;
+        self.state().missing.is_empty()
+    }
+
+    /// Asks once; how that went is told and logged. `now` is the time by the service's clock.
+    async fn attempt(&self, followed: &Followed, missing: BTreeMap<Key, Missing>, now: i64) {
+        let outcome = match self.ask(&followed.source, &missing, now).await {
+            Ok((answers, scraped)) => self.take(followed, &missing, answers, &scraped).await,
+            Err(error) => Err(error),
+        };
+        let obstacle = match outcome {
+            Ok(obstacle) => obstacle,
+            Err(error) => Some(Obstacle { text: with_sources(&error).into(), expected: false }),
+        };
+        self.tell(&mut self.state(), obstacle);
+    }
+
+    /// What the source knows of what is missing, and for which of these it has scraped this process.
+    async fn ask(
+        &self,
+        source: &Source,
+        missing: &BTreeMap<Key, Missing>,
+        now: i64,
+    ) -> Result<(Vec<(Key, Answer)>, HashSet<Key>), Error> {
+        let at = source.now().await?;
+        let loaded = self.0.telemetry.snapshot().config_loaded;
+        let scraped = async |keys: Vec<Key>| match loaded.filter(|_| !keys.is_empty()) {
+            Some(loaded) => source.scraped(&keys, at, loaded).await,
+            None => Ok(HashSet::new()),
+        };
+        // Of what was unknown before, nothing has changed until this process was scraped.
+        let (unknown, new): (Vec<_>, Vec<_>) = missing.iter().partition(|(_, missing)| missing.unknown);
+        let known = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
+        let asked: Vec<Key> =
+            new.into_iter().map(|(key, _)| key.clone()).chain(known.iter().cloned()).collect();
+        let mut said = Instant::now();
+        let answers = source.ledgers(&asked, at, now, |done, all| {
+            if said.elapsed() >= PROGRESS {
+                tracing::info!(done, all, "reading counters back from Prometheus");
+                said = Instant::now();
+            }
+        });
+        let answers = answers.await?;
+        let nothing = answers.iter().filter(|(_, answer)| *answer == Answer::Nothing).map(|(key, _)| key);
+        let mut known_now = scraped(nothing.filter(|key| !known.contains(*key)).cloned().collect()).await?;
+        known_now.extend(known);
+        Ok((answers, known_now))
+    }
+
+    /// Does what follows from the answers; why something is still missing, if so.
+    async fn take(
+        &self,
+        followed: &Followed,
+        missing: &BTreeMap<Key, Missing>,
+        answers: Vec<(Key, Answer)>,
+        scraped: &HashSet<Key>,
+    ) -> Result<Option<Obstacle>, Error> {
+        let mut decided: Vec<(Key, Decision)> = Vec::new();
+        let mut refused: Vec<(Key, String)> = Vec::new();
+        for (key, answer) in answers {
+            let known = self.0.ledgers.ledger(&key);
+            let since = missing.get(&key).and_then(|missing| missing.since);
+            let decision = match answer {
+                Answer::Ledger { ledger, .. } => match &known {
+                    Some(known) if !is_later(&ledger, known) => Decision::Keep,
+                    _ => Decision::Take(ledger),
+                },
+                Answer::Refused { why, target } => {
+                    refused.push((key, format!("what {target} says is refused: {why}")));
+                    continue;
+                }
+                Answer::Nothing if !scraped.contains(&key) => {
+                    if let Some(missing) = self.state().missing.get_mut(&key) {
+                        missing.unknown = true;
+                    }
+                    continue;
+                }
+                Answer::Nothing if known.is_some() => Decision::Keep,
+                Answer::Nothing => {
+                    let Some(step) = since.or_else(|| followed.watermark.started()) else { continue };
+                    Decision::Open(step)
+                }
+            };
+            decided.push((key, decision));
+        }
+        self.carry_out(followed, decided).await?;
+        Ok(self.obstacle(refused))
+    }
+
+    /// Commits and releases what was decided.
+    async fn carry_out(&self, followed: &Followed, decided: Vec<(Key, Decision)>) -> Result<(), Error> {
+        // A reload may have removed some of them meanwhile.
+        let decided: Vec<_> = {
+            let state = self.state();
+            decided.into_iter().filter(|(key, _)| state.missing.contains_key(key)).collect()
+        };
+        let committed = decided.iter().filter_map(|(key, decision)| {
+            let ledger = match decision {
+                Decision::Take(ledger) => ledger.clone(),
+                Decision::Open(step) => Ledger::open(*step),
+                Decision::Keep => {
+                    let known = self.0.ledgers.ledger(key)?;
+                    // Whoever else has counted since would be known there.
+                    known.set_aside.then(|| known.resumed_at(known.until))?
+                }
+            };
+            Some((key.clone(), ledger))
+        });
+        self.0.ledgers.commit_all(committed.collect()).await?;
+        let settled = followed.watermark.settled_step();
+        let mut state = self.state();
+        for (key, decision) in decided {
+            match decision {
+                Decision::Take(ledger) => {
+                    self.0.ledgers.hold_back(&key, Hold::Until(settled.max(ledger.until)));
+                    state.outcome.restored += 1;
+                }
+                Decision::Keep => {
+                    self.0.ledgers.release(&key);
+                    state.outcome.kept += 1;
+                }
+                Decision::Open(_) => {
+                    self.0.ledgers.release(&key);
+                    state.outcome.opened += 1;
+                }
+            }
+            state.missing.remove(&key);
+        }
+        Ok(())
+    }
+
+    /// Why something is still missing. What is refused is named in the log once.
+    fn obstacle(&self, refused: Vec<(Key, String)>) -> Option<Obstacle> {
+        let mut state = self.state();
+        if let Some((first, why)) = refused.first() {
+            let text = match refused.len() {
+                1 => format!("{first}: {why}"),
+                count => format!("{count} counters are refused, the first is {first}: {why}"),
+            };
+            for (key, why) in &refused {
+                let room = state.named.len() < MAX_NAMED;
+                if room && state.named.insert(key.clone()) {
+                    tracing::warn!(counter = %key, why, "a counter cannot be read back from Prometheus");
+                }
+            }
+            return Some(Obstacle { text: text.into(), expected: false });
+        }
+        let count = state.missing.len();
+        (count > 0).then(|| Obstacle {
+            text: format!(
+                "nothing is known of {count} of them, and no page of this process was scraped yet that has them: \
+                 if that stays, the URL, the tenant or the selector is wrong"
+            )
+            .into(),
+            expected: true,
+        })
+    }
+
+    /// Tells how far it has come.
+    fn tell(&self, state: &mut State, obstacle: Option<Obstacle>) {
+        state.outcome.missing = state.missing.len();
+        state.outcome.obstacle = obstacle.filter(|_| !state.missing.is_empty());
+        self.0.telemetry.restoring(state.outcome.clone());
+    }
+
+    fn job(&self) -> (Option<Followed>, BTreeMap<Key, Missing>) {
+        let state = self.state();
+        (state.followed.clone(), state.missing.clone())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether `restored` takes the place of the ledger of the state file. One that is later and yet holds less is another
+/// count of the same app: to take it would take back what was shown here.
+fn is_later(restored: &Ledger, known: &Ledger) -> bool {
+    restored.until > known.until && (known.set_aside || restored.total >= known.total)
+}

@@ -1,0 +1,63 @@
+//! How the exporter fares that reads its counters back from Prometheus.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{Telemetry, flag};
+
+/// How reading counters back from Prometheus stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restoring {
+    /// Counters that are hidden because nobody knows yet what was counted before.
+    pub missing: usize,
+    /// Counters that go on from what Prometheus knew.
+    pub restored: usize,
+    /// Counters that go on from the state file: Prometheus knew nothing later.
+    pub kept: usize,
+    /// Counters that begin at 0: Prometheus knows this process, and nothing of them.
+    pub opened: usize,
+    /// Why some are still missing; `None` before the first answer.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// Why counters are missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// In words.
+    pub text: Arc<str>,
+    /// Whether that is as it should be: Prometheus has not scraped this process yet.
+    pub expected: bool,
+}
+
+impl Telemetry {
+    /// Reading counters back has come so far. What changes is logged.
+    pub fn restoring(&self, now: Restoring) {
+        let mut known = self.0.restoring.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.take().unwrap_or_default();
+        let (restored, kept, opened, missing) = (now.restored, now.kept, now.opened, now.missing);
+        if let Some(obstacle) = now.obstacle.as_ref().filter(|new| before.obstacle.as_ref() != Some(*new)) {
+            let reason = &*obstacle.text;
+            if obstacle.expected {
+                tracing::info!(missing, reason, "counters are not read back from Prometheus yet");
+            } else {
+                tracing::warn!(
+                    missing,
+                    reason,
+                    "counters cannot be read back from Prometheus and stay hidden"
+                );
+            }
+        }
+        if missing == 0 && before.missing > 0 {
+            tracing::info!(restored, kept, opened, "all counters are read back from Prometheus");
+        }
+        if missing == 0 || now.obstacle.is_some() {
+            self.0.metrics.state_restored.set(flag(missing == 0));
+        }
+        *known = Some(now);
+    }
+
+    /// Nothing is read back any more.
+    pub fn not_restoring(&self) {
+        *self.0.restoring.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.0.metrics.state_restored.clear();
+    }
+}

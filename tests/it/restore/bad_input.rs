@@ -1,0 +1,312 @@
+//! What a Prometheus may answer, and what comes of it: counters stay hidden, with the reason, or go on exactly.
+
+use pds_exporter::interface::response_time;
+
+use super::prometheus::{Asked, Labels};
+use super::rig::{RESTORED, Rig};
+use super::{assert_true, counters};
+
+/// Counters stay hidden while Prometheus answers so, gauges are shown, and it is said why; once it answers properly,
+/// everything is there.
+async fn hides(reason: &str, trouble: impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static) {
+    let rig = Rig::start(1).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    rig.prometheus.answer(trouble);
+    let exporter = rig.started("new").await;
+    for _ in 0..3 {
+        rig.pass(60);
+        exporter.poll().await;
+        assert!(!exporter.handle.restorer().restore().await, "{reason}");
+    }
+    assert_eq!(counters(&exporter.page()), [], "{reason}");
+    assert_eq!(exporter.metric(RESTORED), Some(0.0), "{reason}");
+    assert!(exporter.page().contains("\npds_app_window_requests{"), "{reason}");
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.contains(reason), "{reason}: {obstacle}");
+    let (status, reasons) = exporter.status().await;
+    let restoring = status.exporter.restoring.as_ref().unwrap();
+    assert_eq!((restoring.missing, restoring.expected), (2, false), "{reason}");
+    let told = reasons.iter().any(|told| told.starts_with("not_restored: ") && told.contains(reason));
+    assert!(told, "{reasons:?}");
+
+    rig.prometheus.mend();
+    assert!(exporter.handle.restorer().restore().await, "{reason}");
+    rig.run(&exporter, 2).await;
+    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (1, Some(1.0)), "{reason}");
+    assert_true(&rig, &exporter, first);
+}
+
+/// This answer to everything but the time.
+fn says(status: u16, body: &'static str) -> impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static {
+    move |asked| (asked.form["query"] != "time()").then(|| (status, body.to_owned()))
+}
+
+const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
+
+#[tokio::test]
+async fn an_answer_that_is_an_error_hides_the_counters_until_there_is_one() {
+    hides("answered 503: no healthy upstream", says(503, "no healthy upstream")).await;
+    hides(
+        "answered 422: execution: query processing would load too many samples",
+        says(
+            422,
+            r#"{"status":"error","errorType":"execution","error":"query processing would load too many samples"}"#,
+        ),
+    )
+    .await;
+    hides(
+        "failed: timeout: query timed out",
+        says(200, r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_that_lacks_something_hides_the_counters_until_it_is_whole() {
+    let partial = r#"{"status":"success","warnings":["fetch series from store-1: EOF"],"data":{"resultType":"vector","result":[]}}"#;
+    hides("may be incomplete: fetch series from store-1: EOF", says(200, partial)).await;
+    let partial = r#"{"status":"success","isPartial":true,"data":{"resultType":"vector","result":[]}}"#;
+    hides("may be incomplete: it says that it is partial", says(200, partial)).await;
+    hides("not one of Prometheus' HTTP API: EOF", says(200, &EMPTY[..EMPTY.len() - 4])).await;
+}
+
+#[tokio::test]
+async fn an_answer_of_something_else_hides_the_counters() {
+    hides("not one of Prometheus' HTTP API", says(200, "<html>Sign in</html>")).await;
+    hides("it does not tell the time", |_| Some((200, EMPTY.to_owned()))).await;
+    hides("answered 302", says(302, "elsewhere")).await;
+}
+
+#[tokio::test]
+async fn a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none() {
+    let rig = Rig::start(1).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    rig.prometheus.answer(says(200, EMPTY));
+    let exporter = rig.started("new").await;
+    for _ in 0..5 {
+        rig.run(&exporter, 1).await;
+    }
+    assert_eq!((counters(&exporter.page()).len(), exporter.metric(RESTORED)), (0, Some(0.0)));
+    let (_, reasons) = exporter.status().await;
+    assert!(
+        reasons.iter().any(|told| told.starts_with("restoring: ") && told.contains("tenant")),
+        "{reasons:?}"
+    );
+    rig.prometheus.mend();
+    rig.run(&exporter, 2).await;
+    assert_eq!(exporter.shown(), 1);
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told() {
+    let rig = Rig::start(1).await;
+    let password = rig.folder.path().join("password");
+    let more = format!(
+        "prometheus_username = \"pds\"\nprometheus_password_file = {password:?}\n\
+         prometheus_headers = {{ X-Scope-OrgID = \"tenant-7\" }}"
+    );
+    let config = rig.config(1, &more);
+    let exporter = rig.started_with(config.clone(), "new").await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.contains("state.prometheus_password_file names"), "{obstacle}");
+    std::fs::write(&password, "hunter2\n").unwrap();
+    rig.prometheus.answer(|asked| {
+        let told = asked.headers["authorization"].to_str().unwrap();
+        Some((403, format!("no: {told}, {}", asked.headers["x-scope-orgid"].to_str().unwrap())))
+    });
+    exporter.handle.restorer().restore().await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.ends_with("answered 403: no: Basic [redacted], [redacted]"), "{obstacle}");
+
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mut config = config;
+    config.state.prometheus.as_mut().unwrap().url = format!("http://{free}").parse().unwrap();
+    let exporter = rig.started_with(config, "new").await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.starts_with(&format!("http://{free}/api/v1/query cannot be reached: ")), "{obstacle}");
+    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (0, Some(0.0)));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_asked_for_in_parts() {
+    let rig = Rig::start(4).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    rig.prometheus.answer(|asked| {
+        let two = asked.form["query"].split("app=~").nth(1).is_some_and(|apps| apps.contains('|'));
+        two.then(|| (200, " ".repeat((32 << 20) + 1)))
+    });
+    let exporter = rig.started("new").await;
+    rig.run(&exporter, 2).await;
+    assert_eq!(exporter.shown(), 4);
+    assert_true(&rig, &exporter, first);
+}
+
+/// What comes of a change to what Prometheus keeps: the reason why counters stay hidden, or nothing where they go on.
+async fn after(change: impl Fn(&Rig)) -> (Rig, i64, super::Exporter, Option<String>) {
+    let rig = Rig::start(1).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    change(&rig);
+    let exporter = rig.started("new").await;
+    let missing = exporter.status().await.0.exporter.restoring.as_ref().unwrap().missing;
+    let obstacle = if missing > 0 { Some(exporter.obstacle().await) } else { None };
+    (rig, first, exporter, obstacle)
+}
+
+fn is(labels: &Labels, name: &str) -> bool {
+    labels["__name__"] == name
+}
+
+/// The last sample of these metrics is changed.
+fn last(name: &'static str, change: impl Fn(&Labels, f64) -> f64) -> impl Fn(&Rig) {
+    move |rig| {
+        rig.prometheus.change(|labels, samples| {
+            if let Some(sample) = samples.last_mut().filter(|_| is(labels, name)) {
+                sample.1 = change(labels, sample.1);
+            }
+        });
+    }
+}
+
+const BUCKET: &str = "pds_app_request_duration_seconds_bucket";
+const TOTAL: &str = "pds_app_requests_total";
+const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
+
+#[tokio::test]
+async fn what_does_not_belong_together_is_refused_with_the_target_that_said_it() {
+    let target = "what {instance=\"old\",job=\"pds\"} says is refused: ";
+    let refused = async |change: &dyn Fn(&Rig)| {
+        let (_, _, exporter, obstacle) = after(change).await;
+        assert_eq!((counters(&exporter.page()).len(), exporter.metric(RESTORED)), (0, Some(0.0)));
+        let obstacle = obstacle.unwrap();
+        obstacle.split_once(target).unwrap_or_else(|| panic!("{obstacle}")).1.to_owned()
+    };
+    let future = refused(&last(CURSOR, |_, cursor| cursor + 3600.0)).await;
+    assert!(future.starts_with("it was counted until ") && future.contains("in the future"), "{future}");
+    assert!(refused(&last(TOTAL, |_, total| total + 1.0)).await.contains("not of one scrape"));
+    assert!(refused(&last(TOTAL, |_, total| total + 0.5)).await.contains("no whole number"));
+    let halved = |labels: &Labels, count: f64| if labels["le"] == "+Inf" { count } else { 1.0 / count };
+    assert!(refused(&last(BUCKET, halved)).await.contains("bucket"));
+    let without_infinity = |rig: &Rig| {
+        let is_infinite = |labels: &Labels| labels.get("le").is_some_and(|le| le == "+Inf");
+        rig.prometheus.relabel(|labels| (!is_infinite(&labels)).then_some(labels));
+    };
+    assert_eq!(refused(&without_infinity).await, "its +Inf bucket is missing");
+}
+
+#[tokio::test]
+async fn what_is_refused_of_the_latest_target_is_taken_from_the_one_before() {
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        // The page of another instance a little later, which is nonsense.
+        let page: Vec<String> = rig
+            .prometheus
+            .of(CURSOR)
+            .into_iter()
+            .map(|(labels, samples)| {
+                let of = |name: &str| labels[name].clone();
+                let until = samples.last().unwrap().1 + 1.0;
+                format!(
+                    "{CURSOR}{{project=\"{}\",app=\"{}\",resource=\"{}\"}} {until}\n",
+                    of("project"),
+                    of("app"),
+                    of("resource")
+                )
+            })
+            .collect();
+        let total = format!("{TOTAL}{{project=\"{}\",app=\"{}\"}} 1.5\n", rig.project(), rig.apps()[0]);
+        let runs = total.replace(TOTAL, "pds_app_runs_total");
+        rig.prometheus.scrape(&(page.concat() + &total + &runs), &[("instance", "other")]);
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_go() {
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        let later = ["late", "overcounted", "rechecked"];
+        let is_later = |labels: &Labels| later.iter().any(|word| labels["__name__"].contains(word));
+        rig.prometheus.relabel(|labels| (!is_later(&labels)).then_some(labels));
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+
+    // A threshold that the service does not name, and a family that nobody knows.
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        let total = rig.prometheus.of(TOTAL)[0].1.last().unwrap().1;
+        let labels = format!("project=\"{}\",app=\"{}\"", rig.project(), rig.apps()[0]);
+        let page =
+            format!("{BUCKET}{{{labels},le=\"90000.0\"}} {total}\npds_app_future_total{{{labels}}} 7\n");
+        rig.prometheus.scrape(&page, &[("job", "pds"), ("instance", "old")]);
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+    assert!(exporter.page().contains("le=\"90000.0\"}"), "a bucket that was shown goes on");
+}
+
+#[tokio::test]
+async fn two_jobs_that_scrape_one_exporter_are_one_ledger() {
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        let twice = rig.prometheus.of(TOTAL).len();
+        assert_eq!(twice, 1);
+        let copied = |mut labels: Labels| {
+            labels.insert("job".to_owned(), "again".to_owned());
+            labels
+        };
+        for name in [TOTAL, BUCKET, CURSOR, "pds_app_runs_total"] {
+            for (labels, samples) in rig.prometheus.of(name) {
+                let labels = copied(labels);
+                let inside: Vec<String> = labels
+                    .iter()
+                    .filter(|(name, _)| *name != "__name__")
+                    .map(|(name, value)| format!("{name}={value:?}"))
+                    .collect();
+                let page = format!("{name}{{{}}} {}\n", inside.join(","), samples.last().unwrap().1);
+                rig.prometheus.scrape(&page, &[]);
+            }
+        }
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+    let key = super::key(&rig, 0);
+    assert_eq!(key.resource, response_time::RESOURCE);
+}
+
+#[tokio::test]
+async fn counters_that_had_left_the_page_are_found_further_back() {
+    let rig = Rig::start(1).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    // The cursor stays on the page for another 20 minutes, the counters do not.
+    let bookkeeping: Vec<_> =
+        ["pds_app_accounted_until_timestamp_seconds", "pds_app_unaccounted_seconds_total"]
+            .iter()
+            .flat_map(|name| rig.prometheus.of(name))
+            .collect();
+    for _ in 0..20 {
+        rig.pass(60);
+        let now = rig.clock.unix_seconds();
+        rig.prometheus.change(|labels, samples| {
+            if let Some((_, known)) = bookkeeping.iter().find(|(known, _)| known == labels) {
+                samples.push((now, known.last().unwrap().1));
+            }
+        });
+    }
+    let exporter = rig.started("new").await;
+    assert_eq!(exporter.metric(RESTORED), Some(1.0));
+    rig.run(&exporter, 2).await;
+    assert_eq!(exporter.shown(), 1);
+    assert_true(&rig, &exporter, first);
+}

@@ -1,0 +1,289 @@
+//! Counters that come back from Prometheus: whatever becomes of exporters and Prometheus, nothing goes back, nothing
+//! begins at 0 in silence, and what is counted is what there was.
+
+mod bad_input;
+mod model;
+mod prometheus;
+mod rig;
+
+use pds_exporter::interface::{Resource, response_time};
+use pds_exporter::store::{Key, Owner};
+
+use crate::process::series;
+
+use rig::{Exporter, RESTORED, Rig, sharded};
+
+/// The counters of a page that a query sees, and their values.
+fn counters(page: &str) -> Vec<(String, f64)> {
+    let counts =
+        |name: &str| name.starts_with("pds_app_") && name.contains("_total{") || name.contains("_bucket{");
+    let of = series(page).filter(|(name, _)| counts(name) && name.starts_with("pds_app_"));
+    of.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn key(rig: &Rig, app: usize) -> Key {
+    let owner = Owner::new(rig.project(), rig.apps()[app].clone());
+    Key { owner, resource: response_time::RESOURCE }
+}
+
+/// All ledgers hold what there was since `first`.
+fn assert_true(rig: &Rig, exporter: &Exporter, first: i64) {
+    for app in rig.apps() {
+        for resource in Resource::all().filter(|resource| resource.polled().counted.is_some()) {
+            let key = Key { owner: Owner::new(rig.project(), app.clone()), resource };
+            let ledger = exporter.handle.context().ledgers.ledger(&key).unwrap();
+            let truth = rig.truth(&app, resource, first, ledger.until);
+            assert_eq!((ledger.total, ledger.unaccounted), (truth, 0), "{key} up to {}", ledger.until);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_new_process_goes_on_exactly_where_the_last_scrape_left_off() {
+    let rig = Rig::start(2).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    let before = rig.predecessor().await;
+    assert!(counters(&before).iter().any(|(_, value)| *value > 0.0));
+    rig.pass(1700);
+
+    let exporter = rig.exporter(rig.config(2, ""), "new").await;
+    assert_eq!(exporter.metric(RESTORED), None, "nothing was tried yet");
+    exporter.poll().await;
+    assert_eq!((exporter.shown(), counters(&exporter.page()).len()), (0, 0));
+    assert!(exporter.handle.restorer().restore().await);
+    assert_eq!(exporter.metric(RESTORED), Some(1.0));
+    assert_eq!(exporter.shown(), 0, "hidden until it has caught up");
+    // Once up to the hour and once up to now.
+    rig.run(&exporter, 1).await;
+    assert_eq!(exporter.shown(), 2);
+    let after = exporter.page();
+    for (name, value) in counters(&before) {
+        let now = crate::process::value(&after, &name).unwrap_or_else(|| panic!("{name} is gone"));
+        assert!(now >= value, "{name} went back from {value} to {now}");
+    }
+    assert_true(&rig, &exporter, first);
+    rig.run(&exporter, 3).await;
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn what_every_question_has_in_common_and_how_the_look_back_widens() {
+    let rig = Rig::start(1).await;
+    rig.predecessor().await;
+    rig.pass(1700);
+    let token = rig.folder.path().join("token");
+    std::fs::write(&token, "s3cret-token\n").unwrap();
+    let more = format!(
+        "prometheus_token_file = {token:?}\nprometheus_headers = {{ X-Scope-OrgID = \"tenant-7\" }}\n\
+         prometheus_selector = 'job=\"pds\"'"
+    );
+    let mut config = rig.config(1, &more);
+    let prefixed = config.state.prometheus.as_mut().unwrap();
+    prefixed.url = prefixed.url.join("prometheus/").unwrap();
+    let from = rig.prometheus.asked().len();
+    let exporter = rig.started_with(config, "new").await;
+    assert_eq!(exporter.metric(RESTORED), Some(1.0));
+    let asked = &rig.prometheus.asked()[from..];
+    for question in asked {
+        assert_eq!(question.path, "/prometheus/api/v1/query");
+        assert_eq!(question.headers["authorization"], "Bearer s3cret-token");
+        assert_eq!(question.headers["x-scope-orgid"], "tenant-7");
+        for (name, value) in
+            [("dedup", "false"), ("partial_response", "false"), ("deny_partial_response", "1")]
+        {
+            assert_eq!(question.form[name], value);
+        }
+    }
+    assert_eq!(asked[0].form["query"], "time()");
+    let windows: Vec<&str> =
+        asked[1..].iter().map(|asked| asked.form["query"].rsplit_once('[').unwrap().1).collect();
+    assert_eq!(windows, ["300s])", "3600s])"], "what an hour has is not looked for in ten days");
+    assert!(asked[1..].iter().all(|asked| asked.form["query"].contains(",job=\"pds\"}[")));
+    let times: Vec<&String> = asked[1..].iter().map(|asked| &asked.form["time"]).collect();
+    assert_eq!(times[0], times[1]);
+}
+
+#[tokio::test]
+async fn nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_with_it() {
+    let rig = Rig::start(2).await;
+    let exporter = rig.started("new").await;
+    let configured = rig.clock.unix_seconds();
+    assert_eq!(exporter.metric(RESTORED), Some(0.0));
+    assert!(exporter.obstacle().await.contains("no page of this process was scraped yet"));
+    // A page of another process says nothing, be it of the same instance.
+    let other = rig.exporter(rig.config(2, ""), "new").await;
+    rig.scrape(&other);
+    for _ in 0..3 {
+        rig.pass(60);
+        exporter.poll().await;
+        assert!(!exporter.handle.restorer().restore().await);
+    }
+    // Nor does one on which its labels are others, as where the scrape sets labels of the same name.
+    rig.scrape(&exporter);
+    let renamed = |mut labels: prometheus::Labels| {
+        if let Some(app) = labels.remove("app") {
+            labels.insert("exported_app".to_owned(), app);
+        }
+        Some(labels)
+    };
+    rig.prometheus.relabel(renamed);
+    assert!(!exporter.handle.restorer().restore().await);
+    assert_eq!(exporter.shown(), 0);
+    assert!(series(&exporter.page()).any(|(name, _)| name.starts_with("pds_app_window_requests{")));
+
+    rig.scrape(&exporter);
+    assert!(exporter.handle.restorer().restore().await);
+    assert_eq!(exporter.metric(RESTORED), Some(1.0));
+    rig.run(&exporter, 2).await;
+    assert_eq!(exporter.shown(), 2);
+    // From the step that had settled when the process started, not when it was recognised.
+    assert_true(&rig, &exporter, (configured - 20) / 60 * 60);
+}
+
+#[tokio::test]
+async fn an_app_that_a_reload_adds_is_read_back_and_the_others_go_on() {
+    let rig = Rig::start(2).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    let exporter = rig.started_with(rig.config(1, ""), "new").await;
+    rig.run(&exporter, 2).await;
+    assert_eq!(exporter.shown(), 1);
+    rig.pass(1);
+    exporter.handle.reconfigure(rig.config(2, "")).await.unwrap();
+    exporter.poll().await;
+    assert_eq!(exporter.shown(), 1);
+    let missing = exporter.status().await.0.exporter.restoring.as_ref().unwrap().missing;
+    assert_eq!(missing, 2, "requests and runs of one app");
+    assert!(exporter.handle.restorer().restore().await);
+    rig.run(&exporter, 1).await;
+    assert_eq!(exporter.shown(), 2);
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn an_app_goes_on_when_it_moves_between_shards() {
+    let rig = Rig::start(6).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    for count in [3, 5, 2] {
+        rig.pass(1);
+        let mut shards = Vec::new();
+        for index in 0..count {
+            let config = sharded(rig.config(6, ""), index, count);
+            shards.push(rig.started_with(config, &format!("{index} of {count}")).await);
+        }
+        for shard in &shards {
+            rig.run(shard, 2).await;
+        }
+        let shown: usize = shards.iter().map(Exporter::shown).sum();
+        assert_eq!(shown, 6);
+    }
+    let whole = rig.started("whole").await;
+    rig.run(&whole, 2).await;
+    assert_true(&rig, &whole, first);
+}
+
+#[tokio::test]
+async fn of_the_state_file_and_prometheus_the_later_one_counts_unless_it_holds_less() {
+    let rig = Rig::start(1).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    let state = rig.folder.path().join("state.redb");
+    let with_file = rig.config(1, &format!("path = {state:?}"));
+    // The file is of the first minutes; what came later was counted without it.
+    let exporter = rig.started_with(with_file.clone(), "old").await;
+    rig.scrape(&exporter);
+    rig.run(&exporter, 3).await;
+    drop(exporter);
+    let without = rig.started("old").await;
+    rig.run(&without, 30).await;
+    let later = rig.handle_total(&without);
+    drop(without);
+
+    let both = rig.reopened(&with_file).await;
+    assert!(both.handle.restorer().restore().await);
+    assert_eq!(rig.handle_total(&both), later, "Prometheus knew more");
+    rig.pass(1200);
+    rig.run(&both, 2).await;
+    assert_true(&rig, &both, first);
+    let total = rig.handle_total(&both);
+    drop(both);
+
+    // Another exporter of the same app, which began later and counted further.
+    rig.pass(600);
+    rig.prometheus.change(|labels, samples| {
+        let name = labels["__name__"].as_str();
+        if let Some(last) = samples.last_mut() {
+            match name {
+                "pds_app_accounted_until_timestamp_seconds" => last.1 += 60.0,
+                "pds_app_requests_total" | "pds_app_runs_total" => last.1 = 0.0,
+                "pds_app_request_duration_seconds_bucket" => last.1 = 0.0,
+                _ => {}
+            }
+        }
+    });
+    let both = rig.reopened(&with_file).await;
+    assert!(both.handle.restorer().restore().await);
+    assert_eq!(rig.handle_total(&both), total, "what was shown is not taken back");
+    assert_eq!(both.status().await.0.exporter.restoring.as_ref().unwrap().kept, 2);
+    rig.run(&both, 2).await;
+    assert_true(&rig, &both, first);
+}
+
+impl Rig {
+    /// What the ledger of the first app's requests holds.
+    fn handle_total(&self, exporter: &Exporter) -> u64 {
+        exporter.handle.context().ledgers.ledger(&key(self, 0)).unwrap().total
+    }
+
+    /// A new process on the state file of one that has ended, polled once.
+    async fn reopened(&self, config: &pds_exporter::config::Config) -> Exporter {
+        let path = config.state.path.clone().unwrap();
+        crate::process::until("the state file is free", async || {
+            std::fs::File::open(&path).unwrap().try_lock().is_ok()
+        })
+        .await;
+        let exporter = self.exporter(config.clone(), "old").await;
+        exporter.poll().await;
+        exporter
+    }
+}
+
+#[tokio::test]
+async fn a_recent_state_file_does_not_wait_for_prometheus() {
+    let rig = Rig::start(1).await;
+    let state = rig.folder.path().join("state.redb");
+    let config = rig.config(1, &format!("path = {state:?}"));
+    let exporter = rig.started_with(config.clone(), "old").await;
+    rig.scrape(&exporter);
+    rig.run(&exporter, 3).await;
+    drop(exporter);
+    rig.prometheus.answer(|_| Some((503, String::new())));
+    let exporter = rig.reopened(&config).await;
+    assert!(exporter.handle.restorer().restore().await, "nothing is missing");
+    rig.pass(60);
+    exporter.poll().await;
+    assert_eq!(exporter.shown(), 1);
+    assert_eq!(exporter.metric(RESTORED), Some(1.0));
+}
+
+#[tokio::test]
+async fn without_the_key_nothing_is_asked_or_held_back_and_a_reload_can_take_it_away() {
+    let rig = Rig::start(1).await;
+    let mut config = rig.config(1, "");
+    config.state.prometheus = None;
+    let exporter = rig.started_with(config.clone(), "old").await;
+    rig.run(&exporter, 2).await;
+    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (1, None));
+    assert_eq!(rig.prometheus.asked().len(), 0);
+    drop(exporter);
+
+    rig.prometheus.answer(|_| Some((503, String::new())));
+    let exporter = rig.started("new").await;
+    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (0, Some(0.0)));
+    exporter.handle.reconfigure(config).await.unwrap();
+    for _ in 0..3 {
+        rig.pass(60);
+        exporter.poll().await;
+    }
+    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (1, None));
+}

@@ -1,0 +1,222 @@
+//! A model of Prometheus over loopback: it keeps what it scrapes, and answers the questions that the exporter asks.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use pds_exporter::clock::Clock;
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use crate::process::series;
+
+pub(super) type Labels = BTreeMap<String, String>;
+
+/// What it was asked.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) path: String,
+    pub(super) headers: HeaderMap,
+    pub(super) form: HashMap<String, String>,
+}
+
+/// What it answers instead; `None` for what it would.
+type Trouble = dyn Fn(&Asked) -> Option<(u16, String)> + Send + Sync;
+
+/// The model. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct Prometheus {
+    pub(super) address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    clock: Clock,
+    /// By labels, the name included: samples by time.
+    series: BTreeMap<Labels, Vec<(i64, f64)>>,
+    asked: Vec<Asked>,
+    trouble: Option<Box<Trouble>>,
+}
+
+impl Prometheus {
+    pub(super) async fn start(clock: Clock) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let state = State { clock, series: BTreeMap::new(), asked: Vec::new(), trouble: None };
+        let prometheus = Self { address: listener.local_addr().unwrap(), state: Arc::new(Mutex::new(state)) };
+        let served = prometheus.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let served = served.clone();
+                tokio::spawn(async move {
+                    let service = service_fn(move |request| {
+                        let served = served.clone();
+                        async move { Ok::<_, std::io::Error>(served.reply(request).await) }
+                    });
+                    let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
+                    // The exporter may leave whenever it likes.
+                    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
+                });
+            }
+        });
+        prometheus
+    }
+
+    /// Scrapes a page of the exporter that has these labels besides its own.
+    pub(super) fn scrape(&self, page: &str, target: &[(&str, &str)]) {
+        let mut state = self.state.lock().unwrap();
+        let now = state.clock.unix_seconds();
+        for (name, value) in series(page) {
+            let mut labels = labels(name);
+            labels.extend(target.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+            state.series.entry(labels).or_default().push((now, value));
+        }
+    }
+
+    /// Changes what it keeps.
+    pub(super) fn change(&self, mut change: impl FnMut(&Labels, &mut Vec<(i64, f64)>)) {
+        for (labels, samples) in &mut self.state.lock().unwrap().series {
+            change(labels, samples);
+        }
+    }
+
+    /// Writes other labels, or none, in the place of those that it keeps.
+    pub(super) fn relabel(&self, relabel: impl Fn(Labels) -> Option<Labels>) {
+        let mut state = self.state.lock().unwrap();
+        let series = std::mem::take(&mut state.series);
+        let series = series.into_iter().filter_map(|(labels, samples)| Some((relabel(labels)?, samples)));
+        state.series = series.collect();
+    }
+
+    /// What it keeps of the metrics of this name.
+    pub(super) fn of(&self, name: &str) -> Vec<(Labels, Vec<(i64, f64)>)> {
+        let state = self.state.lock().unwrap();
+        let of = state.series.iter().filter(|(labels, _)| labels["__name__"] == name);
+        of.map(|(labels, samples)| (labels.clone(), samples.clone())).collect()
+    }
+
+    /// Has it answer so from now on.
+    pub(super) fn answer(&self, trouble: impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static) {
+        self.state.lock().unwrap().trouble = Some(Box::new(trouble));
+    }
+
+    /// It answers properly again.
+    pub(super) fn mend(&self) {
+        self.state.lock().unwrap().trouble = None;
+    }
+
+    /// All it was asked.
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.state.lock().unwrap().asked.clone()
+    }
+
+    async fn reply(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let (head, body) = request.into_parts();
+        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let form = url::form_urlencoded::parse(&body).into_owned().collect();
+        let asked = Asked { path: head.uri.path().to_owned(), headers: head.headers, form };
+        let mut state = self.state.lock().unwrap();
+        state.asked.push(asked.clone());
+        let told = state.trouble.as_ref().and_then(|trouble| trouble(&asked));
+        let (status, body) = told.unwrap_or_else(|| (200, state.result(&asked)));
+        Response::builder().status(status).body(Full::new(body.into())).unwrap()
+    }
+}
+
+impl State {
+    /// The answer to `time()` and to `last_over_time({...}[Ns])`.
+    fn result(&self, asked: &Asked) -> String {
+        let now = self.clock.unix_seconds();
+        let query = &asked.form["query"];
+        if query == "time()" {
+            let result = json!([now, now.to_string()]);
+            return json!({"status": "success", "data": {"resultType": "scalar", "result": result}})
+                .to_string();
+        }
+        let at: f64 = asked.form.get("time").map_or(now as f64, |time| time.parse().unwrap());
+        let inside = query.strip_prefix("last_over_time({").and_then(|rest| rest.strip_suffix("s])"));
+        let (matchers, window) = inside.unwrap().rsplit_once("}[").unwrap();
+        let (matchers, window) = (parse_matchers(matchers), window.parse::<f64>().unwrap());
+        let found = self.series.iter().filter(|(labels, _)| {
+            matchers.iter().all(|(name, values)| {
+                let value = labels.get(name).map_or("", String::as_str);
+                values.iter().any(|wanted| wanted == value)
+            })
+        });
+        let found = found.filter_map(|(labels, samples)| {
+            let in_window = |(time, _): &&(i64, f64)| {
+                let time = *time as f64;
+                time <= at && time > at - window
+            };
+            let (_, value) = samples.iter().rev().find(in_window)?;
+            Some(json!({"metric": labels, "value": [at, value.to_string()]}))
+        });
+        let found: Vec<_> = found.collect();
+        json!({"status": "success", "data": {"resultType": "vector", "result": found}}).to_string()
+    }
+}
+
+/// The labels of a series as a page writes it, its name included.
+fn labels(series: &str) -> Labels {
+    let (name, rest) = series.split_once('{').unwrap_or((series, "}"));
+    let mut labels = Labels::from([("__name__".to_owned(), name.to_owned())]);
+    labels.extend(pairs(rest.trim_end_matches('}')).into_iter().map(|(name, _, value)| (name, value)));
+    labels
+}
+
+/// Matchers, and the values that each matches: all expressions that the exporter writes are lists of literals.
+fn parse_matchers(text: &str) -> Vec<(String, Vec<String>)> {
+    let matchers = pairs(text).into_iter().map(|(name, is_expression, value)| {
+        if !is_expression {
+            return (name, vec![value]);
+        }
+        let mut values = vec![String::new()];
+        let mut characters = value.chars();
+        while let Some(character) = characters.next() {
+            match character {
+                '|' => values.push(String::new()),
+                '\\' => values.last_mut().unwrap().extend(characters.next()),
+                plain => {
+                    assert!(!".+*?()[]{}^$".contains(plain), "an expression that is no literal: {value}");
+                    values.last_mut().unwrap().push(plain);
+                }
+            }
+        }
+        (name, values)
+    });
+    matchers.collect()
+}
+
+/// `name="value",name=~"value"` as name, whether the value is an expression, and the value.
+fn pairs(text: &str) -> Vec<(String, bool, String)> {
+    let mut pairs = Vec::new();
+    let mut rest = text;
+    while let Some((name, after)) = rest.split_once('=') {
+        let is_expression = after.starts_with('~');
+        let mut characters = after.trim_start_matches('~').char_indices().skip(1);
+        let mut value = String::new();
+        let mut end = after.len();
+        while let Some((at, character)) = characters.next() {
+            match character {
+                '"' => {
+                    end = at + 1 + usize::from(is_expression);
+                    break;
+                }
+                '\\' => match characters.next() {
+                    Some((_, 'n')) => value.push('\n'),
+                    Some((_, escaped)) => value.push(escaped),
+                    None => {}
+                },
+                plain => value.push(plain),
+            }
+        }
+        pairs.push((name.trim_start_matches(',').to_owned(), is_expression, value));
+        rest = &after[end..];
+    }
+    pairs
+}

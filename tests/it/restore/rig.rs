@@ -1,0 +1,188 @@
+//! Exporters polled by hand, beside the service that they ask and the Prometheus that scrapes them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use pds_exporter::app::daemon::{Daemon, Handle};
+use pds_exporter::catalogue::Format;
+use pds_exporter::clock::Clock;
+use pds_exporter::config::{self, Config, Shard};
+use pds_exporter::interface::{Resource, TimeRange, response_time};
+use pds_exporter::poll::execute;
+use pds_exporter::poll::slots::PollSlots;
+use pds_exporter::poll::transition_log::TransitionLog;
+use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::status;
+use pds_exporter::store::Filter;
+use pds_exporter::telemetry::Telemetry;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+use crate::process::{series, value};
+
+use super::prometheus::Prometheus;
+
+/// Whether the last attempt has left nothing hidden.
+pub(super) const RESTORED: &str = "pds_exporter_state_last_restore_successful";
+
+pub(super) struct Rig {
+    pub(super) world: World,
+    pub(super) clock: Clock,
+    pub(super) prometheus: Prometheus,
+    pub(super) folder: TempDir,
+    base_url: String,
+}
+
+/// A process: it is killed by being dropped.
+pub(super) struct Exporter {
+    pub(super) handle: Handle,
+    pub(super) instance: String,
+    _daemon: Daemon,
+}
+
+impl Rig {
+    /// A service with one project of so many apps.
+    pub(super) async fn start(apps: usize) -> Self {
+        crate::process::let_clients_be_built();
+        // What has settled then ends on the hour.
+        let clock = Clock::standing_at("2026-03-01T12:00:27Z".parse().unwrap());
+        let settings = Settings { seed: 7, projects: 1, apps, ..Settings::default() };
+        let world = World::new(settings, clock.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let prometheus = Prometheus::start(clock.clone()).await;
+        Self { world, clock, prometheus, folder: tempfile::tempdir().unwrap(), base_url }
+    }
+
+    pub(super) fn project(&self) -> Arc<str> {
+        self.world.projects()[0].0.clone()
+    }
+
+    pub(super) fn apps(&self) -> Vec<Arc<str>> {
+        self.world.projects()[0].1.clone()
+    }
+
+    /// The configuration of the first `apps` apps, with `more` lines in `[state]`.
+    pub(super) fn config(&self, apps: usize, more: &str) -> Config {
+        let named: Vec<String> = self.apps().iter().take(apps).map(|app| format!("{app:?}")).collect();
+        let text = format!(
+            "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nmax_retries = 0\nmax_requests_per_second = 0\n\
+             [poll]\nsettle = \"20s\"\n[accounting]\nmax_catch_up = \"10d\"\n\
+             [state]\nprometheus_url = \"http://{}\"\nlookback = \"10d\"\n{more}\n\
+             [[projects]]\nid = \"{}\"\napps = [{}]\n",
+            self.base_url,
+            self.world.token(&self.project()).unwrap().expose(),
+            self.prometheus.address,
+            self.project(),
+            named.join(","),
+        );
+        config::load_text(Path::new("test.toml"), &text).unwrap().config
+    }
+
+    /// A new process.
+    pub(super) async fn exporter(&self, config: Config, instance: &str) -> Exporter {
+        // No two processes load their configuration at the same time.
+        self.pass(1);
+        let telemetry = Telemetry::new(false).unwrap();
+        let daemon = Daemon::build(config, self.clock.clone(), telemetry).await.unwrap();
+        Exporter { handle: daemon.handle(), instance: instance.to_owned(), _daemon: daemon }
+    }
+
+    /// An exporter of all apps, polled and asked for what it misses once.
+    pub(super) async fn started(&self, instance: &str) -> Exporter {
+        self.started_with(self.config(self.apps().len(), ""), instance).await
+    }
+
+    pub(super) async fn started_with(&self, config: Config, instance: &str) -> Exporter {
+        let exporter = self.exporter(config, instance).await;
+        exporter.poll().await;
+        exporter.handle.restorer().restore().await;
+        exporter
+    }
+
+    pub(super) fn pass(&self, seconds: i64) {
+        self.clock.jump(SignedDuration::from_secs(seconds));
+    }
+
+    pub(super) fn scrape(&self, exporter: &Exporter) {
+        self.prometheus.scrape(&exporter.page(), &[("job", "pds"), ("instance", &exporter.instance)]);
+    }
+
+    /// Some minutes of polls and scrapes.
+    pub(super) async fn run(&self, exporter: &Exporter, minutes: usize) {
+        for _ in 0..minutes {
+            self.pass(60);
+            exporter.poll().await;
+            exporter.handle.restorer().restore().await;
+            self.scrape(exporter);
+        }
+    }
+
+    /// How many there were.
+    pub(super) fn truth(&self, app: &str, resource: Resource, start: i64, end: i64) -> u64 {
+        let truth = self.world.truth(&self.project(), app, TimeRange { start, end }).unwrap();
+        if resource == response_time::RESOURCE { truth.requests } else { truth.runs }
+    }
+
+    /// An exporter that has counted for a while and was scraped last just now; what its page showed.
+    pub(super) async fn predecessor(&self) -> String {
+        let exporter = self.started("old").await;
+        self.scrape(&exporter);
+        exporter.handle.restorer().restore().await;
+        self.run(&exporter, 6).await;
+        exporter.page()
+    }
+}
+
+impl Exporter {
+    /// Polls everything once.
+    pub(super) async fn poll(&self) {
+        let plan = self.handle.plan().await;
+        for target in &plan.targets {
+            let permit = PollSlots::default().enter();
+            execute::poll(self.handle.context(), &plan, target, &TransitionLog::default(), permit).await;
+        }
+    }
+
+    pub(super) fn page(&self) -> String {
+        let mut page = Vec::new();
+        let snapshot = self.handle.context().store.snapshot(Instant::now());
+        let Ok(()) = snapshot.write(Format::Text, &Filter::default(), &mut |chunk: &[u8]| {
+            page.extend_from_slice(chunk);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        self.handle.context().telemetry.write(&mut page, Format::Text, |_| true);
+        String::from_utf8(page).unwrap()
+    }
+
+    pub(super) fn metric(&self, series: &str) -> Option<f64> {
+        value(&self.page(), series)
+    }
+
+    /// How many counters of requests are on the page.
+    pub(super) fn shown(&self) -> usize {
+        series(&self.page()).filter(|(name, _)| name.starts_with("pds_app_requests_total{")).count()
+    }
+
+    /// The status as of now, with the texts of its reasons.
+    pub(super) async fn status(&self) -> (Arc<status::Status>, Vec<String>) {
+        let plan = self.handle.plan().await;
+        let status = status::Source::new(self.handle.context().clone(), plan, Vec::new()).status();
+        let reasons = status.summary.reasons.iter();
+        let reasons = reasons.map(|reason| format!("{}: {}", reason.code, reason.text)).collect();
+        (status, reasons)
+    }
+
+    /// Why counters are hidden.
+    pub(super) async fn obstacle(&self) -> String {
+        let restoring = self.status().await.0.exporter.restoring.clone().unwrap();
+        restoring.obstacle.as_deref().unwrap_or("none").to_owned()
+    }
+}
+
+/// The configuration as one of several shards.
+pub(super) fn sharded(config: Config, index: u32, count: u32) -> Config {
+    config.shard(Shard::new(index, std::num::NonZeroU32::new(count).unwrap()).unwrap())
+}
