@@ -16,26 +16,26 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    async fn start(folder: &Path, target: &str) -> Self {
+    async fn start(program: &str, folder: &Path, target: &str) -> Self {
         let target = target.trim_start_matches("http://");
         let text = format!(
             "global: {{scrape_interval: 1s}}\nscrape_configs:\n- {{job_name: pds, static_configs: [{{targets: ['{target}']}}]}}\n"
         );
-        Self::configured(folder, &text).await
+        Self::configured(program, folder, &text).await
     }
 
     /// One that scrapes nothing and answers about the blocks in the folder's `data`.
     pub(crate) async fn with_data(folder: &Path) -> Self {
-        Self::configured(folder, "global: {}\n").await
+        Self::configured("prometheus", folder, "global: {}\n").await
     }
 
-    async fn configured(folder: &Path, text: &str) -> Self {
+    async fn configured(program: &str, folder: &Path, text: &str) -> Self {
         let config = folder.join("prometheus.yml");
         std::fs::write(&config, text).unwrap();
         // Asked of the system, and free again for Prometheus, which cannot say which port it was given.
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}");
-        let child = Command::new(tool("prometheus"))
+        let child = Command::new(tool(program))
             .arg(format!("--config.file={}", config.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{port}"))
@@ -134,10 +134,19 @@ async fn truth(service: &str, project: &str, app: &str, start: f64, end: f64) ->
 
 #[tokio::test]
 async fn prometheus_sees_exactly_what_there_was() {
+    sees_exactly_what_there_was("prometheus").await;
+}
+
+#[tokio::test]
+async fn prometheus_3_sees_exactly_what_there_was() {
+    sees_exactly_what_there_was("prometheus-3").await;
+}
+
+async fn sees_exactly_what_there_was(program: &str) {
     let folder = tempfile::tempdir().unwrap();
     let exporter = Exporter::start(&["--demo"]);
     exporter.wait_for("/-/ready").await;
-    let prometheus = Prometheus::start(folder.path(), &exporter.url).await;
+    let prometheus = Prometheus::start(program, folder.path(), &exporter.url).await;
     let service = service(&exporter);
 
     let until_of =
@@ -189,7 +198,7 @@ async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
         .filter(|(name, _)| name.starts_with("pds_app_accounted_until_timestamp_seconds"))
         .map(|(_, until)| until)
         .fold(f64::MAX, f64::min);
-    let prometheus = Prometheus::start(folder.path(), &exporter.url).await;
+    let prometheus = Prometheus::start("prometheus", folder.path(), &exporter.url).await;
     let service = service(&exporter);
     let expression =
         "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket[1m])))";

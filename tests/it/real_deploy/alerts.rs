@@ -8,13 +8,23 @@ use pds_exporter::simulator::{Fault, Kind};
 use crate::process::{Exporter, until};
 
 use super::fast::{Stage, watch};
+use super::prometheus::{PROMETHEUS_2, PROMETHEUS_3};
 
 /// Scrape, evaluation, and a loaded machine; beside the time that a rule states.
 const SLACK: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_token_raises_its_alert_silences_its_consequences_and_resolves() {
-    let stage = Stage::set().await;
+    a_refused_token_is_told(PROMETHEUS_2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_prometheus_3_a_refused_token_does_the_same() {
+    a_refused_token_is_told(PROMETHEUS_3).await;
+}
+
+async fn a_refused_token_is_told(program: &str) {
+    let stage = Stage::set_with(program).await;
     until("a request was counted", async || {
         !stage.prometheus.query("pds_app_requests_total > 0").await.is_empty()
     })
@@ -88,7 +98,7 @@ async fn a_forbidden_app_is_no_refused_token_and_silences_its_consequences_only(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_demo_raises_no_critical_alert() {
     let exporter = Exporter::start(&["--demo"]);
-    let (prometheus, _alertmanager) = watch(&exporter).await;
+    let (prometheus, _alertmanager) = watch(PROMETHEUS_2, &exporter).await;
     let judged = "count(pds_app:slo_errors:ratio_rate1h and pds_app:slo_requests:increase1h >= 100)";
     until("the busy apps are judged, a slow one among them", async || {
         let count = prometheus.query(judged).await;

@@ -10,10 +10,10 @@ use pds_exporter::simulator::{self, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::deploy::{deploy, files, for_prometheus_2, text};
+use crate::deploy::{deploy, files, text};
 use crate::process::Exporter;
 
-use super::prometheus::Server;
+use super::prometheus::{PROMETHEUS_2, Server, for_program};
 
 /// How much faster.
 const FASTER: u64 = 60;
@@ -42,6 +42,11 @@ pub(super) struct Stage {
 
 impl Stage {
     pub(super) async fn set() -> Self {
+        Self::set_with(PROMETHEUS_2).await
+    }
+
+    /// With this Prometheus.
+    pub(super) async fn set_with(program: &str) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let service = listener.local_addr().unwrap();
         let world = World::new(Settings::default(), Clock::system());
@@ -58,7 +63,7 @@ impl Stage {
             files.iter().flat_map(|(flag, path)| [*flag, path.to_str().unwrap()]).collect();
         let exporter = Exporter::start(&flags);
 
-        let (prometheus, alertmanager) = watch(&exporter).await;
+        let (prometheus, alertmanager) = watch(program, &exporter).await;
         Self { world, exporter, prometheus, alertmanager, _folder: folder }
     }
 
@@ -70,12 +75,12 @@ impl Stage {
     }
 }
 
-/// A Prometheus with the shipped rules, 60 times faster, and an Alertmanager with the shipped routing.
-pub(super) async fn watch(exporter: &Exporter) -> (Server, Server) {
+/// The Prometheus `program` with the shipped rules, 60 times faster, and an Alertmanager with the shipped routing.
+pub(super) async fn watch(program: &str, exporter: &Exporter) -> (Server, Server) {
     let routing = text("prometheus/alertmanager.yml").replace("group_wait: 30s", "group_wait: 0s");
     let alertmanager = Server::alertmanager(&routing).await;
     let scraped = exporter.url.trim_start_matches("http://").to_owned();
-    let config = for_prometheus_2(&text("prometheus/prometheus.yml"))
+    let config = for_program(program, &text("prometheus/prometheus.yml"))
         .replace("scrape_interval: 15s", "scrape_interval: 250ms")
         .replace("evaluation_interval: 30s", "evaluation_interval: 500ms")
         .replace("localhost:10090", &scraped)
@@ -88,7 +93,7 @@ pub(super) async fn watch(exporter: &Exporter) -> (Server, Server) {
     let mut given = vec![("prometheus.yml", config.as_str())];
     given.extend(rules.iter().map(|(name, text)| (name.as_str(), text.as_str())));
     // As with everything else, what is five minutes old is stale.
-    let prometheus = Server::prometheus(&given, "--query.lookback-delta=5s").await;
+    let prometheus = Server::prometheus(program, &given, "--query.lookback-delta=5s").await;
     (prometheus, alertmanager)
 }
 

@@ -8,8 +8,19 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::deploy::for_prometheus_2;
 use crate::process::{get, until};
 use crate::tools::tool;
+
+/// The Prometheus of Debian 12.
+pub(super) const PROMETHEUS_2: &str = "prometheus";
+/// A current one.
+pub(super) const PROMETHEUS_3: &str = "prometheus-3";
+
+/// A shipped configuration as `program` reads it.
+pub(super) fn for_program(program: &str, config: &str) -> String {
+    if program == PROMETHEUS_2 { for_prometheus_2(config) } else { config.to_owned() }
+}
 
 /// A port of the loopback that nobody listens on at the moment.
 pub(super) fn free_port() -> u16 {
@@ -25,20 +36,21 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Prometheus with `prometheus.yml` and the files beside it.
-    pub(super) async fn prometheus(files: &[(&str, &str)], argument: &str) -> Self {
+    /// The Prometheus `program` with `prometheus.yml` and the files beside it.
+    pub(super) async fn prometheus(program: &str, files: &[(&str, &str)], argument: &str) -> Self {
         // Debian's Prometheus has a folder of the system as its default.
-        Self::any_prometheus(files, &["--storage.tsdb.path=data", argument]).await
+        Self::any_prometheus(program, files, &["--storage.tsdb.path=data", argument]).await
     }
 
     /// Prometheus as an agent.
-    pub(super) async fn agent(config: &str) -> Self {
-        let agent = ["--storage.agent.path=data", "--enable-feature=agent"];
-        Self::any_prometheus(&[("prometheus.yml", config)], &agent).await
+    pub(super) async fn agent(program: &str, config: &str) -> Self {
+        let mode = if program == PROMETHEUS_2 { "--enable-feature=agent" } else { "--agent" };
+        let agent = ["--storage.agent.path=data", mode];
+        Self::any_prometheus(program, &[("prometheus.yml", config)], &agent).await
     }
 
-    async fn any_prometheus(files: &[(&str, &str)], arguments: &[&str]) -> Self {
-        Self::start("prometheus", files, |_, address| {
+    async fn any_prometheus(program: &str, files: &[(&str, &str)], arguments: &[&str]) -> Self {
+        Self::start(program, files, |_, address| {
             let own = ["--config.file=prometheus.yml".to_owned(), format!("--web.listen-address={address}")];
             own.into_iter().chain(arguments.iter().map(|argument| (*argument).to_owned())).collect()
         })
