@@ -38,6 +38,7 @@ pub mod error_chain;
 pub mod interface;
 pub mod plain_file;
 pub mod poll;
+pub mod printable;
 pub mod restore;
 pub mod secret;
 pub mod simulator;

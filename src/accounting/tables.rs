@@ -28,7 +28,7 @@ const CACHE_BYTES: usize = 2 << 20;
 const TWO_PHASES: (usize, u8) = (9, 4);
 
 /// The format of a state file, and all its ledgers.
-type Contents = (u64, Vec<(Key, Ledger)>);
+pub type Contents = (u64, Vec<(Key, Ledger)>);
 
 /// The database in `storage`, for the file at `path`.
 pub(super) fn open(path: &Path, storage: impl StorageBackend) -> Result<Database, StateError> {
@@ -46,8 +46,11 @@ pub fn is_examining() -> bool {
     EXAMINING.get()
 }
 
-/// The format of a state file with these contents, and all its ledgers.
-pub(super) fn examine(path: &Path, bytes: Vec<u8>) -> Result<Contents, StateError> {
+/// The format of a state file with these contents, and all its ledgers. `path` is for errors.
+///
+/// # Errors
+/// If it is not what was written last; see [`StateError`].
+pub fn examine(path: &Path, bytes: Vec<u8>) -> Result<Contents, StateError> {
     let damaged = |what: &str| StateError::Damaged { path: path.to_owned(), what: what.to_owned() };
     if bytes.is_empty() {
         return Err(damaged("it is empty"));

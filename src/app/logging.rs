@@ -13,6 +13,7 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Registry, fmt};
 
 use super::flags::{Level, LogFormat};
+use super::log_writer::LogWriter;
 
 /// The level of the running log. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -68,6 +69,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
+    let writer = LogWriter { inner: writer, format };
     match format {
         LogFormat::Logfmt => tracing_logfmt::builder().with_target(false).layer().with_writer(writer).boxed(),
         LogFormat::Json => {

@@ -14,6 +14,7 @@
 pub mod daemon;
 pub mod demo;
 pub mod flags;
+mod log_writer;
 pub mod logging;
 pub mod run;
 pub mod serve;

@@ -23,7 +23,7 @@ mod limits;
 mod line;
 mod network;
 mod pace;
-mod redact;
+pub mod redact;
 mod retry;
 mod skew;
 mod tls;

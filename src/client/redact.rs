@@ -29,7 +29,7 @@ const MIN_PART: usize = 4;
 
 /// Finds the tokens in use. Cloning shares them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Redactor(Arc<Mutex<State>>);
+pub struct Redactor(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -49,7 +49,7 @@ struct Matcher {
 
 impl Redactor {
     /// From now on `token` is the one of `account`.
-    pub(super) fn add(&self, account: &Arc<str>, token: &Secret) {
+    pub fn add(&self, account: &Arc<str>, token: &Secret) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = state.tokens.entry(Arc::clone(account)).or_default();
         tokens.insert(0, token.clone());
@@ -59,7 +59,8 @@ impl Redactor {
 
     /// `body` with [`REDACTED`] in place of each token. If it is not `complete`, the beginning of a token at its end
     /// is taken for one.
-    pub(super) fn reply(&self, mut body: Vec<u8>, complete: bool) -> Vec<u8> {
+    #[must_use]
+    pub fn reply(&self, mut body: Vec<u8>, complete: bool) -> Vec<u8> {
         let Some(matcher) = self.matcher() else { return body };
         if !complete && let Some(part) = matcher.part_at_end(&body) {
             body.truncate(body.len() - part);
@@ -70,7 +71,8 @@ impl Redactor {
     }
 
     /// The same for a text.
-    pub(super) fn text(&self, text: &str) -> String {
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.reply(text.as_bytes().to_vec(), true)).into_owned()
     }
 

@@ -44,6 +44,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 use crate::clock::Clock;
 use crate::error_chain::with_sources;
+use crate::printable::plain_lines;
 
 use console::{BAD, Console};
 use error::{EXIT_CODES, ToolError};
@@ -125,7 +126,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
         Err(error) => {
             if !error.is_broken_pipe() {
                 let label = console.styled(BAD, "error:");
-                console.say(&format!("{label} {}", with_sources(&error)));
+                console.say(&format!("{label} {}", plain_lines(&with_sources(&error))));
             }
             error.exit_code()
         }

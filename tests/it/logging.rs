@@ -102,6 +102,59 @@ async fn an_outage_of_many_is_a_few_lines_and_a_number() {
     );
 }
 
+/// The pairs of a line as go-logfmt reads them: a quoted value has the escapes of JSON and no other.
+fn logfmt_pairs(line: &str) -> Vec<(String, String)> {
+    let (mut pairs, mut rest) = (Vec::new(), line);
+    while !rest.is_empty() {
+        let (key, value) = rest.split_once('=').unwrap_or_else(|| panic!("no key in {rest}"));
+        assert!(!key.is_empty() && !key.contains(|c: char| c <= ' ' || c == '"'), "{line}");
+        let length = match value.strip_prefix('"') {
+            None => value.find(' ').unwrap_or(value.len()),
+            Some(_) => {
+                let mut values = serde_json::Deserializer::from_str(value).into_iter::<String>();
+                values.next().unwrap().unwrap_or_else(|error| panic!("{error} in {value}"));
+                values.byte_offset()
+            }
+        };
+        let (value, after) = value.split_at(length);
+        pairs.push((key.to_owned(), serde_json::from_str(value).unwrap_or_else(|_| value.to_owned())));
+        rest = after.strip_prefix(' ').unwrap_or_else(|| {
+            assert!(after.is_empty(), "{line}");
+            after
+        });
+    }
+    pairs
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_a_service_says_steers_no_terminal_and_breaks_no_line() {
+    let text = "gone\u{1b}[2J \u{7}\u{0}\u{9b}2J \u{202e}evil\u{2069} \"quoted\" it's\r\nlevel=error \\u{1b}";
+    for format in ["logfmt", "json"] {
+        let (world, _folder, config) = service(1).await;
+        let folder = tempfile::tempdir().unwrap();
+        // A path is told as it is, too.
+        let path = folder.path().join("odd\u{1b}[2J\u{85}\u{202e}.toml");
+        std::fs::copy(&config, &path).unwrap();
+        let exporter = Exporter::start(&["--config.file", path.to_str().unwrap(), "--log.format", format]);
+        exporter.wait_for("/-/ready").await;
+        world.faults().set([Fault::from(Kind::RawError { status: 500, text: text.to_owned() })]);
+        until_all(&exporter, "0").await;
+        std::fs::write(&path, "broken").unwrap();
+        exporter.signal("HUP");
+        until("the path is told", async || exporter.log().contains("odd")).await;
+        until("the service's words are told", async || exporter.log().contains("evil")).await;
+        let log = exporter.log();
+        let steers = |c: char| c != '\n' && (c.is_control() || "\u{202e}\u{2069}".contains(c));
+        assert!(!log.contains(steers), "{log:?}");
+        for line in log.lines() {
+            match format {
+                "json" => drop(serde_json::from_str::<Value>(line).unwrap()),
+                _ => assert_eq!(logfmt_pairs(line)[0].0, "ts", "{line}"),
+            }
+        }
+    }
+}
+
 /// Waits until every target is up (1) or down (0).
 async fn until_all(exporter: &Exporter, up: &str) {
     until(&format!("every target is {up}"), async || {

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::interface::Request;
+use crate::printable::plain_lines;
 use crate::secret::REDACTED;
 
 use super::console::Console;
@@ -178,7 +179,8 @@ fn print_json(console: &mut Console, reply: &[u8]) -> Result<(), ToolError> {
     let indented =
         serde_json::from_slice::<Value>(reply).and_then(|value| serde_json::to_string_pretty(&value));
     match indented {
-        Ok(text) if console.out_is_terminal => console.print(&page_text(&text))?,
+        Ok(text) if console.out_is_terminal => console.print(&plain_lines(&text))?,
+        Err(_) if console.out_is_terminal => console.print(&plain_lines(&String::from_utf8_lossy(reply)))?,
         _ => {
             console.out.write_all(reply)?;
             if !reply.is_empty() && !reply.ends_with(b"\n") {
@@ -187,9 +189,4 @@ fn print_json(console: &mut Console, reply: &[u8]) -> Result<(), ToolError> {
         }
     }
     Ok(console.out.flush()?)
-}
-
-/// Text of many lines, each without what could steer a terminal.
-fn page_text(text: &str) -> String {
-    text.lines().map(page::plain).collect::<Vec<_>>().join("\n")
 }

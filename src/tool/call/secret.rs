@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::printable::plain;
 use crate::secret::REDACTED;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
@@ -75,13 +76,13 @@ pub fn deliver(
         if form == Output::Json {
             return print_json(console, reply);
         }
-        console.print(&secret)?;
+        print_alone(console, &secret)?;
         console.out.flush()?;
         say(console, &redacted(&mut known, field), call, field);
         return Ok(());
     };
     if let Err(error) = file.write(&secret) {
-        console.print(&secret)?;
+        print_alone(console, &secret)?;
         return Err(error);
     }
     let redacted = redacted(&mut known, field);
@@ -91,6 +92,11 @@ pub fn deliver(
     page::print(console, &show::view(call, &redacted)?.blocks)?;
     console.say(&format!("The key is in {}, which only you can read.", file.path.display()));
     Ok(())
+}
+
+/// Prints the secret as it is; on a terminal without what could steer it.
+fn print_alone(console: &mut Console, secret: &str) -> std::io::Result<()> {
+    if console.out_is_terminal { console.print(&plain(secret)) } else { console.print(secret) }
 }
 
 /// The reply without its secret.
@@ -109,7 +115,7 @@ fn say(console: &mut Console, redacted: &[u8], call: &'static Call, field: &str)
         for row in table.rows.iter().filter(|row| {
             row.first().is_some_and(|name| name != field) && row.iter().all(|cell| !cell.is_empty())
         }) {
-            console.say(&page::plain(&row.join(": ")));
+            console.say(&plain(&row.join(": ")));
         }
     }
     console.say("The key is not shown again: keep it now.");

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::printable::plain;
 use crate::tool::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
 use crate::tool::error::ToolError;
-use crate::tool::page::{self, Align, Table, counted, plain};
+use crate::tool::page::{self, Align, Table, counted};
 use crate::tool::status::Form;
 use crate::tool::units;
 
@@ -162,7 +163,8 @@ impl Report {
             };
             let took =
                 finding.seconds.map(|seconds| format!(", {}", units::seconds(seconds))).unwrap_or_default();
-            let text = plain(&format!("{}{took}", finding.text.replace('\n', " ")));
+            let text = format!("{}{took}", finding.text.replace('\n', " "));
+            let text = plain(&text);
             let state = console.styled(style, &format!("{:<7}", finding.state.as_str()));
             for (index, line) in wrapped(&text, width).into_iter().enumerate() {
                 let head = if index == 0 { format!("  {state}") } else { " ".repeat(9) };

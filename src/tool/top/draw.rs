@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 
-use crate::tool::page::plain;
+use crate::printable::plain;
 use crate::tool::units;
 
 use super::view::{COLUMNS, View};
@@ -124,7 +124,10 @@ fn line(view: &View, row: &Row) -> TableRow<'static> {
         replicas,
         cost,
     ];
-    let mut cells = vec![Cell::from(plain(&row.id)), Cell::from(plain(&status)).style(paint(view, color))];
+    let mut cells = vec![
+        Cell::from(plain(&row.id).into_owned()),
+        Cell::from(plain(&status).into_owned()).style(paint(view, color)),
+    ];
     cells.extend(numbers.map(|text| Cell::from(Text::from(text).alignment(Alignment::Right))));
     TableRow::new(cells)
 }
