@@ -4,15 +4,23 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use openmetrics_parser::{MetricsExposition, OpenMetricsType, OpenMetricsValue};
-use pds_exporter::accounting::{self, Ledger};
+use pds_exporter::accounting::recheck::Ages;
+use pds_exporter::accounting::{self, Ledger, LedgerStore, tables};
 use pds_exporter::catalogue::Family;
 use pds_exporter::catalogue::encode::{Format, head, label, sample};
 use pds_exporter::catalogue::samples::{Layouts, Sink};
+use pds_exporter::client::redact::Redactor;
 use pds_exporter::config;
 use pds_exporter::interface::response_time::threshold_seconds;
-use pds_exporter::interface::{Cadence, Counted, Resource, Subject, TimeRange, Window};
+use pds_exporter::interface::{Cadence, Counted, Resource, Subject, TimeRange, Window, response_time};
+use pds_exporter::printable::{is_steering, plain, plain_lines};
+use pds_exporter::secret::Secret;
+use pds_exporter::store::{Key, Owner};
+use pds_exporter::telemetry::Telemetry;
 use pds_exporter::web::{basic_auth, filter, negotiate, webconfig};
 
 /// The range that replies are read for.
@@ -218,4 +226,139 @@ pub fn authorization(data: &[u8]) {
         assert!(basic_auth::parse(format!("{scheme} \t{text} ").as_bytes()) == Some(read.clone()));
     }
     assert!(basic_auth::parse(text.as_bytes()).is_none(), "a scheme is needed");
+}
+
+/// Each line as the reply about the next minute of one ledger, whose hours are counted again as they age: no counter ever
+/// falls, the buckets stay cumulative, and a reply that is refused changes nothing.
+pub fn ledger(data: &[u8]) {
+    const START: i64 = 1_767_225_600;
+    let ages = Ages::new([3600]);
+    let mut ledger = Ledger::open(START);
+    for body in data.split(|byte| *byte == b'\n') {
+        let Ok(reading) = response_time::RESOURCE.polled().read(body, &[]) else { continue };
+        let tally = reading.tally.unwrap_or_default();
+        let now = ledger.until + 3600;
+        let next = match ledger.recheck_due(&ages, 0, now) {
+            Some(hour) => {
+                ledger.recheck(hour, &tally, true, (&ages, 0, now)).map(|next| next.map(|(next, _)| next))
+            }
+            None => {
+                let range = TimeRange { start: ledger.until, end: ledger.until + 60 };
+                ledger.add(range, &tally, true, START).map(Some)
+            }
+        };
+        let Ok(Some(next)) = next else { continue };
+        assert!(
+            next.total >= ledger.total && next.late >= ledger.late && next.overcounted >= ledger.overcounted
+        );
+        assert!(next.until >= ledger.until && next.rechecked_until >= ledger.rechecked_until);
+        let after: BTreeMap<u64, u64> =
+            next.buckets().map(|(bound, count)| (bound.to_bits(), count)).collect();
+        for (bound, count) in ledger.buckets() {
+            assert!(after[&bound.to_bits()] >= count, "the bucket {bound} fell from {count}");
+        }
+        let counts: Vec<u64> = next.buckets().map(|(_, count)| count).collect();
+        assert!(counts.is_sorted() && counts.last().is_none_or(|last| *last <= next.total), "{counts:?}");
+        ledger = next;
+    }
+}
+
+/// A token among other text, each of its characters escaped in a way that the input chooses, up to three times over: what
+/// is left of it reads as no token, however often escapes are undone.
+pub fn redaction(data: &[u8]) {
+    const TOKEN: &str = "s3rvice/acc0unt+t0ken\"of\"p-1";
+    let Some((ways, around)) = data.split_at_checked(TOKEN.len().min(data.len())) else { return };
+    let mut text = String::new();
+    for (index, byte) in TOKEN.bytes().enumerate() {
+        match ways.get(index).map_or(0, |way| way % 4) {
+            1 => text.push_str(&format!("\\u{byte:04x}")),
+            2 => text.push_str(&format!("%{byte:02X}")),
+            3 if matches!(byte, b'/' | b'"') => text.extend(['\\', char::from(byte)]),
+            _ => text.push(char::from(byte)),
+        }
+    }
+    for _ in 0..ways.first().map_or(0, |way| way / 4 % 3) {
+        text = text.replace('\\', "\\\\").replace('"', "\\\"");
+    }
+    let around = String::from_utf8_lossy(around);
+    let redactor = Redactor::default();
+    redactor.add(&"p-1".into(), &Secret::new(TOKEN));
+    let mut left = redactor.text(&format!("{around}{text}{around}"));
+    for _ in 0..4 {
+        assert!(!left.contains(TOKEN), "{text:?} is left in {left:?}");
+        left = unescaped(&left);
+    }
+}
+
+/// One layer of escapes undone.
+fn unescaped(text: &str) -> String {
+    let hex = |digits: Option<&str>| char::from_u32(u32::from_str_radix(digits?, 16).ok()?);
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(first) = rest.chars().next() {
+        let escape = match first {
+            '%' => hex(rest.get(1..3)).map(|char| (char, 3)),
+            '\\' if rest[1..].starts_with('u') => hex(rest.get(2..6)).map(|char| (char, 6)),
+            '\\' => rest[1..].chars().next().filter(|char| "\\\"/".contains(*char)).map(|char| (char, 2)),
+            _ => None,
+        };
+        let (char, length) = escape.unwrap_or((first, first.len_utf8()));
+        out.push(char);
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// Any text as it reaches a terminal: nothing in it steers, and what does not steer stays.
+pub fn terminal(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    assert!(!plain(&text).contains(is_steering));
+    assert!(!plain_lines(&text).replace('\n', "").contains(is_steering));
+    let kept: String = text.chars().filter(|char| !is_steering(*char)).collect();
+    assert_eq!(plain(&kept), kept);
+}
+
+/// Any bytes as a state file, and a good state file with five bytes of the input at a time as an offset and what is
+/// changed there: what is read is what was written, or the file is refused.
+pub fn state_file(data: &[u8]) {
+    let path = Path::new("state.redb");
+    drop(tables::examine(path, data.to_vec()));
+    let (good, expected) = good_state();
+    let mut bytes = good.clone();
+    for change in data.chunks_exact(5) {
+        let offset = u32::from_le_bytes([change[0], change[1], change[2], change[3]]);
+        let length = bytes.len();
+        bytes[usize::try_from(offset).unwrap_or_default() % length] ^= change[4];
+    }
+    if let Ok((_, ledgers)) = tables::examine(path, bytes) {
+        assert_eq!(&ledgers, expected, "damage went unnoticed");
+    }
+}
+
+/// The bytes of a state file, and what is in it.
+type StateFile = (Vec<u8>, Vec<(Key, Ledger)>);
+
+fn good_state() -> &'static StateFile {
+    static GOOD: OnceLock<StateFile> = OnceLock::new();
+    GOOD.get_or_init(|| {
+        let dir = tempfile::tempdir().expect("a folder for the file");
+        let path = dir.path().join("state.redb");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let telemetry = Telemetry::new(false).expect("metrics");
+            let (ledgers, committer) =
+                LedgerStore::open(Some(&path), telemetry, Duration::ZERO).await.expect("a new file");
+            for app in 0..40 {
+                let owner = Owner::new("p-1".into(), format!("p-1-app-{app}").into());
+                let key = Key { owner, resource: response_time::RESOURCE };
+                let ledger = Ledger::open(RANGE.start + app).with_buckets(&[(0.5, 3), (1.0, 7)]);
+                ledgers.commit(&key, ledger).await.expect("room on the disk");
+            }
+            ledgers.close();
+            committer.finished().await;
+        });
+        let bytes = std::fs::read(&path).expect("the file");
+        let (_, ledgers) = tables::examine(&path, bytes.clone()).expect("a good file");
+        assert_eq!(ledgers.len(), 40);
+        (bytes, ledgers)
+    })
 }

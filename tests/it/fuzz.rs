@@ -49,3 +49,23 @@ fn queries_of_the_corpus_read_the_same_when_written_again() {
 fn credentials_of_the_corpus_read_the_same_when_written_again() {
     replay("authorization", checks::authorization);
 }
+
+#[test]
+fn no_sequence_of_replies_of_the_corpus_takes_a_count_back() {
+    replay("ledger", checks::ledger);
+}
+
+#[test]
+fn no_token_of_the_corpus_is_left_however_it_is_escaped() {
+    replay("redaction", checks::redaction);
+}
+
+#[test]
+fn no_text_of_the_corpus_steers_a_terminal() {
+    replay("terminal", checks::terminal);
+}
+
+#[test]
+fn state_files_of_the_corpus_are_read_as_written_or_refused() {
+    replay("state_file", checks::state_file);
+}
