@@ -7,7 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
+
+/// Two clocks that are further apart than this differ: the log, the status page and the alert `PdsClockSkew` say so
+/// from there on. Half of the default `poll.settle`; fixed, because an alert cannot know the configuration.
+pub const MAX_SKEW: Duration = Duration::from_secs(15);
+
+/// Whether clocks that are so many seconds apart differ.
+#[must_use]
+pub fn differ(skew_seconds: f64) -> bool {
+    skew_seconds.abs() > MAX_SKEW.as_secs_f64()
+}
 
 /// A source of wall-clock time. Cloning shares the source.
 #[derive(Clone, Debug)]

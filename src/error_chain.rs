@@ -23,15 +23,34 @@ pub fn with_sources(error: &dyn Error) -> String {
 /// what went wrong often stands there.
 #[must_use]
 pub fn in_brief(text: &str) -> String {
-    const FIRST: usize = 140;
-    const LAST: usize = 59;
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if text.char_indices().nth(FIRST + LAST + 1).is_none() {
-        return text;
+    in_one_line(text, 140, 59)
+}
+
+/// The same in 1000 characters at most, for a text that people read on a page of its own.
+#[must_use]
+pub fn in_full(text: &str) -> String {
+    in_one_line(text, 800, 199)
+}
+
+/// The text without what moves a terminal's cursor or turns the order of what follows.
+fn in_one_line(text: &str, first: usize, last: usize) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control() || turns_text(c));
+    let mut line = String::new();
+    for word in words.filter(|word| !word.is_empty()) {
+        line.extend((!line.is_empty()).then_some(' '));
+        line.push_str(word);
     }
-    let first: String = text.chars().take(FIRST).collect();
-    let last = text.char_indices().rev().nth(LAST - 1).and_then(|(at, _)| text.get(at..)).unwrap_or_default();
-    format!("{first}…{last}")
+    if line.char_indices().nth(first + last + 1).is_none() {
+        return line;
+    }
+    let start: String = line.chars().take(first).collect();
+    let end = line.char_indices().rev().nth(last - 1).and_then(|(at, _)| line.get(at..)).unwrap_or_default();
+    format!("{start}…{end}")
+}
+
+/// Whether a character has no shape of its own and sets the direction of others.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]
@@ -48,6 +67,14 @@ mod tests {
         assert!(long.starts_with("begin ä") && long.contains("ä…ä") && long.ends_with("ä end"), "{long}");
         assert_eq!(long.chars().count(), 200);
         assert_eq!(in_brief(" two\n lines\t"), "two lines");
+        assert_eq!(in_full(&"ä".repeat(1000)).chars().count(), 1000);
+        assert_eq!(in_full(&"ä".repeat(9999)).chars().count(), 1000);
+    }
+
+    #[test]
+    fn what_moves_a_cursor_or_turns_text_is_taken_out() {
+        assert_eq!(in_full("out of\u{1b}[31m memory\0\u{7f}\u{202e}yromem"), "out of [31m memory yromem");
+        assert_eq!(in_full("\r\n\u{2066}"), "");
     }
 
     #[derive(Debug, thiserror::Error)]

@@ -108,6 +108,8 @@ impl Ages {
 /// What came of counting an hour again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recheck {
+    /// How many were counted again that were not before: all of the hour, or at a later age what came since.
+    pub counted: u64,
     /// How many more there were.
     pub late: u64,
     /// How many fewer there were.
@@ -142,10 +144,12 @@ impl Ledger {
         };
         let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
         let mut hours = std::mem::take(&mut next.hours).into_vec();
-        let mut outcome = Recheck { late: 0, overcounted: 0 };
+        let mut outcome = Recheck { counted: 0, late: 0, overcounted: 0 };
         if let Some(hour) = hours.get_mut(place) {
+            let late = total.saturating_sub(hour.added);
             outcome = Recheck {
-                late: total.saturating_sub(hour.added),
+                counted: if hour.rechecks == 0 { total } else { late },
+                late,
                 overcounted: hour.added.saturating_sub(total),
             };
             hour.added = total;
@@ -223,7 +227,7 @@ mod tests {
             .recheck(range(0, 3600), &tally(52, &[(0.1, 0.5), (1.0, 1.0)]), true, due)
             .unwrap()
             .unwrap();
-        assert_eq!(outcome, Recheck { late: 12, overcounted: 0 });
+        assert_eq!(outcome, Recheck { counted: 52, late: 12, overcounted: 0 });
         assert_eq!((ledger.total, ledger.late, ledger.rechecked_until), (80, 0, START + 3600));
         let mut totals = Vec::new();
         for quarter in 8..13 {
@@ -242,14 +246,14 @@ mod tests {
             .recheck(range(0, 3600), &tally(35, &[(1.0, 1.0)]), true, (&ages, 0, START + 7200))
             .unwrap()
             .unwrap();
-        assert_eq!(outcome, Recheck { late: 0, overcounted: 5 });
+        assert_eq!(outcome, Recheck { counted: 35, late: 0, overcounted: 5 });
         assert_eq!((first.total, first.overcounted), (80, 5));
         assert_eq!(first.recheck_due(&ages, 0, START + 10_799), None);
         let now = START + 3600 + 86_400;
         assert_eq!(first.recheck_due(&ages, 0, now), Some(range(0, 3600)));
         let (second, outcome) =
             first.recheck(range(0, 3600), &tally(36, &[(1.0, 1.0)]), true, (&ages, 0, now)).unwrap().unwrap();
-        assert_eq!(outcome, Recheck { late: 1, overcounted: 0 });
+        assert_eq!(outcome, Recheck { counted: 1, late: 1, overcounted: 0 });
         assert_eq!(second.hours.len(), 1, "the first hour has had all its rechecks");
         // A day late, the second hour is counted again once, not twice.
         let (third, _) = second

@@ -70,7 +70,7 @@ impl Client {
             let error = match result {
                 Ok(fetched) => {
                     account.0.pace.went_well();
-                    account.accept(&request.path);
+                    account.accept(&request.refused_as());
                     account.note_accepted(true);
                     return Ok(fetched);
                 }
@@ -88,12 +88,11 @@ impl Client {
 
     /// Sends `request` once and reads the reply.
     async fn exchange(&self, request: &Request, token: &Arc<Token>) -> Result<Fetched, FetchError> {
-        let limit = self.rhythm.skew_limit;
         let Some(network) = &self.network else {
-            return self.inner.transport.send(request, token, &self.inner.skew, limit).await;
+            return self.inner.transport.send(request, token, &self.inner.skew).await;
         };
         let (inner, request, token) = (Arc::clone(&self.inner), request.clone(), Arc::clone(token));
-        network.run(async move { inner.transport.send(&request, &token, &inner.skew, limit).await }).await
+        network.run(async move { inner.transport.send(&request, &token, &inner.skew).await }).await
     }
 
     /// Draws the consequences of a failure for all requests of the account. Says whether there is another token
@@ -113,10 +112,10 @@ impl Client {
                 if inner.credentials.current().is_ok_and(|now| now.generation != token.generation) {
                     return true;
                 }
-                account.refuse(&request.path, token, status, error.message(), self.rhythm.ask_again);
+                account.refuse(&request.refused_as(), token, status, error.message(), self.ask_again);
             }
             Some(status) => {
-                account.accept(&request.path);
+                account.accept(&request.refused_as());
                 if status == 429 {
                     inner.pace.too_many(sent);
                 }
@@ -138,8 +137,8 @@ impl Client {
         since: Instant,
     ) -> Result<(Arc<Token>, Option<SemaphorePermit<'_>>), FetchError> {
         let inner = &*self.inner;
-        let again = self.rhythm.ask_again;
-        self.token(account, request, |token| account.refused(&request.path, token))?;
+        let again = self.ask_again;
+        self.token(account, request, |token| account.refused(&request.refused_as(), token))?;
         let mut throttled = account.0.pace.acquire(since).await;
         let slot = loop {
             let pause = account.0.pace.paused_for();
@@ -163,7 +162,8 @@ impl Client {
             inner.telemetry.throttled(resource, throttled);
         }
         let slot = slot?;
-        let token = self.token(account, request, |token| account.claim(&request.path, token, again))?;
+        let token =
+            self.token(account, request, |token| account.claim(&request.refused_as(), token, again))?;
         Ok((token, slot))
     }
 

@@ -61,7 +61,8 @@ use transport::Transport;
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
-    rhythm: Rhythm,
+    /// After that long a refused token is tried again: `poll.settings_interval`.
+    ask_again: Duration,
     network: Option<Network>,
 }
 
@@ -83,20 +84,11 @@ struct Inner {
     patience: Duration,
 }
 
-/// What of [`config::Poll`] concerns the client.
-#[derive(Clone, Copy, Debug)]
-struct Rhythm {
-    /// After that long a refused token is tried again: `poll.settings_interval`.
-    ask_again: Duration,
-    /// Beyond it ranges end where the service's data is not settled, or in its future: `poll.settle`.
-    skew_limit: Duration,
-}
-
-/// As the configuration's own defaults are.
 /// A larger reply is read off the event loop: in the time that it takes, a scrape could be answered.
 const LARGE: usize = 256 * 1024;
 
-const RHYTHM: Rhythm = Rhythm { ask_again: Duration::from_secs(300), skew_limit: Duration::from_secs(30) };
+/// As the configuration's own default is.
+const ASK_AGAIN: Duration = Duration::from_secs(300);
 
 impl Client {
     /// A client for the service of `api`, with the service accounts of `api` and `projects`. Reads the tokens
@@ -141,15 +133,13 @@ impl Client {
             }
             inner.projects.insert(project.id.clone(), account.clone());
         }
-        Ok(Self { inner: Arc::new(inner), rhythm: RHYTHM, network: None })
+        Ok(Self { inner: Arc::new(inner), ask_again: ASK_AGAIN, network: None })
     }
 
-    /// The same client in the rhythm of `poll`: a refused token is tried again after `settings_interval`, and
-    /// a clock skew beyond `settle` is said.
+    /// The same client in the rhythm of `poll`: a refused token is tried again after `settings_interval`.
     #[must_use]
-    pub fn in_rhythm_of(mut self, poll: &config::Poll) -> Self {
-        self.rhythm = Rhythm { ask_again: poll.settings_interval, skew_limit: poll.settle };
-        self
+    pub fn in_rhythm_of(self, poll: &config::Poll) -> Self {
+        Self { ask_again: poll.settings_interval, ..self }
     }
 
     /// The same client with all exchanges on the thread of `network`, if there is one.

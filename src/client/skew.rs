@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, MAX_SKEW, differ};
 use crate::telemetry::Telemetry;
 
 /// Compares the clocks with every reply.
@@ -25,21 +25,22 @@ impl Skew {
         self.clock.now()
     }
 
-    /// A request sent at `sent_at` got a reply dated `date` after `round_trip`. A skew beyond `limit` is said once.
-    pub(super) fn observe(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration, limit: Duration) {
+    /// A request sent at `sent_at` got a reply dated `date` after `round_trip`. Clocks that differ are logged once.
+    pub(super) fn observe(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration) {
         // Written half a round trip ago; and a date has whole seconds, so is half a second early on average.
         let date = date.as_duration().as_secs_f64() + 0.5;
         let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
         let skew = date - ours;
         self.telemetry.clock_skew(skew);
-        let large = skew.abs() > limit.as_secs_f64();
+        let large = differ(skew);
         if self.said.swap(large, Ordering::Relaxed) == large {
             return;
         }
         if large {
             tracing::warn!(
                 skew_seconds = skew.round(),
-                "the service's clock and ours are apart by more than poll.settle; set this machine's clock by NTP, or raise poll.settle"
+                limit_seconds = MAX_SKEW.as_secs(),
+                "the service's clock and ours differ; set this machine's clock by NTP"
             );
         } else {
             tracing::info!(skew_seconds = skew.round(), "the service's clock and ours agree again");

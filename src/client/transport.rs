@@ -120,7 +120,6 @@ impl Transport {
         request: &Request,
         token: &Token,
         skew: &Skew,
-        skew_limit: Duration,
     ) -> Result<Fetched, FetchError> {
         let began = Instant::now();
         // One timer for head and body.
@@ -131,7 +130,7 @@ impl Transport {
         let response = head.ok_or_else(timeout)?.map_err(|error| self.failed(request, error, true))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
-            skew.observe(date, sent_at, began.elapsed(), skew_limit);
+            skew.observe(date, sent_at, began.elapsed());
         }
         let status = response.status();
         if !status.is_success() {

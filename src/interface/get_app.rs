@@ -5,6 +5,8 @@ pub mod family;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error_chain::in_full;
+
 use super::call::{Call, Command, DecodeError, Method, ReplyBody, ReplyFormat};
 use super::lenient;
 use super::number::{Number, as_text};
@@ -48,6 +50,10 @@ impl MetricSource for App {
 
     fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
         self
+    }
+
+    fn message(app: &Self) -> Option<String> {
+        Some(in_full(&app.error_message)).filter(|message| !message.is_empty())
     }
 }
 
@@ -178,6 +184,19 @@ pds_app_response_grace_period_seconds 900
 pds_app_roll_out_duration_seconds 0
 pds_app_deployment_initialization_timeout_seconds 600"#;
         assert_eq!(lines(body), (expected.lines().map(str::to_owned).collect(), vec![]));
+    }
+
+    #[test]
+    fn the_error_message_is_for_people_and_never_a_metric() {
+        let read = |message: &str| {
+            let body = format!(r#"{{"id":"a","errorMessage":{}}}"#, serde_json::Value::from(message));
+            let page = exposed(&CALL, &body).0;
+            assert!(!page.contains("OOM"), "{page}");
+            RESOURCE.polled().read(body.as_bytes(), &[]).unwrap().message
+        };
+        assert_eq!(read("OOM:\n\u{1b}[1mkilled"), Some("OOM: [1mkilled".to_owned()));
+        assert_eq!(read(&"OOM ".repeat(9999)).unwrap().chars().count(), 1000);
+        assert_eq!((read(""), read(" \n")), (None, None));
     }
 
     #[test]

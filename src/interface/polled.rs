@@ -98,6 +98,8 @@ pub struct Reading {
     pub points: Vec<Point>,
     /// Fields with values outside their meaning, once for each such value.
     pub unexpected: Vec<&'static str>,
+    /// A text of the reply that is shown to people and is no metric.
+    pub message: Option<String>,
 }
 
 /// Reads the reply of one call.
@@ -199,6 +201,11 @@ pub trait MetricSource: ReplyBody + 'static {
         Vec::new()
     }
 
+    /// A text that is shown to people and is no metric.
+    fn message(_: &Self::Facts) -> Option<String> {
+        None
+    }
+
     /// What accounting adds up.
     fn tally(_: Self::Facts) -> Option<Tally> {
         None
@@ -240,7 +247,8 @@ impl<R: MetricSource> Decoded for Checked<R> {
         let Self { mut facts, mut unexpected } = *self;
         let points = R::points(&mut facts);
         let sinks = subjects.iter().map(|subject| sink::<R>(&facts, *subject, &mut unexpected)).collect();
-        Reading { sinks, tally: R::tally(facts), points, unexpected: unexpected.0 }
+        let message = R::message(&facts);
+        Reading { sinks, tally: R::tally(facts), points, unexpected: unexpected.0, message }
     }
 }
 

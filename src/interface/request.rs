@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::call::{Call, Method};
 use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
-use super::range::{RangeEnd, TimeRange, before, rfc3339};
+use super::range::{RangeEnd, TimeRange, before, parse_rfc3339, rfc3339};
 use super::template::percent_encode;
 
 /// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
@@ -96,6 +96,8 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// A JSON body.
     pub body: Option<Value>,
+    /// What narrows a metrics request down: its container and the order of magnitude of its range; empty for others.
+    pub restriction: String,
 }
 
 impl Call {
@@ -129,11 +131,29 @@ impl Call {
             body.insert(field.name.to_owned(), Value::from(value));
         }
         let body = (!body.is_empty()).then_some(Value::Object(body));
-        Ok(Request { method: self.method, path, query, body })
+        let restriction = restriction(arguments).filter(|_| !self.query.is_empty()).unwrap_or_default();
+        Ok(Request { method: self.method, path, query, body, restriction })
     }
 }
 
+/// What narrows a request about a range down. Ranges whose lengths have the same power of two below them are alike.
+fn restriction(arguments: &Arguments<'_>) -> Option<String> {
+    let bound = |name| parse_rfc3339(arguments.get(name)?).map(Timestamp::as_second);
+    let magnitude = (bound("end")? - bound("start")?).checked_ilog2().unwrap_or_default();
+    Some(format!(" {magnitude} {}", arguments.get("container_id").unwrap_or_default()))
+}
+
 impl Request {
+    /// What a 403 is about: the path, and of a metrics call its restriction as well. The service may refuse one container,
+    /// or ranges as long as that, and answer the others.
+    #[must_use]
+    pub fn refused_as(&self) -> Cow<'_, str> {
+        match self.restriction.is_empty() {
+            true => Cow::Borrowed(&self.path),
+            false => Cow::Owned(format!("{}{}", self.path, self.restriction)),
+        }
+    }
+
     /// Path and query as they stand in the request line, everything encoded.
     #[must_use]
     pub fn target(&self) -> String {

@@ -71,6 +71,8 @@ impl PollError {
     pub(super) fn reach(&self) -> Reach {
         let Self::Fetch(error) = self else { return Reach::Itself };
         match error.class() {
+            // A refusal that is remembered.
+            Class::UnauthorizedPaused if error.status() == Some(403) => Reach::SameSort,
             Class::Credentials
             | Class::UnauthorizedPaused
             | Class::Paused
@@ -88,7 +90,8 @@ impl PollError {
 
     /// Whether the service answered, with a status that says no.
     pub(super) fn is_status(&self) -> bool {
-        matches!(self, Self::Fetch(error) if matches!(error.class(), Class::Status(_)))
+        let Self::Fetch(error) = self else { return false };
+        matches!(error.class(), Class::Status(_)) || error.status() == Some(403)
     }
 
     /// Whether the service says that there is no such thing.

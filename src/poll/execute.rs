@@ -126,6 +126,9 @@ pub(super) fn show(
     if plan.is_replaced() {
         return;
     }
+    if let [subject] = &*target.subjects {
+        subject.cell.set_message(reading.message);
+    }
     for (index, sink) in reading.sinks.into_iter().enumerate() {
         // A target about one app has a reading for each window; one about an account has one for each project.
         let subject =

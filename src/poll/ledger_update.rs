@@ -138,6 +138,7 @@ impl LedgerUpdate {
         };
         plan.show_counters(context, target, &ledger, self.change > Change::None);
         if let Some(recheck) = self.rechecked {
+            target.progress.add_recheck(recheck);
             transitions.rechecked(recheck);
         }
         let gave_up = &target.progress.gave_up;

@@ -36,6 +36,7 @@ pub async fn poll(
         result: Ok(()),
         asked: 0,
         not_found: 0,
+        shortest_failed: None,
     };
     poll.all().await;
     poll.replies.show(plan, target);
@@ -58,6 +59,8 @@ struct MetricsPoll<'a> {
     /// Requests about the app as a whole, and how many of them got a 404.
     asked: u32,
     not_found: u32,
+    /// The shortest range about the app as a whole that was too much for the service, in seconds.
+    shortest_failed: Option<u64>,
 }
 
 impl MetricsPoll<'_> {
@@ -153,6 +156,8 @@ impl MetricsPoll<'_> {
         if asked.container.is_none() && asked.purpose != Purpose::Recheck {
             self.asked += 1;
             self.not_found += u32::from(error.is_not_found());
+            let failed = error.is_of_size().then(|| asked.range.seconds());
+            self.shortest_failed = [self.shortest_failed, failed].into_iter().flatten().min();
         }
         let reach = error.reach();
         if self.result.is_ok() {
@@ -167,6 +172,8 @@ impl MetricsPoll<'_> {
             for &window in &asked.windows {
                 subject.cell.forget(&self.variant(asked, window));
             }
+            // The datapoint of all its windows.
+            subject.cell.forget(&Variant { window: 0, container: asked.container.clone() });
         }
     }
 
@@ -193,7 +200,8 @@ impl MetricsPoll<'_> {
         let answer = ask(self.context, plan, target, Some(asked.range), container, &subjects).await;
         match (asked.purpose, &answer) {
             (Purpose::Counted, answer) => {
-                follow_size(target, asked.range, plan.watermark.step(), answer.as_ref().err());
+                let step = plan.watermark.step();
+                follow_size(target, asked.range, step, answer.as_ref().err(), self.shortest_failed);
             }
             (Purpose::Recheck, Err(_)) => target.progress.recheck_failed(),
             _ => {}
@@ -218,11 +226,18 @@ impl MetricsPoll<'_> {
 }
 
 /// A long range that was too much for the service is asked for in halves, then in halves of those; a success makes
-/// them longer again.
-fn follow_size(target: &Target, range: TimeRange, step: i64, error: Option<&PollError>) {
+/// them longer again. Where one that is no longer has failed just before, it is not the length.
+fn follow_size(
+    target: &Target,
+    range: TimeRange,
+    step: i64,
+    error: Option<&PollError>,
+    shortest_failed: Option<u64>,
+) {
     let halvings = target.progress.halvings.load(Ordering::Relaxed);
     let next = match error {
         None => halvings.saturating_sub(1),
+        Some(_) if shortest_failed.is_some_and(|seconds| seconds <= range.seconds()) => halvings,
         Some(error) if error.is_of_size() && range.end - range.start > step => {
             (halvings + 1).min(MAX_HALVINGS)
         }

@@ -128,7 +128,7 @@ impl Plan {
             watermark,
             windows,
             targets: Vec::new(),
-            filter_told: AtomicBool::new(false),
+            filter_told: AtomicBool::new(before.is_some_and(|plan| plan.told_of_the_same_filter(&config))),
             replaced: AtomicBool::new(false),
         };
         for resource in polled(&config) {
@@ -144,6 +144,12 @@ impl Plan {
     /// Notes that the filter by container seems to be ignored; returns whether this is news.
     pub(super) fn filter_seems_ignored(&self) -> bool {
         !self.filter_told.swap(true, Ordering::Relaxed)
+    }
+
+    /// Whether it was said that this filter by container seems to be ignored.
+    fn told_of_the_same_filter(&self, config: &Config) -> bool {
+        self.filter_told.load(Ordering::Relaxed)
+            && self.config.api.query_names.container == config.api.query_names.container
     }
 
     /// What each of the endpoint's targets is about.

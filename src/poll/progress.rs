@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
+
+use crate::accounting::recheck::Recheck;
 
 use super::datapoints::Datapoints;
 
@@ -24,14 +26,32 @@ pub struct Progress {
     pub unreached_counted: AtomicBool,
     /// Containers whose last request the service refused. Most targets have none.
     failing_containers: Mutex<BTreeSet<Arc<str>>>,
-    /// When an hour may be counted again, after that has failed.
-    recheck_at: Mutex<Option<Instant>>,
+    /// None before an hour was counted again, or failed to be.
+    rechecks: Mutex<Option<Box<Rechecks>>>,
     /// When the next poll is due.
     due: Mutex<Option<Instant>>,
     /// What was learned of the datapoints of a call with a series.
     datapoints: Mutex<Option<Box<Datapoints>>>,
     /// For how many polls on end the replies for a container have equalled those for the whole app.
     equal: Mutex<Vec<(Arc<str>, u32)>>,
+}
+
+/// What came of the hours counted again since the process began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rechecked {
+    /// How many were counted again.
+    pub counted: u64,
+    /// How many of them came after they were first counted.
+    pub late: u64,
+    /// How many fewer there were.
+    pub overcounted: u64,
+}
+
+#[derive(Debug, Default)]
+struct Rechecks {
+    /// When an hour may be counted again, after that has failed.
+    again_at: Option<Instant>,
+    rechecked: Rechecked,
 }
 
 impl Progress {
@@ -79,13 +99,32 @@ impl Progress {
     /// An hour could not be counted again: the next try waits a while, and counting goes on.
     pub(super) fn recheck_failed(&self) {
         let at = Instant::now() + RECHECK_PAUSE;
-        *self.recheck_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+        self.rechecks().get_or_insert_default().again_at = Some(at);
     }
 
     /// Whether an hour may be counted again.
     pub(super) fn may_recheck(&self) -> bool {
-        let at = *self.recheck_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = self.rechecks().as_ref().and_then(|rechecks| rechecks.again_at);
         at.is_none_or(|at| at <= Instant::now())
+    }
+
+    /// An hour was counted again.
+    pub(super) fn add_recheck(&self, recheck: Recheck) {
+        let mut rechecks = self.rechecks();
+        let rechecked = &mut rechecks.get_or_insert_default().rechecked;
+        rechecked.counted += recheck.counted;
+        rechecked.late += recheck.late;
+        rechecked.overcounted += recheck.overcounted;
+    }
+
+    /// What came of the hours counted again since the process began.
+    #[must_use]
+    pub fn rechecked(&self) -> Rechecked {
+        self.rechecks().as_ref().map(|rechecks| rechecks.rechecked).unwrap_or_default()
+    }
+
+    fn rechecks(&self) -> MutexGuard<'_, Option<Box<Rechecks>>> {
+        self.rechecks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn set_due(&self, due: Instant) {

@@ -4,9 +4,12 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::interface::{CALLS, Call, Resource};
+use crate::interface::{CALLS, Call, Resource, TimeRange};
 
 use super::chance::{hash, unit};
+
+/// The range and the container that a metrics call asks for.
+pub(super) type AskedMetrics = (Option<TimeRange>, Option<String>);
 
 /// Something that goes wrong with requests that it is limited to; with all of them if it is not limited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +26,12 @@ pub struct Fault {
     /// Only with this app.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
+    /// Only with this container of a metrics call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
+    /// Only with ranges of a metrics call that are longer than so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longer_than: Option<u32>,
     /// Only with this share of the requests, 0..=1; which ones is the same each time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
@@ -140,7 +149,16 @@ pub enum RetryAfter {
 impl From<Kind> for Fault {
     /// Goes wrong with every request.
     fn from(kind: Kind) -> Self {
-        Self { kind, call: None, project: None, app: None, probability: None, count: None }
+        Self {
+            kind,
+            call: None,
+            project: None,
+            app: None,
+            container: None,
+            longer_than: None,
+            probability: None,
+            count: None,
+        }
     }
 }
 
@@ -173,6 +191,18 @@ impl Fault {
     #[must_use]
     pub fn of_app(self, app: &str) -> Self {
         Self { app: Some(app.to_owned()), ..self }
+    }
+
+    /// Limited to this container of a metrics call.
+    #[must_use]
+    pub fn of_container(self, container: &str) -> Self {
+        Self { container: Some(container.to_owned()), ..self }
+    }
+
+    /// Limited to ranges of a metrics call that are longer than so many seconds.
+    #[must_use]
+    pub fn of_ranges_longer_than(self, seconds: u32) -> Self {
+        Self { longer_than: Some(seconds), ..self }
     }
 
     /// Limited to this share of the requests.
@@ -209,12 +239,16 @@ impl Fault {
         Ok(())
     }
 
-    fn concerns(&self, call: &Call, project: &str, app: &str) -> bool {
+    fn concerns(&self, call: &Call, (project, app): (&str, &str), metrics: &AskedMetrics) -> bool {
         let is =
             |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
+        let is_longer =
+            |seconds| metrics.0.is_some_and(|range: TimeRange| range.seconds() > u64::from(seconds));
         self.call.as_deref().is_none_or(|name| is_named(call, name))
             && is(&self.project, project)
             && is(&self.app, app)
+            && is(&self.container, metrics.1.as_deref().unwrap_or_default())
+            && self.longer_than.is_none_or(is_longer)
     }
 }
 
@@ -306,12 +340,17 @@ impl Faults {
     }
 
     /// What goes wrong with one request.
-    pub(super) fn draw(&self, call: &Call, project: &str, app: &str) -> Vec<Kind> {
+    pub(super) fn draw(
+        &self,
+        call: &Call,
+        (project, app): (&str, &str),
+        metrics: &AskedMetrics,
+    ) -> Vec<Kind> {
         self.armed(|armed| {
             let mut drawn = Vec::new();
             for (index, armed) in armed.iter_mut().enumerate() {
                 let fault = &armed.fault;
-                if !fault.concerns(call, project, app)
+                if !fault.concerns(call, (project, app), metrics)
                     || fault.count.is_some_and(|count| armed.struck >= count)
                 {
                     continue;
@@ -337,7 +376,7 @@ mod tests {
     fn a_fault_strikes_only_whom_it_is_limited_to() {
         let faults = Faults::new(1);
         faults.set([Fault::status(500).on(get_app::RESOURCE).of_project("p-1").of_app("p-1-a").times(1)]);
-        let struck = |call, project, app| !faults.draw(call, project, app).is_empty();
+        let struck = |call, project, app| !faults.draw(call, (project, app), &(None, None)).is_empty();
         assert!(!struck(&response_time::CALL, "p-1", "p-1-a"));
         assert!(!struck(&get_app::CALL, "p-2", "p-1-a"));
         assert!(!struck(&get_app::CALL, "p-1", "p-1-b"));
@@ -350,11 +389,26 @@ mod tests {
     }
 
     #[test]
+    fn a_fault_may_be_limited_to_a_container_or_to_long_ranges() {
+        let faults = Faults::new(1);
+        let struck = |seconds: i64, container: Option<&str>| {
+            let range = TimeRange { start: 60, end: 60 + seconds };
+            let metrics = (Some(range), container.map(str::to_owned));
+            !faults.draw(&response_time::CALL, ("p-1", "p-1-a"), &metrics).is_empty()
+        };
+        faults.set([Fault::status(404).of_container("c-1")]);
+        assert!(struck(60, Some("c-1")) && !struck(60, Some("c-2")) && !struck(60, None));
+        faults.set([Fault::status(504).of_ranges_longer_than(300)]);
+        assert!(struck(301, None) && !struck(300, None));
+        assert!(faults.draw(&get_app::CALL, ("p-1", "p-1-a"), &(None, None)).is_empty());
+    }
+
+    #[test]
     fn a_probability_is_a_share_of_the_requests_and_the_same_each_time() {
         let strikes = || {
             let faults = Faults::new(1);
             faults.add(Fault::status(503).with_probability(0.3));
-            (0..1000).map(|_| faults.draw(&get_app::CALL, "", "").len()).collect::<Vec<_>>()
+            (0..1000).map(|_| faults.draw(&get_app::CALL, ("", ""), &(None, None)).len()).collect::<Vec<_>>()
         };
         let share = strikes().iter().sum::<usize>();
         assert!((250..350).contains(&share), "{share}");

@@ -14,6 +14,7 @@ use crate::interface::{Handler, TimeRange, handlers};
 
 use super::answer::{Answer, ErrorReply};
 use super::asked::Asked;
+use super::faults::AskedMetrics;
 use super::world::World;
 
 /// A request as it came.
@@ -142,7 +143,7 @@ pub(super) fn instant(name: &str, text: &str) -> Result<Timestamp, ErrorReply> {
 }
 
 /// The range and container that a request to one of the metrics calls asks for, for the journal.
-pub(super) fn asked_range(call: &Call, query: &str) -> (Option<TimeRange>, Option<String>) {
+pub(super) fn asked_range(call: &Call, query: &str) -> AskedMetrics {
     let ranged = call.query.iter().any(|param| param.kind == ParamKind::RangeStart);
     if !ranged || query.is_empty() {
         return (None, None);

@@ -117,7 +117,8 @@ fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
     };
     let now = world.clock().now();
     let (project, app) = (route.id("project_id"), route.id("app_id"));
-    let faults = world.faults().draw(route.call, project, app);
+    let metrics = routes::asked_range(route.call, incoming.query);
+    let faults = world.faults().draw(route.call, (project, app), &metrics);
     let answer = match faults.iter().any(replaces_the_call) {
         true => Answer::empty(),
         false => routes::answer(world, &route, incoming).unwrap_or_else(ErrorReply::answer),
@@ -127,7 +128,7 @@ fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
         disturbed.apply(fault, now);
     }
     let some = |id: &str| (!id.is_empty()).then(|| Arc::from(id));
-    let (range, container) = routes::asked_range(route.call, incoming.query);
+    let (range, container) = metrics;
     world.recorder().record(Entry {
         at: now,
         call: route.call.id,

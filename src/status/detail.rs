@@ -9,7 +9,8 @@ use crate::store::{PollRecord, Reply};
 
 use super::exporter::{next_poll, whole};
 use super::model::App;
-use super::overview::{Parts, View};
+use super::overview::{Parts, View, requests_rechecked};
+use super::rechecked::CountedAgain;
 use super::settings::{self, Group};
 
 /// The polls listed, of all resources of the app together; beyond them only failures.
@@ -32,6 +33,8 @@ pub struct Detail {
     pub requests_total: Option<f64>,
     /// Runs counted so far.
     pub runs_total: Option<f64>,
+    /// Requests that were counted again.
+    pub rechecked: CountedAgain,
     /// Time between the points of the app's trend, in seconds.
     pub interval: f64,
     /// When its response times were last polled, successfully or not: the time of the trend's last point.
@@ -90,6 +93,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
             .value(&run_execution_time::WINDOW_RUNS),
         requests_total: total(Counted::Requests),
         runs_total: total(Counted::Runs),
+        rechecked: requests_rechecked(std::slice::from_ref(&overview)),
         interval: parts
             .iter()
             .find(|(target, _)| target.endpoint.cadence == Cadence::Metrics)

@@ -90,6 +90,7 @@ impl Fixture {
     /// Every target answers, slower by `slowness`.
     pub(crate) fn answer(&self, slowness: f64) {
         let now = self.context.clock.now();
+        self.plan.watermark.observe(Some(now));
         for target in &self.plan.targets {
             let path = target.key.resource.call().id;
             let body = reply(path, slowness, now);

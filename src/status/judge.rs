@@ -69,8 +69,8 @@ fn of_resource(resource: &Resource) -> Vec<Problem> {
     // Counters from before a restart are judged once the resource was polled.
     let counting = resource.counting.filter(|_| resource.state != State::Waiting);
     let counted = match (counting, resource.accounted_until) {
-        (Some(Counting::Behind), Some(until)) => Some(Problem {
-            text: format!("{what}: counted only up to {until}"),
+        (Some(Counting::Behind), _) => Some(Problem {
+            text: format!("{what}: catching up, {}", behind(resource.behind_seconds)),
             ..problem(&cause::COUNTERS_BEHIND, format!("{what}: counters are catching up"))
         }),
         (Some(Counting::Ahead), Some(until)) => Some(Problem {
@@ -83,6 +83,16 @@ fn of_resource(resource: &Resource) -> Vec<Problem> {
         _ => None,
     };
     [polled, counted].into_iter().flatten().collect()
+}
+
+/// How far counters are behind, in words.
+fn behind(seconds: Option<u64>) -> String {
+    match seconds.unwrap_or_default().div_ceil(60) {
+        // Held back until nothing that was shown before can be missing.
+        0 => "not shown yet".to_owned(),
+        1 => "1 minute behind".to_owned(),
+        minutes => format!("{minutes} minutes behind"),
+    }
 }
 
 /// All reasons why the verdict is not `ok`, the gravest first; consequences of a silent service are left out.

@@ -16,6 +16,7 @@
 //! - `exporter`: the exporter's own part of it.
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family and label.
+//! - [`rechecked`]: what came of counting again.
 //! - [`settings`]: an app's settings in groups, with their meaning.
 
 pub mod cause;
@@ -26,6 +27,7 @@ mod judge;
 pub mod model;
 mod overview;
 mod read;
+pub mod rechecked;
 mod service;
 pub mod settings;
 pub mod source;

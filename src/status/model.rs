@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::rechecked::CountedAgain;
 use super::verdict::{Problem, Summary, Verdict};
 
 /// The exporter, the service and all configured projects and apps at one moment. Times are RFC 3339 in UTC; a missing
@@ -113,7 +114,7 @@ pub struct Service {
     pub reason: Option<String>,
     /// Its clock minus ours in whole seconds, as of its last reply; null before that, or where it sends no date.
     pub clock_skew_seconds: Option<i64>,
-    /// Whether that is more than `poll.settle` covers. Values and counters follow the clock that is behind.
+    /// Whether they are more than 15 s apart. Values and counters follow the clock that is behind.
     pub clocks_differ: bool,
     /// Requests a minute over the last four whole minutes.
     pub requests_per_minute: f64,
@@ -174,6 +175,8 @@ pub struct App {
     pub name: Option<String>,
     /// Its status, as the service says, in lower case.
     pub status: Option<String>,
+    /// Its own error text, as its settings have it: one line of at most 1000 characters; null if there is none.
+    pub error_message: Option<String>,
     /// The verdict on it.
     pub verdict: Verdict,
     /// Why the verdict is not `ok`, the gravest first.
@@ -237,6 +240,13 @@ pub struct Resource {
     pub accounted_until: Option<Timestamp>,
     /// Whether its counters keep up; null where it has none.
     pub counting: Option<Counting>,
+    /// How far its counters lie behind what has settled, in seconds; null unless they are `behind`.
+    pub behind_seconds: Option<u64>,
+    /// End of the last hour counted again; null before the first.
+    #[schemars(with = "Option<String>")]
+    pub rechecked_until: Option<Timestamp>,
+    /// What came of counting again; null before that.
+    pub rechecked: Option<CountedAgain>,
 }
 
 /// Whether counters keep up with the settled time, by the clock that is behind: ours or the service's.
@@ -245,7 +255,7 @@ pub struct Resource {
 pub enum Counting {
     /// They do.
     Current,
-    /// They end longer ago than polls explain; the missing time is still requested.
+    /// They lack time that had settled two polls ago: they are not on the metrics page until they have caught up.
     Behind,
     /// They end in the future, because a clock was set back; they stand still until then.
     Ahead,

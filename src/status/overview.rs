@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Duration, Instant};
 
 use crate::interface::get_app::family;
 use crate::interface::{self, Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
@@ -17,6 +17,7 @@ use super::model::{
     App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, Status, TrendPoint,
 };
 use super::read::Values;
+use super::rechecked::CountedAgain;
 use super::service::service;
 use super::verdict::{Summary, Verdict};
 
@@ -55,6 +56,7 @@ impl View<'_> {
             warning: count(Verdict::Warning),
             problem: count(Verdict::Problem),
             waiting: count(Verdict::Waiting),
+            rechecked: requests_rechecked(&apps),
         };
         let snapshot = self.context.telemetry.snapshot();
         let mut status = Status {
@@ -139,6 +141,10 @@ impl View<'_> {
             id: project.apps.get(app)?.id.clone(),
             name: settings.label(&family::INFO, "name"),
             status: settings.label(&family::STATUS, "status"),
+            error_message: parts
+                .iter()
+                .find_map(|(_, subject)| subject.cell.message(self.instant))
+                .map(|m| m.to_string()),
             verdict: Verdict::Ok,
             problems: Vec::new(),
             window: window.label.clone(),
@@ -177,7 +183,10 @@ impl View<'_> {
             _ if age.is_some_and(|age| age > overdue) => State::Late,
             _ => State::Fresh,
         };
-        let accounted_until = self.accounted_until(target);
+        let ledger = target.counter.as_ref().and_then(|_| self.context.ledgers.ledger(&target.key));
+        let counting = ledger.as_ref().map(|ledger| self.counting(target, ledger.until));
+        let rechecked = CountedAgain::from(target.progress.rechecked());
+        let time = |second: i64| Timestamp::from_second(second).ok();
         Resource {
             resource: target.key.resource.as_str(),
             state,
@@ -187,29 +196,33 @@ impl View<'_> {
                 class: failure.class,
                 message: failure.message.clone(),
             }),
-            accounted_until: accounted_until.and_then(|until| Timestamp::from_second(until).ok()),
-            counting: accounted_until.map(|until| self.counting(target, until)),
+            accounted_until: ledger.as_ref().and_then(|ledger| time(ledger.until)),
+            counting: counting.map(|(counting, _)| counting),
+            behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
+            rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
+            rechecked: rechecked.late_share().map(|_| rechecked),
         }
     }
 
-    /// The cursor of the target's counters.
-    fn accounted_until(&self, target: &Target) -> Option<i64> {
-        target.counter.as_ref()?;
-        Some(self.context.ledgers.ledger(&target.key)?.until)
-    }
-
-    /// Whether counters that end at `until` keep up: settled time is counted after a step and a poll, and a value
-    /// may miss polls until it is stale.
-    fn counting(&self, target: &Target, until: i64) -> Counting {
+    /// Whether counters that end at `until` keep up, and how far they are behind. They do while they are on the
+    /// metrics page. Those in the future stand still; a clock that is a little off is no reason.
+    fn counting(&self, target: &Target, until: i64) -> (Counting, Option<Duration>) {
         let watermark = &self.plan.watermark;
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
         let explained = stale_after.saturating_add(watermark.step());
-        match watermark.settled().saturating_sub(until) {
-            behind if behind > explained => Counting::Behind,
-            behind if behind < -explained => Counting::Ahead,
-            _ => Counting::Current,
+        match self.plan.catching_up(&self.context.ledgers, target) {
+            _ if until.saturating_sub(watermark.settled()) > explained => (Counting::Ahead, None),
+            Some(catching_up) => (Counting::Behind, Some(catching_up.behind)),
+            None => (Counting::Current, None),
         }
     }
+}
+
+/// What came of counting requests of these apps again.
+pub(super) fn requests_rechecked(apps: &[App]) -> CountedAgain {
+    let resources = apps.iter().flat_map(|app| &app.resources);
+    let of_requests = resources.filter(|resource| resource.resource == response_time::RESOURCE.as_str());
+    CountedAgain::sum(of_requests.filter_map(|resource| resource.rechecked))
 }
 
 fn last_error(parts: &Parts<'_>) -> Option<LastError> {

@@ -1,6 +1,7 @@
 //! The service's own part of the model, read from how all targets fare.
 
 use crate::client::Class;
+use crate::clock::differ;
 use crate::interface::{self, Cadence};
 use crate::poll::error::ANSWERED;
 use crate::telemetry::Snapshot;
@@ -37,9 +38,6 @@ pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project]
     let failing = || telling.iter().filter_map(|resource| resource.failing.as_ref()).filter(|_| fails);
     let rate = view.context.telemetry.request_rate();
     let skew = snapshot.clock_skew_seconds;
-    #[expect(clippy::cast_precision_loss, reason = "some seconds")]
-    // A date has whole seconds.
-    let tolerated = (view.plan.watermark.tolerance() + 1) as f64;
     Service {
         base_url: view.plan.config.api.base_url.to_string(),
         state,
@@ -52,7 +50,7 @@ pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project]
         reason: failing().max_by_key(|failing| failing.since).map(|failing| failing.message.to_string()),
         #[expect(clippy::cast_possible_truncation, reason = "whole seconds; a cast saturates")]
         clock_skew_seconds: skew.map(|skew| skew.round() as i64),
-        clocks_differ: skew.is_some_and(|skew| skew.abs() > tolerated),
+        clocks_differ: skew.is_some_and(differ),
         requests_per_minute: rate.requests_per_minute,
         failures_per_minute: rate.failures_per_minute,
     }

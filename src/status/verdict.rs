@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cause::Cause;
+use super::rechecked::CountedAgain;
 
 /// The verdict on an app and its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -38,6 +39,8 @@ pub struct Summary {
     pub problem: usize,
     /// Apps of verdict `waiting`.
     pub waiting: usize,
+    /// Requests of all apps that were counted again.
+    pub rechecked: CountedAgain,
 }
 
 /// A reason why the verdict is not `ok`.

@@ -6,13 +6,14 @@
 //! waits for a poll, and no poll waits for it.
 //!
 //! - `key`: what a target is about, and its name.
-//! - [`target_state`]: one target's samples, health and expiry.
+//! - [`target_state`]: one target's samples, health and expiry; [`health`]: how it fares.
 //! - [`history`]: how it fared of late.
 //! - [`replies`]: last replies in full, as far as there is room.
 //! - [`render`]: a snapshot as text, chunk by chunk.
 //! - [`pages`]: ready pages, made at most once a change; `gzip`: their bytes, plain or compressed.
 
 mod gzip;
+pub mod health;
 pub mod history;
 mod key;
 pub mod pages;
@@ -29,12 +30,13 @@ use crate::catalogue::Family;
 use crate::catalogue::samples::Layouts;
 use crate::interface::Resource;
 
+pub use health::{Failure, Health, Transition};
 pub use history::{Point, PollFailure, PollRecord};
 pub use key::{Key, Owner};
 pub use pages::{Coding, PageBody, Pages};
 pub use render::{Filter, Snapshot};
 pub use replies::{Replies, Reply};
-pub use target_state::{Failure, Health, TargetState, Transition, Variant};
+pub use target_state::{TargetState, Variant};
 
 /// Whether the last poll of a target succeeded.
 pub const UP: Family = Family::gauge(

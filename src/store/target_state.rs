@@ -10,6 +10,7 @@ use tokio::time::{Duration, Instant};
 use crate::catalogue::{Samples, Sink};
 use crate::interface::response_time;
 
+use super::health::{Failure, Health, Transition};
 use super::history::{History, Point, PollFailure, PollRecord};
 use super::{COUNTED_FAMILIES, Key, Section, Shared};
 
@@ -50,6 +51,8 @@ struct State {
     failing: Option<Arc<Failure>>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
+    /// A text of the last reply that is no metric; few have one.
+    message: Option<Arc<String>>,
 }
 
 impl State {
@@ -72,46 +75,6 @@ struct Entry {
     variant: Variant,
     samples: Arc<Samples>,
     updated_at: Instant,
-}
-
-/// How a target fares.
-#[derive(Clone, Debug, Default)]
-pub struct Health {
-    /// Whether the last poll succeeded; `None` before the first.
-    pub up: Option<bool>,
-    /// When it last succeeded.
-    pub last_success: Option<Timestamp>,
-    /// Since when it fails, and why.
-    pub failing: Option<Arc<Failure>>,
-}
-
-/// A failing target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// When it began to fail.
-    pub since: Timestamp,
-    /// When it last failed.
-    pub last: Timestamp,
-    /// The class of the last failure: a word of the closed set of `pds_api_requests_total`'s label `code`.
-    pub class: &'static str,
-    /// The last failure in words.
-    pub message: Arc<str>,
-    /// The class that was last a [`Transition::Failing`]; `None` if its service account spoke for it.
-    told: Option<&'static str>,
-}
-
-/// What a poll's outcome changed; worth a line in the log unless it is `Same`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Transition {
-    /// It goes on as before.
-    Same,
-    /// The first failure, or the first for another reason.
-    Failing,
-    /// The first success after failures of its own.
-    Recovered {
-        /// How long it had failed, by the wall clock.
-        after: Duration,
-    },
 }
 
 impl TargetState {
@@ -201,6 +164,19 @@ impl TargetState {
         self.state().history.as_ref().map(|history| history.trend()).unwrap_or_default()
     }
 
+    /// Replaces the text of the last reply that is no metric.
+    pub fn set_message(&self, message: Option<String>) {
+        self.state().message = message.map(Arc::new);
+    }
+
+    /// The text of the last reply that is no metric, if the reply is not stale at `now`.
+    #[must_use]
+    pub fn message(&self, now: Instant) -> Option<Arc<String>> {
+        let state = self.state();
+        let fresh = |entry: &Entry| state.stale_at(entry).is_none_or(|at| at > now);
+        state.message.clone().filter(|_| state.entries.iter().any(fresh))
+    }
+
     /// Replaces what `variant` said, whole.
     pub fn replace(&self, variant: &Variant, sink: Sink) {
         let now = Instant::now();
@@ -267,7 +243,10 @@ impl TargetState {
 
     /// Forgets what was said, at once: the target is no longer there.
     pub fn clear(&self) {
-        self.state().entries = Box::default();
+        let mut state = self.state();
+        state.entries = Box::default();
+        state.message = None;
+        drop(state);
         self.changed();
     }
 

@@ -23,6 +23,7 @@ mod house;
 mod logging;
 mod openapi;
 mod poller;
+mod polls;
 mod process;
 mod readme;
 mod real_backfill;

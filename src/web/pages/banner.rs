@@ -3,10 +3,11 @@
 use maud::{Markup, html};
 
 use crate::status::model::ServiceState;
+use crate::status::rechecked::CountedAgain;
 use crate::status::verdict::Reason;
 use crate::status::{Status, Verdict};
 
-use super::format::{self, ago, count};
+use super::format::{self, ago, count, number};
 use super::layout::{Frame, sign};
 
 /// Reasons shown; the rest is counted.
@@ -22,6 +23,7 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
             span .sign aria-hidden="true" { (sign(summary.verdict)) }
             div {
                 p role="status" { (sentence(frame)) }
+                @if let Some(figures) = counted_again(frame.status.summary.rechecked) { p .sub { (figures) } }
                 @if !reasons.is_empty() {
                     ul .reasons { @for reason in reasons.iter().take(MAX_REASONS) { (line(frame, reason)) } }
                     @if let Some(more @ 1..) = reasons.len().checked_sub(MAX_REASONS) {
@@ -41,6 +43,18 @@ fn line(frame: Frame<'_>, reason: &Reason) -> Markup {
             " " span .action { (reason.action) }
         }
     }
+}
+
+/// How many requests were counted again, and what share of them came late.
+pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
+    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+    let (counted, fewer) = (rechecked.counted as f64, rechecked.overcounted as f64);
+    let late = rechecked.late_share()? * 100.0;
+    Some(html! {
+        (number(counted)) " requests counted again since the start; " (number(late)) " % came late"
+        @if fewer > 0.0 { ", and " (number(fewer)) " were no longer there" }
+        "."
+    })
 }
 
 /// Whether nothing comes from the service.

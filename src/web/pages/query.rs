@@ -317,6 +317,7 @@ mod tests {
             id: id.into(),
             name: None,
             status: None,
+            error_message: None,
             verdict: verdicts[usize::from(rank)],
             problems: Vec::new(),
             window: "5m".to_owned(),

@@ -217,7 +217,7 @@ async fn what_changes_is_said_once_and_not_with_each_request() {
     ask().await;
     assert_eq!(log.lines_with("the token can be read again"), 1, "{}", log.text());
     assert_eq!(log.lines_with("the service takes the token again"), 1, "{}", log.text());
-    assert_eq!(log.lines_with("clock and ours are apart"), 1, "{}", log.text());
+    assert_eq!(log.lines_with("clock and ours differ"), 1, "{}", log.text());
     assert_eq!(log.lines_with("every user of this machine can read the token file"), 1, "{}", log.text());
     assert_eq!(log.text().lines().count(), 6, "{}", log.text());
 }

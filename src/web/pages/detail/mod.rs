@@ -18,6 +18,7 @@ use crate::config::Web;
 use crate::status::Verdict;
 use crate::status::detail::Detail;
 
+use super::banner::counted_again;
 use super::format::{number, seconds};
 use super::layout::{Frame, sign, value, verdict};
 use super::query::Query;
@@ -51,7 +52,11 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         }
         (cause(detail))
         (queries::open_in(&extras.web, app, &selector))
+        @if let Some(message) = &app.error_message {
+            p .notice .message { strong { "The app's error message: " } (message) }
+        }
         (figures(detail))
+        @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
         (figures::figures(detail))
         (polls::resources(frame, detail))
         (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))

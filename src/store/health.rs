@@ -1,0 +1,46 @@
+//! How a target fares.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::Duration;
+
+/// How a target fares.
+#[derive(Clone, Debug, Default)]
+pub struct Health {
+    /// Whether the last poll succeeded; `None` before the first.
+    pub up: Option<bool>,
+    /// When it last succeeded.
+    pub last_success: Option<Timestamp>,
+    /// Since when it fails, and why.
+    pub failing: Option<Arc<Failure>>,
+}
+
+/// A failing target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// When it began to fail.
+    pub since: Timestamp,
+    /// When it last failed.
+    pub last: Timestamp,
+    /// The class of the last failure: a word of the closed set of `pds_api_requests_total`'s label `code`.
+    pub class: &'static str,
+    /// The last failure in words.
+    pub message: Arc<str>,
+    /// The class that was last a [`Transition::Failing`]; `None` if its service account spoke for it.
+    pub(super) told: Option<&'static str>,
+}
+
+/// What a poll's outcome changed; worth a line in the log unless it is `Same`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transition {
+    /// It goes on as before.
+    Same,
+    /// The first failure, or the first for another reason.
+    Failing,
+    /// The first success after failures of its own.
+    Recovered {
+        /// How long it had failed, by the wall clock.
+        after: Duration,
+    },
+}

@@ -1,0 +1,88 @@
+//! Requests with a container filter say nothing of their app; and a filter that the service ignores is found out.
+
+use pds_exporter::interface::response_time;
+use pds_exporter::simulator::{Fault, Settings};
+
+use super::{Log, Rig};
+
+fn one_app() -> Settings {
+    Settings { apps: 1, ..Settings::default() }
+}
+
+const TWO: &str = ", containers = [\"c-1\", \"c-2\"]";
+
+#[tokio::test(start_paused = true)]
+async fn a_status_for_a_container_never_concerns_the_app() {
+    for status in [400, 403, 404, 410, 422, 500, 503] {
+        let (log, _guard) = Log::start();
+        let rig = Rig::of(one_app(), "", TWO, None).await;
+        rig.pass(0, response_time::RESOURCE).await;
+        let first = rig.ledger().until;
+        rig.world.faults().set([Fault::status(status).of_container("c-1")]);
+        for _ in 0..12 {
+            rig.pass(60, response_time::RESOURCE).await;
+        }
+        let page = rig.page();
+        let of = |family: &str, labels: &str| {
+            page.lines().filter(|line| line.starts_with(family) && line.contains(labels)).count()
+        };
+        assert!(!page.lines().any(|line| line.starts_with("pds_up{") && line.ends_with(" 0")), "{status}");
+        assert_eq!(of("pds_app_window_requests{", "container_id=\"c-1\""), 0, "{status}: gone or stale");
+        assert_eq!(of("pds_app_window_requests{", "container_id=\"c-2\""), 1, "{status}");
+        assert_eq!(of("pds_app_window_requests{", ""), 2, "{status}: the app and its other container");
+        assert_eq!(of("pds_app_response_time_seconds{", "container_id=\"c-2\""), 4, "{status}");
+        let ledger = rig.ledger();
+        assert_eq!(ledger.total, rig.truth(first, ledger.until), "{status}");
+        assert!(rig.plan_in_force().watermark.settled_step() - ledger.until <= 60, "{status}");
+        let told = log.lines_with("the service refuses requests about a container");
+        assert_eq!(told.len(), 2, "{status}: once for each call: {told:?}");
+        assert!(log.lines_with("polling began to fail").is_empty(), "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_that_is_not_found_is_off_the_page_at_once_and_comes_back() {
+    let rig = Rig::of(one_app(), "", TWO, None).await;
+    rig.pass(0, response_time::RESOURCE).await;
+    let shown = || rig.page().matches("container_id=\"c-1\"").count();
+    let before = shown();
+    assert!(before > 4);
+    rig.world.faults().set([Fault::status(404).of_container("c-1")]);
+    rig.pass(60, response_time::RESOURCE).await;
+    assert_eq!(shown(), 0);
+    rig.world.faults().clear();
+    rig.pass(60, response_time::RESOURCE).await;
+    assert_eq!(shown(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_filter_that_is_ignored_is_said_once() {
+    let (log, _guard) = Log::start();
+    let tables = "[api.query_names]\ncontainer = \"box\"\n";
+    let mut rig = Rig::of(one_app(), tables, TWO, None).await;
+    let told = || log.lines_with("api.query_names.container");
+    for poll in 0..4 {
+        rig.pass(60, response_time::RESOURCE).await;
+        assert_eq!(told(), [""; 0], "poll {poll}: it may be chance");
+    }
+    for _ in 0..20 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    rig.reload(tables);
+    for _ in 0..20 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    let lines = told();
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    assert!(lines[0].contains("WARN") && lines[0].contains("container=\"c-1\""), "{lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_container_filter_that_works_is_not_suspected() {
+    let (log, _guard) = Log::start();
+    let rig = Rig::of(one_app(), "", TWO, None).await;
+    for _ in 0..20 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    assert_eq!(log.lines_with("api.query_names.container"), [""; 0]);
+}

@@ -1,0 +1,80 @@
+//! Hours counted again: what is said of them, and a service that counts the end of a range twice.
+
+use pds_exporter::interface::response_time;
+use pds_exporter::simulator::{Quirks, Settings};
+
+use super::{Log, Rig};
+
+fn with(quirks: Quirks) -> Settings {
+    Settings { apps: 1, quirks, ..Settings::default() }
+}
+
+/// Polls for so many hours, every five minutes.
+async fn hours(rig: &Rig, hours: u32) {
+    for _ in 0..12 * hours {
+        rig.pass(300, response_time::RESOURCE).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set() {
+    let inclusive = || with(Quirks { inclusive_ends: true, ..Quirks::default() });
+    let (log, _guard) = Log::start();
+    let rig = Rig::start(inclusive(), "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n").await;
+    hours(&rig, 14).await;
+    let told = log.lines_with("accounting.range_end");
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert!(told[0].contains("WARN") && told[0].contains("\"inclusive\""), "{told:?}");
+    assert!(rig.ledger().overcounted > 0);
+
+    let (log, _guard) = Log::start();
+    let tables =
+        "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n[accounting]\nrange_end = \"inclusive\"\n";
+    let rig = Rig::start(inclusive(), tables).await;
+    hours(&rig, 14).await;
+    assert_eq!(log.lines_with("accounting.range_end"), [""; 0], "it is set right");
+    assert_eq!(rig.ledger().overcounted, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_data_is_no_sign_of_included_ends() {
+    let (log, _guard) = Log::start();
+    let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
+    let rig = Rig::start(with(quirks), "").await;
+    hours(&rig, 14).await;
+    assert_eq!(log.lines_with("accounting.range_end"), [""; 0]);
+    assert!(rig.ledger().late > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_says_how_many_were_counted_again_and_what_share_came_late() {
+    let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
+    let rig = Rig::start(with(quirks), "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n").await;
+    rig.pass(0, response_time::RESOURCE).await;
+    let resource = |rig: &Rig| {
+        let status = rig.status();
+        status.apps[0].resources.iter().find(|of| of.resource == "response_time").unwrap().clone()
+    };
+    assert_eq!((resource(&rig).rechecked, resource(&rig).rechecked_until), (None, None));
+    assert!(!rig.web("/").contains("counted again"));
+    hours(&rig, 5).await;
+
+    let resource = resource(&rig);
+    let until = resource.rechecked_until.unwrap().as_second();
+    // The first hour that was wholly added.
+    let first = "2026-03-01T12:00:00Z".parse::<jiff::Timestamp>().unwrap().as_second();
+    let rechecked = resource.rechecked.unwrap();
+    assert!(until >= first + 2 * 3600);
+    assert_eq!(rechecked.counted, rig.truth(first, until), "all of each hour, once");
+    assert!(rechecked.late > 0 && rechecked.overcounted == 0, "{rechecked:?}");
+    assert_eq!(rig.status().summary.rechecked, rechecked, "requests, and not runs");
+    let (project, apps) = rig.world.projects().remove(0);
+    for path in ["/".to_owned(), format!("/apps/{project}/{}", apps[0])] {
+        let page = rig.web(&path);
+        let (_, said) = page.split_once(" requests counted again since the start; ").unwrap();
+        let share: f64 = said.split(' ').next().unwrap().parse().unwrap();
+        let exact = rechecked.late as f64 / rechecked.counted as f64 * 100.0;
+        assert!((share - exact).abs() <= exact * 0.01, "{share} %, not {exact}");
+        assert!(said.contains("% came late."), "{said}");
+    }
+}

@@ -1,0 +1,229 @@
+//! Polls by hand, one after the other: what the service is asked for, in which order, and what becomes of it.
+
+mod containers;
+mod counted_again;
+mod order;
+mod shown;
+mod starts;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pds_exporter::accounting::ledger_store::Committer;
+use pds_exporter::accounting::{self, Ledger, LedgerStore, Watermark};
+use pds_exporter::catalogue::Format;
+use pds_exporter::client::Client;
+use pds_exporter::clock::Clock;
+use pds_exporter::config::{self, Config};
+use pds_exporter::interface::{Cadence, Resource, TimeRange, response_time};
+use pds_exporter::poll::slots::PollSlots;
+use pds_exporter::poll::transition_log::TransitionLog;
+use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::status::{Source, Status};
+use pds_exporter::store::{Filter, Key, Owner, Store};
+use pds_exporter::telemetry::Telemetry;
+use pds_exporter::web::pages::{Rendered, StatusPages};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+use tracing::subscriber::DefaultGuard;
+
+/// What was logged on this thread.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    pub(crate) fn start() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    /// The lines that hold `text`.
+    pub(crate) fn lines_with(&self, text: &str) -> Vec<String> {
+        let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+        all.lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
+    }
+}
+
+/// An exporter that is polled by hand, beside the service that it asks. Needs paused time: the clocks follow it.
+struct Rig {
+    world: World,
+    address: String,
+    /// Ours; the service's is another one.
+    clock: Clock,
+    /// Tables of the configuration before the project's.
+    tables: String,
+    /// What the configuration says of each app beside its id.
+    of_apps: &'static str,
+    state: Option<PathBuf>,
+    running: Option<(Context, Arc<Plan>, Committer)>,
+    transitions: TransitionLog,
+}
+
+impl Rig {
+    async fn start(settings: Settings, tables: &str) -> Self {
+        Self::of(settings, tables, "", None).await
+    }
+
+    async fn of(settings: Settings, tables: &str, of_apps: &'static str, state: Option<PathBuf>) -> Self {
+        let start = "2026-03-01T12:00:07Z".parse().unwrap();
+        let world = World::new(Settings { projects: 1, ..settings }, Clock::starting_at(start));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let clock = Clock::starting_at(start);
+        let (tables, transitions) = (tables.to_owned(), TransitionLog::default());
+        let mut rig = Self { world, address, clock, tables, of_apps, state, running: None, transitions };
+        rig.restart().await;
+        rig
+    }
+
+    /// A new process on the same state file, if there is one.
+    async fn restart(&mut self) {
+        if let Some((context, plan, committer)) = self.running.take() {
+            drop((context, plan));
+            committer.finished().await;
+        }
+        let telemetry = Telemetry::new(false).unwrap();
+        let (ledgers, committer) =
+            LedgerStore::open(self.state.as_deref(), telemetry.clone(), Duration::ZERO).await.unwrap();
+        let store = Store::new(accounting::FAMILIES);
+        let context = Context { store, ledgers, telemetry, clock: self.clock.clone() };
+        let plan = Arc::new(self.plan(&context, None));
+        self.running = Some((context, plan, committer));
+    }
+
+    /// Loads the configuration anew, with these tables.
+    fn reload(&mut self, tables: &str) {
+        self.tables = tables.to_owned();
+        let (context, plan, committer) = self.running.take().unwrap();
+        let plan = Arc::new(self.plan(&context, Some(&plan)));
+        self.running = Some((context, plan, committer));
+    }
+
+    fn plan(&self, context: &Context, before: Option<&Plan>) -> Plan {
+        let config = self.config();
+        let telemetry = context.telemetry.clone();
+        let client = Client::new(&config.api, &config.projects, telemetry, self.clock.clone()).unwrap();
+        let watermark = match before {
+            Some(before) => before.watermark.reconfigured(&config),
+            None => Watermark::new(&config, self.clock.clone()),
+        };
+        Plan::new(Arc::new(config), client, watermark, context, before)
+    }
+
+    fn config(&self) -> Config {
+        let (project, apps) = self.world.projects().remove(0);
+        let apps: Vec<String> =
+            apps.iter().map(|app| format!("{{ id = \"{app}\"{} }}", self.of_apps)).collect();
+        let text = format!(
+            "[api]\nbase_url = \"http://{}\"\ntoken = \"{}\"\nmax_retries = 0\nmax_requests_per_second = 0\n\
+             {}\n[[projects]]\nid = \"{project}\"\napps = [{}]\n",
+            self.address,
+            self.world.token(&project).unwrap().expose(),
+            self.tables,
+            apps.join(","),
+        );
+        config::load_text(Path::new("test.toml"), &text).unwrap().config
+    }
+
+    fn context(&self) -> &Context {
+        &self.running.as_ref().unwrap().0
+    }
+
+    fn plan_in_force(&self) -> &Arc<Plan> {
+        &self.running.as_ref().unwrap().1
+    }
+
+    /// Lets `seconds` pass and polls what is counted once; the ranges that `resource` was asked for, in their order.
+    async fn pass(&self, seconds: u64, resource: Resource) -> Vec<TimeRange> {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        let before = self.world.requests().total;
+        self.poll(Cadence::Metrics).await;
+        let journal = self.world.requests();
+        let new = usize::try_from(journal.total - before).unwrap();
+        let new = journal.entries.iter().skip(journal.entries.len() - new);
+        new.filter(|entry| entry.call == resource.call().id).filter_map(|entry| entry.range).collect()
+    }
+
+    /// Polls everything of that cadence once.
+    async fn poll(&self, cadence: Cadence) {
+        let (context, plan, _) = self.running.as_ref().unwrap();
+        for target in plan.targets.iter().filter(|target| target.endpoint.cadence == cadence) {
+            execute::poll(context, plan, target, &self.transitions, PollSlots::default().enter()).await;
+        }
+    }
+
+    /// The first app's ledger of requests.
+    fn ledger(&self) -> Arc<Ledger> {
+        let (project, apps) = self.world.projects().remove(0);
+        let owner = Owner::new(project, Arc::clone(&apps[0]));
+        self.context().ledgers.ledger(&Key { owner, resource: response_time::RESOURCE }).unwrap()
+    }
+
+    /// How many requests the first app had.
+    fn truth(&self, start: i64, end: i64) -> u64 {
+        let (project, apps) = self.world.projects().remove(0);
+        self.world.truth(&project, &apps[0], TimeRange { start, end }).unwrap().requests
+    }
+
+    /// The series on the metrics page.
+    fn page(&self) -> String {
+        let mut page = Vec::new();
+        let Ok(()) = self.context().store.snapshot(Instant::now()).write(
+            Format::Text,
+            &Filter::default(),
+            &mut |chunk: &[u8]| {
+                page.extend_from_slice(chunk);
+                Ok::<(), std::convert::Infallible>(())
+            },
+        );
+        String::from_utf8(page).unwrap()
+    }
+
+    fn source(&self) -> Source {
+        Source::new(self.context().clone(), Arc::clone(self.plan_in_force()), Vec::new())
+    }
+
+    fn status(&self) -> Arc<Status> {
+        self.source().status()
+    }
+
+    /// What the first app's ledger of requests is said to be, in words and figures.
+    fn problem(&self) -> (Option<String>, Option<u64>) {
+        let status = self.status();
+        let app = &status.apps[0];
+        let problem = app.problems.iter().find(|problem| problem.text.starts_with("response time"));
+        let resource = app.resources.iter().find(|resource| resource.resource == "response_time").unwrap();
+        (problem.map(|problem| problem.text.clone()), resource.behind_seconds)
+    }
+
+    /// A status page.
+    fn web(&self, path: &str) -> String {
+        match StatusPages::new(self.source(), Vec::new(), "").respond(path, "") {
+            Rendered::Page(page) => page,
+            other => panic!("{path}: {other:?}"),
+        }
+    }
+}
+
+/// How long each range is.
+fn lengths(ranges: &[TimeRange]) -> Vec<u64> {
+    ranges.iter().map(|range| range.seconds()).collect()
+}

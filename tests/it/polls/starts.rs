@@ -1,0 +1,61 @@
+//! The first polls of a process: what is too old is never added.
+
+use std::time::Duration;
+
+use pds_exporter::interface::response_time;
+use pds_exporter::simulator::{Fault, Settings};
+
+use super::Rig;
+
+const DAY: i64 = 86_400;
+
+fn one_app() -> Settings {
+    Settings { apps: 1, ..Settings::default() }
+}
+
+/// Ten days after an exporter with a limit of a day was stopped, with these faults at its first poll.
+async fn after_ten_days(faults: Vec<Fault>) {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = "[accounting]\nmax_catch_up = \"24h\"\n";
+    let mut rig = Rig::of(one_app(), tables, "", Some(folder.path().join("state.redb"))).await;
+    for _ in 0..5 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    let stopped = rig.ledger();
+    let all = rig.truth(stopped.until - 4 * 60, stopped.until);
+    assert_eq!(stopped.total, all);
+    tokio::time::advance(Duration::from_secs(10 * 86_400)).await;
+    rig.restart().await;
+    rig.world.faults().set(faults);
+    rig.pass(0, response_time::RESOURCE).await;
+    let added = |rig: &Rig| {
+        let ledger = rig.ledger();
+        let accounted = ledger.until - stopped.until - i64::try_from(ledger.unaccounted).unwrap();
+        assert!(accounted >= 0);
+        assert_eq!(ledger.total - stopped.total, rig.truth(ledger.until - accounted, ledger.until));
+        accounted
+    };
+    assert!(added(&rig) <= DAY);
+    rig.world.faults().clear();
+    for _ in 0..8 {
+        rig.pass(60, response_time::RESOURCE).await;
+        assert!(added(&rig) <= DAY + 8 * 60);
+    }
+    let (ledger, settled) = (rig.ledger(), rig.plan_in_force().watermark.settled_step());
+    assert_eq!(ledger.until, settled, "and it has caught up");
+    let unaccounted = i64::try_from(ledger.unaccounted).unwrap();
+    assert!((9 * DAY - 60..=9 * DAY + 600).contains(&unaccounted), "{unaccounted}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_poll_after_ten_days_counts_no_more_than_max_catch_up() {
+    after_ten_days(Vec::new()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_range_that_turns_out_too_old_when_it_is_answered_is_not_added() {
+    // No window tells the time before the counted range is asked for.
+    let windows = Fault::status(500).of_ranges_longer_than(290).times(2);
+    after_ten_days(vec![windows.clone().on(response_time::RESOURCE)]).await;
+    after_ten_days(vec![windows]).await;
+}
