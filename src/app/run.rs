@@ -18,6 +18,7 @@ use crate::config::{Config, LoadError, Origin, TokenSource};
 use crate::error_chain::with_sources;
 use crate::status;
 use crate::telemetry::Telemetry;
+use crate::units::counted;
 use crate::web;
 use crate::web::pages::StatusPages;
 
@@ -134,8 +135,8 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     let mut say = |line: String| drop(writeln!(out, "{line}"));
     say(format!(
         "the configuration is valid: {}, {}, {:.1} requests per minute to the service",
-        counted(config.projects.len(), "project"),
-        counted(apps, "app"),
+        counted(config.projects.len(), "project", "projects"),
+        counted(apps, "app", "apps"),
         load.total
     ));
     for flag in
@@ -148,11 +149,6 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
         say(format!("warning: {warning}"));
     }
     Ok(())
-}
-
-/// `1 project`, `2 projects`.
-fn counted(count: usize, one: &str) -> String {
-    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What keeps tokens from being sent, by key. No problem of the configuration: their files may come later, and may be

@@ -9,6 +9,7 @@ use crate::interface::get_app::family;
 use super::cause::{self, Cause};
 use super::model::{
     App, Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Status, Unexpected,
+    resource_title,
 };
 use super::read::Values;
 use super::verdict::{Problem, Reason, Verdict};
@@ -54,10 +55,7 @@ fn problem(cause: &'static Cause, text: String) -> Problem {
 
 /// What is wrong with one resource of an app or project.
 fn of_resource(resource: &Resource) -> Vec<Problem> {
-    let what = match resource.resource {
-        "app" => "settings".to_owned(),
-        other => other.replace('_', " "),
-    };
+    let what = resource_title(resource.resource);
     let class = resource.failing.as_ref().map(|failing| format!(", {}", failing.class)).unwrap_or_default();
     let polled = match resource.state {
         State::Stale => Some(problem(&cause::RESOURCE_STALE, format!("{what}: nothing to show{class}"))),

@@ -249,6 +249,15 @@ pub struct Resource {
     pub rechecked: Option<CountedAgain>,
 }
 
+/// The name of a resource for people: `response time`, and `settings` for an app's.
+#[must_use]
+pub fn resource_title(resource: &str) -> String {
+    match resource {
+        "app" => "settings".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
 /// Whether counters keep up with the settled time, by the clock that is behind: ours or the service's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -13,7 +13,7 @@
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: shell completions and man pages.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`units`], [`time_arg`]: what people see and write.
+//! - [`console`], [`page`], [`time_arg`]: what people see and write.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod backfill;
@@ -33,7 +33,6 @@ pub mod simulate;
 pub mod status;
 pub mod time_arg;
 pub mod top;
-pub mod units;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use super::console::Console;
 use super::error::ToolError;
 use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, Row};
 use super::page::{self, Align, Block, Table};
-use super::units;
+use crate::units;
 
 /// The form of what is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -193,7 +193,7 @@ fn time(value: Option<f64>) -> String {
 }
 
 fn number(value: Option<f64>) -> String {
-    value.map(units::significant).unwrap_or_default()
+    value.map(units::number).unwrap_or_default()
 }
 
 static COLUMNS: &[Column] = &[

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The layers from the ground up. A module imports from lower layers, and from those left of it in its own.
 pub(crate) const LAYERS: &[&[&str]] = &[
-    &["printable", "error_chain", "clock", "plain_file", "secret"],
+    &["printable", "error_chain", "clock", "plain_file", "secret", "units"],
     &["catalogue"],
     &["interface"],
     &["config"],

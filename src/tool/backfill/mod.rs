@@ -30,7 +30,7 @@ use super::console::Console;
 use super::error::ToolError;
 use super::service::{Environment, ServiceArgs};
 use super::time_arg::TimeArg;
-use super::units;
+use crate::units;
 use plan::{Plan, Work};
 
 /// The history to fetch.
@@ -161,8 +161,8 @@ fn say_plan(console: &mut Console, work: &Work, done: u64) {
     let plan = &work.plan;
     let requests = units::count_of(plan.requests());
     let mut text = format!(
-        "{} apps, {} to {}: {requests} requests",
-        plan.apps.len(),
+        "{}, {} to {}: {requests} requests",
+        units::counted(plan.apps.len(), "app", "apps"),
         plan.shown_start(),
         plan.shown_end()
     );
@@ -177,7 +177,8 @@ fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Writ
     let (samples, series) = (units::count_of(written.samples), units::count_of(written.series));
     console.say(&format!("Wrote {samples} samples of {series} series to {file}."));
     if written.unaccounted > 0 {
-        let lost = units::seconds_of(written.unaccounted);
+        #[expect(clippy::cast_precision_loss, reason = "a range of time stays below 2^53 seconds")]
+        let lost = units::seconds(written.unaccounted as f64);
         console.say(&format!(
             "The service gave no usable count for {lost} of it, counted in pds_app_unaccounted_seconds_total."
         ));

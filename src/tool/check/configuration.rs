@@ -7,7 +7,7 @@ use crate::tool::console::Console;
 use crate::tool::error::ToolError;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::service::{self, Environment};
-use crate::tool::units::significant;
+use crate::units::number;
 
 /// Checks the configuration file at `path` with the environment that overrides it.
 ///
@@ -27,12 +27,10 @@ fn demand(config: &Config) -> Vec<Block> {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (project, of_project) in &load.projects {
         let apps = load.apps.iter().filter(|(of, ..)| of == project);
-        rows.extend(
-            apps.map(|(_, app, rate)| vec![project.to_string(), app.to_string(), significant(*rate)]),
-        );
-        rows.push(vec![project.to_string(), "all of it".to_owned(), significant(*of_project)]);
+        rows.extend(apps.map(|(_, app, rate)| vec![project.to_string(), app.to_string(), number(*rate)]));
+        rows.push(vec![project.to_string(), "all of it".to_owned(), number(*of_project)]);
     }
-    rows.push(vec!["in all".to_owned(), String::new(), significant(load.total)]);
+    rows.push(vec!["in all".to_owned(), String::new(), number(load.total)]);
     let allowed = match config.api.max_requests_per_second {
         Some(limit) => format!("api.max_requests_per_second allows {} a minute", limit.get() * 60),
         None => "no limit is set (api.max_requests_per_second = 0)".to_owned(),

@@ -12,7 +12,7 @@ use crate::tool::error::ToolError;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::{Environment, Service, ServiceArgs};
-use crate::tool::units;
+use crate::units;
 
 /// The token to check.
 #[derive(Clone, Debug, Args)]

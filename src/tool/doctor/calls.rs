@@ -8,7 +8,7 @@ use crate::error_chain::with_sources;
 use crate::interface::{Resource, Scope};
 use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::Service;
-use crate::tool::units;
+use crate::units;
 
 use super::report::Report;
 

@@ -18,7 +18,7 @@ use url::Url;
 use crate::client::tls_config;
 use crate::config::Api;
 use crate::error_chain::with_sources;
-use crate::tool::units;
+use crate::units;
 
 use super::report::Report;
 use super::wire::{self, Plain, explain};

@@ -9,7 +9,7 @@ use crate::tool::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
 use crate::tool::error::ToolError;
 use crate::tool::page::{self, Align, Table, counted};
 use crate::tool::status::Form;
-use crate::tool::units;
+use crate::units;
 
 /// How a finding is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -11,7 +11,7 @@ use crate::error_chain::with_sources;
 use crate::tool::error::ToolError;
 use crate::tool::page::counted;
 use crate::tool::service::{Environment, Service, ServiceArgs};
-use crate::tool::units;
+use crate::units;
 
 use super::report::Report;
 
@@ -134,14 +134,13 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
         (None, Some(limit)) => {
             let text = format!(
                 "{} requests a minute are needed, api.max_requests_per_second allows {}",
-                units::significant(load.total),
+                units::number(load.total),
                 limit.get() * 60
             );
             report.ok(CHECK, text);
         }
         (None, None) => {
-            let text =
-                format!("{} requests a minute are needed, no limit is set", units::significant(load.total));
+            let text = format!("{} requests a minute are needed, no limit is set", units::number(load.total));
             report.ok(CHECK, text);
         }
     }
@@ -152,7 +151,7 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
     if needed > f64::from(allowed) {
         let text = format!(
             "up to {} requests in flight are needed, api.max_concurrent_requests allows {allowed}",
-            units::significant(needed)
+            units::number(needed)
         );
         report.warning(CHECK, text, "Raise api.max_concurrent_requests, poll less often, or shard.");
     } else {

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
 
 use crate::printable::plain;
-use crate::tool::units;
+use crate::units;
 
 use super::view::{COLUMNS, View};
 use crate::tool::exporter::Row;
@@ -116,7 +116,7 @@ fn line(view: &View, row: &Row) -> TableRow<'static> {
     let cost = row.dollars_per_replica_hour.map(|dollars| format!("{dollars:.2}")).unwrap_or_default();
     let status = row.status.clone().unwrap_or_else(|| row.verdict.clone());
     let numbers = [
-        row.requests_per_minute.map(units::significant).unwrap_or_default(),
+        row.requests_per_minute.map(units::number).unwrap_or_default(),
         time(row.response_time.p50),
         time(row.response_time.p90),
         time(row.response_time.p95),

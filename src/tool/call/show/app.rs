@@ -3,7 +3,7 @@
 use crate::interface::get_app::App;
 use crate::tool::call::View;
 use crate::tool::page::Block;
-use crate::tool::units;
+use crate::units;
 
 use super::fields::Fields;
 
@@ -54,11 +54,7 @@ fn compute(app: &App, fields: &mut Fields) -> Block {
     fields.take("costPerSecondCents");
     let cost = app.cost_per_second_cents.value().map(|cents| {
         let dollars = cents / 100.0;
-        format!(
-            "${}/s ({}) while a replica runs",
-            units::significant(dollars),
-            units::dollars_per_hour(dollars * 3600.0)
-        )
+        format!("{}/s ({}/h) while a replica runs", units::dollars(dollars), units::dollars(dollars * 3600.0))
     });
     Block::Facts(vec![
         ("tier", fields.text("computeTier")),

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::interface::call::json;
 use crate::tool::page::{Align, Block, Table};
-use crate::tool::units;
+use crate::units;
 
 /// The fields of a reply that are not shown yet, as they are on the wire.
 #[derive(Clone, Debug)]
@@ -45,7 +45,6 @@ impl Fields {
     /// Takes a number of seconds out as a duration; empty if it has no value.
     pub(super) fn duration(&mut self, name: &str) -> String {
         match self.text(name).parse::<f64>() {
-            Ok(0.0) => "0 s".to_owned(),
             Ok(seconds) => units::seconds(seconds),
             Err(_) => String::new(),
         }

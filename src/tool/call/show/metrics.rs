@@ -9,7 +9,7 @@ use crate::interface::response_time::ResponseTime;
 use crate::interface::run_execution_time::{Datapoint, RunExecutionTime};
 use crate::tool::call::View;
 use crate::tool::page::{Align, Block, Table};
-use crate::tool::units;
+use crate::units;
 
 use super::fields::Fields;
 

@@ -6,7 +6,7 @@ use crate::interface::branches::BranchesReply;
 use crate::interface::file_tree::FileTreeReply;
 use crate::tool::call::View;
 use crate::tool::page::{Align, Block, Table};
-use crate::tool::units;
+use crate::units;
 
 use super::fields::{Fields, cell};
 

@@ -1,0 +1,161 @@
+//! Numbers, durations and times as people read them, for pages and programs. All times are UTC.
+
+use jiff::Timestamp;
+
+/// Seconds with the unit that suits them: `41.2 ms`, `1.24 s`, `2 min 5 s`, `3 h 20 min`, `2 d 8 h`.
+#[must_use]
+pub fn seconds(value: f64) -> String {
+    match value {
+        0.0 => "0 s".to_owned(),
+        v if v < 1e-3 => format!("{} µs", number(v * 1e6)),
+        v if v < 1.0 => format!("{} ms", number(v * 1e3)),
+        v if v < 60.0 => format!("{} s", number(v)),
+        v if v < 3600.0 => two_units(v.round(), 60.0, "min", "s"),
+        v if v < 86_400.0 => two_units((v / 60.0).round(), 60.0, "h", "min"),
+        v => two_units((v / 3600.0).round(), 24.0, "d", "h"),
+    }
+}
+
+/// `value` smaller units as larger ones and the rest.
+fn two_units(value: f64, per_large: f64, large: &str, small: &str) -> String {
+    let (whole, rest) = ((value / per_large).floor(), value % per_large);
+    if rest == 0.0 { format!("{whole} {large}") } else { format!("{whole} {large} {rest} {small}") }
+}
+
+/// An age in one or two units: `12 s`, `4 min`, `3 h 20 min`, `9 d`. Coarser than [`seconds`], since it changes while
+/// it is read. The pages' script writes ages the same way.
+#[must_use]
+pub fn span(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7200 => format!("{minutes} min"),
+        7200..172_800 if minutes % 60 == 0 => format!("{hours} h"),
+        7200..172_800 => format!("{hours} h {} min", minutes % 60),
+        _ => format!("{days} d"),
+    }
+}
+
+/// Three significant digits without trailing zeros, and from a hundred on a whole number: `0.0123`, `1.5`, `1,234,567`.
+#[must_use]
+pub fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() || value.abs() >= 100.0 {
+        return count(value);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the exponent of an f64 is within -324..=308")]
+    let magnitude = value.abs().log10().floor() as i32;
+    let decimals = usize::try_from(2 - magnitude).unwrap_or(0);
+    let text = format!("{value:.decimals$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A whole number with its digits in groups: `1,234,567`.
+#[must_use]
+pub fn count(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = if value < 0.0 { "-".to_owned() } else { String::new() };
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && value.is_finite() && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count that is an integer.
+#[must_use]
+pub fn count_of(value: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "what is counted here stays below 2^53")]
+    count(value as f64)
+}
+
+/// A number of things: `1 app`, `2 apps`.
+#[must_use]
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// A share of one: `97.25 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    format!("{:.2} %", share * 100.0)
+}
+
+/// US dollars to the cent, and amounts below ten cents to three digits.
+#[must_use]
+pub fn dollars(value: f64) -> String {
+    if value >= 0.1 || value == 0.0 { format!("${value:.2}") } else { format!("${}", number(value)) }
+}
+
+/// Bytes in decimal units, as the service counts them.
+#[must_use]
+pub fn bytes(value: f64) -> String {
+    match value {
+        v if v >= 1e9 => format!("{} GB", number(v / 1e9)),
+        v if v >= 1e6 => format!("{} MB", number(v / 1e6)),
+        v => format!("{} bytes", count(v)),
+    }
+}
+
+/// A point in time: `2026-03-01 03:00:00 UTC`.
+#[must_use]
+pub fn time(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
+}
+
+/// A time of day: `03:00:00`.
+#[must_use]
+pub fn clock(time: Timestamp) -> String {
+    time.strftime("%H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_the_unit_that_suits_them() {
+        for (value, text) in [
+            (0.0, "0 s"),
+            (0.000_25, "250 µs"),
+            (0.0412, "41.2 ms"),
+            (0.5, "500 ms"),
+            (1.2345, "1.23 s"),
+            (59.96, "60 s"),
+            (60.0, "1 min"),
+            (90.0, "1 min 30 s"),
+            (125.0, "2 min 5 s"),
+            (150.4, "2 min 30 s"),
+            (3600.0, "1 h"),
+            (12_000.0, "3 h 20 min"),
+            (200_000.0, "2 d 8 h"),
+        ] {
+            assert_eq!(seconds(value), text);
+        }
+    }
+
+    #[test]
+    fn ages_have_at_most_two_units() {
+        let ages = [-3, 0, 119, 120, 7199, 7200, 12_000, 172_800].map(span);
+        assert_eq!(ages, ["0 s", "0 s", "119 s", "2 min", "119 min", "2 h", "3 h 20 min", "2 d"]);
+    }
+
+    #[test]
+    fn numbers_have_three_digits_or_groups() {
+        let numbers = [0.0, 0.00012, 0.012_345, 1.5, 12.0, 99.96, 1_234_567.8, -4000.0].map(number);
+        assert_eq!(numbers, ["0", "0.00012", "0.0123", "1.5", "12", "100", "1,234,568", "-4,000"]);
+        assert_eq!([0.0, 999.0, 1e6, f64::INFINITY].map(count), ["0", "999", "1,000,000", "inf"]);
+        assert_eq!([1, 2].map(|n| counted(n, "app", "apps")), ["1 app", "2 apps"]);
+        assert_eq!([1.1016, 0.0123].map(dollars), ["$1.10", "$0.0123"]);
+        assert_eq!([16e9, 2e6, 4096.0].map(bytes), ["16 GB", "2 MB", "4,096 bytes"]);
+        assert_eq!([0.975, 1.0, 0.9997, 0.0].map(percent), ["97.50 %", "100.00 %", "99.97 %", "0.00 %"]);
+    }
+
+    #[test]
+    fn times_are_in_utc() {
+        let at: Timestamp = "2026-03-01T04:00:00+01:00".parse().unwrap();
+        assert_eq!((time(at), clock(at)), ("2026-03-01 03:00:00 UTC".to_owned(), "03:00:00".to_owned()));
+    }
+}
