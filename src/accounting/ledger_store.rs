@@ -14,6 +14,7 @@ use crate::telemetry::Telemetry;
 
 use super::ledger::Ledger;
 use super::state::{Record, State, StateError};
+use super::tables;
 
 /// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
 /// than this.
@@ -254,7 +255,7 @@ impl Ledgers {
     fn records(&self) -> Vec<Record> {
         let records = self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger))));
         let mut records: Vec<Record> = records.collect();
-        records.sort_by(|(one, _), (other, _)| one.cmp(other));
+        records.sort_by(tables::order);
         records
     }
 }
@@ -297,7 +298,7 @@ async fn commit_all(
             batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
         // In the order of the file, so that each of its pages is written once. Stable: of two records of one ledger the
         // later one holds.
-        records.sort_by(|(one, _), (other, _)| one.cmp(other));
+        records.sort_by(tables::order);
         let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
         // redb may panic on a file that something else damaged; that too is a failed commit.
         let written = tokio::task::spawn_blocking(move || {

@@ -2,8 +2,10 @@
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
+
+use siphasher::sip::SipHasher13;
 
 use crate::catalogue::encode::label;
 use crate::interface::Resource;
@@ -30,12 +32,11 @@ impl Owner {
         if !app.is_empty() {
             label(&mut labels, "app", &app);
         }
-        let mut hasher = DefaultHasher::new();
-        (&project, &app).hash(&mut hasher);
-        Arc::new(Self { project, app, labels: labels.into(), digest: hasher.finish() })
+        let digest = digest(&project, &app);
+        Arc::new(Self { project, app, labels: labels.into(), digest })
     }
 
-    /// A number that its name decides, now and in any other process; evenly spread over `u64`.
+    /// A number that its name decides, in any process, version and platform; evenly spread over `u64`.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
@@ -45,6 +46,16 @@ impl Owner {
     pub(super) fn labels(&self) -> &Arc<str> {
         &self.labels
     }
+}
+
+/// SipHash-1-3 with a zero key over the length of the project's id (8 bytes, little endian), that id and the app's.
+/// State files are in its order.
+fn digest(project: &str, app: &str) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(&(project.len() as u64).to_le_bytes());
+    hasher.write(project.as_bytes());
+    hasher.write(app.as_bytes());
+    hasher.finish()
 }
 
 /// Names a target and its cells: which resource of which project or app.
