@@ -59,6 +59,12 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// Whether series and values are the same.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.layout == other.layout && self.values == other.values
+    }
+
     /// The series of `family`, which is one of the `families` in the order of the layout, by their labels.
     pub fn series<'a>(
         &'a self,

@@ -1,13 +1,14 @@
 //! One app in full: what its page shows beyond the overview.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::interface::{
-    Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time,
+    Cadence, Counted, Number, ReplyBody as _, Resource, get_app, response_time, run_execution_time,
 };
-use crate::store::{PollRecord, Reply};
+use crate::store::{PollRecord, Reply, Stretch};
 
-use super::exporter::{next_poll, whole};
+use super::changes::{Changed, Deploy, changed, deploys};
+use super::exporter::next_poll;
 use super::model::App;
 use super::overview::{Parts, View, requests_rechecked};
 use super::rechecked::CountedAgain;
@@ -35,12 +36,18 @@ pub struct Detail {
     pub runs_total: Option<f64>,
     /// Requests that were counted again.
     pub rechecked: CountedAgain,
-    /// Time between the points of the app's trend, in seconds.
+    /// Time between polls of its metrics, in seconds.
     pub interval: f64,
-    /// When its response times were last polled, successfully or not: the time of the trend's last point.
-    pub last_poll: Option<Timestamp>,
+    /// The length of its window.
+    pub window_minutes: f64,
+    /// The last hours, the oldest stretch first.
+    pub course: Vec<Stretch>,
+    /// Builds that became ready within the last day, the newest first.
+    pub deploys: Vec<Deploy>,
     /// The settings in groups.
     pub settings: Vec<Group>,
+    /// What changed in them within the last day, the newest first.
+    pub changes: Vec<Changed>,
     /// When each resource is polled next.
     pub next_polls: Vec<(&'static str, Option<Timestamp>)>,
     /// The last polls of all resources, the newest first; failures are kept longer than successes.
@@ -82,6 +89,13 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
     let polls = polls(&parts);
+    let settings = view.values(&parts, get_app::RESOURCE);
+    let part = |resource: Resource| {
+        let part = parts.iter().find(|(target, _)| target.key.resource == resource);
+        part.map(|(_, subject)| *subject)
+    };
+    let yesterday = view.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(view.now);
+    let changes = part(get_app::RESOURCE).map(|subject| subject.cell.changes(yesterday)).unwrap_or_default();
     Some(Detail {
         distribution: shares
             .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
@@ -98,11 +112,11 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
             .iter()
             .find(|(target, _)| target.endpoint.cadence == Cadence::Metrics)
             .map_or(0.0, |(target, _)| view.plan.interval(target).as_secs_f64()),
-        last_poll: polls
-            .iter()
-            .find(|(resource, _)| *resource == response_time::RESOURCE.as_str())
-            .map(|(_, poll)| whole(poll.at)),
-        settings: settings::groups(&view.values(&parts, get_app::RESOURCE)),
+        window_minutes: view.window_minutes()?,
+        course: part(response_time::RESOURCE).map(|subject| subject.cell.course()).unwrap_or_default(),
+        deploys: deploys(&changes),
+        changes: changed(&changes, settings.families()),
+        settings: settings::groups(&settings),
         next_polls: parts
             .iter()
             .map(|(target, _)| (target.key.resource.as_str(), next_poll(target.progress.due(), view.now)))

@@ -89,11 +89,16 @@ fn config(apps: &[(&str, &str)]) -> Config {
 impl Fixture {
     /// Every target answers, slower by `slowness`.
     pub(crate) fn answer(&self, slowness: f64) {
+        self.answer_with(slowness, |body| body);
+    }
+
+    /// The same with replies as `change` makes them.
+    pub(crate) fn answer_with(&self, slowness: f64, change: impl Fn(String) -> String) {
         let now = self.context.clock.now();
         self.plan.watermark.observe(Some(now));
         for target in &self.plan.targets {
             let path = target.key.resource.call().id;
-            let body = reply(path, slowness, now);
+            let body = change(reply(path, slowness, now));
             for subject in &target.subjects {
                 let end = now.as_second();
                 let range = TimeRange { start: end - 300, end };

@@ -17,9 +17,10 @@
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family and label.
 //! - [`rechecked`]: what came of counting again.
-//! - [`settings`]: an app's settings in groups, with their meaning.
+//! - [`settings`]: an app's settings in groups, with their meaning; [`changes`]: what changed in them.
 
 pub mod cause;
+pub mod changes;
 pub mod detail;
 mod examples;
 mod exporter;

@@ -126,12 +126,17 @@ impl View<'_> {
         project
     }
 
+    /// The length of the first window.
+    pub(super) fn window_minutes(&self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "a window's seconds are far below 2^53")]
+        self.plan.windows.first().map(|window| window.seconds as f64 / 60.0)
+    }
+
     /// One app; `None` if the configuration has none at that index.
     pub(super) fn app(&self, project: usize, app: usize, parts: &Parts<'_>) -> Option<App> {
         let project = self.plan.config.projects.get(project)?;
         let window = self.plan.windows.first()?;
-        #[expect(clippy::cast_precision_loss, reason = "a window's seconds are far below 2^53")]
-        let minutes = window.seconds as f64 / 60.0;
+        let minutes = self.window_minutes()?;
         let (settings, times) =
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
         let percentile = |name: &str| times.value_where(&response_time::SECONDS, "percentile", name);

@@ -144,19 +144,32 @@ fn setting(values: &Values<'_>, from: Place<'_>) -> Option<Setting> {
     match from {
         Label(family, name, meaning) => {
             let value = Value::Text(values.label(family, name)?);
-            let name = if name == "status" { short(family.name) } else { name.replace('_', " ") };
-            Some(Setting { name, value, meaning, family: family.name })
+            Some(Setting { name: name_of(family.name, Some(name)), value, meaning, family: family.name })
         }
         Number(family) | Flag(family, _) => {
             let value = values.value(family)?;
             let meaning = if let Flag(_, meaning) = from { meaning } else { family.help };
-            let value = match (from, family.unit()) {
-                (Flag(..), _) => Value::Flag(value > 0.0),
-                (_, Some("seconds")) if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
-                (_, unit) => Value::Number(value, unit.unwrap_or("")),
-            };
-            Some(Setting { name: short(family.name), value, meaning, family: family.name })
+            let value = value_of(family, value);
+            Some(Setting { name: name_of(family.name, None), value, meaning, family: family.name })
         }
+    }
+}
+
+/// The name of the setting that `family` shows, or one of its labels.
+pub(super) fn name_of(family: &str, label: Option<&str>) -> String {
+    match label {
+        None | Some("status") => short(family),
+        Some(label) => label.replace('_', " "),
+    }
+}
+
+/// A value of `family`.
+pub(super) fn value_of(family: &Family, value: f64) -> Value {
+    let is_flag = |place: &Place<'_>| matches!(place, Flag(known, _) if **known == *family);
+    match family.unit() {
+        _ if GROUPS.iter().flat_map(|(_, places)| *places).any(is_flag) => Value::Flag(value > 0.0),
+        Some("seconds") if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
+        unit => Value::Number(value, unit.unwrap_or("")),
     }
 }
 

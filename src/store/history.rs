@@ -1,5 +1,5 @@
 //! How a target fared of late, small enough to be kept of every target: some 80 bytes each, and 130 more for the
-//! trend of an app's response times.
+//! trend of an app's response times, beside its last hours ([`super::course`]).
 //!
 //! Successes and failures have places of their own, so that a failure is still to be seen when many successes have
 //! followed it. Values of a trend are kept to 0.03 percent: they are drawn, never exposed.
@@ -11,6 +11,9 @@ use tokio::time::Duration;
 
 use crate::catalogue::{Family, Samples};
 use crate::interface::response_time;
+
+use super::changes::Changes;
+use super::course::{Course, Stretch};
 
 /// So many successes of each target are kept: of the last 20 polls of an app, its two metrics calls take 10 each.
 const SUCCESSES: usize = 10;
@@ -42,8 +45,12 @@ pub struct PollFailure {
 /// What the first window said at one poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// The 95th percentile of response times, seconds; `None` without requests, and where the poll failed.
+    /// The median of response times, seconds; `None` without requests, and where the poll failed.
+    pub p50: Option<f64>,
+    /// The 95th percentile.
     pub p95: Option<f64>,
+    /// The 99th percentile.
+    pub p99: Option<f64>,
     /// Requests in the window; `None` if the poll failed.
     pub requests: Option<f64>,
 }
@@ -51,10 +58,17 @@ pub struct Point {
 impl Point {
     /// The point that `samples` of the response time endpoint with these `families` show.
     pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
-        let p95 = samples.series(families, &response_time::SECONDS);
-        let mut p95 = p95.filter(|(labels, _)| labels.get("percentile") == Some("p95"));
+        let percentile = |name: &str| {
+            let mut series = samples.series(families, &response_time::SECONDS);
+            series.find(|(labels, _)| labels.get("percentile") == Some(name)).map(|(_, value)| value)
+        };
         let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
-        Self { p95: p95.next().map(|(_, value)| value), requests: requests.next().map(|(_, value)| value) }
+        Self {
+            p50: percentile("p50"),
+            p95: percentile("p95"),
+            p99: percentile("p99"),
+            requests: requests.next().map(|(_, value)| value),
+        }
     }
 }
 
@@ -68,7 +82,17 @@ pub(super) struct History {
         reason = "8 bytes instead of 24 for each of the many that never failed"
     )]
     failures: Option<Box<Vec<PollRecord>>>,
-    trend: Option<Box<Ring<[u16; 2], POINTS>>>,
+    /// None for the targets that have neither.
+    more: Option<Box<More>>,
+}
+
+/// What is kept of some targets only.
+#[derive(Debug)]
+enum More {
+    /// Of response times: the last polls and the last hours.
+    Trend(Ring<[u16; 2], POINTS>, Course),
+    /// Of settings.
+    Changes(Changes),
 }
 
 /// A successful poll: Unix time to the second, and how long it took, packed. Ten of them without the gaps between
@@ -94,8 +118,53 @@ impl History {
         failures.push(poll);
     }
 
-    pub(super) fn trace(&mut self, point: Point) {
-        self.trend.get_or_insert_default().push([pack(point.p95), pack(point.requests)]);
+    /// The response times of a poll that ended `at`; `None` if it failed. Slots have `slot_seconds`.
+    pub(super) fn trace(&mut self, at: Timestamp, slot_seconds: u32, point: Option<Point>) {
+        let more = self.more.get_or_insert_with(|| Box::new(More::Trend(Ring::default(), Course::default())));
+        if let More::Trend(trend, course) = &mut **more {
+            let values = point.unwrap_or_default();
+            trend.push([pack(values.p95), pack(values.requests)]);
+            course.push(at.as_second(), slot_seconds, values, point.is_none());
+        }
+    }
+
+    /// Settings that differed from the present ones until now.
+    pub(super) fn keep_former(&mut self, former: Arc<Samples>) {
+        let more = self.more.get_or_insert_with(|| Box::new(More::Changes(Changes::default())));
+        if let More::Changes(changes) = &mut **more {
+            changes.former = Some(former);
+        }
+    }
+
+    /// The settings before the poll that ends now, if they differed.
+    pub(super) fn take_former(&mut self) -> Option<Arc<Samples>> {
+        match self.more.as_deref_mut()? {
+            More::Changes(changes) => changes.former.take(),
+            More::Trend(..) => None,
+        }
+    }
+
+    /// The settings changed from `before` to `after`.
+    pub(super) fn change(&mut self, at: Timestamp, families: &[Family], before: &Samples, after: &Samples) {
+        if let Some(More::Changes(changes)) = self.more.as_deref_mut() {
+            changes.add(at, families, before, after);
+        }
+    }
+
+    /// The last hours, the oldest first.
+    pub(super) fn course(&self) -> Vec<Stretch> {
+        match self.more.as_deref() {
+            Some(More::Trend(_, course)) => course.stretches(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The changes of the settings.
+    pub(super) fn changes(&self) -> Option<&Changes> {
+        match self.more.as_deref() {
+            Some(More::Changes(changes)) => Some(changes),
+            _ => None,
+        }
     }
 
     /// The polls kept, the newest first.
@@ -118,8 +187,13 @@ impl History {
 
     /// The trend, the oldest point first.
     pub(super) fn trend(&self) -> Vec<Point> {
-        let points = self.trend.iter().flat_map(|trend| trend.iter());
-        points.map(|[p95, requests]| Point { p95: unpack(p95), requests: unpack(requests) }).collect()
+        let Some(More::Trend(trend, _)) = self.more.as_deref() else { return Vec::new() };
+        let point = |[p95, requests]: [u16; 2]| Point {
+            p95: unpack(p95),
+            requests: unpack(requests),
+            ..Point::default()
+        };
+        trend.iter().map(point).collect()
     }
 }
 
@@ -161,7 +235,7 @@ const SMALLEST: f64 = 1e-6;
 const STEPS_PER_E: f64 = 1890.0;
 
 /// A value on a logarithmic scale: 0 is none, 1 is zero.
-fn pack(value: Option<f64>) -> u16 {
+pub(super) fn pack(value: Option<f64>) -> u16 {
     match value {
         None => 0,
         Some(value) if value < SMALLEST => 1,
@@ -170,7 +244,7 @@ fn pack(value: Option<f64>) -> u16 {
     }
 }
 
-fn unpack(packed: u16) -> Option<f64> {
+pub(super) fn unpack(packed: u16) -> Option<f64> {
     match packed {
         0 => None,
         1 => Some(0.0),
@@ -218,12 +292,15 @@ mod tests {
         let mut history = History::default();
         assert_eq!(history.trend(), []);
         for n in 0..40 {
-            history.trace(Point { p95: (n != 39).then_some(f64::from(n)), requests: Some(0.0) });
+            let point =
+                Point { p95: (n != 39).then_some(f64::from(n)), requests: Some(0.0), ..Point::default() };
+            history.trace(Timestamp::from_second(60 * i64::from(n)).unwrap(), 60, Some(point));
         }
         let trend = history.trend();
         assert_eq!(trend.len(), POINTS);
         assert!((trend[0].p95.unwrap() - 10.0).abs() < 0.01);
-        assert_eq!(trend[POINTS - 1], Point { p95: None, requests: Some(0.0) });
+        assert_eq!(trend[POINTS - 1], Point { requests: Some(0.0), ..Point::default() });
+        assert_eq!(history.course().len(), 40);
     }
 
     #[test]

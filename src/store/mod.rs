@@ -7,11 +7,13 @@
 //!
 //! - `key`: what a target is about, and its name.
 //! - [`target_state`]: one target's samples, health and expiry; [`health`]: how it fares.
-//! - [`history`]: how it fared of late.
+//! - [`history`]: how it fared of late; [`course`]: an app's last hours; `changes`: what changed in its settings.
 //! - [`replies`]: last replies in full, as far as there is room.
 //! - [`render`]: a snapshot as text, chunk by chunk.
 //! - [`pages`]: ready pages, made at most once a change; `gzip`: their bytes, plain or compressed.
 
+mod changes;
+pub mod course;
 mod gzip;
 pub mod health;
 pub mod history;
@@ -21,15 +23,17 @@ pub mod render;
 pub mod replies;
 pub mod target_state;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::time::{Duration, Instant};
 
 use crate::catalogue::Family;
 use crate::catalogue::samples::Layouts;
-use crate::interface::Resource;
+use crate::interface::{Resource, response_time};
 
+pub use changes::{Change, Fact};
+pub use course::Stretch;
 pub use health::{Failure, Health, Transition};
 pub use history::{Point, PollFailure, PollRecord};
 pub use key::{Key, Owner};
@@ -106,6 +110,8 @@ struct Shared {
     last_update: Mutex<Option<Instant>>,
     /// How many cells of endpoints were never asked.
     unasked: AtomicUsize,
+    /// The length of a slot of an app's last hours.
+    slot_seconds: AtomicU32,
 }
 
 /// The cells of one moment, by section, each section in the order of keys.
@@ -156,8 +162,10 @@ impl Store {
         }
         self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
         let unasked = index.0.iter().flatten().filter(|cell| cell.is_unasked()).count();
+        let apps = index.0.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
         *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
         self.0.shared.unasked.store(unasked, Ordering::Release);
+        self.0.shared.slot_seconds.store(course::slot_seconds(apps), Ordering::Relaxed);
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
 

@@ -1,5 +1,7 @@
 //! One target's place in the store.
 
+mod recent;
+
 use std::num::NonZero;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +10,10 @@ use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
 use crate::catalogue::{Samples, Sink};
-use crate::interface::response_time;
+use crate::interface::{Cadence, Scope};
 
 use super::health::{Failure, Health, Transition};
-use super::history::{History, Point, PollFailure, PollRecord};
+use super::history::History;
 use super::{COUNTED_FAMILIES, Key, Section, Shared};
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
@@ -130,38 +132,10 @@ impl TargetState {
         self.state().stale_after()
     }
 
-    /// A poll has ended; `shown` is the variant that an app's trend follows.
-    pub fn record(&self, poll: PollRecord, shown: &Variant) {
-        let mut state = self.state();
-        let failed = poll.failure.is_some();
-        let point = (self.key.resource == response_time::RESOURCE).then(|| {
-            let entry = state.entries.iter().find(|entry| entry.variant == *shown && !failed)?;
-            Some(Point::of(&self.key.resource.polled().families(), &entry.samples))
-        });
-        let history = state.history.get_or_insert_default();
-        history.push(poll);
-        if let Some(point) = point {
-            history.trace(point.unwrap_or_default());
-        }
-    }
-
-    /// The last polls, the newest first; failures are kept longer than successes.
-    #[must_use]
-    pub fn polls(&self) -> Vec<PollRecord> {
-        self.state().history.as_ref().map(|history| history.polls()).unwrap_or_default()
-    }
-
-    /// The last failed poll, however many have succeeded since.
-    #[must_use]
-    pub fn last_failure(&self) -> Option<(Timestamp, PollFailure)> {
-        let poll = self.state().history.as_ref()?.last_failure()?;
-        Some((poll.at, poll.failure?))
-    }
-
-    /// What the first window said at the last polls, the oldest first; for response times only.
-    #[must_use]
-    pub fn trend(&self) -> Vec<Point> {
-        self.state().history.as_ref().map(|history| history.trend()).unwrap_or_default()
+    /// Whether its replies are an app's settings.
+    fn is_settings(&self) -> bool {
+        let polled = self.key.resource.polled();
+        polled.cadence == Cadence::Settings && polled.scope == Scope::App && self.section == Section::Endpoint
     }
 
     /// Replaces the text of the last reply that is no metric.
@@ -180,11 +154,18 @@ impl TargetState {
     /// Replaces what `variant` said, whole.
     pub fn replace(&self, variant: &Variant, sink: Sink) {
         let now = Instant::now();
-        let mut state = self.state();
+        let mut guard = self.state();
+        let state = &mut *guard;
         match state.entries.iter_mut().find(|entry| entry.variant == *variant) {
             Some(entry) => {
+                let before = self.is_settings().then(|| Arc::clone(&entry.samples));
                 sink.replace(&mut entry.samples, &self.shared.layouts);
                 entry.updated_at = now;
+                if let (Some(before), Some(history)) = (before, &mut state.history)
+                    && !before.is_same(&entry.samples)
+                {
+                    history.keep_former(before);
+                }
             }
             None => {
                 let samples = Arc::new(sink.finish(&self.shared.layouts));
@@ -194,7 +175,7 @@ impl TargetState {
                 state.entries = entries.into();
             }
         }
-        drop(state);
+        drop(guard);
         *self.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         self.changed();
     }

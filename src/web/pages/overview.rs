@@ -221,7 +221,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
             }
             td role="cell" data-name="Freshness" { (freshness(&app.resources, frame.now)) }
             td role="cell" data-name="p50" .number { (value(times.p50, seconds)) }
-            td role="cell" data-name="p95" .number { span .trend { (sparkline(&p95, "p95 of late")) (value(times.p95, seconds)) } }
+            td role="cell" data-name="p95" .number { span .trend { (sparkline(&p95, "p95 of late")) span { (value(times.p95, seconds)) } } }
             td role="cell" data-name="p99" .number { (value(times.p99, seconds)) }
             td role="cell" data-name="Requests" .number {
                 span .trend { (sparkline(&requests, "requests of late")) span { (value(app.requests_per_minute, number)) @if app.requests_per_minute.is_some() { span .unit { " / min" } } } }

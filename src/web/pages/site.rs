@@ -168,7 +168,8 @@ impl StatusPages {
                 Some((project, app)) => match self.source.detail(&project, &app) {
                     Some(found) => {
                         let only = Query { project, app, page: 1, ..Query::default() }.to_text();
-                        let extras = Extras { web: self.source.web(), replies: self.replies };
+                        let extras =
+                            Extras { web: self.source.web(), replies: self.replies, query: query.to_owned() };
                         let main = detail::detail(frame, &found, &extras);
                         let title = found.app.name.as_deref().unwrap_or(&found.app.id);
                         Rendered::Page(made(&Page {

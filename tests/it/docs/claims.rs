@@ -22,6 +22,14 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         &["command_line::the_demo_serves_everything_without_any_set_up"],
     ),
     (
+        "docs/operations.md",
+        "in steps of 15 s with up to 50 apps, a minute up to 500, 5 minutes up to 2,500, and 15 minutes beyond",
+        &[
+            "store::course::tests::slots_reach_six_hours_back_and_not_beyond",
+            "store::course::tests::the_last_hours_of_each_of_many_apps_are_small",
+        ],
+    ),
+    (
         "docs/counters.md",
         "Time is cut at whole steps of UTC",
         &[

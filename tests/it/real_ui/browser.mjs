@@ -83,7 +83,7 @@ async function pages() {
   const link = page.locator("table.apps tbody tr.ok .app").first();
   const address = new URL(await link.getAttribute("href"), root).href;
   await page.goto(address);
-  check((await page.locator("svg.plot").count()) === 3, `${await page.locator("svg.plot").count()} plots`);
+  check((await page.locator("svg.plot").count()) >= 2, `${await page.locator("svg.plot").count()} plots`);
   check((await page.locator(".settings td.value").count()) > 20, "no settings");
   check((await page.locator(".settings").innerText()).includes(process.env.HOSTILE), "no configured label");
   check((await page.locator("details.reply").count()) === 3, "no replies");
@@ -95,12 +95,15 @@ async function pages() {
 
   // Every page, light and dark, wide and narrow.
   for (const path of ["", "config", "metrics-catalogue", address.slice(root.length)]) {
-    for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [400, "light"]]) {
+    for (const [width, scheme] of [[1440, "light"], [1440, "dark"], [1024, "dark"], [768, "light"], [400, "light"], [400, "dark"]]) {
       const page = await open(root + path, { width, scheme });
       const what = `/${path} at ${width} in ${scheme}`;
       await accessible(page, what);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       check(wide <= width, `${what}: ${wide} pixels wide`);
+      const small = await page.locator("svg.plot").evaluateAll((plots) => plots.map((plot) =>
+        (plot.getBoundingClientRect().width / plot.viewBox.baseVal.width) * Number(plot.querySelector("text").getAttribute("font-size"))).filter((size) => size < 11.99));
+      check(small.length === 0, `${what}: text of plots is ${small} pixels`);
       const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
       check((ground[0] < 64) === (scheme === "dark"), `${what}: the ground is ${ground}`);
       await page.context().close();
@@ -158,6 +161,28 @@ async function live() {
   const before = JSON.stringify(await kept());
   await again();
   check(JSON.stringify(await kept()) === before, `an update changes ${before} to ${JSON.stringify(await kept())}`);
+
+  // Values under the pointer, and under the crosshair of the arrow keys, which an update does not take away.
+  const chart = page.locator(".chart").first();
+  await chart.scrollIntoViewIfNeeded();
+  const box = await chart.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + box.height / 2);
+  const readout = () => page.locator("figure .readout").first().innerText();
+  check(/^within .+ · share .+ %$/.test(await readout()), `under the pointer stands ${await readout()}`);
+  await page.mouse.move(5, 5);
+  check((await page.locator("figure .readout").first().isHidden()), "the values stay when the pointer is gone");
+  await chart.focus();
+  await page.keyboard.press("End");
+  const last = await readout();
+  await page.keyboard.press("ArrowLeft");
+  check(last.startsWith("within ") && (await readout()) !== last, `the arrow keys lead from ${last} to ${await readout()}`);
+  const read = await readout();
+  await again();
+  check((await readout()) === read, "an update takes the crosshair away");
+  check(await chart.evaluate((node) => node === document.activeElement), "an update takes the focus from a plot");
+  check((await chart.locator("line.cross").count()) === 1, "an update takes the line away");
+  await page.keyboard.press("Escape");
+  check((await page.locator("figure .readout").first().isHidden()), "Escape does not end the crosshair");
 
   // Whatever answers in the page's place freezes it, with a word and a sign in the title; it thaws by itself.
   const troubles = [

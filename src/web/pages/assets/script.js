@@ -75,6 +75,9 @@ function live() {
   say(restarted === started ? "" : `The exporter restarted at ${restarted.slice(11, 19)} UTC.`);
 }
 
+// What a plot is given by this script.
+const CHART = ["data-at", "tabindex", "role", "aria-label"];
+
 // Makes `old` like `fresh` in place. What the reader did stays: focus, selection, scroll, open details, typed text.
 function patch(old, fresh) {
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || key(old) !== key(fresh)) {
@@ -85,7 +88,8 @@ function patch(old, fresh) {
     if (old.data !== fresh.data) old.data = fresh.data;
     return;
   }
-  const kept = { DETAILS: ["open"], INPUT: ["value", "checked"] }[old.nodeName] || [];
+  if (old.matches(".readout")) return;
+  const kept = old.matches(".chart") ? CHART : { DETAILS: ["open"], INPUT: ["value", "checked"] }[old.nodeName] || [];
   for (const { name } of [...old.attributes]) {
     if (!fresh.hasAttribute(name) && !kept.includes(name)) old.removeAttribute(name);
   }
@@ -158,6 +162,12 @@ async function refresh() {
 // What works only with a script is shown only with it.
 function show() {
   tell();
+  for (const chart of document.querySelectorAll(".chart")) {
+    chart.tabIndex = 0;
+    chart.setAttribute("role", "group");
+    chart.setAttribute("aria-label", "Plot; the arrow keys read its values");
+    if (chart.dataset.at) point(chart, () => Number(chart.dataset.at));
+  }
   if (navigator.clipboard) for (const button of document.querySelectorAll(".copy")) button.hidden = false;
 }
 
@@ -197,6 +207,60 @@ document.addEventListener("input", (event) => {
     history.replaceState(null, "", address);
     refresh();
   }, TYPING_MILLIS);
+});
+
+// The values under the pointer, or under the crosshair that the arrow keys move: those of the plot's own table.
+function point(chart, find) {
+  const figure = chart.closest("figure");
+  const rows = [...figure.querySelectorAll("tr[data-x]")];
+  const at = find(rows);
+  const svg = chart.querySelector("svg");
+  const readout = figure.querySelector(".readout");
+  let cross = svg.querySelector("line.cross");
+  if (!rows[at]) {
+    cross?.remove();
+    readout.hidden = true;
+    delete chart.dataset.at;
+    return;
+  }
+  if (!cross) {
+    cross = document.createElementNS("http://www.w3.org/2000/svg", "line");
+    cross.setAttribute("class", "cross");
+    svg.append(cross);
+  }
+  for (const [name, value] of Object.entries({ x1: rows[at].dataset.x, x2: rows[at].dataset.x, y1: 0, y2: svg.viewBox.baseVal.height })) {
+    cross.setAttribute(name, value);
+  }
+  const names = [...figure.querySelectorAll("thead th")].map((cell) => cell.textContent);
+  const values = [...rows[at].children].map((cell) => cell.textContent);
+  readout.textContent = values.map((value, index) => `${names[index]} ${value}`).join(" · ");
+  readout.hidden = false;
+  chart.dataset.at = at;
+}
+
+function nearest(chart, event) {
+  const svg = chart.querySelector("svg");
+  const box = svg.getBoundingClientRect();
+  const x = ((event.clientX - box.left) / box.width) * svg.viewBox.baseVal.width;
+  return (rows) => rows.reduce((best, row, at) => (Math.abs(row.dataset.x - x) < Math.abs(rows[best].dataset.x - x) ? at : best), 0);
+}
+
+document.addEventListener("pointermove", (event) => {
+  const chart = event.target.closest?.(".chart");
+  if (chart) point(chart, nearest(chart, event));
+});
+document.addEventListener("pointerout", (event) => {
+  const chart = event.target.closest?.(".chart");
+  if (chart && !chart.contains(event.relatedTarget)) point(chart, () => -1);
+});
+document.addEventListener("keydown", (event) => {
+  const chart = event.target.closest?.(".chart");
+  const steps = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity };
+  if (!chart || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") point(chart, () => -1);
+  if (!(event.key in steps)) return;
+  event.preventDefault();
+  point(chart, (rows) => Math.max(0, Math.min(rows.length - 1, Number(chart.dataset.at ?? rows.length) + steps[event.key])));
 });
 
 const pause = $("#pause");

@@ -1,29 +1,43 @@
-//! What is drawn of an app: distribution, request rate, run execution times.
+//! What is drawn of an app's last window: the distribution of response times and the run execution times.
 
 use maud::{Markup, html};
 
 use crate::status::detail::{Detail, RunPoint};
 
-use super::super::format::{self, number, seconds};
+use super::super::format::{number, seconds};
 use super::super::layout::value;
-use super::super::plots::{self, LINE, Line, P50, P90, P99};
+use super::super::plots::{self, Line, OverTime, P50, P90, P99, Plot, Unit};
+use super::course::clock;
 
-/// All figures.
+/// All figures of the window.
 pub(super) fn figures(detail: &Detail) -> Markup {
-    html! { div .plots { (distribution(detail)) (requests(detail)) (runs(detail)) } }
+    html! { div .plots { (distribution(detail)) (runs(detail)) } }
 }
 
-fn figure(title: &str, drawn: &Markup, instead: &str, legend: &[(&str, &str)], table: Markup) -> Markup {
+/// A plot with its title, legend and table.
+pub(super) struct Figure<'a> {
+    pub(super) title: &'a str,
+    pub(super) plot: &'a Plot,
+    /// What is said where there is nothing to draw.
+    pub(super) instead: &'a str,
+    pub(super) legend: &'a [(&'a str, &'a str)],
+    /// The values; rows with `data-x` are those that the script finds under the pointer.
+    pub(super) table: Markup,
+}
+
+pub(super) fn figure(figure: &Figure<'_>) -> Markup {
+    let Figure { title, plot, instead, legend, table } = figure;
     html! {
         figure {
-            figcaption { h2 { (title) }
+            figcaption { h3 { (title) }
                 @if !legend.is_empty() {
-                    ul .legend aria-label="Legend" { @for (class, name) in legend { li class=(class) { (name) } } }
+                    ul .legend aria-label="Legend" { @for (class, name) in *legend { li class=(class) { (name) } } }
                 }
             }
-            @if drawn.0.is_empty() { p .none { (instead) } }
+            @if plot.svg.0.is_empty() { p .none { (instead) } }
             @else {
-                (drawn)
+                div .chart { (plot.svg) }
+                p .readout aria-live="polite" hidden {}
                 details { summary { "As a table" } div .scroll tabindex="0" role="region" aria-label={ (title) " as a table" } { (table) } }
             }
         }
@@ -46,51 +60,21 @@ fn distribution(detail: &Detail) -> Markup {
     let marks: Vec<(&str, f64)> = marks.into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
     let said: Vec<String> = marks.iter().map(|(name, at)| format!("{name} {}", seconds(*at))).collect();
     let label = format!("Share of requests by response time; {}", said.join(", "));
-    figure(
-        "Response times",
-        &plots::distribution(&detail.distribution, &marks, &label),
-        &no_distribution(detail),
-        &[("line", "share of requests"), ("mark", "percentiles")],
-        html! {
+    let plot = plots::distribution(&detail.distribution, &marks, &label);
+    figure(&Figure {
+        title: "Response times",
+        plot: &plot,
+        instead: &no_distribution(detail),
+        legend: &[("line", "share of requests"), ("mark", "percentiles")],
+        table: html! {
             table { caption .hidden { "Share of requests by response time" }
                 thead { tr { th scope="col" { "within" } th scope="col" .number { "share" } } }
                 tbody { @for (threshold, share) in &detail.distribution {
-                    tr { td { (seconds(*threshold)) } td .number { (number(share * 100.0)) " %" } }
+                    tr data-x=[plot.x(*threshold)] { th scope="row" { (seconds(*threshold)) } td .number { (number(share * 100.0)) " %" } }
                 } }
             }
         },
-    )
-}
-
-/// The rate at the last polls, which are an interval apart.
-fn requests(detail: &Detail) -> Markup {
-    let trend = &detail.app.trend;
-    let end = detail.last_poll.map_or(0.0, |at| at.as_duration().as_secs_f64());
-    #[expect(clippy::cast_precision_loss, reason = "some thirty points")]
-    let before = |index: usize| end - (trend.len() - 1 - index) as f64 * detail.interval;
-    let points: Vec<(f64, Option<f64>)> =
-        trend.iter().enumerate().map(|(index, point)| (before(index), point.requests_per_minute)).collect();
-    let line = Line { name: "", colour: LINE, points };
-    let label = format!("Requests a minute at the last {} polls", trend.len());
-    let drawn = if trend.len() < 2 {
-        html! {}
-    } else {
-        plots::over_time(&[line], "requests / min", &number, &label)
-    };
-    figure(
-        "Request rate",
-        &drawn,
-        "It is drawn from the second poll on.",
-        &[("line", "requests a minute, over the window before each poll")],
-        html! {
-            table { caption .hidden { "Requests a minute at the last polls, the newest last" }
-                thead { tr { th scope="col" { "polls ago" } th scope="col" .number { "requests / min" } th scope="col" .number { "p95" } } }
-                tbody { @for (index, point) in trend.iter().enumerate() {
-                    tr { td { (trend.len() - 1 - index) } td .number { (value(point.requests_per_minute, number)) } td .number { (value(point.p95, seconds)) } }
-                } }
-            }
-        },
-    )
+    })
 }
 
 fn runs(detail: &Detail) -> Markup {
@@ -106,22 +90,28 @@ fn runs(detail: &Detail) -> Markup {
         Some(_) => "The service sent fewer than two datapoints.",
     };
     let label = format!("Run execution time percentiles over the last {}", detail.app.window);
-    #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
-    let time = |point: &RunPoint| {
-        jiff::Timestamp::from_second(point.time as i64).map(format::clock).unwrap_or_default()
+    let times = points.first().map_or(0.0, |point| point.time)..points.last().map_or(0.0, |point| point.time);
+    let plot = OverTime {
+        lines: &lines,
+        marks: &[],
+        times,
+        what: "run execution time",
+        unit: Unit::Seconds,
+        label: &label,
     };
-    figure(
-        "Run execution times",
-        &plots::over_time(&lines, "run execution time", &seconds, &label),
+    let plot = plot.draw();
+    figure(&Figure {
+        title: "Run execution times",
+        plot: &plot,
         instead,
-        &[("p50", "p50"), ("p90", "p90"), ("p99", "p99")],
-        html! {
+        legend: &[("p50", "p50"), ("p90", "p90"), ("p99", "p99")],
+        table: html! {
             table { caption .hidden { "Run execution time percentiles" }
                 thead { tr { th scope="col" { "time" } @for name in ["p50", "p90", "p99"] { th scope="col" .number { (name) } } } }
                 tbody { @for point in points {
-                    tr { td { (time(point)) } @for at in [point.p50, point.p90, point.p99] { td .number { (value(at, seconds)) } } }
+                    tr data-x=[plot.x(point.time)] { th scope="row" { (clock(point.time)) } @for at in [point.p50, point.p90, point.p99] { td .number { (value(at, seconds)) } } }
                 } }
             }
         },
-    )
+    })
 }

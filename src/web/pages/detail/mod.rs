@@ -1,11 +1,13 @@
 //! `/apps/{project}/{app}`: one app in full.
 //!
-//! - `figures`: what is drawn.
+//! - `figures`: what is drawn of the last window; `course`: of the last hours.
 //! - `polls`: what is asked, and how it went.
 //! - `queries`: the way to Prometheus and other programs.
-//! - `settings`: what the app is set to.
+//! - `settings`: what the app is set to; `changes`: since when.
 //! - `replies`: what the service sent.
 
+mod changes;
+mod course;
 mod figures;
 mod polls;
 mod queries;
@@ -31,6 +33,8 @@ pub(super) struct Extras {
     pub(super) web: Web,
     /// Whether raw replies are shown.
     pub(super) replies: bool,
+    /// The query of the page.
+    pub(super) query: String,
 }
 
 /// The page of an app.
@@ -58,9 +62,11 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         (figures(detail))
         @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
         (figures::figures(detail))
+        (course::course(frame, detail, course::reach(&extras.query)))
         (polls::resources(frame, detail))
         (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))
         (settings::settings(frame, &detail.settings, &selector))
+        (changes::changes(frame, detail))
         (polls::polls(frame, detail))
         @if extras.replies { (replies::replies(frame, detail)) }
     }

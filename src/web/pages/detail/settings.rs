@@ -46,7 +46,8 @@ fn row(frame: Frame<'_>, setting: &Setting, selector: &Selector) -> Markup {
     }
 }
 
-fn written(value: &Value) -> Markup {
+/// A value as people read it.
+pub(super) fn written(value: &Value) -> Markup {
     match value {
         Value::Text(text) => html! { (text) },
         Value::Flag(on) => html! { @if *on { "yes" } @else { "no" } },

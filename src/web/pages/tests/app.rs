@@ -14,11 +14,13 @@ async fn the_page_of_an_app_has_its_plots_settings_polls_and_queries() {
     });
     advance(Duration::from_secs(5)).await;
     let page = get(&site(&fixture.source, ""), APP, "");
-    assert!(page.matches("<svg class=\"plot\"").count() >= 3);
+    assert_eq!(page.matches("<svg class=\"plot\"").count(), 5);
     for said in [
         "p95 210 ms",
         "requests done within",
         "requests / min",
+        "response time",
+        "failed polls",
         "run execution time",
         "AMPERE_A10",
         "$1.10 / h",
@@ -69,4 +71,45 @@ async fn the_help_of_a_setting_unfolds_and_says_nothing_of_1_and_0() {
     let rows = settings.matches("<td class=\"value\">").count();
     assert!(rows > 20 && settings.matches("<details>").count() == rows, "{rows}");
     assert!(!settings.contains("0 where"), "a switch is yes or no");
+}
+
+#[tokio::test(start_paused = true)]
+async fn plots_of_the_last_hours_reach_as_far_as_asked_and_say_how_far_memory_reaches() {
+    let fixture = answered(1).await;
+    fixture.fail("timeout", "no reply", |key| key.resource.as_str() == "response_time");
+    advance(Duration::from_secs(5)).await;
+    let site = site(&fixture.source, "");
+    let page = get(&site, APP, "");
+    assert!(page.contains("Kept in memory for six hours in steps of 15 s; the highest value of each."));
+    assert!(page.contains("?range=30m#course\">30m</a>"), "a reach that is not the one shown");
+    assert!(
+        page.contains("?range=2h#course\" aria-current=\"true\">2h</a>"),
+        "half an hour and some is in two"
+    );
+    assert!(get(&site, APP, "range=6h").contains("?range=6h#course\" aria-current=\"true\""));
+    let (_, failures) = page.split_once("<h3>Failed polls</h3>").unwrap();
+    let rows = failures.split_once("</table>").unwrap().0;
+    assert_eq!(rows.matches("<td class=\"number\">1</td><td class=\"number\">").count(), 1, "{rows}");
+    assert!(rows.matches("<tr data-x=\"").count() > 20, "rows have their place under the pointer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_build_is_marked_and_listed_with_the_other_changes() {
+    let fixture = answered(1).await;
+    assert!(get(&site(&fixture.source, ""), APP, "").contains("None seen since <time"));
+    let deploy = |body: String| {
+        body.replace("\"latestReadyBuildId\":\"b-31\"", "\"latestReadyBuildId\":\"b-32\"")
+            .replace("\"maxReplicaCount\":\"8\"", "\"maxReplicaCount\":\"12\"")
+    };
+    advance(Duration::from_secs(60)).await;
+    fixture.answer_with(1.0, deploy);
+    advance(Duration::from_secs(60)).await;
+    fixture.answer_with(1.0, deploy);
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), APP, "");
+    let (_, changes) = page.split_once("id=\"changes\"").unwrap();
+    let rows = texts(changes.split_once("</tbody>").unwrap().0.split_once("<tbody>").unwrap().1);
+    assert_eq!(rows, "65 s ago max replicas 8 12 65 s ago latest ready build id b-31 b-32");
+    assert_eq!(page.matches("> b-32</text>").count(), 3, "in each plot over time");
+    assert_eq!(page.matches("<li class=\"deploy\">new build</li>").count(), 3);
 }

@@ -1,17 +1,23 @@
 //! Curves and sparklines, drawn by plotters as SVG inside the page.
 //!
 //! Their colours are those of the light theme; the style sheet exchanges them for the dark one's, and gives lines
-//! their dashes, by the value of the attribute. What a plot shows is also said in words, and in a table beside it.
+//! their dashes, by the value of the attribute. What a plot shows is also said in words, and in a table beside it,
+//! from which the script reads the values under the pointer.
+//!
+//! - `over_time`: lines over time.
+
+mod over_time;
 
 use std::ops::Range;
 
-use jiff::Timestamp;
 use maud::{Markup, PreEscaped, html};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::format;
+
+pub(super) use over_time::{OverTime, Unit};
 
 /// The error of drawing; drawing into a text never fails.
 type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
@@ -24,17 +30,46 @@ pub(super) const P50: RGBColor = RGBColor(0x0F, 0x76, 0x6E);
 pub(super) const P90: RGBColor = RGBColor(0xB4, 0x53, 0x09);
 pub(super) const P99: RGBColor = RGBColor(0xBE, 0x12, 0x3C);
 
-const PLOT: (u32, u32) = (640, 280);
+/// As wide as a figure on a phone, so that text is nowhere smaller than 12 pixels.
+const PLOT: (u32, u32) = (400, 240);
 /// Twice as large as shown: plotters draws on whole pixels.
 const SPARKLINE: (u32, u32) = (200, 48);
-const MARGIN: u32 = 14;
-const TEXT: u32 = 15;
+const MARGIN: u32 = 12;
+const TEXT: u32 = 18;
+/// What plotters makes of a size of text.
+#[cfg(test)]
+const EM: f64 = 1.24;
 
 /// A line with its name, colour and points; a missing value is a gap.
 pub(super) struct Line<'a> {
     pub(super) name: &'a str,
     pub(super) colour: RGBColor,
     pub(super) points: Vec<(f64, Option<f64>)>,
+}
+
+/// A drawn plot, empty where there is nothing to draw, and where its values stand.
+#[derive(Default)]
+pub(super) struct Plot {
+    pub(super) svg: Markup,
+    scale: Option<Scale>,
+}
+
+/// The horizontal axis of a plot.
+struct Scale {
+    pixels: Range<i32>,
+    values: Range<f64>,
+    logarithmic: bool,
+}
+
+impl Plot {
+    /// Where `value` stands on the horizontal axis, in the plot's own pixels; `None` beyond it.
+    pub(super) fn x(&self, value: f64) -> Option<String> {
+        let Scale { pixels, values, logarithmic } = self.scale.as_ref()?;
+        let at = |value: f64| if *logarithmic { value.ln() } else { value };
+        let share = (at(value) - at(values.start)) / (at(values.end) - at(values.start));
+        let width = f64::from(pixels.end - pixels.start);
+        (0.0..=1.0).contains(&share).then(|| format!("{:.0}", f64::from(pixels.start) + share * width))
+    }
 }
 
 /// The last values as a line, the newest at the right and marked; empty below two values.
@@ -61,14 +96,17 @@ pub(super) fn sparkline(values: &[Option<f64>], label: &str) -> Markup {
 }
 
 /// The latency distribution: share of requests (0..=1) by threshold on a logarithmic axis, percentiles marked.
-pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], label: &str) -> Markup {
-    let Some(range) = log_range(shares, percentiles) else { return html! {} };
-    svg("plot", PLOT, label, |area| {
+pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], label: &str) -> Plot {
+    let Some(range) = log_range(shares, percentiles) else { return Plot::default() };
+    let mut pixels = Range::default();
+    let drawn = svg("plot", PLOT, label, |area| {
         let mut chart = ChartBuilder::on(area)
             .margin(MARGIN)
-            .x_label_area_size(44)
-            .y_label_area_size(58)
+            .margin_right(24)
+            .x_label_area_size(48)
+            .y_label_area_size(78)
             .build_cartesian_2d((range.start..range.end).log_scale(), 0.0..1.0)?;
+        pixels = chart.plotting_area().get_pixel_range().0;
         chart
             .configure_mesh()
             .bold_line_style(GRID)
@@ -78,7 +116,7 @@ pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], l
             .axis_desc_style(text())
             .x_desc("response time (logarithmic)")
             .y_desc("requests done within")
-            .x_labels(8)
+            .x_labels(5)
             .y_labels(5)
             .x_label_formatter(&|x| format::seconds(*x))
             .y_label_formatter(&|y| format!("{:.0} %", y * 100.0))
@@ -90,72 +128,23 @@ pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], l
         for (index, (name, x)) in percentiles.iter().enumerate() {
             chart.draw_series([PathElement::new([(*x, 0.0), (*x, 1.0)], P99.stroke_width(1))])?;
             // Side by side they would cover one another.
-            let height = 0.04 + 0.085 * f64::from(u32::try_from(index).unwrap_or(0));
-            let style = text().pos(Pos::new(HPos::Left, VPos::Center));
-            chart.draw_series([Text::new(
-                format!(" {name} {}", format::seconds(*x)),
-                (*x, height),
-                style,
-            )])?;
+            let height = 0.05 + 0.11 * f64::from(u32::try_from(index).unwrap_or(0));
+            let name = format!(" {name} {}", format::seconds(*x));
+            chart.draw_series([Text::new(name, (*x, height), anchored(0.5))])?;
         }
         Ok(())
-    })
-}
-
-/// Lines over time; `unit` writes a value of the other axis.
-pub(super) fn over_time(lines: &[Line<'_>], what: &str, unit: &dyn Fn(f64) -> String, label: &str) -> Markup {
-    let points = || lines.iter().flat_map(|line| &line.points);
-    let times = points().fold(f64::MAX..f64::MIN, |span, (x, _)| span.start.min(*x)..span.end.max(*x));
-    let most = points().filter_map(|(_, y)| *y).fold(0.0_f64, f64::max);
-    if times.start >= times.end {
-        return html! {};
-    }
-    svg("plot", PLOT, label, |area| {
-        let mut chart = ChartBuilder::on(area)
-            .margin(MARGIN)
-            .margin_right(44)
-            .x_label_area_size(44)
-            .y_label_area_size(70)
-            .build_cartesian_2d(times.clone(), 0.0..most.max(1e-9) * 1.1)?;
-        chart
-            .configure_mesh()
-            .disable_x_mesh()
-            .bold_line_style(GRID)
-            .light_line_style(TRANSPARENT)
-            .axis_style(GRID)
-            .label_style(text())
-            .axis_desc_style(text())
-            .x_desc("time (UTC)")
-            .y_desc(what)
-            .x_labels(6)
-            .y_labels(5)
-            .x_label_formatter(&|x| clock(*x))
-            .y_label_formatter(&|y| unit(*y))
-            .draw()?;
-        for line in lines {
-            for run in runs(&line.points) {
-                chart.draw_series(LineSeries::new(run.iter().copied(), line.colour.stroke_width(2)))?;
-                if let [only] = run[..] {
-                    chart.draw_series([Circle::new(only, 3, line.colour.filled())])?;
-                }
-            }
-            let last = line.points.iter().rev().find_map(|(x, y)| Some((*x, (*y)?)));
-            if let Some(last) = last {
-                let style = text().pos(Pos::new(HPos::Left, VPos::Center));
-                chart.draw_series([Text::new(format!(" {}", line.name), last, style)])?;
-            }
-        }
-        Ok(())
-    })
+    });
+    Plot { svg: drawn, scale: Some(Scale { pixels, values: range, logarithmic: true }) }
 }
 
 fn text() -> TextStyle<'static> {
     ("sans-serif", TEXT).into_text_style(&(1, 1)).color(&INK)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "a time of a plot, to the second")]
-fn clock(x: f64) -> String {
-    Timestamp::from_second(x as i64).map(format::clock).unwrap_or_default()
+/// A text at the right of its point: below it at 0, beside it at 0.5.
+fn anchored(height: f64) -> TextStyle<'static> {
+    let vertical = if height > 0.0 { VPos::Center } else { VPos::Top };
+    text().pos(Pos::new(HPos::Left, vertical))
 }
 
 /// The points without gaps, run by run.
@@ -212,8 +201,14 @@ mod tests {
     #[test]
     fn a_plot_without_values_is_none() {
         assert_eq!(sparkline(&[None, Some(1.0)], "").into_string(), "");
-        assert_eq!(distribution(&[], &[], "").into_string(), "");
-        assert_eq!(over_time(&[], "", &format::number, "").into_string(), "");
+        let plot = distribution(&[], &[], "");
+        assert_eq!((plot.svg.into_string().as_str(), plot.scale.is_none()), ("", true));
+    }
+
+    #[test]
+    fn text_is_nowhere_smaller_than_12_pixels() {
+        // A phone of 400 pixels leaves a figure 345.
+        assert!(f64::from(TEXT) / EM * 345.0 / f64::from(PLOT.0) >= 12.0);
     }
 
     #[test]

@@ -1,0 +1,64 @@
+//! What changed in an app's settings of late.
+
+use jiff::Timestamp;
+
+use crate::catalogue::Family;
+use crate::interface::get_app::family;
+use crate::store::{Change, Fact};
+
+use super::exporter::whole;
+use super::settings::{Value, name_of, value_of};
+
+/// A changed setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// When a poll first said so.
+    pub at: Timestamp,
+    /// The setting's name.
+    pub name: String,
+    /// What it was; `None` if the service stated nothing.
+    pub before: Option<Value>,
+    /// What it is.
+    pub after: Option<Value>,
+}
+
+/// A build that became ready.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deploy {
+    /// When a poll first said so.
+    pub at: Timestamp,
+    /// The build's id.
+    pub build: String,
+}
+
+/// `changes` for people.
+pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
+    let value = |change: &Change, fact: &Option<Fact>| {
+        Some(match fact.as_ref()? {
+            Fact::Text(text) => Value::Text(text.to_string()),
+            Fact::Number(number) => {
+                value_of(families.iter().find(|family| family.name == change.family)?, *number)
+            }
+        })
+    };
+    let changed = |change: &Change| Changed {
+        at: whole(change.at),
+        name: name_of(change.family, change.label),
+        before: value(change, &change.before),
+        after: value(change, &change.after),
+    };
+    changes.iter().map(changed).collect()
+}
+
+/// The builds that became ready, the newest first.
+pub(super) fn deploys(changes: &[Change]) -> Vec<Deploy> {
+    let build = |change: &Change| match &change.after {
+        Some(Fact::Text(id))
+            if change.family == family::BUILD_INFO.name && change.label == Some("latest_ready_build_id") =>
+        {
+            Some(Deploy { at: whole(change.at), build: id.to_string() })
+        }
+        _ => None,
+    };
+    changes.iter().filter_map(build).collect()
+}

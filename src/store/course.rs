@@ -1,0 +1,163 @@
+//! The last hours of an app's response times, in slots of time that are longer the more apps there are.
+//!
+//! A slot holds the highest value of its polls, so that no peak is lost, and how many polls failed. Six hours take
+//! 14 kB of an app among up to 50, 3.6 kB among up to 500, 720 bytes among up to 2,500, and 240 bytes of any more.
+
+use std::collections::VecDeque;
+
+use super::history::{Point, pack, unpack};
+
+/// How far back.
+pub const REACH_SECONDS: u32 = 6 * 3600;
+
+/// Up to so many apps, and the seconds of their slots.
+const SLOTS: [(usize, u32); 3] = [(50, 15), (500, 60), (2_500, 300)];
+/// The seconds of a slot for any more apps.
+const LONGEST: u32 = 900;
+/// Slots that are allocated at once: so few that none is too many.
+const FEW: usize = 72;
+
+/// The seconds of a slot where there are so many `apps`.
+pub(super) fn slot_seconds(apps: usize) -> u32 {
+    SLOTS.iter().find(|(most, _)| apps <= *most).map_or(LONGEST, |(_, seconds)| *seconds)
+}
+
+/// One stretch of time as it is drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stretch {
+    /// Its first second, Unix time.
+    pub start: i64,
+    /// Its length in seconds.
+    pub seconds: u32,
+    /// The highest values of its polls.
+    pub point: Point,
+    /// How many polls ended in it; counted up to 255.
+    pub polls: u8,
+    /// How many of them failed.
+    pub failures: u8,
+}
+
+/// The slots of one app, the oldest first and without gaps.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    /// The seconds of a slot.
+    width: u32,
+    /// The number of the newest slot: Unix time divided by `width`.
+    newest: u32,
+    slots: VecDeque<Slot>,
+}
+
+/// Packed values; 0 is none and less than any other.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    values: [u16; 4],
+    polls: u8,
+    failures: u8,
+}
+
+impl Course {
+    /// A poll ended at the Unix time `at`; slots have `width` seconds from now on.
+    pub(super) fn push(&mut self, at: i64, width: u32, point: Point, failed: bool) {
+        let width = width.max(1);
+        let Ok(number) = u32::try_from(at / i64::from(width)) else { return };
+        let most = (REACH_SECONDS / width) as usize;
+        if self.width != width || number.saturating_sub(self.newest) as usize >= most {
+            // Other slots, or nothing for so long that all of them are over.
+            *self = Self { width, newest: number, slots: VecDeque::new() };
+            if most <= FEW {
+                self.slots.reserve_exact(most);
+            }
+            self.slots.push_back(Slot::default());
+        }
+        // After a clock was set back, polls go into the newest slot.
+        while self.newest < number {
+            if self.slots.len() == most {
+                self.slots.pop_front();
+            }
+            self.slots.push_back(Slot::default());
+            self.newest += 1;
+        }
+        if let Some(slot) = self.slots.back_mut() {
+            slot.polls = slot.polls.saturating_add(1);
+            slot.failures = slot.failures.saturating_add(failed.into());
+            let values = [point.p50, point.p95, point.p99, point.requests].map(pack);
+            for (kept, value) in slot.values.iter_mut().zip(values) {
+                *kept = value.max(*kept);
+            }
+        }
+    }
+
+    /// The stretches, the oldest first.
+    pub(super) fn stretches(&self) -> Vec<Stretch> {
+        let first = i64::from(self.newest) + 1 - i64::try_from(self.slots.len()).unwrap_or_default();
+        let stretch = |(number, slot): (i64, &Slot)| {
+            let [p50, p95, p99, requests] = slot.values.map(unpack);
+            Stretch {
+                start: number * i64::from(self.width),
+                seconds: self.width,
+                point: Point { p50, p95, p99, requests },
+                polls: slot.polls,
+                failures: slot.failures,
+            }
+        };
+        (first..).zip(&self.slots).map(stretch).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(p95: f64) -> Point {
+        Point { p95: Some(p95), requests: Some(10.0), ..Point::default() }
+    }
+
+    #[test]
+    fn a_slot_holds_the_highest_value_and_counts_polls_and_failures() {
+        let mut course = Course::default();
+        course.push(60, 60, point(1.0), false);
+        course.push(80, 60, point(3.0), false);
+        course.push(100, 60, Point::default(), true);
+        course.push(185, 60, point(2.0), false);
+        let [first, gap, last] = &*course.stretches() else { panic!("{course:?}") };
+        assert_eq!((first.start, first.seconds, first.polls, first.failures), (60, 60, 3, 1));
+        assert!((first.point.p95.unwrap() - 3.0).abs() < 0.01 && first.point.p50.is_none());
+        assert_eq!((gap.polls, gap.point), (0, Point::default()), "time without polls has no value");
+        assert_eq!((last.start, last.polls), (180, 1));
+    }
+
+    #[test]
+    fn slots_reach_six_hours_back_and_not_beyond() {
+        for (apps, width) in [(1, 15), (50, 15), (51, 60), (2_500, 300), (10_000, 900)] {
+            assert_eq!(slot_seconds(apps), width, "{apps} apps");
+            let mut course = Course::default();
+            for at in (0..10 * 3600).step_by(width as usize) {
+                course.push(at, width, point(1.0), false);
+            }
+            let stretches = course.stretches();
+            assert_eq!(stretches.len() * width as usize, 6 * 3600);
+            assert_eq!(stretches.last().unwrap().start + i64::from(width), 10 * 3600);
+        }
+    }
+
+    #[test]
+    fn other_slots_a_long_silence_and_a_clock_set_back_are_survived() {
+        let mut course = Course::default();
+        course.push(1_000_000, 60, point(1.0), false);
+        course.push(999_000, 60, point(2.0), false);
+        assert_eq!(course.stretches().len(), 1);
+        course.push(1_100_000, 60, point(1.0), false);
+        assert_eq!(course.stretches().len(), 1, "nothing before is recent");
+        course.push(1_100_100, 900, point(1.0), false);
+        assert_eq!(course.stretches()[0].seconds, 900);
+        course.push(-5, 900, point(1.0), false);
+    }
+
+    #[test]
+    fn the_last_hours_of_each_of_many_apps_are_small() {
+        assert_eq!(size_of::<Slot>(), 10);
+        let mut course = Course::default();
+        (0..200_i64).for_each(|n| course.push(n * 300, slot_seconds(10_000), point(1.0), false));
+        assert_eq!(course.slots.capacity(), 24);
+    }
+}

@@ -1,0 +1,249 @@
+//! The last hours of an app: percentiles, request rate and failed polls over time.
+
+use std::ops::Range;
+
+use maud::{Markup, html};
+use url::form_urlencoded::parse;
+
+use crate::status::detail::Detail;
+use crate::store::Point;
+
+use super::super::format::{self, number, seconds};
+use super::super::layout::{Frame, value};
+use super::super::plots::{LINE, Line, OverTime, P50, P90, P99, Unit};
+use super::figures::{Figure, figure};
+
+/// So many columns a plot has at most.
+const MAX_COLUMNS: f64 = 90.0;
+
+/// How far back plots reach: the word in a query, and seconds.
+const REACHES: [(&str, f64); 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
+
+/// The reach that a query asks for; `None` for the smallest that holds all there is.
+pub(super) fn reach(query: &str) -> Option<&'static str> {
+    let asked = parse(query.as_bytes()).find(|(name, _)| name == "range")?.1;
+    REACHES.iter().find(|(word, _)| *word == asked).map(|(word, _)| *word)
+}
+
+/// Values of some slots drawn as one: the highest of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Column {
+    /// Its middle, Unix time.
+    time: f64,
+    point: Point,
+    polls: u32,
+    failures: u32,
+}
+
+/// The columns within `times`, those without a poll left out.
+fn columns(detail: &Detail, times: &Range<f64>) -> Vec<Column> {
+    let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
+    let width = ((times.end - times.start) / MAX_COLUMNS / slot).ceil().max(1.0) * slot;
+    let mut columns: Vec<Column> = Vec::new();
+    for stretch in detail.course.iter().filter(|stretch| stretch.polls > 0) {
+        #[expect(clippy::cast_precision_loss, reason = "Unix seconds")]
+        let time = (((stretch.start as f64 / width).floor() + 0.5) * width).min(times.end);
+        if time < times.start {
+            continue;
+        }
+        if columns.last().is_none_or(|last| last.time < time) {
+            columns.push(Column { time, point: Point::default(), polls: 0, failures: 0 });
+        }
+        if let Some(column) = columns.last_mut() {
+            column.polls += u32::from(stretch.polls);
+            column.failures += u32::from(stretch.failures);
+            column.point.p50 = highest(column.point.p50, stretch.point.p50);
+            column.point.p95 = highest(column.point.p95, stretch.point.p95);
+            column.point.p99 = highest(column.point.p99, stretch.point.p99);
+            column.point.requests = highest(column.point.requests, stretch.point.requests);
+        }
+    }
+    columns
+}
+
+fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    [one, other].into_iter().flatten().reduce(f64::max)
+}
+
+/// A line through the columns; where polls are missing for longer than `gap` seconds, it is interrupted.
+fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
+    let mut points: Vec<(f64, Option<f64>)> = Vec::new();
+    for column in columns {
+        if points.last().is_some_and(|(last, _)| column.time - last > gap) {
+            points.push((column.time, None));
+        }
+        points.push((column.time, of(column)));
+    }
+    points
+}
+
+/// What the plots of the last hours share.
+struct Course<'a> {
+    columns: Vec<Column>,
+    times: Range<f64>,
+    /// Longer than this without a poll is a gap.
+    gap: f64,
+    deploys: Vec<(f64, &'a str)>,
+}
+
+/// The plots of the last hours, with a choice of how far they reach.
+pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static str>) -> Markup {
+    let now = frame.now.as_duration().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "Unix seconds")]
+    let known = detail.course.first().map_or(0.0, |stretch| now - stretch.start as f64);
+    let all = REACHES.iter().find(|(_, seconds)| known <= *seconds).or(REACHES.last());
+    let chosen = REACHES.iter().find(|(word, _)| Some(*word) == asked).or(all);
+    let (word, reach) = chosen.copied().unwrap_or_default();
+    let times = now - reach..now;
+    let columns = columns(detail, &times);
+    let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
+    let course = Course {
+        gap: 2.5 * detail.interval.max(slot).max(reach / MAX_COLUMNS),
+        columns,
+        times,
+        deploys: detail
+            .deploys
+            .iter()
+            .map(|deploy| (deploy.at.as_duration().as_secs_f64(), deploy.build.as_str()))
+            .collect(),
+    };
+    let page = frame.links.app(&detail.app.project, &detail.app.id);
+    html! {
+        div .bar {
+            h2 #course { "The last hours" }
+            nav .range aria-label="Range of the plots" { @for (name, _) in REACHES {
+                a href={ (page) "?range=" (name) "#course" } aria-current=[(name == word).then_some("true")] { (name) }
+            } }
+            p .sub { "Kept in memory for six hours in steps of " (seconds(slot)) "; the highest value of each." }
+        }
+        div .plots { (times_figure(detail, &course)) (rate(detail, &course)) (failures(&course)) }
+    }
+}
+
+fn times_figure(detail: &Detail, course: &Course<'_>) -> Markup {
+    let line = |name, colour, of: fn(&Point) -> Option<f64>| Line {
+        name,
+        colour,
+        points: points(&course.columns, course.gap, |column| of(&column.point)),
+    };
+    let lines = [line("p50", P50, |p| p.p50), line("p95", P90, |p| p.p95), line("p99", P99, |p| p.p99)];
+    drawn(
+        course,
+        &Drawing {
+            title: "Response time percentiles",
+            lines: &lines,
+            what: "response time",
+            unit: Unit::Seconds,
+            label: &format!("Response time percentiles, each over the last {}", detail.app.window),
+            legend: &[("p50", "p50"), ("p90", "p95"), ("p99", "p99")],
+            head: &["p50", "p95", "p99"],
+            cells: &|column| {
+                [column.point.p50, column.point.p95, column.point.p99].map(|at| value(at, seconds)).to_vec()
+            },
+        },
+    )
+}
+
+fn rate(detail: &Detail, course: &Course<'_>) -> Markup {
+    let per_minute = |column: &Column| column.point.requests.map(|count| count / detail.window_minutes);
+    let points = points(&course.columns, course.gap, per_minute);
+    drawn(
+        course,
+        &Drawing {
+            title: "Request rate",
+            lines: &[Line { name: "", colour: LINE, points }],
+            what: "requests / min",
+            unit: Unit::Number,
+            label: &format!("Requests a minute over the last {}", detail.app.window),
+            legend: &[("line", "requests a minute")],
+            head: &["requests / min"],
+            cells: &|column| vec![value(per_minute(column), number)],
+        },
+    )
+}
+
+fn failures(course: &Course<'_>) -> Markup {
+    let points = points(&course.columns, course.gap, |column| Some(f64::from(column.failures)));
+    drawn(
+        course,
+        &Drawing {
+            title: "Failed polls",
+            lines: &[Line { name: "", colour: P99, points }],
+            what: "failed polls",
+            unit: Unit::Whole,
+            label: "Failed polls of response times",
+            legend: &[("p99", "failed polls of response times")],
+            head: &["failed", "polls"],
+            cells: &|column| vec![html! { (column.failures) }, html! { (column.polls) }],
+        },
+    )
+}
+
+/// One plot of the last hours.
+struct Drawing<'a> {
+    title: &'a str,
+    lines: &'a [Line<'a>],
+    what: &'a str,
+    unit: Unit,
+    label: &'a str,
+    legend: &'a [(&'a str, &'a str)],
+    head: &'a [&'a str],
+    cells: &'a dyn Fn(&Column) -> Vec<Markup>,
+}
+
+fn drawn(course: &Course<'_>, drawing: &Drawing<'_>) -> Markup {
+    let Drawing { title, lines, what, unit, label, legend, head, cells } = *drawing;
+    let times = course.times.clone();
+    let plot = OverTime { lines, marks: &course.deploys, times, what, unit, label }.draw();
+    let mut legend = legend.to_vec();
+    if course.deploys.iter().any(|(time, _)| course.times.contains(time)) {
+        legend.push(("deploy", "new build"));
+    }
+    figure(&Figure {
+        title,
+        plot: &plot,
+        instead: "There is not enough to draw yet.",
+        legend: &legend,
+        table: html! {
+            table { caption .hidden { (label) }
+                thead { tr { th scope="col" { "time" } @for name in head { th scope="col" .number { (name) } } } }
+                tbody { @for column in &course.columns {
+                    tr data-x=[plot.x(column.time)] {
+                        th scope="row" { (clock(column.time)) }
+                        @for cell in cells(column) { td .number { (cell) } }
+                    }
+                } }
+            }
+        },
+    })
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
+pub(super) fn clock(time: f64) -> String {
+    jiff::Timestamp::from_second(time as i64).map(format::clock).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_one_of_those_offered() {
+        assert_eq!(
+            (reach("range=2h"), reach("x&range=6h"), reach("range=9h"), reach("")),
+            (Some("2h"), Some("6h"), None, None)
+        );
+    }
+
+    #[test]
+    fn time_without_polls_interrupts_a_line_and_a_missing_value_too() {
+        let column =
+            |time, p95| Column { time, point: Point { p95, ..Point::default() }, polls: 1, failures: 0 };
+        let columns =
+            [column(0.0, Some(1.0)), column(60.0, None), column(120.0, Some(2.0)), column(600.0, Some(3.0))];
+        assert_eq!(
+            points(&columns, 150.0, |column| column.point.p95),
+            [(0.0, Some(1.0)), (60.0, None), (120.0, Some(2.0)), (600.0, None), (600.0, Some(3.0))]
+        );
+    }
+}
