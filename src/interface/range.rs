@@ -22,6 +22,12 @@ impl TimeRange {
     /// side. A width is one that services use for their buckets, and no larger than `asked` is long.
     #[must_use]
     pub fn is_rounded_from(self, asked: Self) -> bool {
+        self.rounding_of(asked).is_some()
+    }
+
+    /// The width to whose multiples `asked` was rounded outwards to become this; 1 where it was not rounded.
+    #[must_use]
+    pub fn rounding_of(self, asked: Self) -> Option<i64> {
         const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
         let (before, after) = (asked.start.saturating_sub(self.start), self.end.saturating_sub(asked.end));
         let rounds = |width: i64| {
@@ -30,7 +36,7 @@ impl TimeRange {
             let bounds = whole(self.start, before) && whole(self.end, after);
             less(before) && less(after) && bounds && width <= asked.end.saturating_sub(asked.start)
         };
-        self == asked || WIDTHS.into_iter().any(rounds)
+        if self == asked { Some(1) } else { WIDTHS.into_iter().find(|width| rounds(*width)) }
     }
 
     /// The range between two RFC 3339 timestamps, rounded to the nearest second; `None` if one of them is none.

@@ -1,5 +1,9 @@
 //! What the simulator answers: a reply, or an error as section 7 describes it.
 
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use http::{HeaderName, HeaderValue, header};
 use serde::Serialize;
 
@@ -32,6 +36,16 @@ impl Answer {
     /// A reply of JSON.
     pub(super) fn json(reply: &impl Serialize) -> Result<Self, ErrorReply> {
         Ok(Self::of(Format::Json, serde_json::to_vec(reply)?))
+    }
+
+    /// Compresses the body.
+    pub(super) fn compress(&mut self) {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        // Writing to memory cannot fail.
+        if let Ok(body) = encoder.write_all(&self.body).and_then(|()| encoder.finish()) {
+            self.body = body;
+            self.headers.push((header::CONTENT_ENCODING, HeaderValue::from_static("gzip")));
+        }
     }
 
     /// A reply without a body.

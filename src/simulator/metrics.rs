@@ -44,9 +44,21 @@ fn range(asked: &Asked, app: App) -> Result<Range, ErrorReply> {
     if end < start {
         return Err(ErrorReply::new(400, "end must not be before start"));
     }
+    let longest = i64::from(settings.quirks.longest_range);
+    if longest > 0 && end.duration_since(start).as_secs() > longest {
+        return Err(ErrorReply::new(400, format!("a range may be {longest} seconds long at most")));
+    }
     let (start, end) = settings.quirks.rounded(start, end);
     let seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
     Ok(Range { start, end, seen })
+}
+
+/// The bounds as the reply says them.
+fn said(asked: &Asked, range: &Range) -> (String, String) {
+    match asked.world.settings().quirks.unnamed_ranges {
+        true => (String::new(), String::new()),
+        false => (range.start.to_string(), range.end.to_string()),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
@@ -64,12 +76,13 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
         .iter()
         .zip(counts.within)
         .map(|((label, _), within)| ((*label).into(), Number::Value(within as f64 * 100.0 / all)));
+    let (start_date, end_date) = said(asked, &range);
     let data = ResponseTime {
         percentiles: NumberMap(percentiles.to_vec()),
         distribution: NumberMap(distribution.collect()),
         total_requests: Number::Value(counts.requests as f64),
-        start_date: range.start.to_string(),
-        end_date: range.end.to_string(),
+        start_date,
+        end_date,
     };
     Ok(Envelope::success(data))
 }
@@ -79,12 +92,9 @@ pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionT
     let app = asked.app()?;
     let range = range(asked, app)?;
     let (time_series, total) = datapoints(asked, app, range.seen);
-    let data = RunExecutionTime {
-        time_series,
-        total_runs: Number::Value(total as f64),
-        start_date: range.start.to_string(),
-        end_date: range.end.to_string(),
-    };
+    let (start_date, end_date) = said(asked, &range);
+    let data =
+        RunExecutionTime { time_series, total_runs: Number::Value(total as f64), start_date, end_date };
     Ok(Envelope::success(data))
 }
 

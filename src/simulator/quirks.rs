@@ -21,6 +21,14 @@ pub struct Quirks {
     pub round_to: u32,
     /// Whether the bounds that were asked for are ignored, as with other query names: the last hour is answered.
     pub ignores_range: bool,
+    /// Ranges longer than this many seconds are refused; 0 where none is.
+    pub longest_range: u32,
+    /// Whether replies do not say which range they are about.
+    pub unnamed_ranges: bool,
+    /// Whether replies have no Date header.
+    pub undated: bool,
+    /// Whether replies are compressed (gzip) where that is accepted.
+    pub compresses: bool,
 }
 
 impl Quirks {

@@ -64,7 +64,7 @@ impl Route {
 pub(super) fn answer(world: &World, route: &Route, incoming: &Incoming<'_>) -> Result<Answer, ErrorReply> {
     let now = world.clock().now();
     let project = authorize(world, route, incoming.authorization, now)?;
-    let mut values = parameters(route.call, incoming.query, now)?;
+    let mut values = parameters(world, route.call, incoming.query, now)?;
     values.extend(body(route.call, incoming, now)?);
     let asked = Asked { world: world.clone(), now, project, ids: route.ids.clone(), values };
     Ok(Answer::of(route.call.reply.format, (route.handler)(&asked)??))
@@ -93,9 +93,18 @@ fn authorize(
     })
 }
 
-/// The query parameters, checked against what the interface says of each.
-fn parameters(call: &Call, query: &str, now: Timestamp) -> Result<Vec<(String, String)>, ErrorReply> {
-    let given: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+/// The query parameters by their default names, checked against what the interface says of each. A name that the
+/// service does not know is ignored.
+fn parameters(
+    world: &World,
+    call: &Call,
+    query: &str,
+    now: Timestamp,
+) -> Result<Vec<(String, String)>, ErrorReply> {
+    let known = |name: &str| call.query.iter().find(|param| world.settings().name_of(param.name) == name);
+    let given: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
+        .filter_map(|(name, value)| Some((known(&name)?.name.to_owned(), value.into_owned())))
+        .collect();
     let value = |name: &str| given.iter().find_map(|(key, value)| (key == name).then_some(value.as_str()));
     for param in call.query {
         let Some(value) = value(param.name) else { continue };
@@ -143,12 +152,13 @@ pub(super) fn instant(name: &str, text: &str) -> Result<Timestamp, ErrorReply> {
 }
 
 /// The range and container that a request to one of the metrics calls asks for, for the journal.
-pub(super) fn asked_range(call: &Call, query: &str) -> AskedMetrics {
+pub(super) fn asked_range(world: &World, call: &Call, query: &str) -> AskedMetrics {
     let ranged = call.query.iter().any(|param| param.kind == ParamKind::RangeStart);
     if !ranged || query.is_empty() {
         return (None, None);
     }
     let value = |wanted: &str| {
+        let wanted = world.settings().name_of(wanted);
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         pairs.find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
     };

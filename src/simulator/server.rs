@@ -65,7 +65,9 @@ async fn connection(world: World, stream: TcpStream, watcher: hyper_util::server
     let wire = TokioIo::new(Wire { stream, reset: Arc::clone(&reset) });
     let service = service_fn(|request| respond(world.clone(), Arc::clone(&reset), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder.http1().header_read_timeout(None);
+    let dated = !world.settings().quirks.undated;
+    builder.http1().header_read_timeout(None).auto_date_header(dated);
+    builder.http2().auto_date_header(dated);
     let connection = watcher.watch(builder.serve_connection(wire, service).into_owned());
     tokio::select! {
         _ = connection => {}
@@ -82,7 +84,9 @@ async fn respond(
     let (parts, body) = request.into_parts();
     let body = Limited::new(body, MAX_BODY).collect().await;
     let body = body.map(|body| body.to_bytes());
-    let disturbed = match &body {
+    let gzip = world.settings().quirks.compresses
+        && parts.headers.get(header::ACCEPT_ENCODING).is_some_and(|accepted| accepted.as_bytes() == b"gzip");
+    let mut disturbed = match &body {
         Ok(body) => reply(
             &world,
             &Incoming {
@@ -96,6 +100,9 @@ async fn respond(
         ),
         Err(_) => Disturbed::new(ErrorReply::new(413, "the body is too large").answer()),
     };
+    if gzip {
+        disturbed.answer.compress();
+    }
     if !disturbed.delay.is_zero() {
         tokio::time::sleep(disturbed.delay).await;
     }
@@ -117,7 +124,7 @@ fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
     };
     let now = world.clock().now();
     let (project, app) = (route.id("project_id"), route.id("app_id"));
-    let metrics = routes::asked_range(route.call, incoming.query);
+    let metrics = routes::asked_range(world, route.call, incoming.query);
     let faults = world.faults().draw(route.call, (project, app), &metrics);
     let answer = match faults.iter().any(replaces_the_call) {
         true => Answer::empty(),
@@ -153,7 +160,9 @@ fn response(world: &World, disturbed: Disturbed, under_way: super::journal::Unde
     let headers = response.headers_mut();
     headers.extend(answer.headers);
     headers.extend(announced.map(|length| (header::CONTENT_LENGTH, HeaderValue::from(length))));
-    headers.extend(HeaderValue::from_str(&date).ok().map(|date| (header::DATE, date)));
+    if !world.settings().quirks.undated {
+        headers.extend(HeaderValue::from_str(&date).ok().map(|date| (header::DATE, date)));
+    }
     response
 }
 

@@ -20,6 +20,8 @@ pub struct Settings {
     pub journal: usize,
     /// How the metrics calls differ from ideal ones.
     pub quirks: Quirks,
+    /// Query parameters by their default name that have another name here.
+    pub names: Vec<(String, String)>,
 }
 
 impl Default for Settings {
@@ -32,11 +34,17 @@ impl Default for Settings {
             lag: 0,
             journal: 10_000,
             quirks: Quirks::default(),
+            names: Vec::new(),
         }
     }
 }
 
 impl Settings {
+    /// The name of a query parameter here.
+    pub(super) fn name_of<'a>(&'a self, default: &'a str) -> &'a str {
+        self.names.iter().find_map(|(known, here)| (known == default).then_some(&**here)).unwrap_or(default)
+    }
+
     /// The numbers of the apps of project number `project`.
     pub(super) fn apps_of(&self, project: usize) -> Range<usize> {
         let (each, more) = (self.apps / self.projects.max(1), self.apps % self.projects.max(1));

@@ -5,7 +5,8 @@
 //!
 //! - [`call`]: all calls of the interface.
 //! - [`check`]: configuration and tokens.
-//! - [`doctor`]: what is right between configuration and service, and what is not; [`probe`]: one request of a check.
+//! - [`doctor`]: what is right between configuration and service, and what is not.
+//! - [`probe`]: one request of a check; [`report`]: what checks find.
 //! - [`backfill`]: history for Prometheus.
 //! - [`status`](mod@status): a running exporter's verdict and apps, once.
 //! - [`top`]: a live view of the apps.
@@ -28,6 +29,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod page;
 pub mod probe;
+pub mod report;
 pub mod service;
 pub mod simulate;
 pub mod status;

@@ -150,12 +150,6 @@ fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Resu
     Ok(())
 }
 
-/// A count of things by their name: `1 app`, `2 apps`.
-#[must_use]
-pub fn counted(count: usize, name: &str) -> String {
-    format!("{count} {name}{}", if count == 1 { "" } else { "s" })
-}
-
 /// A bar of `share` of `width` columns, in eighths of one.
 #[must_use]
 pub fn bar(share: f64, width: usize) -> String {

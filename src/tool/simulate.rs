@@ -9,7 +9,8 @@ use clap::Args;
 use tokio::net::TcpListener;
 
 use crate::clock::Clock;
-use crate::simulator::{self, Fault, Quirks, Settings, World, faults};
+use crate::interface::CALLS;
+use crate::simulator::{self, Fault, Kind, Quirks, Settings, World, faults};
 
 use super::console::Console;
 use super::error::ToolError;
@@ -39,6 +40,18 @@ pub struct Simulate {
     /// How long the tokens are valid, such as 5m [default: for ever].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub token_lifetime: Option<Duration>,
+    /// How the service differs from an ideal one.
+    #[command(flatten)]
+    pub habits: Habits,
+    /// A file of faults as JSON: a list as PUT /simulator/faults takes it.
+    #[arg(long, value_name = "FILE")]
+    pub faults: Option<PathBuf>,
+}
+
+/// How the simulated service differs from an ideal one.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Habits of the service")]
+pub struct Habits {
     /// The share of requests and runs (0 to 1) that the metrics calls learn of late.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub late_share: f64,
@@ -54,9 +67,57 @@ pub struct Simulate {
     /// The range that is asked for is ignored, as with other query names; the last hour is answered.
     #[arg(long)]
     pub ignore_range: bool,
-    /// A file of faults as JSON: a list as PUT /simulator/faults takes it.
-    #[arg(long, value_name = "FILE")]
-    pub faults: Option<PathBuf>,
+    /// Ranges longer than this are refused, such as 7d [default: none is].
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub longest_range: Option<Duration>,
+    /// Replies do not say which range they are about.
+    #[arg(long)]
+    pub unnamed_ranges: bool,
+    /// Another name of a query parameter, such as start=from; repeatable. Its default name is ignored then.
+    #[arg(long, value_name = "NAME=OTHER", value_parser = renamed)]
+    pub query_name: Vec<(String, String)>,
+    /// How far the service's clock is ahead, in seconds; behind if negative.
+    #[arg(long, default_value_t = 0, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub clock_skew: i64,
+    /// Replies have no Date header.
+    #[arg(long)]
+    pub undated: bool,
+    /// Replies are compressed (gzip) if the client accepts that.
+    #[arg(long)]
+    pub compress: bool,
+}
+
+/// `NAME=OTHER` with the name of a query parameter.
+fn renamed(text: &str) -> Result<(String, String), String> {
+    let known = || CALLS.iter().flat_map(|call| call.query).map(|param| param.name);
+    match text.split_once('=') {
+        Some((name, other)) if known().any(|known| known == name) && !other.is_empty() => {
+            Ok((name.to_owned(), other.to_owned()))
+        }
+        _ => {
+            let mut names: Vec<&str> = known().collect();
+            names.sort_unstable();
+            names.dedup();
+            Err(format!("write NAME=OTHER; the names are {}", names.join(", ")))
+        }
+    }
+}
+
+impl Habits {
+    fn quirks(&self) -> Quirks {
+        let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
+        Quirks {
+            late_share: self.late_share,
+            late_within: self.late_within,
+            inclusive_ends: self.inclusive_ends,
+            round_to: self.round_to,
+            ignores_range: self.ignore_range,
+            longest_range: self.longest_range.map_or(0, seconds),
+            unnamed_ranges: self.unnamed_ranges,
+            undated: self.undated,
+            compresses: self.compress,
+        }
+    }
 }
 
 /// Listens, prints address and tokens, and serves until `shutdown` completes.
@@ -69,20 +130,23 @@ pub async fn run(
     clock: Clock,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ToolError> {
-    let quirks = Quirks {
-        late_share: args.late_share,
-        late_within: args.late_within,
-        inclusive_ends: args.inclusive_ends,
-        round_to: args.round_to,
-        ignores_range: args.ignore_range,
+    let settings = Settings {
+        seed: args.seed,
+        projects: args.projects,
+        apps: args.apps,
+        quirks: args.habits.quirks(),
+        names: args.habits.query_name.clone(),
+        ..Settings::default()
     };
-    let settings =
-        Settings { seed: args.seed, projects: args.projects, apps: args.apps, quirks, ..Settings::default() };
     let expiry = args.token_lifetime.map(|lifetime| clock.now().saturating_add(lifetime));
     let expiry =
         expiry.transpose().map_err(|error| ToolError::Usage(format!("--token-lifetime: {error}")))?;
     let world = World::new(settings, clock);
-    world.faults().set(read_faults(args)?);
+    let mut faults = read_faults(args)?;
+    if args.habits.clock_skew != 0 {
+        faults.push(Kind::ClockSkew { seconds: args.habits.clock_skew }.into());
+    }
+    world.faults().set(faults);
     let listener = TcpListener::bind(args.listen)
         .await
         .map_err(|source| ToolError::System { doing: "cannot listen", source })?;

@@ -1,10 +1,12 @@
-//! `pdstool check`: checks of configuration, tokens and web configuration.
+//! `pdstool check`: checks of configuration, tokens, web configuration, and of what the service does.
 //!
 //! - [`configuration`]: a configuration file.
+//! - [`service`]: what the interface leaves open, found out by asking.
 //! - [`token`]: a service account's token.
 //! - [`web`]: a web configuration file.
 
 pub mod configuration;
+pub mod service;
 pub mod token;
 pub mod web;
 
@@ -40,6 +42,8 @@ pub enum Check {
         after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --project p-abc12345"
     )]
     Token(token::TokenArgs),
+    /// What the interface leaves open, found out by asking: query names, range ends, late data, filters, limits.
+    Service(service::CheckServiceArgs),
 }
 
 /// Checks.
@@ -51,5 +55,6 @@ pub async fn run(console: &mut Console, environment: &Environment, check: &Check
         Check::Config { file } => configuration::run(console, environment, file),
         Check::WebConfig { file } => web::run(console, file),
         Check::Token(args) => token::run(console, environment, args).await,
+        Check::Service(args) => service::run(console, environment, args).await,
     }
 }

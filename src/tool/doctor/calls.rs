@@ -10,7 +10,7 @@ use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::Service;
 use crate::units;
 
-use super::report::Report;
+use crate::tool::report::Report;
 
 const CHECK: &str = "calls";
 

@@ -6,7 +6,7 @@ use crate::accounting::state::{self, Examined};
 use crate::error_chain::with_sources;
 use crate::tool::exporter::{Exporter, ExporterError};
 
-use super::report::Report;
+use crate::tool::report::Report;
 
 /// Whether the state file can be used.
 pub async fn state_file(report: &mut Report, path: Option<&Path>) {

@@ -1,6 +1,5 @@
 //! `pdstool doctor`: everything between the configuration and the service, checked in the order in which it is needed.
 //!
-//! - [`report`]: findings, and how they are printed.
 //! - [`settings`]: the configuration, the tokens, and what the limits allow.
 //! - [`network`]: the way to the service, step by step; [`wire`]: what a port speaks.
 //! - [`calls`]: each call's answer, and the service's clock.
@@ -9,7 +8,6 @@
 pub mod calls;
 pub mod daemon;
 pub mod network;
-pub mod report;
 pub mod settings;
 pub mod wire;
 
@@ -18,9 +16,9 @@ use clap::Args;
 use super::console::Console;
 use super::error::ToolError;
 use super::exporter::Exporter;
+use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
 use super::status::Form;
-use report::Report;
 use url::Url;
 
 /// What is examined.

@@ -20,8 +20,8 @@ use crate::config::Api;
 use crate::error_chain::with_sources;
 use crate::units;
 
-use super::report::Report;
 use super::wire::{self, Plain, explain};
+use crate::tool::report::Report;
 
 const CHECK: &str = "network";
 

@@ -9,11 +9,10 @@ use crate::client::plain_http_warning;
 use crate::config::{Config, LoadError, TokenSource};
 use crate::error_chain::with_sources;
 use crate::tool::error::ToolError;
-use crate::tool::page::counted;
 use crate::tool::service::{Environment, Service, ServiceArgs};
 use crate::units;
 
-use super::report::Report;
+use crate::tool::report::Report;
 
 const CHECK: &str = "configuration";
 
@@ -33,8 +32,8 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
                         CHECK,
                         format!(
                             "{file} is valid: {}, {}",
-                            counted(config.projects.len(), "project"),
-                            counted(apps, "app")
+                            units::counted(config.projects.len(), "project", "projects"),
+                            units::counted(apps, "app", "apps")
                         ),
                     );
                     if apps == 0 {

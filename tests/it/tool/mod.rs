@@ -7,6 +7,7 @@ mod checks;
 mod doctor;
 pub(crate) mod history;
 mod manual;
+mod service;
 pub(crate) mod simulated;
 mod status;
 mod top;

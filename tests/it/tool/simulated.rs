@@ -19,11 +19,15 @@ pub(crate) struct Simulated {
 
 impl Simulated {
     pub(crate) fn start() -> Self {
+        Self::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Self {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let world = World::new(Settings::default(), Clock::system());
+        let world = World::new(settings, Clock::system());
         runtime.spawn(serve(world.clone(), listener, std::future::pending()));
         Self { world, url, _runtime: runtime }
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::printable::plain;
 use crate::tool::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
 use crate::tool::error::ToolError;
-use crate::tool::page::{self, Align, Table, counted};
+use crate::tool::page::{self, Align, Table};
 use crate::tool::status::Form;
 use crate::units;
 
@@ -102,7 +102,8 @@ impl Report {
 
     /// The last line: how much is wrong.
     fn summary(&self) -> String {
-        let of = |count: usize, word: &str| (count > 0).then(|| counted(count, word));
+        let of =
+            |count: usize, word: &str| (count > 0).then(|| units::counted(count, word, &format!("{word}s")));
         let wrong = [of(self.count(State::Problem), "problem"), of(self.count(State::Warning), "warning")];
         let wrong: Vec<String> = wrong.into_iter().flatten().collect();
         if wrong.is_empty() { "nothing is wrong".to_owned() } else { wrong.join(", ") }
@@ -114,18 +115,21 @@ impl Report {
     /// If they cannot be written.
     pub fn print(&self, console: &mut Console, form: Form) -> Result<(), ToolError> {
         match form {
-            Form::Json => {
-                let json = serde_json::json!({
-                    "problems": self.count(State::Problem),
-                    "warnings": self.count(State::Warning),
-                    "findings": self.findings,
-                });
-                page::print_json(console, &json)?;
-            }
+            Form::Json => page::print_json(console, &self.json())?,
             Form::Csv => page::print_csv(console, &self.table())?,
             Form::Table | Form::Wide => self.print_page(console)?,
         }
         Ok(())
+    }
+
+    /// The findings for programs.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "problems": self.count(State::Problem),
+            "warnings": self.count(State::Warning),
+            "findings": self.findings,
+        })
     }
 
     fn table(&self) -> Table {

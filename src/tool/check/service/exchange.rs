@@ -1,0 +1,102 @@
+//! What an exchange is like: HTTP version, compression, the service's clock.
+
+use std::time::Duration;
+
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+
+use crate::client::tls_config;
+use crate::config::{Api, TokenSource};
+use crate::error_chain::with_sources;
+use crate::interface::{Arguments, get_app};
+use crate::units;
+
+use super::Findings;
+use super::asking::Asking;
+
+/// The service's clock against ours, by the Date headers so far.
+pub fn clock(asking: &Asking, findings: &mut Findings) {
+    const CHECK: &str = "clock";
+    let mut skews = asking.skews.clone();
+    skews.sort_by(f64::total_cmp);
+    let Some(skew) = skews.get(skews.len() / 2).copied() else {
+        let text = "replies have no Date header: counting goes by this machine's clock alone";
+        findings.report.note(CHECK, text);
+        return;
+    };
+    let settle = asking.service.config.poll.settle;
+    let behind = if skew < 0.0 { "behind" } else { "ahead of" };
+    let text = format!("the service's is {} {behind} this machine's", units::seconds(skew.abs().round()));
+    // Dates have whole seconds.
+    if skew.abs() <= 1.5 {
+        findings.report.ok(CHECK, "replies have a Date header; the clocks agree within 1.5 s");
+    } else if skew.abs() <= settle.as_secs_f64() {
+        findings.report.ok(CHECK, format!("{text}, within poll.settle"));
+    } else {
+        findings.report.warning(CHECK, text, "Set this machine's clock by NTP, or raise poll.settle.");
+    }
+}
+
+/// Asks once as the exporter does not: whether replies come compressed, and by which version of HTTP.
+pub async fn check(asking: &mut Asking, findings: &mut Findings) {
+    const CHECK: &str = "http";
+    let Some((version, encoding)) = ask(asking).await else {
+        findings.report.note(CHECK, "the app call gave no answer: nothing can be told");
+        return;
+    };
+    let text = match version {
+        http::Version::HTTP_2 => "HTTP/2: all requests share one connection",
+        _ if asking.service.config.api.base_url.scheme() == "https" => {
+            "HTTP/1.1: each request in flight has a connection of its own"
+        }
+        _ => "HTTP/1.1, as HTTP/2 is agreed on over https only",
+    };
+    findings.report.ok(CHECK, text);
+    let text = match encoding {
+        Some(encoding) => {
+            format!("replies are compressed ({encoding}) if that is asked for; the exporter does not")
+        }
+        None => "replies are not compressed".to_owned(),
+    };
+    findings.report.ok(CHECK, text);
+}
+
+async fn ask(asking: &mut Asking) -> Option<(http::Version, Option<String>)> {
+    let config = &asking.service.config;
+    let arguments = Arguments::about(&asking.project, &asking.app);
+    let request = get_app::CALL.request(&arguments, &asking.names).ok()?;
+    let own = config.projects.iter().find(|project| *project.id == *asking.project);
+    let token = match own.and_then(|project| project.token.as_ref()).or(config.api.token.as_ref())? {
+        TokenSource::Inline(secret) => secret.clone(),
+        TokenSource::File(path) => crate::secret::Secret::new(std::fs::read_to_string(path).ok()?.trim()),
+    };
+    let mut url = config.api.base_url.clone();
+    url.set_path(&format!("{}{}", url.path().trim_end_matches('/'), request.path));
+    let client = client(&config.api)?;
+    asking.sent += 1;
+    let reply = client.get(url).bearer_auth(token.expose()).header(ACCEPT_ENCODING, "gzip").send().await;
+    let reply = match reply {
+        Ok(reply) => reply,
+        Err(error) => {
+            tracing::debug!("{}", with_sources(&error));
+            return None;
+        }
+    };
+    let encoding = reply.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok());
+    let encoding = encoding.filter(|encoding| *encoding != "identity").map(str::to_owned);
+    Some((reply.version(), encoding))
+}
+
+/// A client for one request, by the same way as the exporter's.
+fn client(api: &Api) -> Option<reqwest::Client> {
+    let limit: Duration = api.timeout;
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls_config("api.ca_file", api.ca_file.as_deref()).ok()?)
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(limit)
+        .no_proxy();
+    if let Some(url) = &api.proxy_url {
+        let except = reqwest::NoProxy::from_string(api.no_proxy.as_deref().unwrap_or_default());
+        builder = builder.proxy(reqwest::Proxy::all(url.clone()).ok()?.no_proxy(except));
+    }
+    builder.build().ok()
+}

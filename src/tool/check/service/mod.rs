@@ -1,0 +1,172 @@
+//! `pdstool check service`: what the interface leaves open, found out by asking the live service.
+//!
+//! - [`asking`]: the requests, counted.
+//! - [`ranges`]: query names, rounding, ends, the longest range; [`late`]: late data.
+//! - [`filters`]: container filter and resolution; [`exchange`]: HTTP version, compression.
+
+pub mod asking;
+pub mod exchange;
+pub mod filters;
+pub mod late;
+pub mod ranges;
+
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Map, Value};
+
+use crate::tool::console::{Console, STRONG};
+use crate::tool::error::ToolError;
+use crate::tool::page;
+use crate::tool::report::Report;
+use crate::tool::service::{Environment, Service, ServiceArgs};
+use crate::tool::status::Form;
+use crate::units;
+
+use asking::Asking;
+
+/// What is asked.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Sends some 25 GET requests, 60 at most, mostly about an hour that ended two hours ago; with --late-for \
+25 more. Prints what was found, and the lines of the configuration that it suggests.
+
+Exit code: 0 if the configuration suits the service, 1 if something should be changed.
+
+Examples:
+  pdstool check service
+  pdstool check service --app p-abc12345-ranker --late-for 10m
+  pdstool check service --base-url https://api.example.com --token-file token --project p-abc12345 --app p-abc12345-ranker"
+)]
+pub struct CheckServiceArgs {
+    /// The project of --app [default: the one configured that has it].
+    #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
+    project: Option<String>,
+
+    /// An app with traffic [default: of the first five configured the one with the most].
+    #[arg(long, value_name = "ID")]
+    app: Option<String>,
+
+    /// Watch this long how data still arrives, such as 10m, and suggest poll.settle.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    late_for: Option<Duration>,
+
+    /// The form.
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
+
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// What was found, and what it suggests.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The findings.
+    pub report: Report,
+    /// Section, key and value as TOML.
+    lines: Vec<(&'static str, &'static str, String)>,
+}
+
+impl Findings {
+    /// Suggests a line of the configuration.
+    pub fn suggest(&mut self, section: &'static str, key: &'static str, value: impl Into<String>) {
+        self.lines.push((section, key, value.into()));
+    }
+
+    /// The lines as TOML.
+    fn toml(&self) -> Vec<String> {
+        let mut sections: Vec<&str> = Vec::new();
+        for (section, ..) in &self.lines {
+            if !sections.contains(section) {
+                sections.push(section);
+            }
+        }
+        let lines = |section: &str| {
+            let lines = self.lines.iter().filter(|(of, ..)| *of == section);
+            let lines: Vec<String> = lines.map(|(_, key, value)| format!("{key} = {value}")).collect();
+            format!("[{section}]\n{}", lines.join("\n"))
+        };
+        sections.into_iter().map(lines).collect()
+    }
+
+    fn print(&self, console: &mut Console, form: Form, requests: usize) -> Result<(), ToolError> {
+        if form == Form::Json {
+            let mut json = self.report.json();
+            let keys = self.lines.iter();
+            let keys = keys.map(|(section, key, value)| (format!("{section}.{key}"), Value::from(&**value)));
+            json["suggested"] = keys.collect::<Map<String, Value>>().into();
+            json["requests"] = requests.into();
+            return Ok(page::print_json(console, &json)?);
+        }
+        self.report.print(console, form)?;
+        if form != Form::Csv {
+            let toml = self.toml();
+            if !toml.is_empty() {
+                let heading = console.styled(STRONG, "Lines for the configuration");
+                console.print(&format!("\n{heading}\n{}", toml.join("\n")))?;
+            }
+            console.print(&format!("\n{} sent", units::counted(requests, "GET request", "GET requests")))?;
+        }
+        Ok(console.out.flush()?)
+    }
+}
+
+/// Asks the service and prints what was found.
+///
+/// # Errors
+/// If there is no app to ask about or no answer, or the configuration does not suit the service.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    args: &CheckServiceArgs,
+) -> Result<(), ToolError> {
+    let mut config = args.service.load(environment)?;
+    // So many requests are sent as are counted.
+    config.api.max_retries = 0;
+    let apps = apps(&config, args)?;
+    let mut asking = Asking::new(Service::new(config)?);
+    let mut findings = Findings::default();
+    let requests = asking.choose(&apps).await?;
+    findings.report.ok(
+        "app",
+        format!("{}, with {} requests in the hour asked about", asking.app, units::count(requests)),
+    );
+    // Without names that the service heeds, nothing else can be found out.
+    if ranges::names(&mut asking, &mut findings).await? {
+        ranges::rounding(&mut asking, &mut findings).await?;
+        ranges::ends(&mut asking, &mut findings).await?;
+        ranges::longest(&mut asking, &mut findings).await?;
+        filters::container(&mut asking, &mut findings).await?;
+        filters::resolution(&mut asking, &mut findings).await?;
+        match args.late_for {
+            Some(period) => late::watch(console, &mut asking, &mut findings, period).await?,
+            None => findings.report.note("late data", "not watched; --late-for 10m watches it"),
+        }
+    }
+    exchange::clock(&asking, &mut findings);
+    exchange::check(&mut asking, &mut findings).await;
+    findings.print(console, args.output, asking.sent)?;
+    findings.report.result()
+}
+
+/// The apps to choose from, with their projects.
+fn apps(config: &crate::config::Config, args: &CheckServiceArgs) -> Result<Vec<(String, String)>, ToolError> {
+    let configured = config
+        .projects
+        .iter()
+        .flat_map(|project| project.apps.iter().map(|app| (project.id.to_string(), app.id.to_string())));
+    let apps: Vec<(String, String)> = match (&args.app, &args.project) {
+        (Some(app), Some(project)) => vec![(project.clone(), app.clone())],
+        (Some(app), None) => configured.filter(|(_, known)| known == app).collect(),
+        (None, project) => configured
+            .filter(|(known, _)| project.as_ref().is_none_or(|project| project == known))
+            .take(5)
+            .collect(),
+    };
+    if apps.is_empty() {
+        let message = "which app? none is configured that could be asked about; say --project and --app";
+        return Err(ToolError::Usage(message.to_owned()));
+    }
+    Ok(apps)
+}

@@ -1,0 +1,245 @@
+//! `pdstool check service` against the simulator as each kind of service that the interface allows.
+
+use std::io::BufRead as _;
+use std::process::{Child, Stdio};
+
+use pds_exporter::simulator::{Kind, Quirks, Settings};
+use serde_json::{Value, json};
+
+use super::simulated::Simulated;
+use super::{ended, golden, pdstool};
+use crate::golden::assert_golden;
+
+/// What the check found of a service with these habits, asked with these lines of the configuration.
+fn checked(settings: Settings, lines: &str, args: &[&str]) -> Found {
+    found(&Simulated::with(settings), lines, args)
+}
+
+fn found(service: &Simulated, lines: &str, args: &[&str]) -> Found {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pds-exporter.toml");
+    let (project, apps) = service.world.projects()[0].clone();
+    let token = service.world.token(&project).unwrap();
+    let text = format!(
+        "{lines}\n[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = {apps:?}\n[api]\nbase_url = \"{}\"\n",
+        token.expose(),
+        service.url
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut command = pdstool(&["check", "service", "-o", "json", "--config.file", file.to_str().unwrap()]);
+    let output = command.args(args).output().unwrap();
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", ended(&output)));
+    let gets = service.world.requests().total;
+    assert_eq!(json["requests"], gets, "every request is counted");
+    Found { code: output.status.code(), json }
+}
+
+struct Found {
+    code: Option<i32>,
+    json: Value,
+}
+
+impl Found {
+    fn says(&self, check: &str, state: &str, part: &str) {
+        let findings = self.json["findings"].as_array().unwrap();
+        let found = findings.iter().any(|finding| {
+            finding["check"] == check
+                && finding["state"] == state
+                && finding["text"].as_str().unwrap().contains(part)
+        });
+        assert!(found, "no {check} finding ({state}) says {part}: {:#}", self.json);
+    }
+
+    fn suggests(&self, suggested: &Value) {
+        assert_eq!((self.code, &self.json["suggested"]), (Some(1), suggested), "{:#}", self.json);
+    }
+}
+
+fn habits(quirks: Quirks) -> Settings {
+    Settings { quirks, ..Settings::default() }
+}
+
+#[test]
+fn an_ideal_service_needs_no_change() {
+    let found = checked(Settings::default(), "", &[]);
+    assert_eq!((found.code, &found.json["suggested"]), (Some(0), &json!({})), "{:#}", found.json);
+    for (check, state, part) in [
+        ("query names", "ok", "start and end are heeded"),
+        ("query names", "ok", "replies say which range they are about"),
+        ("rounding", "ok", "to the second"),
+        ("range ends", "ok", "parts of an hour add up to the hour"),
+        ("longest range", "ok", "90 d are answered at once"),
+        ("container filter", "ok", "container_id filters"),
+        ("resolution", "ok", "1 min (standard), 30 s (medium), 10 s (high)"),
+        ("late data", "note", "not watched"),
+        ("clock", "ok", "agree within 1.5 s"),
+        ("http", "ok", "HTTP/1.1, as HTTP/2 is agreed on over https only"),
+        ("http", "ok", "replies are not compressed"),
+    ] {
+        found.says(check, state, part);
+    }
+    assert!(found.json["requests"].as_u64().unwrap() < 40);
+}
+
+#[test]
+fn names_that_the_service_does_not_know_are_found_and_others_suggested() {
+    let names = [("start", "from"), ("end", "to"), ("container_id", "containerId")];
+    let names: Vec<_> = names.map(|(name, other)| (name.to_owned(), other.to_owned())).into();
+    let found = checked(Settings { names: names.clone(), ..Settings::default() }, "", &[]);
+    found.says("query names", "problem", "start and end are not both heeded");
+    found.says("container filter", "problem", "container_id does not filter; containerId does");
+    found.suggests(&json!({
+        "api.query_names.start": "\"from\"",
+        "api.query_names.end": "\"to\"",
+        "api.query_names.container": "\"containerId\"",
+    }));
+    let lines = "[api.query_names]\nstart = \"from\"\nend = \"to\"\ncontainer = \"containerId\"\n";
+    let found = checked(Settings { names, ..Settings::default() }, lines, &[]);
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
+    let only_end = vec![("end".to_owned(), "until".to_owned())];
+    let found = checked(Settings { names: only_end, ..Settings::default() }, "", &[]);
+    found.suggests(&json!({ "api.query_names.end": "\"until\"" }));
+}
+
+#[test]
+fn a_service_that_ignores_every_range_is_a_problem() {
+    let found = checked(habits(Quirks { ignores_range: true, ..Quirks::default() }), "", &[]);
+    found.says("query names", "problem", "nor other usual names are heeded");
+    assert_eq!(found.code, Some(1));
+}
+
+#[test]
+fn replies_that_name_no_range_are_told_by_their_counts() {
+    let unnamed = Quirks { unnamed_ranges: true, ..Quirks::default() };
+    let found = checked(habits(unnamed), "", &[]);
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
+    found.says("query names", "ok", "by the counts of an hour and a minute");
+    found.says("query names", "note", "do not say which range");
+    let found = checked(habits(Quirks { ignores_range: true, ..unnamed }), "", &[]);
+    found.says("query names", "problem", "nor other usual names are heeded");
+}
+
+#[test]
+fn ends_that_are_included_are_found_by_the_parts_of_an_hour() {
+    let inclusive = Quirks { inclusive_ends: true, ..Quirks::default() };
+    let found = checked(habits(inclusive), "", &[]);
+    found.says("range ends", "problem", "ranges include their last instant");
+    found.suggests(&json!({ "accounting.range_end": "\"inclusive\"" }));
+    let lines = "[accounting]\nrange_end = \"inclusive\"\n";
+    let found = checked(habits(inclusive), lines, &[]);
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
+    let found = checked(Settings::default(), lines, &[]);
+    found.suggests(&json!({ "accounting.range_end": "\"exclusive\"" }));
+}
+
+#[test]
+fn rounded_ranges_want_a_step_that_is_a_multiple() {
+    let found = checked(habits(Quirks { round_to: 300, ..Quirks::default() }), "", &[]);
+    found.says("rounding", "problem", "rounded outwards to whole 5 min");
+    found.suggests(&json!({ "accounting.step": "\"5m\"" }));
+    let found = checked(habits(Quirks { round_to: 60, ..Quirks::default() }), "", &[]);
+    found.says("rounding", "ok", "rounded outwards to whole 1 min; accounting.step is a multiple");
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
+}
+
+#[test]
+fn the_longest_range_is_found_and_catching_up_kept_within_it() {
+    let found = checked(habits(Quirks { longest_range: 8 * 86_400, ..Quirks::default() }), "", &[]);
+    found.says("longest range", "ok", "7 d are answered, 30 d are refused: 400 a range may be");
+    assert_eq!(found.code, Some(0));
+    let found = checked(habits(Quirks { longest_range: 7200, ..Quirks::default() }), "", &[]);
+    found.suggests(&json!({ "accounting.max_catch_up": "\"1h\"" }));
+}
+
+#[test]
+fn late_data_is_watched_and_a_settle_time_suggested() {
+    let late = Quirks { late_share: 0.5, late_within: 3, ..Quirks::default() };
+    let found = checked(habits(late), "[poll]\nsettle = \"1s\"\n", &["--late-for", "6s"]);
+    found.says("late data", "warning", "were late");
+    let settle = found.json["suggested"]["poll.settle"].as_str().unwrap().trim_matches('"');
+    assert!(["2s", "3s", "5s"].contains(&settle), "{settle}");
+    let found = checked(Settings::default(), "", &["--late-for", "2s"]);
+    found.says("late data", "ok", "were there after 1 s; poll.settle is 30 s");
+}
+
+#[test]
+fn a_clock_that_is_wrong_a_missing_date_and_compression_are_found() {
+    let service = Simulated::with(habits(Quirks { compresses: true, ..Quirks::default() }));
+    service.world.faults().set(vec![Kind::ClockSkew { seconds: -90 }.into()]);
+    let skewed = found(&service, "", &[]);
+    skewed.says("clock", "warning", "the service's is 1 min 30 s behind this machine's");
+    skewed.says("http", "ok", "replies are compressed (gzip) if that is asked for");
+    let undated = checked(habits(Quirks { undated: true, ..Quirks::default() }), "", &[]);
+    undated.says("clock", "note", "replies have no Date header");
+    assert_eq!(undated.code, Some(0));
+}
+
+#[test]
+fn a_window_shorter_than_two_datapoints_is_warned_of() {
+    let found = checked(Settings::default(), "[poll]\nwindows = [\"90s\"]\n", &[]);
+    found.suggests(&json!({ "poll.windows": "[\"2m\"]" }));
+}
+
+#[test]
+fn without_an_app_it_says_what_to_name() {
+    let output = pdstool(&["check", "service", "--base-url", "http://127.0.0.1:1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
+    assert!(ended(&output).contains("say --project and --app"), "{}", ended(&output));
+}
+
+/// `pdstool simulate` as a process; it ends with this.
+struct Process(Child, Vec<String>);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Process {
+    fn simulate(flags: &[&str]) -> Self {
+        let mut command = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--projects", "1"]);
+        let mut process = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = std::io::BufReader::new(process.stdout.take().unwrap()).lines();
+        let lines = lines.map(Result::unwrap).filter(|line| !line.is_empty()).take(11).collect();
+        Self(process, lines)
+    }
+
+    fn said(&self, name: &str) -> &str {
+        self.1.iter().find_map(|line| line.strip_prefix(name)).unwrap().trim()
+    }
+}
+
+#[test]
+fn the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_write() {
+    let process = Process::simulate(&[
+        "--query-name",
+        "start=from",
+        "--query-name",
+        "end=to",
+        "--inclusive-ends",
+        "--longest-range",
+        "8d",
+        "--compress",
+        "--clock-skew",
+        "-3600",
+    ]);
+    let mut text = String::new();
+    for columns in ["80", "200"] {
+        let mut command = pdstool(&["check", "service", "--base-url", process.said("base_url")]);
+        command.args(["--project", process.said("project"), "--app", process.said("app")]);
+        command.env("COLUMNS", columns).env("PDS_EXPORTER__API__TOKEN", process.said("token"));
+        let output = command.output().unwrap();
+        let shown = ended(&output);
+        // The hour asked about, and so its count, moves with the time.
+        let digits = |line: &str| line.contains("requests in the hour") || line.contains("parts of an hour");
+        let kept: Vec<&str> =
+            shown.lines().filter(|line| !digits(line) && !line.contains("the hour ")).collect();
+        text.push_str(&format!("{columns} columns\n{}\n", kept.join("\n")));
+    }
+    assert_golden(&golden("check-service.txt"), &text);
+    let wrong = pdstool(&["simulate", "--query-name", "begin=from"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2), "{}", ended(&wrong));
+    assert!(ended(&wrong).contains("the names are container_id, "), "{}", ended(&wrong));
+}
