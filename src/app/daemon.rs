@@ -105,7 +105,7 @@ impl Daemon {
         follow(&restorer, source, &plan, None, &context);
         plan.tidy(&context.ledgers).await;
         context.telemetry.config_loaded(Some(context.clock.now()));
-        let poller = Poller::new(context.clone(), Arc::clone(&plan));
+        let poller = Poller::new(context.clone(), Arc::clone(&plan)).with_restorer(restorer.clone());
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
         let plan = Arc::new(Mutex::new(plan));

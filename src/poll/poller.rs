@@ -1,6 +1,6 @@
 //! The loop that holds all due times and starts the polls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Duration, Instant, sleep_until};
 
+use crate::restore::Restorer;
 use crate::store::Key;
 
 use super::execute::{self, Outcome};
@@ -38,6 +39,8 @@ pub struct Poller {
     /// See [`MAX_SLACK`].
     slack: Duration,
     transitions: Arc<TransitionLog>,
+    /// Whose counters are polled as soon as they are read back.
+    restorer: Option<Restorer>,
 }
 
 #[derive(Debug)]
@@ -48,6 +51,8 @@ struct Started {
     /// The plan it follows.
     plan: Arc<Plan>,
     task: AbortHandle,
+    /// Whether its target is polled again as soon as it has ended.
+    again: bool,
 }
 
 impl Poller {
@@ -64,9 +69,16 @@ impl Poller {
             origin: Instant::now(),
             slack: Duration::ZERO,
             transitions: Arc::default(),
+            restorer: None,
         };
         poller.replace(plan);
         poller
+    }
+
+    /// The same; counters that `restorer` has read back are polled at once.
+    #[must_use]
+    pub fn with_restorer(self, restorer: Restorer) -> Self {
+        Self { restorer: Some(restorer), ..self }
     }
 
     /// Polls until `shutdown` completes, following each plan that comes in; polls under way then are let finish what
@@ -79,6 +91,13 @@ impl Poller {
             self.transitions.sum_up(Some(Instant::now()));
             let (due, summary) = (self.schedule.next_due(), self.transitions.next_summary());
             let (most, slack) = (self.most_at_once(), self.slack);
+            let restorer = self.restorer.clone();
+            let read_back = async {
+                match &restorer {
+                    Some(restorer) => restorer.known().await,
+                    None => std::future::pending().await,
+                }
+            };
             let due_with_room = async {
                 self.slots.has_place_again(most).await;
                 sleep_until(due.unwrap_or_else(Instant::now) + slack).await;
@@ -88,6 +107,7 @@ impl Poller {
                 () = &mut shutdown => break,
                 Some(plan) = plans.recv() => self.replace(plan),
                 Some(ended) = self.running.join_next_with_id() => self.ended(ended),
+                keys = read_back, if restorer.is_some() => self.poll_at_once(&keys),
                 () = due_with_room, if due.is_some() => {}
                 _ = tidying.tick() => {
                     let (plan, ledgers) = (Arc::clone(&self.plan), self.context.ledgers.clone());
@@ -145,6 +165,23 @@ impl Poller {
         self.plan = plan;
     }
 
+    /// Polls these at once, or as soon as their poll under way has ended.
+    fn poll_at_once(&mut self, keys: &HashSet<Key>) {
+        let now = Instant::now();
+        let entries: Vec<_> = self.schedule.drain().collect();
+        for (mut due, index) in entries {
+            if let Some(target) = self.plan.targets.get(index).filter(|target| keys.contains(&target.key)) {
+                due = due.min(now);
+                target.progress.set_due(due);
+            }
+            self.schedule.add(due, index);
+        }
+        for started in self.tasks.values_mut() {
+            let target = self.plan.targets.get(started.target);
+            started.again |= target.is_some_and(|target| keys.contains(&target.key));
+        }
+    }
+
     fn most_at_once(&self) -> u32 {
         self.plan.config.api.max_concurrent_requests.get()
     }
@@ -162,8 +199,10 @@ impl Poller {
             let task = self
                 .running
                 .spawn(async move { execute::poll(&context, &plan, &target, &transitions, permit).await });
-            self.tasks
-                .insert(task.id(), Started { target: index, at: now, plan: Arc::clone(&self.plan), task });
+            self.tasks.insert(
+                task.id(),
+                Started { target: index, at: now, plan: Arc::clone(&self.plan), task, again: false },
+            );
         }
     }
 
@@ -190,7 +229,10 @@ impl Poller {
         // Not sooner than half an interval after it began: the first poll comes out of turn, and its own tick may
         // follow at once.
         let after = Instant::now().max(started.at + interval / 2);
-        let due = Phase::of(&target.key.owner).tick_after(self.origin, interval, after);
+        let due = match started.again {
+            true => Instant::now(),
+            false => Phase::of(&target.key.owner).tick_after(self.origin, interval, after),
+        };
         target.progress.set_due(due);
         self.schedule.add(due, index);
     }

@@ -13,6 +13,9 @@ pub enum Refusal {
     /// There is no cursor, or no total.
     #[error("its {0} is missing")]
     Missing(&'static str),
+    /// The cursor and the total never were on one page.
+    #[error("its cursor and its total were never scraped together")]
+    Apart,
     /// A value that an exporter never writes.
     #[error("its {what} is {value}, which is no whole number")]
     NotWhole {
@@ -37,6 +40,9 @@ pub enum Refusal {
     /// More buckets than a ledger holds.
     #[error("it has {0} buckets, more than an exporter writes")]
     TooManyBuckets(usize),
+    /// There are buckets, or a total, and no bucket without bound.
+    #[error("its +Inf bucket is missing")]
+    NoInfinite,
     /// The buckets and the total are not of one page.
     #[error("its +Inf bucket holds {infinite} and its total is {total}: they are not of one scrape")]
     OtherTotal {
@@ -59,7 +65,7 @@ impl Refusal {
     /// Whether an earlier scrape may hold what is missing: counters that are behind leave the page before their cursor
     /// does.
     pub(super) fn is_incomplete(&self) -> bool {
-        matches!(self, Self::Missing(_))
+        matches!(self, Self::Missing(_) | Self::Apart)
     }
 }
 
@@ -95,6 +101,8 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool)
         match ledger(said, distributed, now) {
             Ok(ledger) => return Choice::Taken(Box::new((ledger, target.clone()))),
             Err(missing) if missing.is_incomplete() && !last => return Choice::Incomplete,
+            // No counter was ever seen, only what belongs to one: there is nothing that could go back.
+            Err(_) if said.total.is_none() && !said.apart => {}
             Err(why) => drop(refused.get_or_insert((why, target.clone()))),
         }
     }
@@ -104,6 +112,9 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool)
 /// The ledger that a target's page was made of, as far as a page tells: fractions of buckets, hours that are to be
 /// counted again and late data on its way are not on it.
 fn ledger(said: &Said, distributed: bool, now: i64) -> Result<Ledger, Refusal> {
+    if said.apart {
+        return Err(Refusal::Apart);
+    }
     let until = said.until.ok_or(Refusal::Missing("cursor"))?;
     let total = whole("total", said.total.ok_or(Refusal::Missing("total"))?)?;
     let until = seconds("cursor", until)?;
@@ -139,7 +150,7 @@ fn buckets(said: &Said, total: u64) -> Result<Vec<(f64, u64)>, Refusal> {
         same
     });
     let infinite = buckets.pop_if(|(threshold, _)| threshold.is_infinite());
-    let (_, infinite) = infinite.ok_or(Refusal::Missing("+Inf bucket"))?;
+    let (_, infinite) = infinite.ok_or(Refusal::NoInfinite)?;
     if infinite != total {
         return Err(Refusal::OtherTotal { infinite, total });
     }
@@ -184,6 +195,7 @@ mod tests {
             late: Some(2.0),
             overcounted: Some(1.0),
             rechecked_until: Some(NOW as f64 - 3600.0),
+            apart: false,
             buckets: [("+Inf", 9.0), ("1", 7.0), ("0.25", 4.0), ("1.0", 8.0)]
                 .map(|(le, count)| (le.to_owned(), count))
                 .to_vec(),
@@ -253,7 +265,10 @@ mod tests {
         let hidden = Said { total: None, ..at(180.0, 0.0) };
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "incomplete");
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], true), "0");
-        assert_eq!(chosen(&[hidden], true), "its total is missing");
+        assert_eq!(chosen(std::slice::from_ref(&hidden), true), "nothing", "no counter was ever seen");
+        let apart = Said { apart: true, ..hidden };
+        assert_eq!(chosen(std::slice::from_ref(&apart), false), "incomplete");
+        assert_eq!(chosen(&[apart], true), "its cursor and its total were never scraped together");
         assert_eq!(chosen(&[], true), "nothing");
     }
 }

@@ -13,11 +13,14 @@
 //! ```
 //!
 //! - [`Source`]: which ledgers a Prometheus knows; `query`: what it is asked, `http`: how, `reply`: what it answers.
+//! - `batches`: how many ledgers are asked for at once.
 //! - `series`: samples by the target they were scraped from.
 //! - [`ledger`]: what one target said of one counter, as a ledger, where it belongs together.
-//! - [`restorer`]: which ledgers are asked for, and what becomes of the answers.
+//! - [`restorer`]: which ledgers are asked for, and what becomes of the answers; `attempt`: the types of that.
 //! - [`error`]: why nothing could be learned.
 
+mod attempt;
+mod batches;
 pub mod error;
 mod http;
 pub mod ledger;

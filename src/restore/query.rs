@@ -20,6 +20,17 @@ pub(super) fn ledgers(keys: &[Key], selector: &str, window: Duration) -> String 
     last(&[one_of("__name__", series::names()), apps(keys)].concat(), selector, window)
 }
 
+/// All samples within `window` of the totals and cursors of the apps of `keys`, each with its own time.
+pub(super) fn moments(keys: &[Key], selector: &str, window: Duration) -> String {
+    let matchers = [one_of("__name__", series::names_of_moments()), apps(keys)].concat();
+    format!("{{{matchers}{selector}}}[{}s]", window.as_secs().max(1))
+}
+
+/// The last totals and cursors within `window` of the apps of `keys`: whether there is anything, and about when.
+pub(super) fn hints(keys: &[Key], selector: &str, window: Duration) -> String {
+    last(&[one_of("__name__", series::names_of_moments()), apps(keys)].concat(), selector, window)
+}
+
 /// The processes scraped within `window`.
 pub(super) fn processes(selector: &str, window: Duration) -> String {
     last(&format!("__name__=\"{PROCESS}\","), selector, window)

@@ -9,18 +9,29 @@ use crate::error_chain::in_brief;
 /// The labels of a series, its name included.
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// The value of one series at the time of the query.
+/// A time in Unix seconds, and a value as text.
+type Point = (f64, String);
+
+/// One series: its value at the time of the query, or all its samples of a range.
 #[derive(Debug, Deserialize)]
 pub(super) struct Sample {
     #[serde(rename = "metric")]
     pub labels: Labels,
-    value: (f64, String),
+    #[serde(default)]
+    value: Option<Point>,
+    #[serde(default)]
+    values: Vec<Point>,
 }
 
 impl Sample {
     /// The value; `None` if it is no number.
     pub fn value(&self) -> Option<f64> {
-        self.value.1.parse().ok()
+        self.value.as_ref()?.1.parse().ok()
+    }
+
+    /// The samples of a range by time, as far as they are numbers.
+    pub fn values(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
+        self.values.iter().filter_map(|(time, value)| Some((*time, value.parse().ok()?)))
     }
 }
 
@@ -46,8 +57,9 @@ struct Envelope {
 #[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
 enum Data {
     Vector(Vec<Sample>),
-    Scalar((f64, String)),
-    /// Ranges and texts, which nobody asked for.
+    Matrix(Vec<Sample>),
+    Scalar(Point),
+    /// Texts, which nobody asked for.
     #[serde(other)]
     Other,
 }
@@ -79,9 +91,11 @@ pub(super) fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
         return Err(Bad::Incomplete("it says that it is partial".to_owned()));
     }
     match envelope.data {
-        Some(Data::Vector(samples)) => Ok(samples),
-        Some(Data::Scalar(value)) => Ok(vec![Sample { labels: Labels::new(), value }]),
-        Some(Data::Other) => Err(Bad::NotPrometheus("its result is neither vector nor scalar".to_owned())),
+        Some(Data::Vector(samples) | Data::Matrix(samples)) => Ok(samples),
+        Some(Data::Scalar(value)) => {
+            Ok(vec![Sample { labels: Labels::new(), value: Some(value), values: Vec::new() }])
+        }
+        Some(Data::Other) => Err(Bad::NotPrometheus("its result holds no numbers".to_owned())),
         None => Err(Bad::NotPrometheus("it has no data".to_owned())),
     }
 }
@@ -91,11 +105,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_or_a_scalar_is_an_answer() {
+    fn a_vector_a_matrix_or_a_scalar_is_an_answer() {
         let vector = r#"{"status":"success","data":{"resultType":"vector","result":[
             {"metric":{"__name__":"a","x":"1"},"value":[1.5,"7"]},{"metric":{},"value":[1.5,"NaN"]}]},"infos":["x"]}"#;
         let samples = read(vector.as_bytes()).unwrap();
         assert_eq!((samples.len(), samples[0].labels["x"].as_str(), samples[0].value()), (2, "1", Some(7.0)));
+        let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[
+            {"metric":{},"values":[[1,"7"],[2.5,"NaNa"],[3,"8"]]}]}}"#;
+        let values: Vec<_> = read(matrix.as_bytes()).unwrap()[0].values().collect();
+        assert_eq!(values, [(1.0, 7.0), (3.0, 8.0)]);
         let scalar = r#"{"status":"success","data":{"result":[9,"9.5"],"resultType":"scalar"}}"#;
         assert_eq!(read(scalar.as_bytes()).unwrap()[0].value(), Some(9.5));
     }
@@ -110,8 +128,8 @@ mod tests {
         assert_eq!(of(&warned), Bad::Incomplete("store a is gone".to_owned()));
         let partial = format!(r#"{{"status":"success","isPartial":true,{empty}}}"#);
         assert_eq!(of(&partial), Bad::Incomplete("it says that it is partial".to_owned()));
-        let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#;
-        for body in ["<html>", "", "[]", matrix, r#"{"status":"success"}"#, &warned[..warned.len() - 1]] {
+        let text = r#"{"status":"success","data":{"resultType":"string","result":[1,"a"]}}"#;
+        for body in ["<html>", "", "[]", text, r#"{"status":"success"}"#, &warned[..warned.len() - 1]] {
             assert!(matches!(of(body), Bad::NotPrometheus(_)), "{body}");
         }
     }

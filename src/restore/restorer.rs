@@ -23,6 +23,7 @@ use crate::error_chain::with_sources;
 use crate::store::Key;
 use crate::telemetry::{Obstacle, Restoring, Telemetry};
 
+use super::attempt::{Decision, Followed, Job, Missing, is_later};
 use super::error::Error;
 use super::source::{Answer, Source};
 
@@ -47,6 +48,8 @@ struct Inner {
     telemetry: Telemetry,
     state: Mutex<State>,
     changed: Notify,
+    /// Counters that have become known are waiting to be taken by [`Restorer::known`].
+    known: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -55,44 +58,22 @@ struct State {
     followed: Option<Followed>,
     /// The counters whose ledgers are missing.
     missing: BTreeMap<Key, Missing>,
+    /// Rises with [`Restorer::follow`]: answers to what was asked before are stale.
+    generation: u64,
+    /// Counters that have become known, until somebody wants to know.
+    known: HashSet<Key>,
     /// What became of the others, and why these are missing.
     outcome: Restoring,
     /// Refused counters that were named in the log.
     named: HashSet<Key>,
 }
 
-#[derive(Clone, Debug)]
-struct Followed {
-    source: Source,
-    watermark: Watermark,
-}
-
-/// A counter whose ledger is missing.
-#[derive(Clone, Copy, Debug)]
-struct Missing {
-    /// The step that had settled when it was configured; `None` if that was before two clocks agreed.
-    since: Option<i64>,
-    /// Whether the Prometheus knew nothing of it.
-    unknown: bool,
-}
-
-/// What is to be done with the ledger of a counter.
-#[derive(Debug)]
-enum Decision {
-    /// Take this one.
-    Take(Ledger),
-    /// Go on from that of the state file.
-    Keep,
-    /// Open it at this step.
-    Open(i64),
-}
-
 impl Restorer {
     /// Reads ledgers back into `ledgers`; nothing yet.
     #[must_use]
     pub fn new(ledgers: LedgerStore, telemetry: Telemetry) -> Self {
-        let (state, changed) = (Mutex::default(), Notify::new());
-        Self(Arc::new(Inner { ledgers, telemetry, state, changed }))
+        let (state, changed, known) = (Mutex::default(), Notify::new(), Notify::new());
+        Self(Arc::new(Inner { ledgers, telemetry, state, changed, known }))
     }
 
     /// Reads back from `source` from now on. Of the counters that are `added`, each with its poll interval, those are held
@@ -111,11 +92,14 @@ impl Restorer {
         let (missing, gone) =
             std::mem::take(&mut state.missing).into_iter().partition(|(key, _)| stays && wanted(key));
         state.missing = missing;
+        state.generation += 1;
+        // Another source may know what the one before did not.
+        state.missing.values_mut().for_each(|missing| missing.unknown = false);
         for key in BTreeMap::into_keys(gone) {
             self.0.ledgers.release(&key);
         }
         if !stays {
-            *state = State::default();
+            *state = State { generation: state.generation, ..State::default() };
             return self.0.telemetry.not_restoring();
         }
         for (key, interval) in added {
@@ -130,6 +114,17 @@ impl Restorer {
         self.tell(&mut state, None);
         drop(state);
         self.0.changed.notify_one();
+    }
+
+    /// Waits for counters that have become known, which are best polled at once: until they are, they are hidden.
+    pub async fn known(&self) -> HashSet<Key> {
+        loop {
+            let known = std::mem::take(&mut self.state().known);
+            if !known.is_empty() {
+                return known;
+            }
+            self.0.known.notified().await;
+        }
     }
 
     /// Reads back what is missing, for ever.
@@ -158,19 +153,26 @@ impl Restorer {
 
     /// Asks once for everything that is missing, if two clocks agree; whether nothing is missing any more.
     pub async fn restore(&self) -> bool {
-        let (followed, missing) = self.job();
+        let (followed, missing, generation) = {
+            let state = self.state();
+            (state.followed.clone(), state.missing.clone(), state.generation)
+        };
         let Some(followed) = followed.filter(|_| !missing.is_empty()) else { return true };
         let Some(now) = followed.watermark.now() else { return false };
-        self.attempt(&followed, missing, now).await;
+        let job = Job { followed, missing, generation };
+        self.attempt(&job, now).await;
         self.state().missing.is_empty()
     }
 
     /// Asks once; how that went is told and logged. `now` is the time by the service's clock.
-    async fn attempt(&self, followed: &Followed, missing: BTreeMap<Key, Missing>, now: i64) {
-        let outcome = match self.ask(&followed.source, &missing, now).await {
-            Ok((answers, scraped)) => self.take(followed, &missing, answers, &scraped).await,
+    async fn attempt(&self, job: &Job, now: i64) {
+        let outcome = match self.ask(job, now).await {
+            Ok((answers, scraped)) => self.take(job, answers, &scraped).await,
             Err(error) => Err(error),
         };
+        if self.state().generation != job.generation {
+            return;
+        }
         let obstacle = match outcome {
             Ok(obstacle) => obstacle,
             Err(error) => Some(Obstacle { text: with_sources(&error).into(), expected: false }),
@@ -179,12 +181,8 @@ impl Restorer {
     }
 
     /// What the source knows of what is missing, and for which of these it has scraped this process.
-    async fn ask(
-        &self,
-        source: &Source,
-        missing: &BTreeMap<Key, Missing>,
-        now: i64,
-    ) -> Result<(Vec<(Key, Answer)>, HashSet<Key>), Error> {
+    async fn ask(&self, job: &Job, now: i64) -> Result<(Vec<(Key, Answer)>, HashSet<Key>), Error> {
+        let source = &job.followed.source;
         let at = source.now().await?;
         let loaded = self.0.telemetry.snapshot().config_loaded;
         let scraped = async |keys: Vec<Key>| match loaded.filter(|_| !keys.is_empty()) {
@@ -192,7 +190,7 @@ impl Restorer {
             None => Ok(HashSet::new()),
         };
         // Of what was unknown before, nothing has changed until this process was scraped.
-        let (unknown, new): (Vec<_>, Vec<_>) = missing.iter().partition(|(_, missing)| missing.unknown);
+        let (unknown, new): (Vec<_>, Vec<_>) = job.missing.iter().partition(|(_, missing)| missing.unknown);
         let known = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
         let asked: Vec<Key> =
             new.into_iter().map(|(key, _)| key.clone()).chain(known.iter().cloned()).collect();
@@ -213,8 +211,7 @@ impl Restorer {
     /// Does what follows from the answers; why something is still missing, if so.
     async fn take(
         &self,
-        followed: &Followed,
-        missing: &BTreeMap<Key, Missing>,
+        job: &Job,
         answers: Vec<(Key, Answer)>,
         scraped: &HashSet<Key>,
     ) -> Result<Option<Obstacle>, Error> {
@@ -222,41 +219,46 @@ impl Restorer {
         let mut refused: Vec<(Key, String)> = Vec::new();
         for (key, answer) in answers {
             let known = self.0.ledgers.ledger(&key);
-            let since = missing.get(&key).and_then(|missing| missing.since);
+            let since = job.missing.get(&key).and_then(|missing| missing.since);
             let decision = match answer {
                 Answer::Ledger { ledger, .. } => match &known {
                     Some(known) if !is_later(&ledger, known) => Decision::Keep,
                     _ => Decision::Take(ledger),
                 },
                 Answer::Refused { why, target } => {
-                    refused.push((key, format!("what {target} says is refused: {why}")));
+                    let why = match &*target {
+                        "" => why.to_string(),
+                        target => format!("what {target} says is refused: {why}"),
+                    };
+                    refused.push((key, why));
                     continue;
                 }
                 Answer::Nothing if !scraped.contains(&key) => {
-                    if let Some(missing) = self.state().missing.get_mut(&key) {
+                    let mut state = self.state();
+                    if state.generation == job.generation
+                        && let Some(missing) = state.missing.get_mut(&key)
+                    {
                         missing.unknown = true;
                     }
                     continue;
                 }
                 Answer::Nothing if known.is_some() => Decision::Keep,
                 Answer::Nothing => {
-                    let Some(step) = since.or_else(|| followed.watermark.started()) else { continue };
+                    let Some(step) = since.or_else(|| job.followed.watermark.started()) else { continue };
                     Decision::Open(step)
                 }
             };
             decided.push((key, decision));
         }
-        self.carry_out(followed, decided).await?;
+        self.carry_out(job, decided).await?;
         Ok(self.obstacle(refused))
     }
 
     /// Commits and releases what was decided.
-    async fn carry_out(&self, followed: &Followed, decided: Vec<(Key, Decision)>) -> Result<(), Error> {
-        // A reload may have removed some of them meanwhile.
-        let decided: Vec<_> = {
-            let state = self.state();
-            decided.into_iter().filter(|(key, _)| state.missing.contains_key(key)).collect()
-        };
+    async fn carry_out(&self, job: &Job, decided: Vec<(Key, Decision)>) -> Result<(), Error> {
+        if self.state().generation != job.generation {
+            return Ok(());
+        }
         let committed = decided.iter().filter_map(|(key, decision)| {
             let ledger = match decision {
                 Decision::Take(ledger) => ledger.clone(),
@@ -270,7 +272,7 @@ impl Restorer {
             Some((key.clone(), ledger))
         });
         self.0.ledgers.commit_all(committed.collect()).await?;
-        let settled = followed.watermark.settled_step();
+        let settled = job.followed.watermark.settled_step();
         let mut state = self.state();
         for (key, decision) in decided {
             match decision {
@@ -288,7 +290,10 @@ impl Restorer {
                 }
             }
             state.missing.remove(&key);
+            state.known.insert(key);
         }
+        drop(state);
+        self.0.known.notify_one();
         Ok(())
     }
 
@@ -326,18 +331,7 @@ impl Restorer {
         self.0.telemetry.restoring(state.outcome.clone());
     }
 
-    fn job(&self) -> (Option<Followed>, BTreeMap<Key, Missing>) {
-        let state = self.state();
-        (state.followed.clone(), state.missing.clone())
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether `restored` takes the place of the ledger of the state file. One that is later and yet holds less is another
-/// count of the same app: to take it would take back what was shown here.
-fn is_later(restored: &Ledger, known: &Ledger) -> bool {
-    restored.until > known.until && (known.set_aside || restored.total >= known.total)
 }

@@ -46,6 +46,11 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     METRICS.iter().map(|(name, ..)| *name)
 }
 
+/// The names of the metrics whose samples tell when a cursor and a total were scraped together.
+pub(super) fn names_of_moments() -> impl Iterator<Item = &'static str> {
+    METRICS.iter().filter(|(.., part)| matches!(part, Part::Until | Part::Total)).map(|(name, ..)| *name)
+}
+
 /// What one scraped target said of one counter, as it was sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Said {
@@ -55,6 +60,8 @@ pub(super) struct Said {
     pub late: Option<f64>,
     pub overcounted: Option<f64>,
     pub rechecked_until: Option<f64>,
+    /// Whether there are cursors and totals, and none of them of one scrape.
+    pub apart: bool,
     /// Threshold as written, and count.
     pub buckets: Vec<(String, f64)>,
 }
@@ -90,26 +97,72 @@ impl Series {
         let mut series = Self::default();
         for sample in samples {
             let Some(value) = sample.value() else { continue };
-            let mut labels = sample.labels;
-            let name = labels.remove("__name__").unwrap_or_default();
-            let Some((_, about, part)) = METRICS.iter().find(|(known, ..)| *known == name) else { continue };
-            let Some(app) = take_app(&mut labels) else { continue };
-            let resource = match about {
-                About::Counted(counted) => resource_of(*counted),
-                About::Label => labels.remove("resource").and_then(|name| Resource::find(&name)),
-            };
-            let Some(resource) = resource else { continue };
-            let le = if *part == Part::Bucket { labels.remove("le") } else { None };
-            let targets = series.0.entry((app, resource)).or_default();
-            targets.entry(identity(&labels)).or_default().put(*part, value, le.as_deref());
+            let Some(place) = Place::of(sample.labels) else { continue };
+            let targets = series.0.entry((place.app, place.resource)).or_default();
+            targets.entry(place.target).or_default().put(place.part, value, place.le.as_deref());
         }
         series
+    }
+
+    /// Makes cursors and totals be of one scrape, the last one that `samples` of both have in common. A cursor with a total
+    /// before it would lose what lies between: some engines show the samples of a scrape one after the other, and counters
+    /// that leave the page before they were scraped leave their cursor on it.
+    pub fn align(&mut self, samples: Vec<Sample>) {
+        let mut totals: HashMap<(AppName, Resource, String), Vec<(f64, f64)>> = HashMap::new();
+        let mut cursors = Vec::new();
+        for mut sample in samples {
+            let Some(place) = Place::of(std::mem::take(&mut sample.labels)) else { continue };
+            let key = (place.app, place.resource, place.target);
+            let values: Vec<_> = sample.values().collect();
+            match place.part {
+                Part::Total => drop(totals.insert(key, values)),
+                _ => cursors.push((key, values)),
+            }
+        }
+        for ((app, resource, target), cursors) in cursors {
+            let key = (app, resource, target);
+            let totals = totals.remove(&key).unwrap_or_default();
+            let of_both = cursors.iter().rev().find_map(|(at, until)| {
+                let (_, total) = totals.iter().rev().find(|(time, _)| time == at)?;
+                Some((*until, *total))
+            });
+            let (app, resource, target) = key;
+            if let Some(said) = self.0.get_mut(&(app, resource)).and_then(|targets| targets.get_mut(&target))
+            {
+                said.until = of_both.map(|(until, _)| until).or(said.until);
+                said.total = of_both.map(|(_, total)| total);
+                said.apart = of_both.is_none() && !totals.is_empty();
+            }
+        }
     }
 
     /// What is said of one ledger.
     pub fn take(&mut self, key: &Key) -> Targets {
         let app = (key.owner.project.to_string(), key.owner.app.to_string());
         self.0.remove(&(app, key.resource)).unwrap_or_default()
+    }
+}
+
+/// What a sample is about.
+struct Place {
+    app: AppName,
+    resource: Resource,
+    part: Part,
+    le: Option<String>,
+    target: String,
+}
+
+impl Place {
+    fn of(mut labels: Labels) -> Option<Self> {
+        let name = labels.remove("__name__")?;
+        let (_, about, part) = METRICS.iter().find(|(known, ..)| *known == name)?;
+        let app = take_app(&mut labels)?;
+        let resource = match about {
+            About::Counted(counted) => resource_of(*counted),
+            About::Label => labels.remove("resource").and_then(|name| Resource::find(&name)),
+        };
+        let le = if *part == Part::Bucket { labels.remove("le") } else { None };
+        Some(Self { app, resource: resource?, part: *part, le, target: identity(&labels) })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which ledgers a Prometheus knows.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,19 +13,22 @@ use crate::config::Prometheus;
 use crate::interface::Counted;
 use crate::store::Key;
 
+use super::batches::{batches, halves};
 use super::error::Error;
 use super::http::Http;
-use super::ledger::{Choice, Refusal, choose};
+use super::ledger::{Choice, Chosen, Refusal, choose};
 use super::query;
 use super::reply::Sample;
-use super::series::{AppName, Series, identity, take_app};
+use super::series::{AppName, Series, Targets, identity, take_app};
 
 /// The look-back widens in these steps, for those not found: 250,000 series over a day are a thousand million samples.
 const WINDOWS: &[Duration] = &[Duration::from_secs(300), Duration::from_secs(3600)];
 /// So many apps are asked for at once in the first window, and a quarter of them in wider ones.
 const MAX_APPS: usize = 200;
-/// The most bytes of app ids in a query: VictoriaMetrics takes 16 KiB, and an id may be longer quoted.
-const MAX_ID_BYTES: usize = 6 << 10;
+/// The widest window that is looked for whole pages in.
+const MAX_WINDOW: Duration = Duration::from_secs(3600);
+/// So many hours before that of the last cursor are looked at.
+const MAX_TRIES: usize = 6;
 /// So many queries are under way at once.
 const MAX_QUERIES: usize = 4;
 /// The same start time, as far as an engine keeps it: VictoriaMetrics has twelve digits.
@@ -42,7 +45,10 @@ const SAME_TIME: f64 = 0.002;
 pub struct Source {
     http: Arc<Http>,
     selector: Arc<str>,
+    /// In which pages are looked for, the narrowest first.
     windows: Arc<[Duration]>,
+    /// How far back beyond these.
+    beyond: Option<Duration>,
 }
 
 /// What a Prometheus knows of one ledger.
@@ -73,10 +79,12 @@ impl Source {
     /// If its trust anchors cannot be used.
     pub fn new(config: &Prometheus, network: Option<Network>) -> Result<Self, BuildError> {
         let narrower = WINDOWS.iter().copied().filter(|window| *window < config.lookback);
+        let widest = (config.lookback <= MAX_WINDOW).then_some(config.lookback);
         Ok(Self {
             http: Arc::new(Http::new(config, network)?),
             selector: config.selector.trim().into(),
-            windows: narrower.chain([config.lookback]).collect(),
+            windows: narrower.chain(widest).collect(),
+            beyond: widest.is_none().then_some(config.lookback),
         })
     }
 
@@ -105,39 +113,109 @@ impl Source {
         mut progress: impl FnMut(usize, usize),
     ) -> Result<Vec<(Key, Answer)>, Error> {
         let mut answers = Vec::with_capacity(keys.len());
+        let mut refused = HashMap::new();
         let mut open: Vec<Key> = keys.to_vec();
         for (index, window) in self.windows.iter().enumerate() {
-            let last = index + 1 == self.windows.len();
-            let apps = if index == 0 { MAX_APPS } else { MAX_APPS / 4 };
             let asked = std::mem::take(&mut open);
-            let question = |keys: &[Key]| query::ledgers(keys, &self.selector, *window);
-            self.ask(batches(asked, apps), at, question, |keys, samples| {
-                let mut series = Series::of(samples);
-                for key in keys {
-                    let distributed = key.resource.polled().counted == Some(Counted::Requests);
-                    let answer = match choose(&series.take(&key), distributed, now, last) {
-                        Choice::Taken(chosen) => Answer::Ledger { ledger: chosen.0, target: chosen.1 },
-                        Choice::Incomplete => {
-                            open.push(key);
-                            continue;
-                        }
-                        _ if !last => {
-                            open.push(key);
-                            continue;
-                        }
-                        Choice::Refused(why, target) => Answer::Refused { why, target },
-                        Choice::Nothing => Answer::Nothing,
-                    };
-                    answers.push((key, answer));
+            let apps = if index == 0 { MAX_APPS } else { MAX_APPS / 4 };
+            let last = index + 1 == self.windows.len() && self.beyond.is_none();
+            self.chosen((asked, apps), (at, *window), now, last, |key, choice| {
+                match choice {
+                    Choice::Taken(chosen) => answers.push((key, Answer::from(*chosen))),
+                    Choice::Refused(why, target) => {
+                        refused.insert(key.clone(), Answer::Refused { why, target });
+                        open.push(key);
+                    }
+                    Choice::Incomplete | Choice::Nothing => open.push(key),
                 }
-                progress(answers.len(), answers.capacity());
+                progress(answers.len(), keys.len());
             })
             .await?;
             if open.is_empty() {
-                break;
+                return Ok(answers);
             }
         }
+        if let Some(lookback) = self.beyond {
+            open = self.further_back(open, (at, lookback), now, &mut refused, &mut answers).await?;
+        }
+        answers.extend(open.into_iter().map(|key| {
+            let answer = refused.remove(&key).unwrap_or(Answer::Nothing);
+            (key, answer)
+        }));
         Ok(answers)
+    }
+
+    /// Looks for `keys` in all of the look-back: whether there is anything, and then in the hour of its cursor and in those
+    /// before that. To look for whole pages in all of it would take as long as 24 such hours. Gives what was not found.
+    async fn further_back(
+        &self,
+        keys: Vec<Key>,
+        (at, lookback): (Timestamp, Duration),
+        now: i64,
+        refused: &mut HashMap<Key, Answer>,
+        answers: &mut Vec<(Key, Answer)>,
+    ) -> Result<Vec<Key>, Error> {
+        let mut places: BTreeMap<Timestamp, Vec<(Key, usize)>> = BTreeMap::new();
+        let mut unfound = Vec::new();
+        let questions = |keys: &[Key]| vec![query::hints(keys, &self.selector, lookback)];
+        self.ask(batches(keys, MAX_APPS), at, questions, |keys, samples| {
+            let mut series = Series::of(samples.into_iter().flatten().collect());
+            for key in keys {
+                match furthest(&series.take(&key)) {
+                    Some(until) => places.entry(hour_after(until).min(at)).or_default().push((key, 0)),
+                    None => unfound.push(key),
+                }
+            }
+        })
+        .await?;
+        while let Some((place, tries)) = places.pop_last() {
+            let tried: HashMap<Key, usize> = tries.into_iter().collect();
+            let before = place - SignedDuration::from_secs(3600);
+            let mut further = Vec::new();
+            let asked = (tried.keys().cloned().collect(), MAX_APPS / 4);
+            self.chosen(asked, (place, MAX_WINDOW), now, false, |key, choice| {
+                let (why, target) = match choice {
+                    Choice::Taken(chosen) => return answers.push((key, Answer::from(*chosen))),
+                    Choice::Refused(why, target) => (why, target),
+                    Choice::Incomplete | Choice::Nothing => (Refusal::Apart, String::new()),
+                };
+                refused.entry(key.clone()).or_insert(Answer::Refused { why, target });
+                match tried.get(&key) {
+                    Some(tries) if *tries < MAX_TRIES => further.push((key, tries + 1)),
+                    _ => unfound.push(key),
+                }
+            })
+            .await?;
+            if !further.is_empty() {
+                places.entry(before).or_default().extend(further);
+            }
+        }
+        Ok(unfound)
+    }
+
+    /// What is known at `at` of `keys`, asked for in batches of so many apps, of the last scrape within `window`.
+    async fn chosen(
+        &self,
+        (keys, apps): (Vec<Key>, usize),
+        (at, window): (Timestamp, Duration),
+        now: i64,
+        last: bool,
+        mut each: impl FnMut(Key, Choice),
+    ) -> Result<(), Error> {
+        let questions = |keys: &[Key]| {
+            vec![query::ledgers(keys, &self.selector, window), query::moments(keys, &self.selector, window)]
+        };
+        self.ask(batches(keys, apps), at, questions, |keys, samples| {
+            let mut samples = samples.into_iter();
+            let mut series = Series::of(samples.next().unwrap_or_default());
+            series.align(samples.next().unwrap_or_default());
+            for key in keys {
+                let distributed = key.resource.polled().counted == Some(Counted::Requests);
+                let choice = choose(&series.take(&key), distributed, now, last);
+                each(key, choice);
+            }
+        })
+        .await
     }
 
     /// Which of `keys` were on a page of this very process that was scraped before `at`. The process is recognised by
@@ -167,10 +245,10 @@ impl Source {
         if ours.is_empty() {
             return Ok(scraped);
         }
-        let question = |keys: &[Key]| query::polled(keys, &self.selector, window);
-        self.ask(batches(keys.to_vec(), MAX_APPS), at, question, |keys, samples| {
+        let questions = |keys: &[Key]| vec![query::polled(keys, &self.selector, window)];
+        self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, |keys, samples| {
             let mut on_page: HashSet<(AppName, String)> = HashSet::new();
-            for sample in samples {
+            for sample in samples.into_iter().flatten() {
                 let mut labels = sample.labels;
                 labels.remove("__name__");
                 let (Some(app), Some(resource)) = (take_app(&mut labels), labels.remove("resource")) else {
@@ -190,28 +268,37 @@ impl Source {
         Ok(scraped)
     }
 
-    /// Asks a question about each of the batches, some at once, and hands over what is answered. A batch whose answer is
-    /// too large is divided.
+    /// Asks questions about each of the batches, some at once, and hands over what is answered. A batch with an answer that
+    /// is too large is divided.
     async fn ask(
         &self,
         mut batches: VecDeque<Vec<Key>>,
         at: Timestamp,
-        question: impl Fn(&[Key]) -> String,
-        mut answered: impl FnMut(Vec<Key>, Vec<Sample>),
+        questions: impl Fn(&[Key]) -> Vec<String>,
+        mut answered: impl FnMut(Vec<Key>, Vec<Vec<Sample>>),
     ) -> Result<(), Error> {
         let mut under_way = JoinSet::new();
         loop {
             while under_way.len() < MAX_QUERIES
                 && let Some(keys) = batches.pop_front()
             {
-                let (http, query) = (Arc::clone(&self.http), question(&keys));
-                under_way.spawn(async move { (keys, http.query(&query, Some(at)).await) });
+                let (http, queries) = (Arc::clone(&self.http), questions(&keys));
+                under_way.spawn(async move {
+                    let mut answers = Vec::with_capacity(queries.len());
+                    for query in queries {
+                        match http.query(&query, Some(at)).await {
+                            Ok(samples) => answers.push(samples),
+                            Err(error) => return (keys, Err(error)),
+                        }
+                    }
+                    (keys, Ok(answers))
+                });
             }
             match under_way.join_next().await {
                 None => return Ok(()),
                 Some(Ok((keys, Ok(samples)))) => answered(keys, samples),
                 Some(Ok((keys, Err(error)))) => {
-                    let mut halves = batches_of_half(&keys);
+                    let mut halves = halves(&keys);
                     if !error.is_of_size() || halves.len() < 2 {
                         return Err(error);
                     }
@@ -227,33 +314,21 @@ impl Source {
     }
 }
 
-/// The keys in batches of at most `apps` apps, the resources of an app together.
-fn batches(mut keys: Vec<Key>, apps: usize) -> VecDeque<Vec<Key>> {
-    keys.sort();
-    let mut batches: VecDeque<Vec<Key>> = VecDeque::new();
-    let (mut count, mut bytes) = (0, 0);
-    for key in keys {
-        let same = batches
-            .back()
-            .and_then(|batch| batch.last())
-            .is_some_and(|last| last.owner.app == key.owner.app && last.owner.project == key.owner.project);
-        let id = key.owner.app.len() + key.owner.project.len();
-        match batches.back_mut() {
-            Some(batch) if same => batch.push(key),
-            Some(batch) if count < apps && bytes + id <= MAX_ID_BYTES => {
-                (count, bytes) = (count + 1, bytes + id);
-                batch.push(key);
-            }
-            _ => {
-                (count, bytes) = (1, id);
-                batches.push_back(vec![key]);
-            }
-        }
+impl From<Chosen> for Answer {
+    fn from((ledger, target): Chosen) -> Self {
+        Self::Ledger { ledger, target }
     }
-    batches
 }
 
-fn batches_of_half(keys: &[Key]) -> VecDeque<Vec<Key>> {
-    let apps: HashSet<_> = keys.iter().map(|key| (&key.owner.project, &key.owner.app)).collect();
-    batches(keys.to_vec(), (apps.len() / 2).max(1))
+/// The furthest cursor of targets that have a total.
+fn furthest(targets: &Targets) -> Option<i64> {
+    let cursors = targets.values().filter(|said| said.total.is_some()).filter_map(|said| said.until);
+    #[expect(clippy::cast_possible_truncation, reason = "only decides where to look")]
+    cursors.max_by(f64::total_cmp).map(|until| until as i64)
+}
+
+/// When an hour ends in which a page with the cursor `until` was scraped: half an hour after it or more.
+fn hour_after(until: i64) -> Timestamp {
+    let second = until.div_euclid(1800).saturating_add(2).saturating_mul(1800);
+    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
 }

@@ -99,6 +99,41 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         &["real_state::an_app_that_moves_to_another_shard_begins_at_zero_there_and_one_that_stays_goes_on"],
     ),
     (
+        "docs/counters.md",
+        "the exporter restarts with `state.prometheus_url`",
+        &[
+            "restore::a_new_process_goes_on_exactly_where_the_last_scrape_left_off",
+            "restore::model::nothing_goes_back_and_all_hold_what_there_was",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "With `state.prometheus_url` they continue there.",
+        &["restore::an_app_goes_on_when_it_moves_between_shards"],
+    ),
+    (
+        "docs/counters.md",
+        "one that is later and yet holds less is another count of the same app",
+        &["restore::of_the_state_file_and_prometheus_the_later_one_counts_unless_it_holds_less"],
+    ),
+    (
+        "docs/counters.md",
+        "The last values within 5 minutes; for apps not found, within an hour, then further back within `state.lookback`.",
+        &[
+            "restore::what_every_question_has_in_common_and_how_the_look_back_widens",
+            "restore::bad_input::counters_that_had_left_the_page_are_found_further_back",
+            "restore::bad_input::counters_that_left_the_page_unscraped_are_taken_as_they_were_scraped_however_long_ago",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "Never from zero in silence.",
+        &[
+            "restore::nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_with_it",
+            "restore::bad_input::a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none",
+        ],
+    ),
+    (
         "docs/configuration.md",
         "The message names the nearest known key.",
         &["config::every_bad_file_gets_its_exact_errors_and_no_secret"],

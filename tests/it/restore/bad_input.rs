@@ -310,3 +310,59 @@ async fn counters_that_had_left_the_page_are_found_further_back() {
     assert_eq!(exporter.shown(), 1);
     assert_true(&rig, &exporter, first);
 }
+
+#[tokio::test]
+async fn a_scrape_of_which_only_a_part_has_arrived_loses_nothing() {
+    // Of the last scrape the cursor is there and the total is not, as engines show that take samples one by one.
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        rig.pass(60);
+        let labels = |name: &str, labels: &Labels| -> String {
+            let inside = labels.iter().filter(|(name, _)| *name != "__name__");
+            let inside: Vec<String> = inside.map(|(name, value)| format!("{name}={value:?}")).collect();
+            format!("{name}{{{}}}", inside.join(","))
+        };
+        for (series, samples) in rig.prometheus.of(CURSOR) {
+            let page = format!("{} {}\n", labels(CURSOR, &series), samples.last().unwrap().1 + 60.0);
+            rig.prometheus.scrape(&page, &[]);
+        }
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn counters_that_left_the_page_unscraped_are_taken_as_they_were_scraped_however_long_ago() {
+    // Hours after the last scrape of the counters, a later cursor is scraped without them; and hours pass again.
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        rig.pass(9_000);
+        rig.prometheus.change(|labels, samples| {
+            let (at, until) = *samples.last().unwrap();
+            if is(labels, CURSOR) {
+                samples.push((at + 9_000, until + 9_000.0));
+            }
+        });
+        rig.pass(20_000);
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    for _ in 0..12 {
+        rig.run(&exporter, 1).await;
+    }
+    assert_eq!(exporter.shown(), 1);
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn a_cursor_without_any_counter_is_nothing_that_could_go_back() {
+    let (rig, _, exporter, obstacle) = after(|rig| {
+        let counter =
+            |labels: &Labels| is(labels, TOTAL) || is(labels, BUCKET) || is(labels, "pds_app_runs_total");
+        rig.prometheus.relabel(|labels| (!counter(&labels)).then_some(labels));
+    })
+    .await;
+    assert!(obstacle.unwrap().contains("no page of this process was scraped yet"));
+    rig.run(&exporter, 3).await;
+    assert_eq!(exporter.shown(), 1);
+}

@@ -129,7 +129,7 @@ impl Prometheus {
 }
 
 impl State {
-    /// The answer to `time()` and to `last_over_time({...}[Ns])`.
+    /// The answer to `time()`, to `last_over_time({...}[Ns])` and to `{...}[Ns]`.
     fn result(&self, asked: &Asked) -> String {
         let now = self.clock.unix_seconds();
         let query = &asked.form["query"];
@@ -139,8 +139,9 @@ impl State {
                 .to_string();
         }
         let at: f64 = asked.form.get("time").map_or(now as f64, |time| time.parse().unwrap());
-        let inside = query.strip_prefix("last_over_time({").and_then(|rest| rest.strip_suffix("s])"));
-        let (matchers, window) = inside.unwrap().rsplit_once("}[").unwrap();
+        let last = query.strip_prefix("last_over_time({").and_then(|rest| rest.strip_suffix("s])"));
+        let raw = query.strip_prefix('{').and_then(|rest| rest.strip_suffix("s]"));
+        let (matchers, window) = last.or(raw).unwrap().rsplit_once("}[").unwrap();
         let (matchers, window) = (parse_matchers(matchers), window.parse::<f64>().unwrap());
         let found = self.series.iter().filter(|(labels, _)| {
             matchers.iter().all(|(name, values)| {
@@ -154,10 +155,15 @@ impl State {
                 time <= at && time > at - window
             };
             let (_, value) = samples.iter().rev().find(in_window)?;
-            Some(json!({"metric": labels, "value": [at, value.to_string()]}))
+            if last.is_some() {
+                return Some(json!({"metric": labels, "value": [at, value.to_string()]}));
+            }
+            let all = samples.iter().filter(in_window).map(|(time, value)| json!([time, value.to_string()]));
+            Some(json!({"metric": labels, "values": all.collect::<Vec<_>>()}))
         });
         let found: Vec<_> = found.collect();
-        json!({"status": "success", "data": {"resultType": "vector", "result": found}}).to_string()
+        let kind = if last.is_some() { "vector" } else { "matrix" };
+        json!({"status": "success", "data": {"resultType": kind, "result": found}}).to_string()
     }
 }
 

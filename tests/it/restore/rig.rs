@@ -38,7 +38,7 @@ pub(super) struct Rig {
 pub(super) struct Exporter {
     pub(super) handle: Handle,
     pub(super) instance: String,
-    _daemon: Daemon,
+    daemon: Daemon,
 }
 
 impl Rig {
@@ -87,7 +87,7 @@ impl Rig {
         self.pass(1);
         let telemetry = Telemetry::new(false).unwrap();
         let daemon = Daemon::build(config, self.clock.clone(), telemetry).await.unwrap();
-        Exporter { handle: daemon.handle(), instance: instance.to_owned(), _daemon: daemon }
+        Exporter { handle: daemon.handle(), instance: instance.to_owned(), daemon }
     }
 
     /// An exporter of all apps, polled and asked for what it misses once.
@@ -137,6 +137,12 @@ impl Rig {
 }
 
 impl Exporter {
+    /// Has it poll and read back by itself, for as long as the test runs.
+    pub(super) fn run(self) -> Handle {
+        tokio::spawn(self.daemon.run(std::future::pending()));
+        self.handle
+    }
+
     /// Polls everything once.
     pub(super) async fn poll(&self) {
         let plan = self.handle.plan().await;
