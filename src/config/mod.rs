@@ -35,6 +35,7 @@ pub mod shard;
 mod state;
 pub mod suggest;
 mod token;
+mod toml;
 mod url_template;
 pub mod value;
 pub mod warnings;
@@ -50,6 +51,7 @@ pub use sections::{Accounting, Api, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
 pub use state::{Login, Prometheus, State};
 pub use token::TokenSource;
+pub use toml::toml;
 pub use url_template::UrlTemplate;
 
 use crate::interface::taken_labels;

@@ -93,6 +93,9 @@ impl Serialize for Problem {
 }
 
 impl Verdict {
+    /// All verdicts, the gravest first.
+    pub const ALL: [Self; 4] = [Self::Problem, Self::Warning, Self::Waiting, Self::Ok];
+
     /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -22,6 +22,12 @@ pub(super) const SCRIPT: Asset = Asset {
     content_type: "text/javascript; charset=utf-8",
     content: include_str!("assets/script.js"),
 };
+/// Runs before anything is drawn, so that a page never shows the other theme first.
+pub(super) const THEME: Asset = Asset {
+    name: "theme.js",
+    content_type: "text/javascript; charset=utf-8",
+    content: include_str!("assets/theme.js"),
+};
 pub(super) const ICON: Asset =
     Asset { name: "icon.svg", content_type: "image/svg+xml", content: include_str!("assets/icon.svg") };
 /// The icon of a page that is not up to date.
@@ -46,7 +52,7 @@ impl Asset {
     /// The asset that `path` names.
     pub(super) fn at(path: &str) -> Option<Self> {
         let file = path.strip_prefix(FOLDER)?;
-        [STYLE, SCRIPT, ICON, TROUBLE].into_iter().find(|asset| asset.file() == file)
+        [STYLE, SCRIPT, THEME, ICON, TROUBLE].into_iter().find(|asset| asset.file() == file)
     }
 }
 

@@ -1,18 +1,40 @@
 //! `/config`: the configuration in force, and where each value came from.
 
 use maud::{Markup, html};
+use url::form_urlencoded::parse;
 
-use crate::config::Explained;
+use crate::config::{Explained, Origin, toml};
 use crate::status::Refused;
 
-use super::format::ago;
+use super::format::{ago, count};
 use super::layout::Frame;
 
+/// Whether only what differs from the defaults is asked for.
+pub(super) fn only_changed(query: &str) -> bool {
+    parse(query.as_bytes()).any(|(name, value)| name == "changed" && value == "1")
+}
+
 /// The page of the configuration.
-pub(super) fn configuration(frame: Frame<'_>, explained: &[Explained], refused: Option<&Refused>) -> Markup {
+pub(super) fn configuration(
+    frame: Frame<'_>,
+    explained: &[Explained],
+    refused: Option<&Refused>,
+    only_changed: bool,
+) -> Markup {
     let exporter = &frame.status.exporter;
+    let rows: Vec<&Explained> =
+        explained.iter().filter(|row| !only_changed || row.origin != Origin::Default).collect();
+    let (projects, general): (Vec<&Explained>, Vec<&Explained>) =
+        rows.iter().partition(|row| project_of(&row.key).is_some());
+    let of_one = |one: &&Explained, other: &&Explained| project_of(&one.key) == project_of(&other.key);
     html! {
-        h1 { "Configuration in force" }
+        div .bar {
+            h1 { "Configuration in force" }
+            form .filter method="get" action=(frame.links.to("/config")) aria-label="Configuration" {
+                label .check { input type="checkbox" name="changed" value="1" checked[only_changed]; span { "changed only" } }
+                button type="submit" { "Show" }
+            }
+        }
         p {
             @if let Some(loaded) = exporter.configuration_loaded { "Loaded " (ago(loaded, frame.now)) ". " }
             @if exporter.configuration_good == Some(false) {
@@ -26,10 +48,46 @@ pub(super) fn configuration(frame: Frame<'_>, explained: &[Explained], refused: 
             }
         }
         div .scroll tabindex="0" role="region" aria-label="Configuration" {
-            table .configuration {
-                caption { "Secrets are not shown. Flags override the environment, which overrides the file, which overrides the defaults." }
-                thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "From" } th scope="col" { "What it is" } } }
-                tbody { @for row in explained {
+            (table(&general, "Secrets are not shown. Flags override the environment, which overrides the file, which overrides the defaults."))
+        }
+        @if !projects.is_empty() {
+            h2 .apart { "Projects" }
+            @for keys in projects.chunk_by(of_one) { (project(keys)) }
+        }
+        h2 .apart { "As a file" }
+        details .reply {
+            summary { "What differs from the defaults, as TOML" }
+            button type="button" .copy hidden { "Copy" }
+            pre tabindex="0" role="region" aria-label="Configuration as TOML" { (toml(explained)) }
+        }
+    }
+}
+
+/// The project that a key belongs to: `projects[0]`, after the name of an included file.
+fn project_of(key: &str) -> Option<&str> {
+    let at = key.find("projects[")?;
+    let end = key.get(at..)?.find(']')?;
+    key.get(..=at + end)
+}
+
+fn project(keys: &[&Explained]) -> Markup {
+    let name = keys.first().and_then(|row| project_of(&row.key)).unwrap_or_default();
+    let id = keys.iter().find(|row| row.key.strip_prefix(name) == Some(".id"));
+    html! {
+        details .reply data-key=(name) {
+            summary { code { (id.map_or(name, |row| row.value.as_str())) } " " span .sub { (name) ", " (count(keys.len(), "key", "keys")) } }
+            div .scroll tabindex="0" role="region" aria-label={ "Keys of " (name) } { (table(keys, name)) }
+        }
+    }
+}
+
+fn table(rows: &[&Explained], caption: &str) -> Markup {
+    html! {
+        table .configuration {
+            caption { (caption) }
+            thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "From" } th scope="col" { "What it is" } } }
+            tbody {
+                @for row in rows {
                     tr {
                         th scope="row" { code { (row.key) } }
                         td { code { (row.value) } }
@@ -38,8 +96,25 @@ pub(super) fn configuration(frame: Frame<'_>, explained: &[Explained], refused: 
                         }
                         td .meaning { (row.help) }
                     }
-                } }
+                }
+                @if rows.is_empty() { tr { td colspan="4" .none { "Everything is as by default." } } }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_belongs_to_its_project_in_its_file() {
+        for (key, project) in [
+            ("projects[12].apps[3].id", Some("projects[12]")),
+            ("teams/a.toml: projects[0].id", Some("teams/a.toml: projects[0]")),
+            ("poll.interval", None),
+        ] {
+            assert_eq!(project_of(key), project);
         }
     }
 }

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::status::{State, Status, Verdict};
 
-use super::assets::{ICON, SCRIPT, STYLE, TROUBLE};
+use super::assets::{ICON, SCRIPT, STYLE, THEME, TROUBLE};
 use super::format;
 use super::links::Links;
 
@@ -60,6 +60,7 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                 title { (page.title) " · pds-exporter" }
                 link rel="icon" type="image/svg+xml" href=(ICON.link(links)) data-trouble=(TROUBLE.link(links));
                 link rel="stylesheet" href=(STYLE.link(links));
+                script src=(THEME.link(links)) {}
                 script src=(SCRIPT.link(links)) defer {}
             }
             body data-started=(status.exporter.started) {
@@ -74,6 +75,8 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                     }
                     p .refresh {
                         span #refreshed { "As of " time datetime=(now) { (format::clock(now)) " UTC" } }
+                        button type="button" #times hidden { "UTC" }
+                        button type="button" #theme hidden { "Theme" }
                         button type="button" #pause hidden aria-pressed="false" { "Pause" }
                     }
                 }
@@ -86,7 +89,7 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                             a href=(links.to("/api/v1/status/schema")) { "schema" } "), its "
                             a href=(links.metrics(&page.metrics)) { "metrics" } ". "
                         }
-                        "All times are UTC. No page asks the service."
+                        span #zone { "All times are UTC." } " No page asks the service."
                     }
                 }
             }

@@ -6,7 +6,7 @@
 //! - [`site`]: paths, caching, headers.
 //! - [`query`]: filter, order and page of the overview.
 //! - `overview`, `detail`, `configuration`, `families`: one page each.
-//! - `banner`: the overview's first sentence.
+//! - `banner`: the overview's first sentence; `chips`: counts, headings and legend of its table.
 //! - `layout`: what all pages share.
 //! - `plots`: curves and sparklines, drawn by plotters.
 //! - [`links`]: every address of a page, behind any prefix.
@@ -16,6 +16,7 @@
 
 mod assets;
 mod banner;
+mod chips;
 mod configuration;
 mod detail;
 mod families;

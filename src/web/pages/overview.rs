@@ -6,6 +6,7 @@ use maud::{Markup, html};
 use crate::status::{App, Project, Resource, Status, Verdict};
 
 use super::banner::banner;
+use super::chips;
 use super::format::{self, age, ago, count, dollars, number, seconds, until};
 use super::layout::{Frame, missing, sign, value, verdict, verdict_of};
 use super::plots::sparkline;
@@ -27,10 +28,12 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
         section aria-labelledby="apps" {
             div .bar {
                 h2 #apps { "Apps" }
+                (chips::chips(frame, query))
                 (filter(frame, query))
             }
             (apps(frame, query, &selected))
             (pages(frame, query, selected.len()))
+            (chips::freshness_legend())
         }
         (projects(frame, query))
     }
@@ -148,8 +151,10 @@ fn filter(frame: Frame<'_>, query: &Query) -> Markup {
             // A long list would outweigh the page; typing a name or id works without it.
             datalist #projects-known { @for id in known.take(200) { option value=(id) {} } }
             label .check { input type="checkbox" name="problems" value="1" checked[query.problems]; span { "problems only" } }
+            label .check { input type="checkbox" name="group" value="project" checked[query.grouped]; span { "by project" } }
             @if query.sort != Sort::default() { input type="hidden" name="sort" value=(query.sort.as_str()); }
             @if query.reversed { input type="hidden" name="reversed" value="1"; }
+            @if let Some(state) = query.state { input type="hidden" name="state" value=(state.as_str()); }
             @if !query.reason.is_empty() { input type="hidden" name="reason" value=(query.reason); }
             button type="submit" { "Show" }
             @if query.filters() { a .clear href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
@@ -173,7 +178,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&App]) -> Markup {
         }
     };
     html! {
-        div .scroll {
+        div .scroll.tall {
             table .apps role="table" {
                 caption {
                     (count(selected.len(), "app", "apps")) @if query.filters() { " of " (frame.status.apps.len()) }
@@ -193,7 +198,11 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&App]) -> Markup {
                     (head(Some(Sort::LastError), "Last error", ""))
                 } }
                 tbody role="rowgroup" {
-                    @for app in page { (row(frame, app)) }
+                    @for (index, app) in page.iter().enumerate() {
+                        @let before = index.checked_sub(1).and_then(|before| page.get(before));
+                        @if query.grouped && before.is_none_or(|before| before.project != app.project) { (chips::group(frame, &app.project)) }
+                        (row(frame, app))
+                    }
                     @if page.is_empty() { tr role="row" { td role="cell" colspan="11" .none {
                         @if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
                         @else { "There is no page " (query.page) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }

@@ -1,7 +1,7 @@
 //! Filter, order and page of the overview.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use url::form_urlencoded::parse;
 
@@ -22,6 +22,10 @@ pub struct Query {
     pub name: String,
     /// Only apps with a problem or warning.
     pub problems: bool,
+    /// Only apps of this verdict.
+    pub state: Option<Verdict>,
+    /// Whether apps stand by project.
+    pub grouped: bool,
     /// Only apps with a problem of this code.
     pub reason: String,
     /// The order.
@@ -171,6 +175,14 @@ impl Query {
                     known && assign(&mut query.reason, &value)
                 }
                 "problems" => flag(&mut query.problems, &value),
+                "state" => {
+                    query.state = Verdict::ALL.into_iter().find(|verdict| verdict.as_str() == value);
+                    query.state.is_some() || value.is_empty()
+                }
+                "group" => {
+                    query.grouped = value == "project";
+                    query.grouped || value.is_empty()
+                }
                 "reversed" => flag(&mut query.reversed, &value),
                 "sort" => match Sort::ALL.into_iter().find(|sort| sort.as_str() == value) {
                     Some(sort) => {
@@ -208,6 +220,8 @@ impl Query {
         add("project", &self.project);
         add("name", &self.name);
         add("problems", flag(self.problems));
+        add("state", self.state.map_or("", Verdict::as_str));
+        add("group", if self.grouped { "project" } else { "" });
         add("reason", &self.reason);
         add("app", &self.app);
         add("sort", if self.sort == Sort::default() { "" } else { self.sort.as_str() });
@@ -222,6 +236,7 @@ impl Query {
         !self.project.is_empty()
             || !self.name.is_empty()
             || self.problems
+            || self.state.is_some()
             || !self.reason.is_empty()
             || !self.app.is_empty()
     }
@@ -236,6 +251,7 @@ impl Query {
         let wanted = |app: &&App| {
             (self.project.is_empty() || named.contains(&*app.project))
                 && (!self.problems || app.verdict != Verdict::Ok)
+                && self.state.is_none_or(|state| app.verdict == state)
                 && (self.reason.is_empty() || app.problems.iter().any(|problem| problem.code == self.reason))
                 && (self.app.is_empty() || *app.id == *self.app)
                 && (name.is_empty()
@@ -246,6 +262,11 @@ impl Query {
         let mut selected: Vec<&App> = apps.iter().filter(wanted).collect();
         // Stable: equal ones stay in the order of the configuration.
         selected.sort_by(|one, other| self.sort.compare(one, other, self.reversed));
+        if self.grouped {
+            let places: HashMap<&str, usize> =
+                projects.iter().zip(0..).map(|(project, at)| (&*project.id, at)).collect();
+            selected.sort_by_key(|app| places.get(&*app.project));
+        }
         selected
     }
 
@@ -259,7 +280,7 @@ impl Query {
     /// This query without its filters; the order stays.
     #[must_use]
     pub fn unfiltered(&self) -> Self {
-        Self { sort: self.sort, reversed: self.reversed, page: 1, ..Self::default() }
+        Self { sort: self.sort, reversed: self.reversed, grouped: self.grouped, page: 1, ..Self::default() }
     }
 
     /// This query sorted by `sort`; reversed if it was already.
@@ -286,7 +307,12 @@ mod tests {
 
     #[test]
     fn a_query_survives_its_address() {
-        for text in ["", "?project=p%2D1&name=a%20b", "?problems=1&sort=p95&reversed=1&page=3"] {
+        for text in [
+            "",
+            "?project=p%2D1&name=a%20b",
+            "?problems=1&sort=p95&reversed=1&page=3",
+            "?state=waiting&group=project",
+        ] {
             let query = Query::read(text.trim_start_matches('?'));
             assert_eq!(Query::read(query.to_text().trim_start_matches('?')), query);
         }
@@ -444,6 +470,10 @@ mod tests {
             ("app=p-1-app-07", &[7]),
             ("project=p-1&sort=app&reversed=1", &[7, 10, 4, 1]),
             ("project=p-", &[]),
+            ("state=warning", &[4]),
+            ("state=problem", &[6]),
+            ("group=project", &[6, 0, 3, 9, 4, 1, 7, 10, 2, 5, 8, 11]),
+            ("group=project&sort=app&reversed=1&name=app-0", &[9, 6, 3, 0, 7, 4, 1, 8, 5, 2]),
             ("problems=1", &[6, 4]),
             ("project=p-1&problems=1", &[4]),
             ("name=ranker", &[7]),

@@ -153,13 +153,15 @@ impl StatusPages {
                     frame,
                     &self.source.explained(),
                     self.source.last_refused().as_ref(),
+                    configuration::only_changed(query),
                 );
                 Rendered::Page(made(&Page::beside(Some(NavItem::Configuration), "Configuration", main)))
             }
             "/metrics-catalogue" => {
                 let names: Vec<&str> =
                     self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
-                let main = families::families(&self.groups, &self.source.examples(&names));
+                let (examples, web) = (self.source.examples(&names), self.source.web());
+                let main = families::families(frame, &self.groups, &examples, &families::search(query), &web);
                 Rendered::Page(made(&Page::beside(Some(NavItem::Families), "Catalogue", main)))
             }
             "/api/v1/status" => json(serde_json::to_string(&self.selected(&status, &Query::read(query)))),

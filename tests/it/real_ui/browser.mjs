@@ -18,7 +18,7 @@ const browser = await chromium.launch({
 
 // A page that is watched: no error, no dialog, no request to anyone else.
 async function open(address, { width = 1440, height = 900, scheme = "light", scripts = true } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: scripts });
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, javaScriptEnabled: scripts, timezoneId: "Asia/Kolkata" });
   const page = await context.newPage();
   page.setDefaultTimeout(15000);
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(`${address}: console: ${message.text()}`));
@@ -109,6 +109,48 @@ async function pages() {
       await page.context().close();
     }
   }
+
+  // The header stays while the apps scroll, and so do their names.
+  page = await open(root, { width: 1024, height: 700 });
+  const kept = await page.locator(".tall").first().evaluate((box) => {
+    box.style.maxHeight = "300px";
+    box.scrollTo(200, 200);
+    const [frame, head, name] = [box, box.querySelector("thead th"), box.querySelector("tbody th[scope=row]")].map((node) => node.getBoundingClientRect());
+    return { header: Math.round(head.top - frame.top), name: Math.round(name.left - frame.left), scrolled: box.scrollTop };
+  });
+  check(kept.scrolled > 0 && kept.header <= 1 && kept.name <= 1, `header and names scroll away: ${JSON.stringify(kept)}`);
+  await page.context().close();
+
+  // A theme and a time zone of one's own stay over pages.
+  page = await open(root, { scheme: "light" });
+  const dark = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number)[0] < 64);
+  for (let clicks = 0; clicks < 3 && !(await dark()); clicks++) await page.click("#theme");
+  check(await dark(), "the theme does not change");
+  await accessible(page, "the dark theme by choice");
+  const utc = await page.locator("#refreshed time").innerText();
+  await page.click("#times");
+  check((await page.locator("#refreshed time").innerText()) !== utc, "the time zone does not change");
+  await page.goto(root + "config");
+  check(await dark(), "the theme is forgotten");
+  check((await page.locator("#zone").innerText()).includes("local"), "the time zone is forgotten");
+  await page.context().close();
+
+  // Chips and groups work without scripts; the catalogue and the configuration are searched while typing.
+  page = await open(root, { scripts: false });
+  await follow(page, ".chips a:nth-child(2)");
+  check((await names(page)).length > 0 && (await names(page)).length < all.length, "a chip shows all apps");
+  await page.goto(root + "?group=project");
+  check((await page.locator("tr.group").count()) > 1, "no groups");
+  page = await open(root + "metrics-catalogue");
+  const families = await page.locator("tr[id^=pds_]").count();
+  await page.keyboard.press("/");
+  await page.keyboard.type("skew");
+  await page.waitForFunction((before) => document.querySelectorAll("tr[id^=pds_]").length < before, families);
+  check((await page.locator("#pds_api_clock_skew_seconds").count()) === 1, "the search finds nothing");
+  await page.goto(root + "config");
+  const rows = await page.locator(".configuration tr").count();
+  await page.check("input[name=changed]");
+  await page.waitForFunction((before) => document.querySelectorAll(".configuration tr").length < before, rows);
 
   // Keyboard: the first stop leads to the content.
   page = await open(root);

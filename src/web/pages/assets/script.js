@@ -97,6 +97,7 @@ function patch(old, fresh) {
     if (old.getAttribute(name) !== value && !kept.includes(name)) old.setAttribute(name, value);
   }
   if (old.dataset?.relative) return;
+  if (old.dataset?.utc !== undefined) delete old.dataset.utc;
   patchChildren(old, fresh);
 }
 
@@ -162,6 +163,7 @@ async function refresh() {
 // What works only with a script is shown only with it.
 function show() {
   tell();
+  zone();
   for (const chart of document.querySelectorAll(".chart")) {
     chart.tabIndex = 0;
     chart.setAttribute("role", "group");
@@ -261,6 +263,51 @@ document.addEventListener("keydown", (event) => {
   if (!(event.key in steps)) return;
   event.preventDefault();
   point(chart, (rows) => Math.max(0, Math.min(rows.length - 1, Number(chart.dataset.at ?? rows.length) + steps[event.key])));
+});
+
+// Choices of the reader, kept by the browser where it keeps any.
+const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* for this page only */ } };
+
+const themes = ["system", "light", "dark"];
+const themeButton = $("#theme");
+function dress(name) {
+  if (name === "system") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+  themeButton.textContent = `Theme: ${name}`;
+  keep("theme", name);
+}
+themeButton.hidden = false;
+themeButton.textContent = `Theme: ${document.documentElement.dataset.theme || "system"}`;
+themeButton.addEventListener("click", () => {
+  const now = document.documentElement.dataset.theme || "system";
+  dress(themes[(themes.indexOf(now) + 1) % themes.length]);
+});
+
+// Times of the page in the reader's own zone. Those of plots and messages stay UTC.
+let local = chosen.get("times") === "local";
+const two = (number) => String(number).padStart(2, "0");
+function zoned(time) {
+  time.dataset.utc ??= time.textContent;
+  const date = new Date(time.dateTime);
+  if (!local || Number.isNaN(date.getTime())) return time.dataset.utc;
+  const clock = [date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(":");
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join("-");
+  const written = time.dataset.utc.replace(/\d{4}-\d\d-\d\d/, day).replace(/\d\d:\d\d:\d\d/, clock);
+  return written.replace(" UTC", " local");
+}
+function zone() {
+  for (const time of document.querySelectorAll("time:not([data-relative])")) {
+    const text = zoned(time);
+    if (time.textContent !== text) time.textContent = text;
+  }
+  $("#times").textContent = local ? "Local time" : "UTC";
+  $("#zone").textContent = local ? "Times are local; those of plots and messages are UTC." : "All times are UTC.";
+}
+$("#times").hidden = false;
+$("#times").addEventListener("click", () => {
+  local = !local;
+  keep("times", local ? "local" : "utc");
+  zone();
 });
 
 const pause = $("#pause");

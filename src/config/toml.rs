@@ -1,0 +1,84 @@
+//! The configuration in force as a file.
+
+use std::fmt::Write as _;
+
+use super::explain::{Explained, Origin};
+use crate::secret::REDACTED;
+
+/// What differs from the defaults, as a configuration file; keys whose value is not shown are comments. Projects of
+/// included files stand in it like the others.
+#[must_use]
+pub fn toml(rows: &[Explained]) -> String {
+    let included = rows.iter().any(|row| row.key.contains(": projects["));
+    let keys = rows.iter().filter(|row| row.origin != Origin::Default && !row.key.starts_with("--"));
+    let keys = keys.filter(|row| !(included && row.key == "include"));
+    let mut text = String::new();
+    let mut open = String::new();
+    for row in keys {
+        let key = row.key.split_once(": ").map_or(row.key.as_str(), |(_, key)| key);
+        let (table, name) = match key.rsplit_once('.') {
+            // An app that is only an id.
+            _ if key.ends_with(']') => (key, "id"),
+            Some(parts) => parts,
+            None => ("", key),
+        };
+        // The same index in another file is another project.
+        let place = format!("{}{table}", row.key.strip_suffix(key).unwrap_or_default());
+        if place != open {
+            header(&mut text, table);
+            open = place;
+        }
+        let hidden = if row.value.contains(REDACTED) { "# " } else { "" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{hidden}{name} = {}", row.value);
+    }
+    text
+}
+
+/// The header of `table`: an entry of a list ends in its index.
+fn header(text: &mut String, table: &str) {
+    let mut path = String::new();
+    let mut rest = table;
+    while let Some((before, after)) = rest.split_once('[') {
+        path.push_str(before);
+        rest = after.split_once(']').map_or("", |(_, after)| after);
+    }
+    path.push_str(rest);
+    let gap = if text.is_empty() { "" } else { "\n" };
+    let _ = match (table, table.ends_with(']')) {
+        ("", _) => Ok(()),
+        (_, true) => writeln!(text, "{gap}[[{path}]]"),
+        (_, false) => writeln!(text, "{gap}[{path}]"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::config::load_text;
+
+    use super::*;
+
+    #[test]
+    fn the_file_means_the_same() {
+        let text = "include = []\n[api]\nbase_url = \"https://api.example.com\"\ntoken_file = \"/run/token\"\n\
+            [api.query_names]\nstart = \"from\"\n[poll]\nwindows = [\"5m\", \"1h\"]\n\
+            [[projects]]\nid = \"p-1\"\nlabels = { team = \"a \\\"b\\\"\" }\n\
+            apps = [\"p-1-a\", { id = \"p-1-b\", interval = \"15s\", containers = [\"c\"] }]\n\
+            [[projects]]\nid = \"p-2\"\napps = [\"p-2-a\", \"p-2-b\"]\n";
+        let loaded = load_text(Path::new("x.toml"), text).unwrap();
+        let file = toml(&loaded.explained);
+        let again = load_text(Path::new("x.toml"), &file).unwrap_or_else(|error| panic!("{error}\n{file}"));
+        assert_eq!(again.config, loaded.config, "{file}");
+        assert!(!file.contains("max_retries"), "what is as by default is left out");
+    }
+
+    #[test]
+    fn a_secret_is_a_comment() {
+        let text =
+            "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"hunter2\"\n[[projects]]\nid = \"p\"\n";
+        let file = toml(&load_text(Path::new("x.toml"), text).unwrap().explained);
+        assert!(file.contains("# token = ") && !file.contains("hunter2"), "{file}");
+    }
+}
