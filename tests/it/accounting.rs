@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::accounting::{self, Ledger, LedgerStore, Watermark};
-use pds_exporter::client::Client;
+use pds_exporter::accounting::{self, Ledger, LedgerStore};
 use pds_exporter::clock::Clock;
-use pds_exporter::config::{self, Config, Shard};
+use pds_exporter::config::{Config, Shard};
 use pds_exporter::interface::{Resource, TimeRange, response_time, run_execution_time};
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::simulator::{self, Fault, Kind, Quirks, Settings, World};
-use pds_exporter::store::{Key, Owner, Store};
+use pds_exporter::simulator::{Fault, Kind, Quirks, Settings, World};
+use pds_exporter::store::{Key, Owner};
 use pds_exporter::telemetry::Telemetry;
 use proptest::prelude::*;
+
+use crate::rig::{self, Configuration};
 
 /// Something that happens.
 #[derive(Clone, Debug)]
@@ -108,9 +109,7 @@ impl Rig {
         let start = "2026-03-01T12:00:27Z".parse().unwrap();
         let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
         let world = World::new(settings, service_clock.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base_url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let base_url = rig::serve(&world).await;
         let state = folder.join("state.redb");
         let mut rig = Self {
             world,
@@ -130,23 +129,15 @@ impl Rig {
     }
 
     fn config(&self) -> Config {
-        let projects = self.world.projects();
-        let (project, apps) = &projects[0];
-        let apps: Vec<String> =
-            apps.iter().take(if self.both { 2 } else { 1 }).map(|app| format!("{app:?}")).collect();
-        let text = format!(
-            "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nmax_retries = 0\nmax_requests_per_second = 0\n\
-             [poll]\nwindows = [{}]\nsettle = \"20s\"\n[accounting]\n{}\n\
-             [[projects]]\nid = \"{project}\"\napps = [{}]\n",
-            self.base_url,
-            self.world.token(project).unwrap().expose(),
-            self.windows,
-            self.accounting,
-            apps.join(","),
+        let tables = format!(
+            "[poll]\nwindows = [{}]\nsettle = \"20s\"\n[accounting]\n{}",
+            self.windows, self.accounting
         );
-        let path = self.state.with_file_name("pds-exporter.toml");
-        std::fs::write(&path, text).unwrap();
-        config::load(&path, []).unwrap().config.shard(self.shard)
+        let written = Configuration::new(&self.world, &self.base_url)
+            .api("max_retries = 0\nmax_requests_per_second = 0\n")
+            .tables(&tables)
+            .first_apps(if self.both { 2 } else { 1 });
+        written.load().shard(self.shard)
     }
 
     /// A new process on the old state file.
@@ -158,32 +149,15 @@ impl Rig {
         let telemetry = Telemetry::new(false).unwrap();
         let (ledgers, committer) =
             LedgerStore::open(Some(&self.state), telemetry.clone(), Duration::ZERO).await.unwrap();
-        let context = Context {
-            store: Store::new(accounting::FAMILIES),
-            ledgers,
-            telemetry,
-            clock: self.clock.clone(),
-        };
-        let plan = self.plan(&context, None);
+        let context = rig::context(ledgers, telemetry, &self.clock);
+        let plan = rig::plan(self.config(), &context, None);
         plan.tidy(&context.ledgers).await;
         self.running = Some((context, plan, committer));
     }
 
-    fn plan(&self, context: &Context, before: Option<&Plan>) -> Plan {
-        let config = self.config();
-        let client =
-            Client::new(&config.api, &config.projects, context.telemetry.clone(), self.clock.clone())
-                .unwrap();
-        let watermark = match before {
-            Some(before) => before.watermark.reconfigured(&config),
-            None => Watermark::new(&config, self.clock.clone()),
-        };
-        Plan::new(Arc::new(config), client, watermark, context, before)
-    }
-
     fn reload(&mut self) {
         let (context, plan, committer) = self.running.take().unwrap();
-        let plan = self.plan(&context, Some(&plan));
+        let plan = rig::plan(self.config(), &context, Some(&plan));
         self.running = Some((context, plan, committer));
     }
 

@@ -1,7 +1,6 @@
 //! Every documented family is on the page, and no other.
 
 use std::collections::BTreeSet;
-use std::future::pending;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,32 +10,23 @@ use pds_exporter::catalogue::Family;
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::{get_app, list_domains, response_time};
 use pds_exporter::simulator::faults::{Fault, Kind};
-use pds_exporter::simulator::{Settings, World, serve};
-use tokio::net::TcpListener;
+use pds_exporter::simulator::{Settings, World};
 
 use crate::process::{DEADLINE, Exporter, http};
+use crate::rig::{self, Configuration};
 
 /// What it takes for every family to have something to say, in `folder`: an expiring token in a file, a state file, a
 /// web configuration, and a service that misbehaves a little.
 async fn exporter(folder: &Path) -> Exporter {
     let world = World::new(Settings::default(), Clock::system());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let mut toml = format!(
-        "[api]\nbase_url = \"http://{address}\"\nmax_retries = 2\nmax_requests_per_second = 50\n\
-         [poll]\ninterval = \"5s\"\nsettings_interval = \"10s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n"
-    );
-    for (index, (project, apps)) in world.projects().iter().enumerate() {
-        let tomorrow = Timestamp::now() + SignedDuration::from_hours(24);
-        let token = world.token_expiring(project, tomorrow).unwrap();
-        std::fs::write(folder.join(format!("token-{index}")), token.expose()).unwrap();
-        let apps: Vec<String> = apps.iter().map(|app| serde_json::Value::from(&**app).to_string()).collect();
-        toml += &format!(
-            "[[projects]]\nid = {project:?}\ntoken_file = \"token-{index}\"\n\
-             objective = {{ threshold = \"1s\", share = 0.99 }}\napps = [{}]\n",
-            apps.join(", ")
-        );
-    }
+    let tables = "[poll]\ninterval = \"5s\"\nsettings_interval = \"10s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"";
+    let config = Configuration::new(&world, &rig::serve(&world).await)
+        .api("max_retries = 2\nmax_requests_per_second = 50\n")
+        .tables(tables)
+        .of_projects("objective = { threshold = \"1s\", share = 0.99 }\n")
+        .expiring(Timestamp::now() + SignedDuration::from_hours(24))
+        .tokens_in(folder)
+        .write(folder);
     let (project, apps) = world.projects().swap_remove(0);
     let wrong_port = Kind::Value { field: "port".to_owned(), json: "\"12abc\"".to_owned() };
     world.faults().set([
@@ -44,13 +34,9 @@ async fn exporter(folder: &Path) -> Exporter {
         Fault::status(500).on(list_domains::RESOURCE).times(1),
         Fault::status(429).on(response_time::RESOURCE).of_project(&project).times(4),
     ]);
-    tokio::spawn(serve(world, listener, pending()));
-    let file = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
-    let (config, web) = (file("pds-exporter.toml", &toml), file("web.yml", "basic_auth_users: {}\n"));
+    let web = folder.join("web.yml");
+    std::fs::write(&web, "basic_auth_users: {}\n").unwrap();
+    let web = web.display().to_string();
     let state = folder.join("state.redb").display().to_string();
     Exporter::start(&["--config.file", &config, "--web.config.file", &web, "--state.path", &state])
 }

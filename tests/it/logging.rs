@@ -9,21 +9,19 @@ use pds_exporter::app::logging;
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::response_time;
 use pds_exporter::secret::Secret;
-use pds_exporter::simulator::{self, Fault, Kind, RetryAfter, Settings, World};
+use pds_exporter::simulator::{Fault, Kind, RetryAfter, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 
 use crate::process::{Exporter, until, value};
 use crate::real_kill::configuration;
+use crate::rig;
 
 /// A simulated service of so many apps, and the path of a configuration that polls it every second.
 pub(crate) async fn service(apps: usize) -> (World, TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(Settings { projects: 1, apps, ..Settings::default() }, Clock::system());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let address = rig::serve(&world).await;
     let config = configuration(&world, &address, folder.path());
     (world, folder, config)
 }

@@ -40,6 +40,8 @@ mod recipes;
 mod releases;
 mod reload;
 mod restore;
+mod rig;
+mod server;
 mod shards;
 mod simulator;
 mod status;

@@ -1,27 +1,24 @@
 //! The loop that polls: a bug in one poll is contained, and the polls are spread over their interval.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::accounting::{self, LedgerStore, Watermark};
-use pds_exporter::client::Client;
+use pds_exporter::accounting::LedgerStore;
 use pds_exporter::clock::Clock;
-use pds_exporter::config;
 use pds_exporter::interface::polled::{MetricSource, Polled, Row};
 use pds_exporter::interface::reader::Unexpected;
 use pds_exporter::interface::{Cadence, ReplyBody, Scope, TimeRange, get_app, response_time};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
-use pds_exporter::simulator::{self, Fault, Settings, World};
-use pds_exporter::store::Store;
+use pds_exporter::simulator::{Fault, Settings, World};
 use pds_exporter::telemetry::Telemetry;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
+
+use crate::rig::{self, Configuration};
 
 /// An app's settings, read by code with a bug.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -55,23 +52,9 @@ async fn rig_with(apps: usize, ledgers: LedgerStore, tables: &str) -> (World, Co
 pub(crate) async fn rig_of(settings: Settings, ledgers: LedgerStore, tables: &str) -> (World, Context, Plan) {
     let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
     let world = World::new(settings, clock.clone());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
-    let (project, apps) = world.projects().remove(0);
-    let text = format!(
-        "[api]\nbase_url = \"http://{address}\"\ntoken = \"{}\"\nmax_requests_per_second = 0\n\
-         {tables}[[projects]]\nid = \"{project}\"\napps = {:?}\n",
-        world.token(&project).unwrap().expose(),
-        apps.iter().map(|app| &**app).collect::<Vec<_>>(),
-    );
-    let config = config::load_text(Path::new("test.toml"), &text).unwrap().config;
-    let telemetry = Telemetry::new(false).unwrap();
-    let store = Store::new(accounting::FAMILIES);
-    let context = Context { store, ledgers, telemetry: telemetry.clone(), clock: clock.clone() };
-    let client = Client::new(&config.api, &config.projects, telemetry, clock.clone()).unwrap();
-    let watermark = Watermark::new(&config, clock);
-    let plan = Plan::new(Arc::new(config), client, watermark, &context, None);
+    let config = Configuration::new(&world, &rig::serve(&world).await).tables(tables).load();
+    let context = rig::context(ledgers, Telemetry::new(false).unwrap(), &clock);
+    let plan = rig::plan(config, &context, None);
     (world, context, plan)
 }
 

@@ -1,71 +1,39 @@
 //! History of 30 days in a real Prometheus, compared with what the simulated service knows to be true.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pds_exporter::interface::TimeRange;
 use pds_exporter::interface::response_time::threshold_seconds;
 use pds_exporter::simulator::latency::THRESHOLDS;
 
-use crate::process::DEADLINE;
+use crate::server::Server;
 use crate::tool::simulated::Simulated;
 use crate::tools::tool;
 
 const HOUR: i64 = 3600;
 const DAYS: i64 = 30;
 
-/// A Prometheus over the blocks in `data`; ends with the test.
-struct Prometheus {
-    child: Child,
-    url: String,
+/// A Prometheus over blocks, asked by a test that is not asynchronous.
+struct Blocking {
+    runtime: tokio::runtime::Runtime,
+    server: Server,
 }
 
-impl Prometheus {
-    fn start(folder: &Path, data: &Path) -> Self {
-        let config = folder.join("prometheus.yml");
-        std::fs::write(&config, "global: {}\n").unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let child = Command::new(tool("prometheus"))
-            .arg(format!("--config.file={}", config.display()))
-            .arg(format!("--storage.tsdb.path={}", data.display()))
-            .arg("--storage.tsdb.retention.time=100y")
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let prometheus = Self { child, url: format!("http://127.0.0.1:{port}") };
-        let began = Instant::now();
-        while !curl(&[&format!("{}/-/ready", prometheus.url)]).contains("is Ready") {
-            assert!(began.elapsed() < DEADLINE, "Prometheus does not become ready");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        prometheus
+impl Blocking {
+    fn over(data: &Path) -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let server = runtime.block_on(Server::over(data));
+        Self { runtime, server }
     }
 
     /// The one value of an expression at a point in time.
     fn value(&self, expression: &str, second: i64) -> f64 {
-        let reply = curl(&[
-            "-G",
-            &format!("{}/api/v1/query", self.url),
-            "--data-urlencode",
-            &format!("query={expression}"),
-            "-d",
-            &format!("time={second}"),
-        ]);
-        let reply: serde_json::Value = serde_json::from_str(&reply).unwrap();
-        let result = reply["data"]["result"].as_array().unwrap_or_else(|| panic!("{expression}: {reply}"));
-        assert_eq!(result.len(), 1, "{expression} at {second}: {reply}");
-        result[0]["value"][1].as_str().unwrap().parse().unwrap()
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let time = jiff::Timestamp::from_second(second).unwrap();
+        let values = self.runtime.block_on(self.server.by_app(expression, time));
+        assert_eq!(values.len(), 1, "{expression} at {second}: {values:?}");
+        values[0].2
     }
 }
 
@@ -83,11 +51,6 @@ fn peak_memory(mut program: Child) -> u64 {
     };
     assert!(ended.success());
     peak
-}
-
-fn curl(args: &[&str]) -> String {
-    let output = Command::new(tool("curl")).args(["-sS", "--noproxy", "*"]).args(args).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -133,7 +96,7 @@ fn thirty_days_of_history_answer_with_the_truth() {
         .output();
     let blocks = blocks.unwrap();
     assert!(blocks.status.success(), "{}", String::from_utf8_lossy(&blocks.stderr));
-    let prometheus = Prometheus::start(folder.path(), &data);
+    let prometheus = Blocking::over(&data);
 
     let of = |second: i64, start: i64| {
         service.world.truth(&project, &app, TimeRange { start, end: second }).unwrap()

@@ -7,30 +7,20 @@ use std::time::Duration;
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::TimeRange;
 use pds_exporter::simulator::{self, Fault, Settings, World};
-use tokio::net::TcpListener;
 
 use crate::process::{Exporter, series, until};
+use crate::rig::{self, Configuration};
 
 const KILLS: u64 = 32;
 
 /// A configuration that counts every second.
 pub(crate) fn configuration(world: &World, address: &str, folder: &Path) -> String {
-    let mut text = format!(
-        "[api]\nbase_url = \"http://{address}\"\nmax_requests_per_second = 0\nmax_retries = 1\n\
-         [poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n"
-    );
-    for (project, apps) in world.projects() {
-        let token = world.token(&project).unwrap();
-        let apps: Vec<String> = apps.iter().map(|app| serde_json::Value::from(&**app).to_string()).collect();
-        text += &format!(
-            "[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = [{}]\n",
-            token.expose(),
-            apps.join(",")
-        );
-    }
-    let path = folder.join("pds-exporter.toml");
-    std::fs::write(&path, text).unwrap();
-    path.display().to_string()
+    Configuration::new(world, &format!("http://{}", address.trim_start_matches("http://")))
+        .api("max_requests_per_second = 0\nmax_retries = 1\n")
+        .tables(
+            "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"",
+        )
+        .write(folder)
 }
 
 /// The counters on the page, and the times up to which they count.
@@ -61,9 +51,7 @@ fn assert_not_taken_back(page: &str, most: &mut HashMap<String, f64>, log: &str)
 async fn no_kill_takes_a_count_back_or_loses_one() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let address = rig::serve(&world).await;
     world.faults().set([
         Fault::status(500).with_probability(0.1),
         Fault::from(simulator::Kind::Reset).with_probability(0.05),

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
-use tokio::net::TcpListener;
+use pds_exporter::simulator::{Fault, Kind, Settings, World};
 
 use crate::process::Exporter;
 use crate::real_kill::configuration;
+use crate::rig;
 
 /// The largest reply by default, MiB.
 const LARGEST: f64 = 2.0;
@@ -57,9 +57,7 @@ fn object_for(field: &str, element: &str) -> Kind {
 async fn hostile_replies_take_no_more_memory_and_processor_than_stated() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::new(Settings { projects: 2, apps: 40, ..Settings::default() }, Clock::system());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let address = rig::serve(&world).await;
     let file = configuration(&world, &address, folder.path());
     let exporter = Exporter::start(&["--config.file", &file]);
     exporter.wait_for("/-/ready").await;

@@ -6,18 +6,16 @@ use std::process::Command;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use pds_exporter::app::daemon::{Daemon, Handle};
+use pds_exporter::app::daemon::Handle;
 use pds_exporter::catalogue::Format;
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::TimeRange;
-use pds_exporter::simulator::{self, Fault, Settings, World};
-use pds_exporter::telemetry::Telemetry;
-use tokio::net::TcpListener;
+use pds_exporter::simulator::{Fault, Settings, World};
 
 use crate::process::series;
-use crate::real_prometheus::Prometheus;
+use crate::rig::{self, Configuration};
+use crate::server::Server;
 use crate::tools::tool;
-use crate::whole;
 
 /// Between two scrapes.
 const SCRAPE: u64 = 15;
@@ -34,7 +32,7 @@ struct Recording {
 impl Recording {
     fn scrape(&mut self, handle: &Handle, clock: &Clock) {
         let now = clock.unix_seconds();
-        let page = whole::page(handle, Format::Text);
+        let page = rig::page(handle.context(), Format::Text);
         let counted = ["pds_app_requests_total", "pds_app_accounted_until"];
         for (name, value) in series(&page).filter(|(name, _)| counted.iter().any(|c| name.starts_with(c))) {
             self.series.entry(name.to_owned()).or_default().push((now, value));
@@ -72,13 +70,8 @@ impl Life {
     async fn begin() -> Self {
         let clock = Clock::starting_at("2026-03-01T08:00:20Z".parse().unwrap());
         let world = World::new(Settings { projects: 1, apps: 1, ..Settings::default() }, clock.clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
-        let config = whole::configuration(&world, &address, "");
-        let daemon = Daemon::build(config, clock.clone(), Telemetry::new(false).unwrap()).await.unwrap();
-        let handle = daemon.handle();
-        tokio::spawn(daemon.run(std::future::pending()));
+        let config = Configuration::new(&world, &rig::serve(&world).await).load();
+        let handle = rig::daemon(config, &clock).await;
         Self { world, clock, handle, recording: Recording::default() }
     }
 
@@ -169,11 +162,11 @@ async fn prometheus_reads_no_zero_and_no_peak_that_there_was_not() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     tokio::time::resume();
-    let prometheus = Prometheus::with_data(folder.path()).await;
+    let prometheus = Server::over(&folder.path().join("data")).await;
     let time = |second: i64| Timestamp::from_second(second).unwrap();
     let rates = async |window: &str, start: i64, end: i64| -> Vec<(i64, f64)> {
         let expression = format!("rate(pds_app_requests_total[{window}])");
-        prometheus.query_range(&expression, time(start), time(end), MINUTE).await
+        prometheus.range(&expression, time(start), time(end), MINUTE).await
     };
     let samples = life.recording.requests();
     let (first, last) = (samples[0].0, samples[samples.len() - 1].0);
@@ -203,7 +196,7 @@ async fn prometheus_reads_no_zero_and_no_peak_that_there_was_not() {
     assert_eq!(within, [], "the rate ends in an outage as for any series that leaves");
 
     let expression = "increase(pds_app_requests_total[10h])";
-    for (_, _, increase) in prometheus.query_at(expression, time(last)).await {
+    for (_, _, increase) in prometheus.by_app(expression, time(last)).await {
         let truth = life.truth(last - 10 * HOUR - MINUTE, last - MINUTE);
         assert!((increase / truth - 1.0).abs() < 0.01, "{increase}, and there were {truth}");
     }

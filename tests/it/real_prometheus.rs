@@ -1,117 +1,14 @@
 //! A real Prometheus scrapes the demo, and its answers are the simulator's truth.
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::process::{Exporter, get, http, series, until, value};
+use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 use crate::tools::tool;
-
-/// A running Prometheus that scrapes one target every second.
-pub(crate) struct Prometheus {
-    child: Child,
-    url: String,
-}
-
-impl Prometheus {
-    async fn start(program: &str, folder: &Path, target: &str) -> Self {
-        let target = target.trim_start_matches("http://");
-        let text = format!(
-            "global: {{scrape_interval: 1s}}\nscrape_configs:\n- {{job_name: pds, static_configs: [{{targets: ['{target}']}}]}}\n"
-        );
-        Self::configured(program, folder, &text).await
-    }
-
-    /// One that scrapes nothing and answers about the blocks in the folder's `data`.
-    pub(crate) async fn with_data(folder: &Path) -> Self {
-        Self::configured("prometheus", folder, "global: {}\n").await
-    }
-
-    async fn configured(program: &str, folder: &Path, text: &str) -> Self {
-        let config = folder.join("prometheus.yml");
-        std::fs::write(&config, text).unwrap();
-        // Asked of the system, and free again for Prometheus, which cannot say which port it was given.
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let url = format!("http://127.0.0.1:{port}");
-        let child = Command::new(tool(program))
-            .arg(format!("--config.file={}", config.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-            .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-            .arg("--storage.tsdb.retention.time=50y")
-            .arg("--log.level=error")
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        let prometheus = Self { child, url };
-        until("Prometheus is ready", async || {
-            get(&format!("{}/-/ready", prometheus.url)).await.is_ok_and(|reply| reply.status() == 200)
-        })
-        .await;
-        prometheus
-    }
-
-    /// The values of a query about now, by the labels `project` and `app`.
-    async fn query(&self, expression: &str) -> Vec<(String, String, f64)> {
-        self.query_at(expression, Timestamp::now()).await
-    }
-
-    /// The values of a query about that time.
-    pub(crate) async fn query_at(&self, expression: &str, time: Timestamp) -> Vec<(String, String, f64)> {
-        let time = time.to_string();
-        let url = url::Url::parse_with_params(
-            &format!("{}/api/v1/query", self.url),
-            [("query", expression), ("time", &time)],
-        )
-        .unwrap();
-        let reply: Value =
-            serde_json::from_str(&get(url.as_str()).await.unwrap().text().await.unwrap()).unwrap();
-        assert_eq!(reply["status"], "success", "{expression}: {reply}");
-        let rows = reply["data"]["result"].as_array().unwrap();
-        let text = |row: &Value, name: &str| row["metric"][name].as_str().unwrap_or_default().to_owned();
-        let number = |row: &Value| row["value"][1].as_str().unwrap().parse().unwrap();
-        rows.iter().map(|row| (text(row, "project"), text(row, "app"), number(row))).collect()
-    }
-}
-
-impl Prometheus {
-    /// The values of a query that gives one series, as seconds and values, so many seconds apart.
-    pub(crate) async fn query_range(
-        &self,
-        expression: &str,
-        start: Timestamp,
-        end: Timestamp,
-        step: i64,
-    ) -> Vec<(i64, f64)> {
-        let url = url::Url::parse_with_params(
-            &format!("{}/api/v1/query_range", self.url),
-            [
-                ("query", expression),
-                ("start", &start.to_string()),
-                ("end", &end.to_string()),
-                ("step", &step.to_string()),
-            ],
-        )
-        .unwrap();
-        let reply: Value =
-            serde_json::from_str(&get(url.as_str()).await.unwrap().text().await.unwrap()).unwrap();
-        assert_eq!(reply["status"], "success", "{expression}: {reply}");
-        let rows = reply["data"]["result"].as_array().unwrap();
-        assert!(rows.len() < 2, "{expression}: {reply}");
-        let points = rows.iter().flat_map(|row| row["values"].as_array().unwrap());
-        points
-            .map(|point| (point[0].as_f64().unwrap() as i64, point[1].as_str().unwrap().parse().unwrap()))
-            .collect()
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// The address of the demo's simulated service, from its log.
 fn service(exporter: &Exporter) -> String {
@@ -134,19 +31,18 @@ async fn truth(service: &str, project: &str, app: &str, start: f64, end: f64) ->
 
 #[tokio::test]
 async fn prometheus_sees_exactly_what_there_was() {
-    sees_exactly_what_there_was("prometheus").await;
+    sees_exactly_what_there_was(PROMETHEUS_2).await;
 }
 
 #[tokio::test]
 async fn prometheus_3_sees_exactly_what_there_was() {
-    sees_exactly_what_there_was("prometheus-3").await;
+    sees_exactly_what_there_was(PROMETHEUS_3).await;
 }
 
 async fn sees_exactly_what_there_was(program: &str) {
-    let folder = tempfile::tempdir().unwrap();
     let exporter = Exporter::start(&["--demo"]);
     exporter.wait_for("/-/ready").await;
-    let prometheus = Prometheus::start(program, folder.path(), &exporter.url).await;
+    let prometheus = Server::scraping(program, &exporter.url).await;
     let service = service(&exporter);
 
     let until_of =
@@ -165,14 +61,17 @@ async fn sees_exactly_what_there_was(program: &str) {
         ("pds_app_runs_total", "run_execution_time", "runs"),
     ] {
         let expression = pair(counter, resource);
-        until("Prometheus has scraped", async || prometheus.query(&expression).await.len() == 8).await;
-        let first = prometheus.query(&expression).await;
+        until("Prometheus has scraped", async || {
+            prometheus.by_app(&expression, Timestamp::now()).await.len() == 8
+        })
+        .await;
+        let first = prometheus.by_app(&expression, Timestamp::now()).await;
         let moved = async || {
-            let now = prometheus.query(&expression).await;
+            let now = prometheus.by_app(&expression, Timestamp::now()).await;
             now.iter().zip(&first).all(|(now, first)| split(now.2).0 >= split(first.2).0 + 15.0)
         };
         until("every app was counted three steps further", moved).await;
-        let now = prometheus.query(&expression).await;
+        let now = prometheus.by_app(&expression, Timestamp::now()).await;
         let mut counted = 0.0;
         for ((project, app, before), (.., after)) in first.iter().zip(&now) {
             let ((start, from), (end, to)) = (split(*before), split(*after));
@@ -190,7 +89,6 @@ async fn sees_exactly_what_there_was(program: &str) {
 
 #[tokio::test]
 async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
-    let folder = tempfile::tempdir().unwrap();
     let exporter = Exporter::start(&["--demo"]);
     exporter.wait_for("/-/ready").await;
     let page = exporter.get("/metrics").await;
@@ -198,7 +96,7 @@ async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
         .filter(|(name, _)| name.starts_with("pds_app_accounted_until_timestamp_seconds"))
         .map(|(_, until)| until)
         .fold(f64::MAX, f64::min);
-    let prometheus = Prometheus::start("prometheus", folder.path(), &exporter.url).await;
+    let prometheus = Server::scraping(PROMETHEUS_2, &exporter.url).await;
     let service = service(&exporter);
     let expression =
         "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket[1m])))";
@@ -213,8 +111,8 @@ async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
     // rate() is about what lies between the first and the last sample in its range, the same scrapes for all series.
     let now = Timestamp::now();
     let until = "pds_app_accounted_until_timestamp_seconds{resource=\"response_time\"}[1m]";
-    let first = prometheus.query_at(&format!("min_over_time({until})"), now).await;
-    let last = prometheus.query_at(&format!("max_over_time({until})"), now).await;
+    let first = prometheus.by_app(&format!("min_over_time({until})"), now).await;
+    let last = prometheus.by_app(&format!("max_over_time({until})"), now).await;
     let (mut requests, mut within) = (0.0, std::collections::BTreeMap::<String, f64>::new());
     for ((project, app, start), (.., end)) in first.iter().zip(&last) {
         let truth = truth(&service, project, app, *start, *end).await;
@@ -233,10 +131,10 @@ async fn quantiles_across_apps_agree_with_the_truth_within_one_bucket() {
     let place = bounds.iter().position(|(_, count)| *count >= 0.95 * requests).unwrap();
     let low = place.checked_sub(2).map_or(0.0, |below| bounds[below].0);
     let high = bounds.get(place + 1).map_or(f64::INFINITY, |above| above.0);
-    let answer = prometheus.query_at(expression, now).await[0].2;
+    let answer = prometheus.by_app(expression, now).await[0].2;
     assert!((low..=high).contains(&answer), "p95 {answer} is not within {low}..{high}: {bounds:?}");
     // increase() extrapolates to the ends of its range, by no more than it has seen.
-    let seen = prometheus.query_at(increase, now).await[0].2;
+    let seen = prometheus.by_app(increase, now).await[0].2;
     assert!(
         seen >= requests && seen <= 2.5 * requests,
         "increase gives {seen} requests, there were {requests}"

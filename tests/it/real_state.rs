@@ -7,41 +7,30 @@ use std::time::Duration;
 
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::TimeRange;
-use pds_exporter::simulator::{self, Settings, World};
-use tokio::net::TcpListener;
+use pds_exporter::simulator::{Settings, World};
 
 use crate::process::{self, Exporter, until, value};
+use crate::rig::{self, Configuration};
 
 /// A service with two apps, and where its configuration is written.
 struct Rig {
     folder: tempfile::TempDir,
     world: World,
-    address: String,
+    service: String,
 }
 
 impl Rig {
     async fn start() -> Self {
         let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
-        Self { folder: tempfile::tempdir().unwrap(), world, address }
+        let service = rig::serve(&world).await;
+        Self { folder: tempfile::tempdir().unwrap(), world, service }
     }
 
     /// Writes a configuration of the first `apps` apps that counts every second, and says where it is.
     fn configure(&self, apps: usize) -> String {
-        let (project, ids) = self.world.projects().remove(0);
-        let ids: Vec<String> = ids.iter().take(apps).map(|app| format!("{app:?}")).collect();
-        let text = format!(
-            "[api]\nbase_url = \"http://{}\"\ntoken = \"{}\"\nmax_requests_per_second = 0\n[poll]\ninterval = \"1s\"\n\
-             settle = \"1s\"\n[accounting]\nstep = \"1s\"\n[[projects]]\nid = \"{project}\"\napps = [{}]\n",
-            self.address,
-            self.world.token(&project).unwrap().expose(),
-            ids.join(","),
-        );
-        let path = self.folder.path().join("pds-exporter.toml");
-        std::fs::write(&path, text).unwrap();
-        path.display().to_string()
+        let tables = "[poll]\ninterval = \"1s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"";
+        let written = Configuration::new(&self.world, &self.service).tables(tables).first_apps(apps);
+        written.write(self.folder.path())
     }
 
     /// The labels of the app of that number as they stand on the page.

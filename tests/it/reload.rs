@@ -5,13 +5,13 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::simulator::{Settings, World};
 use reqwest::StatusCode;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 
 use crate::process::{Exporter, series, until, value};
 use crate::real_kill::configuration;
+use crate::rig;
 
 const SUCCESSFUL: &str = "pds_exporter_config_last_reload_successful";
 
@@ -33,9 +33,7 @@ impl Running {
     async fn start_with(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let address = rig::serve(&world).await;
         let file = configuration(&world, &address, folder.path());
         // So long that only a reload which forgets the schedule would ask for settings twice.
         let text = std::fs::read_to_string(&file).unwrap();

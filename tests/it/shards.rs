@@ -8,19 +8,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::app::daemon::{Daemon, Handle};
+use pds_exporter::app::daemon::Handle;
 use pds_exporter::catalogue::Format;
 use pds_exporter::clock::Clock;
 use pds_exporter::config::shard::Shard;
 use pds_exporter::config::{self, App, Config, Project};
 use pds_exporter::simulator::journal::{Entry, Journal};
-use pds_exporter::simulator::{self, Settings, World};
-use pds_exporter::telemetry::Telemetry;
-use tokio::net::TcpListener;
+use pds_exporter::simulator::{Settings, World};
 
 use crate::docs::taken_by;
 use crate::golden::assert_current;
-use crate::whole;
+use crate::rig::{self, Configuration};
 
 const SHARDS: u32 = 10;
 
@@ -209,19 +207,14 @@ impl Simulation {
         let clock = Clock::starting_at("2026-03-01T12:05:00Z".parse().unwrap());
         let settings = Settings { projects: 10, apps: 500, journal: 100_000, ..Settings::default() };
         let world = World::new(settings, clock.clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
-        let whole = whole::configuration(&world, &address.to_string(), poll);
+        let whole = Configuration::new(&world, &rig::serve(&world).await).tables(poll).load();
         let mut simulation = Self { world, shards: Vec::new(), allowed: 0 };
         let shards = shards(&whole, SHARDS);
         let each = shards.iter().map(|shard| limit(shard.requests_per_minute().total)).max().unwrap();
         simulation.allowed = each * SHARDS;
         for mut shard in shards {
             shard.api.max_requests_per_second = NonZeroU32::new(each);
-            let daemon = Daemon::build(shard, clock.clone(), Telemetry::new(false).unwrap()).await.unwrap();
-            simulation.shards.push(daemon.handle());
-            tokio::spawn(daemon.run(std::future::pending()));
+            simulation.shards.push(rig::daemon(shard, &clock).await);
         }
         simulation
     }
@@ -294,7 +287,7 @@ async fn an_app_takes_as_much_of_the_page_as_the_table_says() {
     tokio::time::sleep(Duration::from_secs(180)).await;
     let (mut series, mut plain, mut gzip) = (0, 0, 0);
     for shard in &simulation.shards {
-        let page = whole::page(shard, Format::Text);
+        let page = rig::page(shard.context(), Format::Text);
         series += page.lines().filter(|line| !line.starts_with('#')).count();
         plain += page.len();
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));

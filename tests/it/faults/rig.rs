@@ -1,16 +1,12 @@
 //! Two projects polled by hand beside the service that one of them has trouble with.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::accounting::{self, LedgerStore, Watermark};
-use pds_exporter::catalogue::Format;
-use pds_exporter::client::Client;
+use pds_exporter::accounting::LedgerStore;
 use pds_exporter::clock::Clock;
-use pds_exporter::config;
 use pds_exporter::interface::{
     Resource, TimeRange, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
 };
@@ -18,14 +14,13 @@ use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::simulator::{self, Fault, Kind, Settings, World};
+use pds_exporter::simulator::{Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
-use pds_exporter::store::{Filter, Store};
 use pds_exporter::telemetry::Telemetry;
 use pds_exporter::web::pages::{Rendered, StatusPages};
-use tokio::time::Instant;
 
 use crate::process::series;
+use crate::rig::{self, Configuration};
 
 /// More than a request may take, and more than any pause that the faults ask for.
 const LONG: Duration = Duration::from_secs(2 * 3600);
@@ -72,32 +67,14 @@ impl Rig {
         let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
         let settings = Settings { seed: 7, projects: 2, apps: 4, ..Settings::default() };
         let world = World::new(settings, service_clock.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut text = format!(
-            "[api]\nbase_url = \"http://{}\"\nmax_retries = 1\nmax_requests_per_second = 0\ntimeout = \"2s\"\n\
-             max_response_bytes = \"1MiB\"\n",
-            listener.local_addr().unwrap()
-        );
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
-        for (project, apps) in world.projects() {
-            let token = world.token(&project).unwrap();
-            let apps: Vec<String> = apps.iter().map(|app| format!("{app:?}")).collect();
-            text += &format!(
-                "[[projects]]\nid = \"{project}\"\ntoken = \"{}\"\napps = [{}]\n",
-                token.expose(),
-                apps.join(",")
-            );
-        }
-        let config = config::load_text(Path::new("test.toml"), &text).unwrap().config;
+        let service = rig::serve(&world).await;
+        let api =
+            "max_retries = 1\nmax_requests_per_second = 0\ntimeout = \"2s\"\nmax_response_bytes = \"1MiB\"\n";
+        let config = Configuration::new(&world, &service).api(api).load();
         let telemetry = Telemetry::new(false).unwrap();
         let (ledgers, _) = LedgerStore::open(None, telemetry.clone(), Duration::ZERO).await.unwrap();
-        let context =
-            Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock: clock.clone() };
-        let client =
-            Client::new(&config.api, &config.projects, context.telemetry.clone(), clock.clone()).unwrap();
-        let client = client.in_rhythm_of(&config.poll);
-        let watermark = Watermark::new(&config, clock.clone());
-        let plan = Arc::new(Plan::new(Arc::new(config), client, watermark, &context, None));
+        let context = rig::context(ledgers, telemetry, &clock);
+        let plan = Arc::new(rig::plan(config, &context, None));
         Self { world, service_clock, clock, context, plan, resource }
     }
 
@@ -197,14 +174,7 @@ impl Rig {
 
     /// What stands on the page now.
     pub(super) fn page(&self) -> Page {
-        let mut page = Vec::new();
-        let snapshot = self.context.store.snapshot(Instant::now());
-        let Ok(()) = snapshot.write(Format::Text, &Filter::default(), &mut |chunk: &[u8]| {
-            page.extend_from_slice(chunk);
-            Ok::<(), std::convert::Infallible>(())
-        });
-        self.context.telemetry.write(&mut page, Format::Text, |_| true);
-        Page { text: String::from_utf8(page).unwrap(), asked: self.asked() }
+        Page { text: rig::whole_page(&self.context), asked: self.asked() }
     }
 
     /// How often the service was asked for what has trouble.

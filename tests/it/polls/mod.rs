@@ -7,28 +7,28 @@ mod shown;
 mod starts;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pds_exporter::accounting::ledger_store::Committer;
-use pds_exporter::accounting::{self, Ledger, LedgerStore, Watermark};
+use pds_exporter::accounting::{Ledger, LedgerStore};
 use pds_exporter::catalogue::Format;
-use pds_exporter::client::Client;
 use pds_exporter::clock::Clock;
-use pds_exporter::config::{self, Config};
+use pds_exporter::config::Config;
 use pds_exporter::interface::{Cadence, Resource, TimeRange, response_time};
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::simulator::{Settings, World};
 use pds_exporter::status::{Source, Status};
-use pds_exporter::store::{Filter, Key, Owner, Store};
+use pds_exporter::store::{Filter, Key, Owner};
 use pds_exporter::telemetry::Telemetry;
 use pds_exporter::web::pages::{Rendered, StatusPages};
-use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tracing::subscriber::DefaultGuard;
+
+use crate::rig::{self, Configuration};
 
 /// What was logged on this thread.
 #[derive(Clone, Debug, Default)]
@@ -64,7 +64,7 @@ impl Log {
 /// An exporter that is polled by hand, beside the service that it asks. Needs paused time: the clocks follow it.
 struct Rig {
     world: World,
-    address: String,
+    service: String,
     /// Ours; the service's is another one.
     clock: Clock,
     /// Tables of the configuration before the project's.
@@ -84,12 +84,10 @@ impl Rig {
     async fn of(settings: Settings, tables: &str, of_apps: &'static str, state: Option<PathBuf>) -> Self {
         let start = "2026-03-01T12:00:07Z".parse().unwrap();
         let world = World::new(Settings { projects: 1, ..settings }, Clock::starting_at(start));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let service = rig::serve(&world).await;
         let clock = Clock::starting_at(start);
         let (tables, transitions) = (tables.to_owned(), TransitionLog::default());
-        let mut rig = Self { world, address, clock, tables, of_apps, state, running: None, transitions };
+        let mut rig = Self { world, service, clock, tables, of_apps, state, running: None, transitions };
         rig.restart().await;
         rig
     }
@@ -103,9 +101,8 @@ impl Rig {
         let telemetry = Telemetry::new(false).unwrap();
         let (ledgers, committer) =
             LedgerStore::open(self.state.as_deref(), telemetry.clone(), Duration::ZERO).await.unwrap();
-        let store = Store::new(accounting::FAMILIES);
-        let context = Context { store, ledgers, telemetry, clock: self.clock.clone() };
-        let plan = Arc::new(self.plan(&context, None));
+        let context = rig::context(ledgers, telemetry, &self.clock);
+        let plan = Arc::new(rig::plan(self.config(), &context, None));
         self.running = Some((context, plan, committer));
     }
 
@@ -113,34 +110,16 @@ impl Rig {
     fn reload(&mut self, tables: &str) {
         self.tables = tables.to_owned();
         let (context, plan, committer) = self.running.take().unwrap();
-        let plan = Arc::new(self.plan(&context, Some(&plan)));
+        let plan = Arc::new(rig::plan(self.config(), &context, Some(&plan)));
         self.running = Some((context, plan, committer));
     }
 
-    fn plan(&self, context: &Context, before: Option<&Plan>) -> Plan {
-        let config = self.config();
-        let telemetry = context.telemetry.clone();
-        let client = Client::new(&config.api, &config.projects, telemetry, self.clock.clone()).unwrap();
-        let watermark = match before {
-            Some(before) => before.watermark.reconfigured(&config),
-            None => Watermark::new(&config, self.clock.clone()),
-        };
-        Plan::new(Arc::new(config), client, watermark, context, before)
-    }
-
     fn config(&self) -> Config {
-        let (project, apps) = self.world.projects().remove(0);
-        let apps: Vec<String> =
-            apps.iter().map(|app| format!("{{ id = \"{app}\"{} }}", self.of_apps)).collect();
-        let text = format!(
-            "[api]\nbase_url = \"http://{}\"\ntoken = \"{}\"\nmax_retries = 0\nmax_requests_per_second = 0\n\
-             {}\n[[projects]]\nid = \"{project}\"\napps = [{}]\n",
-            self.address,
-            self.world.token(&project).unwrap().expose(),
-            self.tables,
-            apps.join(","),
-        );
-        config::load_text(Path::new("test.toml"), &text).unwrap().config
+        Configuration::new(&self.world, &self.service)
+            .api("max_retries = 0\nmax_requests_per_second = 0\n")
+            .tables(&self.tables)
+            .of_app(|id| format!("{{ id = \"{id}\"{} }}", self.of_apps))
+            .load()
     }
 
     fn context(&self) -> &Context {

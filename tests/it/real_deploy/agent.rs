@@ -3,7 +3,7 @@
 use crate::deploy::text;
 use crate::process::{Exporter, until};
 
-use super::prometheus::{PROMETHEUS_2, PROMETHEUS_3, Server, for_program};
+use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server, for_program};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_sends_everything_on_but_what_is_dropped() {

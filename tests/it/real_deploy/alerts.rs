@@ -8,7 +8,7 @@ use pds_exporter::simulator::{Fault, Kind};
 use crate::process::{Exporter, until};
 
 use super::fast::{Stage, watch};
-use super::prometheus::{PROMETHEUS_2, PROMETHEUS_3};
+use crate::server::{PROMETHEUS_2, PROMETHEUS_3};
 
 /// Scrape, evaluation, and a loaded machine; beside the time that a rule states.
 const SLACK: Duration = Duration::from_secs(15);

@@ -3,17 +3,18 @@
 //! what takes ten minutes there takes ten seconds.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::simulator::{Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::deploy::{deploy, files, text};
 use crate::process::Exporter;
 
-use super::prometheus::{PROMETHEUS_2, Server, for_program};
+use crate::rig::{self, Configuration};
+use crate::server::{PROMETHEUS_2, Server, for_program};
 
 /// How much faster.
 const FASTER: u64 = 60;
@@ -47,15 +48,11 @@ impl Stage {
 
     /// With this Prometheus.
     pub(super) async fn set_with(program: &str) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = listener.local_addr().unwrap();
         let world = World::new(Settings::default(), Clock::system());
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
-
+        let service = rig::serve(&world).await;
         let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("pds-exporter.toml");
-        let text = configuration(&world, &format!("http://{service}"), CONFIG);
-        fs::write(&config, in_files(&text, folder.path())).unwrap();
+        let config = configuration(&world, &service, CONFIG).tokens_in(folder.path()).write(folder.path());
+        let config = PathBuf::from(config);
         let (state, web) = (folder.path().join("state.redb"), folder.path().join("web.yml"));
         fs::write(&web, "basic_auth_users: {}\n").unwrap();
         let files = [("--config.file", &config), ("--state.path", &state), ("--web.config.file", &web)];
@@ -97,38 +94,11 @@ pub(super) async fn watch(program: &str, exporter: &Exporter) -> (Server, Server
     (prometheus, alertmanager)
 }
 
-/// The configuration with its tokens in files of `folder`.
-fn in_files(config: &str, folder: &Path) -> String {
-    let mut text = String::new();
-    for (number, line) in config.lines().enumerate() {
-        match line.strip_prefix("token = ") {
-            Some(token) => {
-                let name = format!("token-{number}");
-                fs::write(folder.join(&name), token.trim_matches('"')).unwrap();
-                text += &format!("token_file = \"{name}\"\n");
-            }
-            None => text += &format!("{line}\n"),
-        }
-    }
-    text
-}
-
 /// A configuration that polls everything in `world`.
-pub(super) fn configuration(world: &World, base_url: &str, rhythm: &str) -> String {
+pub(super) fn configuration<'a>(world: &'a World, base_url: &str, rhythm: &str) -> Configuration<'a> {
     // A year on, so that there is something to see but nothing to do.
     let expiry = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(365 * 24);
-    let mut text = format!("[api]\nbase_url = \"{base_url}\"\n{rhythm}");
-    for (project, apps) in world.projects() {
-        let token = world.token_expiring(&project, expiry).unwrap();
-        let apps: Vec<String> = apps.iter().map(|app| Value::from(&**app).to_string()).collect();
-        text += &format!(
-            "\n[[projects]]\nid = {}\ntoken = \"{}\"\napps = [{}]\n",
-            Value::from(&*project),
-            token.expose(),
-            apps.join(", ")
-        );
-    }
-    text
+    Configuration::new(world, base_url).api("").tables(rhythm).expiring(expiry)
 }
 
 /// Rules with every duration divided: those in brackets, after `for` and `interval`, and the ages in seconds that

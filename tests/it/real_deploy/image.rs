@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::simulator::{Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -17,7 +17,8 @@ use crate::process::{get, until, value};
 use crate::tools::tool;
 
 use super::fast::configuration;
-use super::prometheus::free_port;
+use crate::rig;
+use crate::server::free_port;
 
 /// User and group of the image.
 const NOBODY: u32 = 65532;
@@ -121,11 +122,9 @@ fn static_binary() -> &'static Path {
 
 /// A simulated service, and its address with a name in place of its number.
 async fn service() -> (World, String) {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
     let world = World::new(Settings::default(), Clock::system());
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
-    (world, format!("http://localhost:{port}"))
+    let url = rig::serve(&world).await.replace("127.0.0.1", "localhost");
+    (world, url)
 }
 
 /// Waits until the exporter has learned something, and gives its page.
@@ -162,7 +161,7 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     assert_eq!(image["Healthcheck"]["Test"], serde_json::json!(["CMD", "/pds-exporter", "--health"]));
 
     let (world, base_url) = service().await;
-    let config = podman.file("pds-exporter.toml", &configuration(&world, &base_url, ""));
+    let config = podman.file("pds-exporter.toml", &configuration(&world, &base_url, "").text());
     let address = format!("127.0.0.1:{}", free_port());
     let mut run = podman.podman(&["run", "--detach", "--name=exporter", "--network=host"]);
     run.args(["--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges"]);

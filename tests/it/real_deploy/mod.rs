@@ -5,5 +5,4 @@ mod alerts;
 mod dashboards;
 mod fast;
 mod image;
-mod prometheus;
 mod shards;

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::simulator::{Settings, World};
 
 use crate::process::{Exporter, series};
+use crate::rig;
 
 use super::fast::configuration;
 
@@ -19,15 +20,12 @@ async fn targets(exporter: &Exporter) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn shards_poll_everything_and_nothing_twice() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let service = format!("http://{}", listener.local_addr().unwrap());
     let world = World::new(Settings { projects: 4, apps: 8, ..Settings::default() }, Clock::system());
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    let service = rig::serve(&world).await;
     let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("pds-exporter.toml");
-    std::fs::write(&config, configuration(&world, &service, "")).unwrap();
+    let config = configuration(&world, &service, "").write(folder.path());
     let start = |flags: &[&str]| {
-        let config = format!("--config.file={}", config.display());
+        let config = format!("--config.file={config}");
         Exporter::start(&[&[config.as_str()], flags].concat())
     };
 

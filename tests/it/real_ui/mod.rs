@@ -22,6 +22,7 @@ use tokio::process::Command;
 use tokio::task::JoinHandle;
 
 use crate::process::{Exporter, get, http, until};
+use crate::rig::Configuration;
 use crate::tools::tool;
 
 /// A name that does harm unless it is escaped.
@@ -69,26 +70,15 @@ async fn stage(hostile: Option<&str>) -> Stage {
 
 /// All apps of the world; with a hostile name also an app of that name, which the world does not have, and labels.
 fn configuration(world: &World, address: &str, hostile: Option<&str>) -> String {
-    let mut toml = format!(
-        "[api]\nbase_url = \"http://{address}\"\nmax_retries = 0\ntimeout = \"5s\"\n\
-         [poll]\ninterval = \"1s\"\nsettings_interval = \"3s\"\nsettle = \"1s\"\n"
-    );
-    for (index, (project, apps)) in world.projects().iter().enumerate() {
-        let mut apps: Vec<String> = apps
-            .iter()
-            .map(|id| format!("{{ id = {id:?}, labels = {{ team = {:?} }} }}", hostile.unwrap_or("search")))
-            .collect();
-        if index == 0 {
-            apps.extend(hostile.map(|id| format!("{id:?}")));
-        }
-        let token = world.token(project).unwrap();
-        toml.push_str(&format!(
-            "[[projects]]\nid = {project:?}\ntoken = {:?}\napps = [{}]\n",
-            token.expose(),
-            apps.join(", ")
-        ));
+    let team = hostile.unwrap_or("search");
+    let written = Configuration::new(world, &format!("http://{address}"))
+        .api("max_retries = 0\ntimeout = \"5s\"\n")
+        .tables("[poll]\ninterval = \"1s\"\nsettings_interval = \"3s\"\nsettle = \"1s\"")
+        .of_app(|id| format!("{{ id = {id:?}, labels = {{ team = {team:?} }} }}"));
+    match hostile {
+        Some(id) => written.and_app(id).text(),
+        None => written.text(),
     }
-    toml
 }
 
 impl Stage {

@@ -1,15 +1,12 @@
 //! A real Prometheus that scrapes over mutual TLS with a password.
 
-use std::process::Stdio;
-
 use pds_exporter::web::Config;
-use tokio::process::Command;
 
+use super::Running;
 use super::auth::user;
 use super::certificates::Authority;
-use super::{Running, try_curl};
 use crate::process::until;
-use crate::tools::tool;
+use crate::server::{PROMETHEUS_2, Server};
 
 #[tokio::test]
 async fn prometheus_scrapes_over_mutual_tls_with_a_password() {
@@ -40,23 +37,11 @@ async fn prometheus_scrapes_over_mutual_tls_with_a_password() {
         job("wrong_password", "guess", &with_certificate),
         job("no_certificate", "secret", ""),
     );
-    std::fs::write(authority.path("prometheus.yml"), config).unwrap();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let _prometheus = Command::new(tool("prometheus"))
-        .arg(format!("--config.file={}", authority.path("prometheus.yml").display()))
-        .arg(format!("--storage.tsdb.path={}", authority.path("data").display()))
-        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let api = format!("http://127.0.0.1:{port}/api/v1/query");
+    let prometheus =
+        Server::prometheus(PROMETHEUS_2, &[("prometheus.yml", &config)], "--log.level=error").await;
     let query = async |expression: &str| {
-        let expression = format!("query={expression}");
-        let reply = try_curl(&["-G", "--data-urlencode", &expression, &api]).await.ok()?;
-        let reply: serde_json::Value = serde_json::from_slice(&reply.body).ok()?;
-        reply["data"]["result"][0]["value"][1].as_str().map(str::to_owned)
+        let series = prometheus.query(expression).await;
+        series.first().and_then(|series| series["value"][1].as_str().map(str::to_owned))
     };
     until("Prometheus has scraped pds_up", async || query("pds_up").await.as_deref() == Some("1")).await;
     assert_eq!(query("up{job=\"right\"}").await.as_deref(), Some("1"));

@@ -1,10 +1,11 @@
-//! Prometheus and Alertmanager as processes, and what they are asked.
+//! Prometheus and Alertmanager as processes in folders of their own, and what they are asked.
 
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -13,37 +14,53 @@ use crate::process::{get, until};
 use crate::tools::tool;
 
 /// The Prometheus of Debian 12.
-pub(super) const PROMETHEUS_2: &str = "prometheus";
+pub(crate) const PROMETHEUS_2: &str = "prometheus";
 /// A current one.
-pub(super) const PROMETHEUS_3: &str = "prometheus-3";
+pub(crate) const PROMETHEUS_3: &str = "prometheus-3";
 
 /// A shipped configuration as `program` reads it.
-pub(super) fn for_program(program: &str, config: &str) -> String {
+pub(crate) fn for_program(program: &str, config: &str) -> String {
     if program == PROMETHEUS_2 { for_prometheus_2(config) } else { config.to_owned() }
 }
 
 /// A port of the loopback that nobody listens on at the moment.
-pub(super) fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A server with a folder of its own, killed at the end.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     /// `127.0.0.1:port`
-    pub(super) address: String,
+    pub(crate) address: String,
     folder: TempDir,
 }
 
 impl Server {
     /// The Prometheus `program` with `prometheus.yml` and the files beside it.
-    pub(super) async fn prometheus(program: &str, files: &[(&str, &str)], argument: &str) -> Self {
+    pub(crate) async fn prometheus(program: &str, files: &[(&str, &str)], argument: &str) -> Self {
         // Debian's Prometheus has a folder of the system as its default.
         Self::any_prometheus(program, files, &["--storage.tsdb.path=data", argument]).await
     }
 
+    /// The Prometheus `program` that scrapes the exporter at `url` every second.
+    pub(crate) async fn scraping(program: &str, url: &str) -> Self {
+        let target = url.trim_start_matches("http://");
+        let text = format!(
+            "global: {{scrape_interval: 1s}}\nscrape_configs:\n- {{job_name: pds, static_configs: [{{targets: ['{target}']}}]}}\n"
+        );
+        Self::prometheus(program, &[("prometheus.yml", &text)], "--storage.tsdb.retention.time=50y").await
+    }
+
+    /// A Prometheus that scrapes nothing and answers about the blocks in `data`.
+    pub(crate) async fn over(data: &Path) -> Self {
+        let data = format!("--storage.tsdb.path={}", data.display());
+        let files = [("prometheus.yml", "global: {}\n")];
+        Self::any_prometheus(PROMETHEUS_2, &files, &[&data, "--storage.tsdb.retention.time=100y"]).await
+    }
+
     /// Prometheus as an agent.
-    pub(super) async fn agent(program: &str, config: &str) -> Self {
+    pub(crate) async fn agent(program: &str, config: &str) -> Self {
         let mode = if program == PROMETHEUS_2 { "--enable-feature=agent" } else { "--agent" };
         let agent = ["--storage.agent.path=data", mode];
         Self::any_prometheus(program, &[("prometheus.yml", config)], &agent).await
@@ -58,7 +75,7 @@ impl Server {
     }
 
     /// Alertmanager with this configuration.
-    pub(super) async fn alertmanager(config: &str) -> Self {
+    pub(crate) async fn alertmanager(config: &str) -> Self {
         Self::start("prometheus-alertmanager", &[("alertmanager.yml", config)], |folder, address| {
             let (config, data) = (folder.join("alertmanager.yml"), folder.join("data"));
             vec![
@@ -108,7 +125,7 @@ impl Server {
     }
 
     /// The JSON at this path and query.
-    pub(super) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Value {
+    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Value {
         let mut url = reqwest::Url::parse(&format!("http://{}{path}", self.address)).unwrap();
         url.query_pairs_mut().extend_pairs(query);
         let reply = get(url.as_str()).await.unwrap();
@@ -117,9 +134,39 @@ impl Server {
     }
 
     /// The series that an expression gives Prometheus now, each with its labels and value.
-    pub(super) async fn query(&self, expression: &str) -> Vec<Value> {
-        let answer = self.get("/api/v1/query", &[("query", expression)]).await;
-        assert_eq!(answer["status"], "success", "{expression}: {answer}");
+    pub(crate) async fn query(&self, expression: &str) -> Vec<Value> {
+        self.result("/api/v1/query", &[("query", expression)]).await
+    }
+
+    /// The values of an expression at that time, each with its labels `project` and `app`.
+    pub(crate) async fn by_app(&self, expression: &str, time: Timestamp) -> Vec<(String, String, f64)> {
+        let rows = self.result("/api/v1/query", &[("query", expression), ("time", &time.to_string())]).await;
+        let text = |row: &Value, name: &str| row["metric"][name].as_str().unwrap_or_default().to_owned();
+        let number = |row: &Value| row["value"][1].as_str().unwrap().parse().unwrap();
+        rows.iter().map(|row| (text(row, "project"), text(row, "app"), number(row))).collect()
+    }
+
+    /// The points of an expression that gives at most one series, as seconds and values, `step` seconds apart.
+    pub(crate) async fn range(
+        &self,
+        expression: &str,
+        start: Timestamp,
+        end: Timestamp,
+        step: i64,
+    ) -> Vec<(i64, f64)> {
+        let (start, end, step) = (start.to_string(), end.to_string(), step.to_string());
+        let query = [("query", expression), ("start", &start), ("end", &end), ("step", &step)];
+        let rows = self.result("/api/v1/query_range", &query).await;
+        assert!(rows.len() < 2, "{expression}: {rows:?}");
+        let points = rows.iter().flat_map(|row| row["values"].as_array().unwrap());
+        points
+            .map(|point| (point[0].as_f64().unwrap() as i64, point[1].as_str().unwrap().parse().unwrap()))
+            .collect()
+    }
+
+    async fn result(&self, path: &str, query: &[(&str, &str)]) -> Vec<Value> {
+        let answer = self.get(path, query).await;
+        assert_eq!(answer["status"], "success", "{query:?}: {answer}");
         answer["data"]["result"].as_array().unwrap().clone()
     }
 }

@@ -1,0 +1,72 @@
+//! What tests build an exporter of: a service, a configuration of its apps, and the daemon or its parts.
+
+mod configuration;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use pds_exporter::accounting::{self, LedgerStore, Watermark};
+use pds_exporter::app::daemon::{Daemon, Handle};
+use pds_exporter::catalogue::Format;
+use pds_exporter::client::Client;
+use pds_exporter::clock::Clock;
+use pds_exporter::config::Config;
+use pds_exporter::poll::{Context, Plan};
+use pds_exporter::simulator::{self, World};
+use pds_exporter::store::{Filter, Store};
+use pds_exporter::telemetry::Telemetry;
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+pub(crate) use configuration::Configuration;
+
+/// Serves `world` on a free port of the loopback until the test ends. Returns its base URL.
+pub(crate) async fn serve(world: &World) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    url
+}
+
+/// Runs a daemon without a web server until the test ends.
+pub(crate) async fn daemon(config: Config, clock: &Clock) -> Handle {
+    let daemon = Daemon::build(config, clock.clone(), Telemetry::new(false).unwrap()).await.unwrap();
+    let handle = daemon.handle();
+    tokio::spawn(daemon.run(std::future::pending()));
+    handle
+}
+
+/// What polls by hand work with.
+pub(crate) fn context(ledgers: LedgerStore, telemetry: Telemetry, clock: &Clock) -> Context {
+    Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock: clock.clone() }
+}
+
+/// The plan of `config` for polls by hand; after a reload, `before` is the former plan.
+pub(crate) fn plan(config: Config, context: &Context, before: Option<&Plan>) -> Plan {
+    let (telemetry, clock) = (context.telemetry.clone(), context.clock.clone());
+    let client = Client::new(&config.api, &config.projects, telemetry, clock.clone()).unwrap();
+    let client = client.in_rhythm_of(&config.poll);
+    let watermark = match before {
+        Some(before) => before.watermark.reconfigured(&config),
+        None => Watermark::new(&config, clock),
+    };
+    Plan::new(Arc::new(config), client, watermark, context, before)
+}
+
+/// The page without the exporter's own metrics.
+pub(crate) fn page(context: &Context, format: Format) -> String {
+    let mut page = Vec::new();
+    let snapshot = context.store.snapshot(Instant::now());
+    let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
+        page.extend_from_slice(chunk);
+        Ok::<(), Infallible>(())
+    });
+    String::from_utf8(page).unwrap()
+}
+
+/// The page in text format with the exporter's own metrics.
+pub(crate) fn whole_page(context: &Context) -> String {
+    let mut own = Vec::new();
+    context.telemetry.write(&mut own, Format::Text, |_| true);
+    page(context, Format::Text) + &String::from_utf8(own).unwrap()
+}
