@@ -111,6 +111,9 @@ impl Restorer {
                 state.missing.insert(key, Missing { since: watermark.first_cursor(), unknown: false });
             }
         }
+        if !state.missing.is_empty() {
+            tracing::info!(counters = state.missing.len(), "counters are to be read back from Prometheus");
+        }
         self.tell(&mut state, None);
         drop(state);
         self.0.changed.notify_one();

@@ -287,6 +287,8 @@ impl Source {
                     let mut answers = Vec::with_capacity(queries.len());
                     for query in queries {
                         match http.query(&query, Some(at)).await {
+                            // Whoever knows nothing need not be asked for more of it.
+                            Ok(samples) if samples.is_empty() => break,
                             Ok(samples) => answers.push(samples),
                             Err(error) => return (keys, Err(error)),
                         }

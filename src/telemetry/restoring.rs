@@ -61,3 +61,24 @@ impl Telemetry {
         self.0.metrics.state_restored.clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gauge_is_absent_until_the_first_answer_and_zero_while_something_is_missing() {
+        let telemetry = Telemetry::new(false).unwrap();
+        let gauge = || telemetry.0.metrics.state_restored.get();
+        let missing = Restoring { missing: 2, ..Restoring::default() };
+        telemetry.restoring(missing.clone());
+        assert_eq!(gauge(), None);
+        let obstacle = Some(Obstacle { text: "gone".into(), expected: false });
+        telemetry.restoring(Restoring { obstacle, ..missing });
+        assert_eq!(gauge(), Some(0.0));
+        telemetry.restoring(Restoring { restored: 2, ..Restoring::default() });
+        assert_eq!((gauge(), telemetry.snapshot().restoring.unwrap().restored), (Some(1.0), 2));
+        telemetry.not_restoring();
+        assert_eq!((gauge(), telemetry.snapshot().restoring), (None, None));
+    }
+}

@@ -7,6 +7,7 @@ mod prometheus;
 mod rig;
 
 use pds_exporter::interface::{Resource, response_time};
+use pds_exporter::simulator::Fault;
 use pds_exporter::store::{Key, Owner};
 
 use crate::process::series;
@@ -67,6 +68,34 @@ async fn a_new_process_goes_on_exactly_where_the_last_scrape_left_off() {
 }
 
 #[tokio::test]
+async fn what_was_read_back_is_shown_once_it_holds_all_that_had_settled_by_then() {
+    let rig = Rig::start(1).await;
+    let old = rig.started("old").await;
+    rig.scrape(&old);
+    rig.run(&old, 3).await;
+    rig.prometheus.answer(|_| Some((503, String::new())));
+    let exporter = rig.started("new").await;
+    rig.run(&old, 4).await;
+    exporter.poll().await;
+    let before = old.page();
+    // Prometheus is a minute behind, and the service fails just now.
+    let now = rig.clock.unix_seconds();
+    rig.prometheus.change(|_, samples| samples.retain(|(time, _)| *time < now - 50));
+    rig.prometheus.mend();
+    rig.world.faults().set([Fault::status(500)]);
+    assert!(exporter.handle.restorer().restore().await);
+    exporter.poll().await;
+    assert_eq!(exporter.shown(), 0, "the other one may have shown more");
+    rig.world.faults().clear();
+    exporter.poll().await;
+    assert_eq!(exporter.shown(), 1);
+    let after = exporter.page();
+    for (name, value) in counters(&before) {
+        assert!(crate::process::value(&after, &name) >= Some(value), "{name} went back");
+    }
+}
+
+#[tokio::test]
 async fn what_every_question_has_in_common_and_how_the_look_back_widens() {
     let rig = Rig::start(1).await;
     rig.predecessor().await;
@@ -97,11 +126,7 @@ async fn what_every_question_has_in_common_and_how_the_look_back_widens() {
     assert_eq!(asked[0].form["query"], "time()");
     let windows: Vec<&str> =
         asked[1..].iter().map(|asked| asked.form["query"].rsplit_once('[').unwrap().1).collect();
-    assert_eq!(
-        windows,
-        ["300s])", "300s]", "3600s])", "3600s]"],
-        "what an hour has is not looked for in ten days"
-    );
+    assert_eq!(windows, ["300s])", "3600s])", "3600s]"], "what an hour has is not looked for in ten days");
     assert!(asked[1..].iter().all(|asked| asked.form["query"].contains(",job=\"pds\"}[")));
     let times: std::collections::BTreeSet<&String> =
         asked[1..].iter().map(|asked| &asked.form["time"]).collect();

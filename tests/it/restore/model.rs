@@ -209,7 +209,7 @@ fn play(events: &[Event]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, max_shrink_iters: 100, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 30, max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn nothing_goes_back_and_all_hold_what_there_was(events in events()) {
