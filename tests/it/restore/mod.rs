@@ -142,6 +142,7 @@ async fn nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_w
     assert!(exporter.obstacle().await.contains("no page of this process was scraped yet"));
     // A page of another process says nothing, be it of the same instance.
     let other = rig.exporter(rig.config(2, ""), "new").await;
+    other.poll().await;
     rig.scrape(&other);
     for _ in 0..3 {
         rig.pass(60);
