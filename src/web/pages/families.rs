@@ -115,6 +115,7 @@ fn query(family: &Family) -> String {
         Kind::Counter => format!("sum by ({by}) (rate({name}[5m]))"),
         Kind::Gauge if name.ends_with("_timestamp_seconds") => format!("time() - {name}"),
         Kind::Gauge if name.ends_with("_successful") || name == "pds_up" => format!("{name} == 0"),
+        Kind::Gauge if family.labels.contains(&"status") => format!("sum by (status) ({name})"),
         Kind::Gauge if name.starts_with("pds_app_") => format!("topk(10, {name})"),
         Kind::Gauge | Kind::Info => name.to_owned(),
     }

@@ -172,6 +172,38 @@ async fn documented_paths_exist_and_answer_304_when_unchanged() {
     }
 }
 
+#[tokio::test]
+async fn every_query_to_copy_is_promql() {
+    let exporter = Exporter::start(&["--demo"]);
+    exporter.wait_for("/-/ready").await;
+    let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+    let mut rules = "groups:\n- name: queries\n  rules:\n".to_owned();
+    let mut add = |page: &str| {
+        for (index, part) in page.split("data-copy=\"").skip(1).enumerate() {
+            let query = part.split('"').next().unwrap();
+            let query =
+                query.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+            let query = serde_json::Value::from(query);
+            rules.push_str(&format!(
+                "  - record: r:{index}\n    labels: {{ page: {:?} }}\n    expr: {query}\n",
+                page.len()
+            ));
+        }
+    };
+    for app in status["apps"].as_array().unwrap() {
+        let part = |name: &str| encoded(app[name].as_str().unwrap());
+        add(&exporter.get(&format!("/apps/{}/{}", part("project"), part("id"))).await);
+    }
+    add(&exporter.get("/metrics-catalogue").await);
+    let count = rules.matches("expr:").count();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), rules).unwrap();
+    let output =
+        Command::new(tool("promtool")).args(["check", "rules"]).arg(file.path()).output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && count > 300, "{count}: {said}");
+}
+
 fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }

@@ -16,6 +16,9 @@ use super::figures::{Figure, figure};
 /// So many columns a plot has at most.
 const MAX_COLUMNS: f64 = 90.0;
 
+/// Plots that nobody asked a reach of go back at least so many seconds.
+const MIN_REACH: f64 = 120.0;
+
 /// How far back plots reach: the word in a query, and seconds.
 const REACHES: [(&str, f64); 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
 
@@ -94,6 +97,8 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
     let all = REACHES.iter().find(|(_, seconds)| known <= *seconds).or(REACHES.last());
     let chosen = REACHES.iter().find(|(word, _)| Some(*word) == asked).or(all);
     let (word, reach) = chosen.copied().unwrap_or_default();
+    // Minutes after the start, half an hour would be empty.
+    let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
     let times = now - reach..now;
     let columns = columns(detail, &times);
     let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));

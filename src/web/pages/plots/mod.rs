@@ -160,7 +160,7 @@ fn log_range(shares: &[(f64, f64)], percentiles: &[(&str, f64)]) -> Option<Range
     let high = shares.iter().find(|(_, share)| *share > 0.9995).map_or(last, |(x, _)| *x);
     let marks = percentiles.iter().map(|(_, x)| *x).filter(|x| *x > 0.0);
     // The labels of the marks stand at their right.
-    let range = marks.fold(low..high, |range, x| range.start.min(x * 0.8)..range.end.max(x * 4.0));
+    let range = marks.fold(low..high, |range, x| range.start.min(x * 0.8)..range.end.max(x * 9.0));
     (range.start > 0.0 && range.start < range.end).then_some(range)
 }
 

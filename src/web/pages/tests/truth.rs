@@ -77,3 +77,10 @@ async fn a_page_that_is_not_there_is_a_page_like_the_others() {
     assert!(page.contains("<h1>No such page</h1>") && page.contains("aria-label=\"Pages\""));
     assert!(page.contains("href=\"/x/\"") && !page.contains("nope"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_page_counts_against_the_limit_of_requests() {
+    let fixture = fixture::fixture(1).await;
+    let routes = site(&fixture.source, "").routes();
+    assert!(routes.len() > 5 && routes.iter().all(|route| !route.probe), "{routes:?}");
+}
