@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::clock::differ;
 use crate::error_chain::with_sources;
 use crate::interface::{Resource, Scope};
 use crate::tool::probe::{self, Unanswered};
@@ -67,7 +68,7 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
         }
         report.problem(CHECK, format!("{shown}: {reason}"), *remedy);
     }
-    clock(report, service, &answers);
+    clock(report, &answers);
     answers.took
 }
 
@@ -176,7 +177,7 @@ fn remedy(error: &Unanswered) -> &'static str {
 }
 
 /// The service's clock against ours.
-fn clock(report: &mut Report, service: &Service, answers: &Answers) {
+fn clock(report: &mut Report, answers: &Answers) {
     const CHECK: &str = "clock";
     let mut skews = answers.skews.clone();
     skews.sort_by(f64::total_cmp);
@@ -186,24 +187,17 @@ fn clock(report: &mut Report, service: &Service, answers: &Answers) {
         }
         return;
     };
-    let settle = service.config.poll.settle.as_secs_f64();
+
     let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
     // Dates have whole seconds.
     if skew.abs() <= 1.5 {
         report.ok(CHECK, "this machine's and the service's agree within 1.5 s");
-    } else if skew.abs() <= settle {
-        let text = format!(
-            "the service's is {} {behind} this machine's, within poll.settle ({})",
-            units::seconds(skew.abs()),
-            units::seconds(settle)
-        );
-        report.ok(CHECK, text);
     } else {
-        let text = format!(
-            "the service's is {} {behind} this machine's, more than poll.settle ({})",
-            units::seconds(skew.abs()),
-            units::seconds(settle)
-        );
-        report.warning(CHECK, text, "Set this machine's clock by NTP, or raise poll.settle.");
+        let text = format!("the service's is {} {behind} this machine's", units::seconds(skew.abs()));
+        if differ(*skew) {
+            report.warning(CHECK, text, "Set this machine's clock by NTP.");
+        } else {
+            report.ok(CHECK, text);
+        }
     }
 }

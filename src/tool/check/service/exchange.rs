@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 
 use crate::client::tls_config;
+use crate::clock::differ;
 use crate::config::{Api, TokenSource};
 use crate::error_chain::with_sources;
 use crate::interface::{Arguments, get_app};
@@ -23,16 +24,15 @@ pub fn clock(asking: &Asking, findings: &mut Findings) {
         findings.report.note(CHECK, text);
         return;
     };
-    let settle = asking.service.config.poll.settle;
     let behind = if skew < 0.0 { "behind" } else { "ahead of" };
     let text = format!("the service's is {} {behind} this machine's", units::seconds(skew.abs().round()));
     // Dates have whole seconds.
     if skew.abs() <= 1.5 {
         findings.report.ok(CHECK, "replies have a Date header; the clocks agree within 1.5 s");
-    } else if skew.abs() <= settle.as_secs_f64() {
-        findings.report.ok(CHECK, format!("{text}, within poll.settle"));
+    } else if differ(skew) {
+        findings.report.warning(CHECK, text, "Set this machine's clock by NTP.");
     } else {
-        findings.report.warning(CHECK, text, "Set this machine's clock by NTP, or raise poll.settle.");
+        findings.report.ok(CHECK, text);
     }
 }
 
