@@ -2,7 +2,14 @@
 
 use plotters::prelude::*;
 
-use crate::load::Load;
+/// What an exporter of so many apps takes at one poll a minute, with counters and state.
+pub(crate) struct Load {
+    pub(crate) apps: f64,
+    /// Percent of one core.
+    pub(crate) cpu: f64,
+    /// Megabytes.
+    pub(crate) memory: f64,
+}
 
 /// Where it is drawn.
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/growth.svg");

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::daemon::{Exporter, Setting};
-use crate::growth;
+use crate::growth::{self, Load};
 use crate::process::Core;
 use crate::scrape::{Scraper, value};
 use crate::table::{Figure, Table, Target};
@@ -65,15 +65,6 @@ pub(crate) fn memory(daemon: &str, table: &mut Table) {
     );
     let size = std::fs::metadata(daemon).unwrap().len() as f64 / 1e6;
     table.row("stripped binary, MB", size, 1, Target::AtMost(12.0), "");
-}
-
-/// What an exporter of so many apps takes at one poll a minute, with counters and state.
-pub(crate) struct Load {
-    pub(crate) apps: f64,
-    /// Percent of one core.
-    pub(crate) cpu: f64,
-    /// Megabytes.
-    pub(crate) memory: f64,
 }
 
 /// Processor time, memory and disk by the number of apps at one poll and two scrapes a minute. The service is on a core

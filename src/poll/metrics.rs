@@ -7,8 +7,8 @@ use crate::accounting::recheck::HOUR;
 use crate::interface::{TimeRange, Window};
 use crate::store::Variant;
 
+use super::ask::{ask, show, subjects};
 use super::error::{PollError, Reach};
-use super::execute::{ask, show, subjects};
 use super::ledger_update::LedgerUpdate;
 use super::plan::{Context, Plan, Target};
 use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};

@@ -9,7 +9,7 @@
 //! - [`counters`]: which counters are on the page.
 //! - [`schedule`]: when each of them is due.
 //! - [`poller`]: the loop.
-//! - [`execute`]: one poll of one target; [`error`]: why it fails.
+//! - [`execute`]: one poll of one target; `ask`: one request of it; [`error`]: why it fails.
 //! - [`metrics`]: the ranges that one poll of a metrics call asks for.
 //! - [`transition_log`]: what the log says of it.
 //! - [`slots`]: how many of them at once.
@@ -17,6 +17,7 @@
 //! - [`ranges`]: which ranges a metrics target asks for, each once.
 //! - [`ledger_update`]: what becomes of its ledger.
 
+mod ask;
 pub mod counters;
 pub mod datapoints;
 pub mod error;

@@ -10,9 +10,10 @@ use crate::store::{PollRecord, Reply, Stretch};
 use super::changes::{Changed, Deploy, changed, deploys};
 use super::exporter::next_poll;
 use super::model::App;
-use super::overview::{Parts, View, requests_rechecked};
+use super::overview::requests_rechecked;
 use super::rechecked::CountedAgain;
 use super::settings::{self, Group};
+use super::view::{Parts, View};
 
 /// The polls listed, of all resources of the app together; beyond them only failures.
 const POLLS: usize = 20;

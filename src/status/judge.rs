@@ -11,8 +11,9 @@ use super::model::{
     App, Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Status, Unexpected,
     resource_title,
 };
+use super::problem::Problem;
 use super::read::Values;
-use super::verdict::{Problem, Reason, Verdict};
+use super::verdict::{Reason, Verdict};
 
 /// Polls that begin later than this are a reason, in seconds.
 const MAX_POLL_LAG: f64 = 10.0;

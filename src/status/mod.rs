@@ -9,7 +9,9 @@
 //! - [`verdict`]: whether the numbers can be trusted, and why not.
 //! - [`detail`]: one app in full.
 //! - [`source`]: reads the model, at most once per second.
+//! - `view`: what the model is read from.
 //! - `overview`: plan and store to model.
+//! - `problem`: what is wrong with an app or a project.
 //! - [`cause`]: what can be wrong, and what to do about it.
 //! - `judge`: what is wrong with an app, a project, and all of it.
 //! - `service`: the service's part of it.
@@ -27,12 +29,14 @@ mod exporter;
 mod judge;
 pub mod model;
 mod overview;
+mod problem;
 mod read;
 pub mod rechecked;
 mod service;
 pub mod settings;
 pub mod source;
 pub mod verdict;
+mod view;
 
 #[cfg(test)]
 pub(crate) mod fixture;

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::problem::Problem;
 use super::rechecked::CountedAgain;
-use super::verdict::{Problem, Summary, Verdict};
+use super::verdict::{Summary, Verdict};
 
 /// The exporter, the service and all configured projects and apps at one moment. Times are RFC 3339 in UTC; a missing
 /// value is null, never 0.

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
 use crate::interface::get_app::family;
 use crate::interface::{self, Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
 use crate::poll::plan::{Target, TargetSubject};
-use crate::poll::{Context, Plan};
 use crate::store::Variant;
 
 use super::exporter::{exporter, whole};
@@ -20,20 +19,10 @@ use super::read::Values;
 use super::rechecked::CountedAgain;
 use super::service::service;
 use super::verdict::{Summary, Verdict};
+use super::view::{Parts, View};
 
 /// A poll is overdue after two intervals and this many seconds.
 const LATE: f64 = 10.0;
-
-/// The targets of one project or app, with its subject in each of them.
-pub(super) type Parts<'a> = Vec<(&'a Target, &'a TargetSubject)>;
-
-/// What the model is read from, at one moment.
-pub(super) struct View<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) context: &'a Context,
-    pub(super) now: Timestamp,
-    pub(super) instant: Instant,
-}
 
 impl View<'_> {
     /// The whole model.

@@ -7,7 +7,7 @@ use crate::poll::error::ANSWERED;
 use crate::telemetry::Snapshot;
 
 use super::model::{App, Project, Resource, Service, ServiceState, State};
-use super::overview::View;
+use super::view::View;
 
 /// The state of the service when all failures are of one of these classes.
 const TELLING: [(Class, ServiceState); 5] = [

@@ -10,7 +10,7 @@ use crate::poll::{Context, Plan};
 
 use super::detail::{self, Detail};
 use super::model::Status;
-use super::overview::View;
+use super::view::View;
 
 /// The model is read at most this often, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);

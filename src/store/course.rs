@@ -5,7 +5,40 @@
 
 use std::collections::VecDeque;
 
-use super::history::{Point, pack, unpack};
+use crate::catalogue::{Family, Samples};
+use crate::interface::response_time;
+
+use super::packed::{pack, unpack};
+
+/// What the first window said at one poll.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// The median of response times, seconds; `None` without requests, and where the poll failed.
+    pub p50: Option<f64>,
+    /// The 95th percentile.
+    pub p95: Option<f64>,
+    /// The 99th percentile.
+    pub p99: Option<f64>,
+    /// Requests in the window; `None` if the poll failed.
+    pub requests: Option<f64>,
+}
+
+impl Point {
+    /// The point that `samples` of the response time endpoint with these `families` show.
+    pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
+        let percentile = |name: &str| {
+            let mut series = samples.series(families, &response_time::SECONDS);
+            series.find(|(labels, _)| labels.get("percentile") == Some(name)).map(|(_, value)| value)
+        };
+        let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
+        Self {
+            p50: percentile("p50"),
+            p95: percentile("p95"),
+            p99: percentile("p99"),
+            requests: requests.next().map(|(_, value)| value),
+        }
+    }
+}
 
 /// How far back.
 pub const REACH_SECONDS: u32 = 6 * 3600;

@@ -10,7 +10,15 @@ use bytes::Bytes;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-use super::pages::Coding;
+/// How a page is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Coding {
+    /// Not at all.
+    Identity,
+    /// gzip, level 1: a higher level takes longer than rendering the page and saves a scraper on the same
+    /// network nothing.
+    Gzip,
+}
 
 /// RFC 1952: deflate, no name, no time, made for speed, on any system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];

@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use tokio::time::Duration;
 
 use crate::catalogue::{Family, Samples};
-use crate::interface::response_time;
 
 use super::changes::Changes;
-use super::course::{Course, Stretch};
+use super::course::{Course, Point, Stretch};
+use super::packed::{pack, unpack};
 
 /// So many successes of each target are kept: of the last 20 polls of an app, its two metrics calls take 10 each.
 const SUCCESSES: usize = 10;
@@ -40,36 +40,6 @@ pub struct PollFailure {
     pub class: &'static str,
     /// In words.
     pub message: Arc<str>,
-}
-
-/// What the first window said at one poll.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Point {
-    /// The median of response times, seconds; `None` without requests, and where the poll failed.
-    pub p50: Option<f64>,
-    /// The 95th percentile.
-    pub p95: Option<f64>,
-    /// The 99th percentile.
-    pub p99: Option<f64>,
-    /// Requests in the window; `None` if the poll failed.
-    pub requests: Option<f64>,
-}
-
-impl Point {
-    /// The point that `samples` of the response time endpoint with these `families` show.
-    pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
-        let percentile = |name: &str| {
-            let mut series = samples.series(families, &response_time::SECONDS);
-            series.find(|(labels, _)| labels.get("percentile") == Some(name)).map(|(_, value)| value)
-        };
-        let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
-        Self {
-            p50: percentile("p50"),
-            p95: percentile("p95"),
-            p99: percentile("p99"),
-            requests: requests.next().map(|(_, value)| value),
-        }
-    }
 }
 
 /// The last polls of one target.
@@ -226,29 +196,6 @@ impl<T: Copy, const N: usize> Ring<T, N> {
     fn iter(&self) -> impl Iterator<Item = T> {
         let (newer, older) = self.items.split_at(usize::from(self.next));
         older.iter().filter(|_| self.full).chain(newer).copied()
-    }
-}
-
-/// The smallest value that is told from 0; a microsecond.
-const SMALLEST: f64 = 1e-6;
-/// The logarithm's steps: so many of them that all values up to a billion fit 16 bits.
-const STEPS_PER_E: f64 = 1890.0;
-
-/// A value on a logarithmic scale: 0 is none, 1 is zero.
-pub(super) fn pack(value: Option<f64>) -> u16 {
-    match value {
-        None => 0,
-        Some(value) if value < SMALLEST => 1,
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 2..=65535")]
-        Some(value) => ((value / SMALLEST).ln() * STEPS_PER_E + 2.0).round().clamp(2.0, 65_535.0) as u16,
-    }
-}
-
-pub(super) fn unpack(packed: u16) -> Option<f64> {
-    match packed {
-        0 => None,
-        1 => Some(0.0),
-        packed => Some(((f64::from(packed) - 2.0) / STEPS_PER_E).exp() * SMALLEST),
     }
 }
 

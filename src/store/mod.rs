@@ -7,7 +7,8 @@
 //!
 //! - `key`: what a target is about, and its name.
 //! - [`target_state`]: one target's samples, health and expiry; [`health`]: how it fares.
-//! - [`history`]: how it fared of late; [`course`]: an app's last hours; `changes`: what changed in its settings.
+//! - [`history`]: how it fared of late; [`course`]: an app's last hours; `changes`: what changed in its settings;
+//!   `packed`: values of a trend in two bytes.
 //! - [`replies`]: last replies in full, as far as there is room.
 //! - [`render`]: a snapshot as text, chunk by chunk.
 //! - [`pages`]: ready pages, made at most once a change; `gzip`: their bytes, plain or compressed.
@@ -18,6 +19,7 @@ mod gzip;
 pub mod health;
 pub mod history;
 mod key;
+mod packed;
 pub mod pages;
 pub mod render;
 pub mod replies;
@@ -33,11 +35,12 @@ use crate::catalogue::samples::Layouts;
 use crate::interface::{Resource, response_time};
 
 pub use changes::{Change, Fact};
-pub use course::Stretch;
+pub use course::{Point, Stretch};
+pub use gzip::Coding;
 pub use health::{Failure, Health, Transition};
-pub use history::{Point, PollFailure, PollRecord};
+pub use history::{PollFailure, PollRecord};
 pub use key::{Key, Owner};
-pub use pages::{Coding, PageBody, Pages};
+pub use pages::{PageBody, Pages};
 pub use render::{Filter, Snapshot};
 pub use replies::{Replies, Reply};
 pub use target_state::{TargetState, Variant};

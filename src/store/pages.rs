@@ -17,18 +17,8 @@ use crate::catalogue::Format;
 use crate::telemetry::Telemetry;
 
 use super::Store;
-use super::gzip::{Segment, Writer};
+use super::gzip::{Coding, Segment, Writer};
 use super::render::{Filter, Snapshot};
-
-/// How a page is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Coding {
-    /// Not at all.
-    Identity,
-    /// gzip, level 1: a higher level takes longer than rendering the page and saves a scraper on the same
-    /// network nothing.
-    Gzip,
-}
 
 /// A page, whole or in pieces.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use crate::interface::response_time;
 
 use super::super::changes::Change;
+use super::super::course::Point;
 use super::super::course::Stretch;
-use super::super::history::{Point, PollFailure, PollRecord};
+use super::super::history::{PollFailure, PollRecord};
 use super::{State, TargetState, Variant};
 
 impl TargetState {

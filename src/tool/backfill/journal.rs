@@ -2,14 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::interface::{Tally, TimeRange};
 use crate::tool::error::ToolError;
-
-use super::plan::failed;
 
 /// The content of the replies of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -128,6 +126,12 @@ impl Appender {
         line.push(b'\n');
         self.file.write_all(&line).map_err(failed("cannot write", &self.path))
     }
+}
+
+/// The error of doing something with a file.
+pub(super) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ToolError {
+    let path = path.to_owned();
+    move |source| ToolError::File { doing, path, source }
 }
 
 #[cfg(test)]

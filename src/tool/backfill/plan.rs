@@ -16,7 +16,7 @@ use crate::tool::service;
 use crate::tool::time_arg::TimeArg;
 
 use super::BackfillArgs;
-use super::journal::Journal;
+use super::journal::{Journal, failed};
 
 /// The plan of a run. A run resumes an earlier one of the same plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -283,10 +283,4 @@ fn lock(folder: &Path) -> Result<File, ToolError> {
         Ok(()) => Ok(file),
         Err(_) => Err(ToolError::Usage(format!("another run works on {}", folder.display()))),
     }
-}
-
-/// The error of doing something with a file.
-pub(super) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ToolError {
-    let path = path.to_owned();
-    move |source| ToolError::File { doing, path, source }
 }

@@ -15,7 +15,8 @@ use crate::interface::{Counted, Point, Resource, Subject, TimeRange};
 use crate::tool::error::ToolError;
 
 use super::journal::Record;
-use super::plan::{Stream, Work, failed, metrics_calls};
+use super::journal::failed;
+use super::plan::{Stream, Work, metrics_calls};
 use super::series::Gathered;
 
 /// What was written.

@@ -114,7 +114,9 @@ fn query(family: &Family) -> String {
         Kind::Counter if by.is_empty() => format!("rate({name}[5m])"),
         Kind::Counter => format!("sum by ({by}) (rate({name}[5m]))"),
         Kind::Gauge if name.ends_with("_timestamp_seconds") => format!("time() - {name}"),
-        Kind::Gauge if name.ends_with("_successful") || name == "pds_up" => format!("{name} == 0"),
+        Kind::Gauge if name.ends_with("_successful") || name == crate::store::UP.name => {
+            format!("{name} == 0")
+        }
         Kind::Gauge if family.labels.contains(&"status") => format!("sum by (status) ({name})"),
         Kind::Gauge if name.starts_with("pds_app_") => format!("topk(10, {name})"),
         Kind::Gauge | Kind::Info => name.to_owned(),
@@ -153,7 +155,7 @@ mod tests {
             query(&Family::gauge("pds_x_timestamp_seconds", &[], "x")),
             "time() - pds_x_timestamp_seconds"
         );
-        assert_eq!(query(&Family::gauge("pds_up", &["resource"], "x")), "pds_up == 0");
+        assert_eq!(query(&Family::gauge(crate::store::UP.name, &["resource"], "x")), "pds_up == 0");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every page is a pure function of the model ([`crate::status`]) and the query. No page calls
 //! the service, and a page works without JavaScript. [`StatusPages`] maps paths to them.
 //!
-//! - [`site`]: paths, caching, headers.
+//! - [`site`]: paths, caching, headers; `rendered`: what they answer.
 //! - [`query`]: filter, order and page of the overview.
 //! - `overview`, `detail`, `configuration`, `families`: one page each.
 //! - `banner`: the overview's first sentence; `chips`: counts, headings and legend of its table.
@@ -26,10 +26,12 @@ pub mod links;
 mod overview;
 mod plots;
 pub mod query;
+mod rendered;
 mod sharing;
 pub mod site;
 
 #[cfg(test)]
 mod tests;
 
-pub use site::{Rendered, StatusPages};
+pub use rendered::Rendered;
+pub use site::StatusPages;

@@ -8,7 +8,7 @@ use http::StatusCode;
 use crate::status::Status;
 
 use super::assets::hash;
-use super::site::Rendered;
+use super::rendered::Rendered;
 
 /// Bytes of pages kept for further readers, beyond the page made last.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;

@@ -18,6 +18,7 @@ use super::detail::Extras;
 use super::layout::{Frame, NavItem, Page, page};
 use super::links::{Links, app_of, encode};
 use super::query::Query;
+use super::rendered::Rendered;
 use super::sharing::{Made, Sharing};
 use super::{configuration, detail, families, overview};
 
@@ -42,21 +43,6 @@ const MAX_RENDERED_AT_ONCE: usize = 2;
 /// Ages on pages move in steps of this many seconds, so that an otherwise unchanged page is not sent again
 /// within them.
 const AGE_STEP: i64 = 5;
-
-/// What a path shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rendered {
-    /// A page.
-    Page(String),
-    /// A page that says that there is none.
-    NoPage(String),
-    /// A JSON document.
-    Json(String),
-    /// Style, script or icon: (content type, content).
-    Asset(&'static str, &'static str),
-    /// Nothing.
-    Nothing,
-}
 
 /// The status pages.
 #[derive(Clone, Debug)]

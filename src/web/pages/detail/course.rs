@@ -8,10 +8,10 @@ use url::form_urlencoded::parse;
 use crate::status::detail::Detail;
 use crate::store::Point;
 
-use super::super::format::{self, number, seconds};
+use super::super::format::{number, seconds};
 use super::super::layout::{Frame, value};
 use super::super::plots::{LINE, Line, OverTime, P50, P90, P99, Unit};
-use super::figures::{Figure, figure};
+use super::figures::{Figure, clock, figure};
 
 /// So many columns a plot has at most.
 const MAX_COLUMNS: f64 = 90.0;
@@ -221,11 +221,6 @@ fn drawn(course: &Course<'_>, drawing: &Drawing<'_>) -> Markup {
             }
         },
     })
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
-pub(super) fn clock(time: f64) -> String {
-    jiff::Timestamp::from_second(time as i64).map(format::clock).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@ use maud::{Markup, html};
 
 use crate::status::detail::{Detail, RunPoint};
 
-use super::super::format::{number, seconds};
+use super::super::format::{self, number, seconds};
 use super::super::layout::value;
 use super::super::plots::{self, Line, OverTime, P50, P90, P99, Plot, Unit};
-use super::course::clock;
 
 /// All figures of the window.
 pub(super) fn figures(detail: &Detail) -> Markup {
@@ -114,4 +113,10 @@ fn runs(detail: &Detail) -> Markup {
             }
         },
     })
+}
+
+/// A time of day.
+#[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
+pub(super) fn clock(time: f64) -> String {
+    jiff::Timestamp::from_second(time as i64).map(format::clock).unwrap_or_default()
 }

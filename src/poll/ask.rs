@@ -1,0 +1,86 @@
+//! One request of a poll, and what is shown of its reply.
+
+use crate::interface::polled::Reading;
+use crate::interface::{Arguments, Cadence, Subject, TimeRange, Window};
+use crate::store::Variant;
+
+use super::error::PollError;
+use super::plan::{Context, Plan, Target};
+
+/// The reply to a request.
+pub(super) struct Answer {
+    pub reading: Reading,
+    pub date: Option<jiff::Timestamp>,
+}
+
+/// Sends one request of `target` and reads its reply for each of `subjects`.
+pub(super) async fn ask(
+    context: &Context,
+    plan: &Plan,
+    target: &Target,
+    range: Option<TimeRange>,
+    container: Option<&str>,
+    subjects: &[Subject<'_>],
+) -> Result<Answer, PollError> {
+    let resource = target.key.resource;
+    let mut arguments = Arguments::about(&target.key.owner.project, &target.key.owner.app)
+        .in_container(container)
+        .at_resolution(plan.config.poll.resolution);
+    if let Some(range) = range {
+        arguments = arguments.in_range_to(range, plan.config.accounting.range_end);
+    }
+    let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
+    let endpoint = target.endpoint;
+    let decode = move |body: &[u8]| endpoint.decode(body, range);
+    let (decoded, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
+    plan.watermark.observe(fetched.date);
+    // Of a metrics call's replies the one behind what is shown first.
+    if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
+        let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
+        let text = || std::str::from_utf8(&fetched.body).map_or_else(lossy, str::to_owned);
+        let now = context.clock.now();
+        context.store.replies().keep(&target.key, now, fetched.body.len(), text);
+    }
+    Ok(Answer { reading: decoded.reading(subjects), date: fetched.date })
+}
+
+/// Replaces the series of each subject by those of `reading`.
+pub(super) fn show(
+    context: &Context,
+    plan: &Plan,
+    target: &Target,
+    reading: Reading,
+    variant: impl Fn(usize) -> Variant,
+) {
+    if !reading.unexpected.is_empty() {
+        context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
+    }
+    // A poll that a reload has overtaken may have asked for what nobody wants any more.
+    if plan.is_replaced() {
+        return;
+    }
+    if let [subject] = &*target.subjects {
+        subject.cell.set_message(reading.message);
+    }
+    for (index, sink) in reading.sinks.into_iter().enumerate() {
+        // A target about one app has a reading for each window; one about an account has one for each project.
+        let subject =
+            if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
+        if let Some(subject) = subject {
+            subject.cell.replace(&variant(index), sink);
+        }
+    }
+}
+
+/// Subjects a reply describes: all of them, or one per window for metrics calls.
+pub(super) fn subjects<'a>(plan: &'a Plan, target: &Target, windows: &[Window<'a>]) -> Vec<Subject<'a>> {
+    match target.endpoint.cadence {
+        Cadence::Settings => {
+            target.subjects.iter().filter_map(|subject| plan.subject(subject, None)).collect()
+        }
+        Cadence::Metrics => {
+            let subject = target.subjects.first();
+            windows.iter().filter_map(|window| plan.subject(subject?, Some(*window))).collect()
+        }
+    }
+}

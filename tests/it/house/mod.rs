@@ -1,0 +1,234 @@
+//! The house's own rules, read from its sources: who may import whom, how long a file is, what needs a reason.
+
+mod circles;
+mod layers;
+mod names;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+pub(crate) use layers::LAYERS;
+
+/// What may read files and the environment; all else gets what it needs as an argument.
+const READERS: &[(&str, &str)] = &[
+    ("src/config/file", "the configuration file"),
+    ("src/config/include", "the files it includes"),
+    ("src/client/", "token files and trust anchors, which are read again when they change"),
+    ("src/accounting/", "the state file"),
+    ("src/telemetry/process", "what the system says of this process"),
+    ("src/plain_file", "reads for those below"),
+    ("src/web/", "the web configuration file and its certificates, read again when they change"),
+    ("src/app", "builds everything"),
+    ("src/tool", "a program of its own"),
+    ("src/bin/", "hands over arguments and environment"),
+];
+
+/// Reads of files and of the environment.
+const READS: &[&str] = &["std::env", "env::var", "std::fs", "tokio::fs", "fs::read", "File::open"];
+
+/// The most lines of a file without its tests.
+const MAX_FILE_LINES: usize = 350;
+
+/// The most lines of a function.
+const MAX_FUNCTION_LINES: usize = 60;
+
+/// Files and functions that are longer for now. To be split by subject; none is to be added.
+const LONGER: &[&str] = &[
+    "src/config/reader.rs",
+    "src/poll/plan.rs",
+    "src/simulator/blueprint.rs: settings",
+    "src/simulator/faults.rs",
+    "src/status/judge.rs: of_exporter",
+    "src/tool/check/service/ranges.rs: ends",
+    "src/tool/check/token.rs: run",
+    "src/web/connection_state.rs",
+    "src/web/pages/site.rs: respond",
+    "tests/it/accounting.rs",
+    "tests/it/config.rs",
+    "tests/it/deploy/helm.rs",
+    "tests/it/real_backfill.rs: thirty_days_of_history_answer_with_the_truth",
+    "tests/it/real_kill.rs: no_kill_takes_a_count_back_or_loses_one",
+    "tests/it/restore/bad_input.rs",
+    "tests/it/tool/doctor.rs",
+];
+
+/// Words that have no place in sources, each with what to do instead. Put together here, as this file is a
+/// source too.
+const BANNED: &[(&str, &str)] = &[
+    (concat!("TO", "DO"), "do it, or leave it out"),
+    (concat!("FIX", "ME"), "fix it"),
+    (concat!("Mana", "ger"), "say what it does"),
+    (concat!("Help", "er"), "say what it does"),
+    (concat!("Ut", "ils"), "say what it does"),
+    (concat!("mod com", "mon"), "say what the module is about"),
+    (concat!("/wo", "rk/"), "no path of one machine"),
+    (concat!("/ro", "ot/"), "no path of one machine"),
+];
+
+/// One source file.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The text before its tests.
+    fn before_tests(&self) -> &str {
+        let end = self.text.find("\n#[cfg(test)]\nmod tests {");
+        end.map_or(self.text.as_str(), |end| &self.text[..end])
+    }
+
+    /// The modules from the crate's root down to this file: `["poll", "schedule"]`; empty for `lib.rs`.
+    fn modules(&self) -> Vec<&str> {
+        let inside = self.path.trim_start_matches("src/").trim_end_matches(".rs");
+        let mut modules: Vec<_> = inside.split('/').collect();
+        modules.retain(|module| !matches!(*module, "mod" | "lib"));
+        modules
+    }
+}
+
+/// All files below `folder` that end in `.rs`, by path.
+fn sources(folder: &str) -> Vec<Source> {
+    let mut folders = vec![PathBuf::from(folder)];
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).unwrap();
+                sources.push(Source { path: path.display().to_string(), text });
+            }
+        }
+    }
+    sources.sort_by(|one, other| one.path.cmp(&other.path));
+    assert!(!sources.is_empty());
+    sources
+}
+
+/// Fails with all `complaints`, one a line.
+fn assert_none(rule: &str, complaints: &[String]) {
+    assert!(complaints.is_empty(), "{rule}\n{}", complaints.join("\n"));
+}
+
+/// `text` with its comments blanked; lines and places stay.
+fn without_comments(text: &str) -> String {
+    let code = |line: &str| match line.trim_start().starts_with("//") {
+        true => String::new(),
+        false => line.split(" // ").next().unwrap_or("").to_owned(),
+    };
+    text.lines().map(code).collect::<Vec<_>>().join("\n")
+}
+
+/// The functions of `source` with their lines, as `rustfmt` indents them.
+fn functions(source: &Source) -> Vec<(&str, usize)> {
+    let lines: Vec<&str> = source.text.lines().collect();
+    let mut functions = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        let words = line.trim_start().split("fn ").collect::<Vec<_>>();
+        let [before, signature] = words[..] else { continue };
+        let qualifiers = ["pub", "pub(crate)", "pub(super)", "const", "async"];
+        if !before.split_whitespace().all(|word| qualifiers.contains(&word)) {
+            continue;
+        }
+        let name = signature.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+        let closing = format!("{}}}", " ".repeat(indent));
+        let end = lines[start..].iter().position(|line| {
+            *line == closing || line.ends_with(';') && line.len() - line.trim_start().len() == indent
+        });
+        functions.extend(end.map(|end| (name, end + 1)));
+    }
+    functions
+}
+
+#[test]
+fn files_and_functions_are_short() {
+    let mut complaints = Vec::new();
+    let mut check = |what: String, lines: usize, max: usize| {
+        if lines > max && !LONGER.contains(&what.as_str()) {
+            complaints.push(format!("{what}: {lines} lines, at most {max}"));
+        }
+    };
+    for source in sources("src").iter().chain(&sources("tests")) {
+        check(source.path.clone(), source.before_tests().lines().count(), MAX_FILE_LINES);
+        for (name, lines) in functions(source) {
+            check(format!("{}: {name}", source.path), lines, MAX_FUNCTION_LINES);
+        }
+    }
+    assert_none("files and functions with more than one subject: divide them", &complaints);
+}
+
+#[test]
+fn every_file_opens_with_its_page() {
+    let bare = |source: &Source| (!source.text.starts_with("//! ")).then(|| source.path.clone());
+    let sources = sources("src").into_iter().chain(sources("tests"));
+    let complaints: Vec<_> = sources.filter_map(|source| bare(&source)).collect();
+    assert_none("files that do not begin by saying what they are about (//! ...)", &complaints);
+}
+
+#[test]
+fn every_lint_exception_has_its_reason() {
+    let mut complaints = Vec::new();
+    for source in sources("src").iter().chain(&sources("tests")) {
+        let code = without_comments(&source.text);
+        for attribute in ["allow", "expect"] {
+            for opening in ["#[", "#!["] {
+                let opening = format!("{opening}{attribute}(");
+                for (at, _) in code.match_indices(&opening) {
+                    let end = code[at..].find(")]").map_or(code.len(), |end| at + end);
+                    if !code[at..end].contains("reason = ") {
+                        let line = code[..at].matches('\n').count() + 1;
+                        complaints.push(format!("{}:{line}: {attribute} without a reason", source.path));
+                    }
+                }
+            }
+        }
+    }
+    assert_none("lint exceptions say why", &complaints);
+}
+
+#[test]
+fn only_the_named_parts_read_files_and_the_environment() {
+    let mut complaints = Vec::new();
+    for source in sources("src") {
+        if READERS.iter().any(|(path, _)| source.path.starts_with(path)) {
+            continue;
+        }
+        let code = without_comments(source.before_tests());
+        for (number, line) in code.lines().enumerate() {
+            if let Some(read) = READS.iter().find(|read| line.contains(*read)) {
+                complaints.push(format!("{}:{}: {read}", source.path, number + 1));
+            }
+        }
+    }
+    let mut rule = "files and environment are read only by".to_owned();
+    for (path, what) in READERS {
+        write!(rule, "\n  {path}: {what}").unwrap();
+    }
+    assert_none(&rule, &complaints);
+}
+
+#[test]
+fn no_source_holds_a_banned_word() {
+    let mut texts = sources("src");
+    texts.extend(sources("tests"));
+    let pages = [".", "docs"].into_iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    for page in pages.map(|entry| entry.unwrap().path()) {
+        let name = page.strip_prefix("./").unwrap_or(&page);
+        if name.extension().is_some_and(|extension| extension == "md" || extension == "toml") {
+            let text = std::fs::read_to_string(Path::new(name)).unwrap();
+            texts.push(Source { path: name.display().to_string(), text });
+        }
+    }
+    let mut complaints = Vec::new();
+    for source in &texts {
+        for (number, line) in source.text.lines().enumerate() {
+            for (word, instead) in BANNED.iter().filter(|(word, _)| line.contains(word)) {
+                complaints.push(format!("{}:{}: {word}: {instead}", source.path, number + 1));
+            }
+        }
+    }
+    assert_none("words that have no place here", &complaints);
+}
