@@ -28,6 +28,13 @@ pub(super) fn reach(query: &str) -> Option<&'static str> {
     REACHES.iter().find(|(word, _)| *word == asked).map(|(word, _)| *word)
 }
 
+/// The reach that a query asks for and that is none of those offered, cut where it is long.
+pub(super) fn unknown_reach(query: &str) -> Option<String> {
+    let (_, asked) = parse(query.as_bytes()).find(|(name, _)| name == "range")?;
+    let known = asked.is_empty() || reach(query).is_some();
+    (!known).then(|| format!("range={}", asked.chars().take(20).collect::<String>()))
+}
+
 /// Values of some slots drawn as one: the highest of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Column {
@@ -229,6 +236,11 @@ mod tests {
 
     #[test]
     fn a_range_is_one_of_those_offered() {
+        assert_eq!(unknown_reach("range=9h").as_deref(), Some("range=9h"));
+        assert_eq!(
+            (unknown_reach("range=2h"), unknown_reach("range="), unknown_reach("")),
+            (None, None, None)
+        );
         assert_eq!(
             (reach("range=2h"), reach("x&range=6h"), reach("range=9h"), reach("")),
             (Some("2h"), Some("6h"), None, None)

@@ -62,6 +62,9 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         (figures(detail))
         @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
         (figures::figures(detail))
+        @if let Some(ignored) = course::unknown_reach(&extras.query) {
+            p .notice role="note" { "Not understood and ignored: " code { (ignored) } "." }
+        }
         (course::course(frame, detail, course::reach(&extras.query)))
         (polls::resources(frame, detail))
         (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))
