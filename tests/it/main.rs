@@ -33,6 +33,7 @@ mod real_kill;
 mod real_memory;
 mod real_outage;
 mod real_prometheus;
+mod real_restore;
 mod real_soak;
 mod real_state;
 mod real_ui;

@@ -1,0 +1,294 @@
+//! Exact without a disk: exporters that are killed at any moment, each time with nothing left, and shards that come and
+//! go. What the engine has seen of all of them together is the truth.
+
+mod engine;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use pds_exporter::clock::Clock;
+use pds_exporter::interface::TimeRange;
+use pds_exporter::simulator::{self, Fault, Settings, World};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::process::Exporter;
+use crate::real_kill::configuration;
+
+use engine::{Engine, Kind, SELECTOR};
+
+/// How often an exporter is killed.
+const KILLS: u64 = 30;
+/// The longest life of one that is killed.
+const MAX_LIFE: Duration = Duration::from_millis(3000);
+/// Addresses that exporters run at, one after the other: an exporter is a new instance, or one of long ago.
+const ADDRESSES: u8 = 12;
+/// All that is scraped in a test, as a range.
+const RUN: &str = "[15m]";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_count_is_lost_with_prometheus_2() {
+    Cast::gather(Kind::Prometheus("prometheus")).await.play().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_count_is_lost_with_prometheus_3() {
+    Cast::gather(Kind::Prometheus("prometheus-3")).await.play().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn no_count_is_lost_with_victoria_metrics() {
+    Cast::gather(Kind::VictoriaMetrics).await.play().await;
+}
+
+/// The service, the engine, and what exporters are started with.
+struct Cast {
+    world: World,
+    engine: Engine,
+    config: PathBuf,
+    addresses: Vec<String>,
+    started: usize,
+    _folder: tempfile::TempDir,
+}
+
+/// One of the two counters of an app.
+type Counter = (&'static str, String, String);
+
+impl Cast {
+    async fn gather(kind: Kind) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let service = listener.local_addr().unwrap().to_string();
+        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let network = network();
+        let addresses: Vec<_> = (1..=ADDRESSES).map(|host| format!("{network}.{host}:10090")).collect();
+        let engine = Engine::start(kind, &format!("{network}.100"), &addresses).await;
+        let config = PathBuf::from(configuration(&world, &service, folder.path()));
+        restoring_from(&engine, &config);
+        Self { world, engine, config, addresses, started: 0, _folder: folder }
+    }
+
+    /// An exporter without a disk at the next address.
+    fn start(&mut self, arguments: &[&str]) -> Exporter {
+        let address = &self.addresses[self.started % self.addresses.len()];
+        self.started += 1;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+        command
+            .arg("--config.file")
+            .arg(&self.config)
+            .args(["--web.listen-address", address])
+            .args(arguments);
+        Exporter::spawn(command).unwrap_or_else(|log| panic!("the exporter ended:\n{log}"))
+    }
+
+    /// The shards of `count`.
+    fn shards(&mut self, count: usize) -> Vec<Exporter> {
+        let count_of = count.to_string();
+        let start =
+            |index: usize| self.start(&["--shard.count", &count_of, "--shard.index", &index.to_string()]);
+        (0..count).map(start).collect()
+    }
+
+    /// Kills, shards, and the sum of it all.
+    async fn play(mut self) {
+        let exporter = self.start(&[]);
+        self.counted_up_to_now(&[exporter]).await;
+        self.world.faults().set([
+            Fault::status(500).with_probability(0.1),
+            Fault::from(simulator::Kind::Reset).with_probability(0.05),
+        ]);
+        let mut random = Random::new();
+        for _ in 0..KILLS {
+            let exporter = self.start(&[]);
+            // The moment is what is tested.
+            tokio::time::sleep(random.up_to(MAX_LIFE)).await;
+            exporter.kill();
+        }
+        self.world.faults().clear();
+        for count in [3, 5, 2] {
+            let shards = self.shards(count);
+            self.counted_up_to_now(&shards).await;
+            for shard in shards {
+                tokio::time::sleep(random.up_to(MAX_LIFE / 4)).await;
+                shard.kill();
+            }
+        }
+        let exporter = self.start(&[]);
+        self.counted_up_to_now(&[exporter]).await;
+        self.assert_exact().await;
+    }
+
+    /// All counters of the world.
+    fn counters(&self) -> Vec<Counter> {
+        let mut counters = Vec::new();
+        for (project, apps) in self.world.projects() {
+            for app in apps {
+                for resource in ["response_time", "run_execution_time"] {
+                    counters.push((resource, project.to_string(), app.to_string()));
+                }
+            }
+        }
+        counters
+    }
+
+    /// Waits until the engine has seen every counter as of a time after now; takes and drops no exporter.
+    async fn counted_up_to_now(&self, exporters: &[Exporter]) {
+        let now = Clock::system().unix_seconds() as f64;
+        let all = self.counters().len();
+        let expression = format!(
+            "(pds_app:requests_total:joined and on (project, app) \
+             pds_app:accounted_until_timestamp_seconds:joined{{resource=\"response_time\"}} > {now}) \
+             or label_replace(pds_app:runs_total:joined and on (project, app) \
+             pds_app:accounted_until_timestamp_seconds:joined{{resource=\"run_execution_time\"}} > {now}, \
+             \"resource\", \"run_execution_time\", \"\", \"\")"
+        );
+        let logs = || exporters.iter().map(Exporter::log).collect::<Vec<_>>().join("\n");
+        let began = std::time::Instant::now();
+        loop {
+            let seen = self.engine.query(&expression).await.len();
+            if seen == all {
+                return;
+            }
+            assert!(
+                began.elapsed() < crate::process::DEADLINE,
+                "{seen} of {all} counters are known\n{}\n{}",
+                logs(),
+                self.engine.log()
+            );
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// No series ever went back, and what was added is the truth.
+    async fn assert_exact(&self) {
+        self.assert_never_back().await;
+        let mut counted = 0;
+        for (resource, counter) in [
+            ("response_time", "pds_app:requests_total:joined"),
+            ("run_execution_time", "pds_app:runs_total:joined"),
+        ] {
+            let resets = self.engine.query(&format!("resets({counter}{RUN})")).await;
+            assert_eq!(resets.len(), 6, "{counter}");
+            for reset in resets {
+                assert_eq!(reset["value"][1], "0", "{counter} {reset}");
+            }
+            let untils =
+                format!("pds_app:accounted_until_timestamp_seconds:joined{{resource=\"{resource}\"}}{RUN}");
+            let untils: HashMap<_, _> = points(&self.engine.query(&untils).await);
+            for (app, points) in points(&self.engine.query(&format!("{counter}{RUN}")).await) {
+                counted += self.assert_truth(counter, &app, &points, &untils[&app]).await;
+            }
+        }
+        assert!(counted > 0, "nothing happened at all");
+    }
+
+    /// The increase of a joined counter over the whole run is what happened up to its cursor.
+    async fn assert_truth(&self, counter: &str, app: &App, points: &[Point], untils: &[Point]) -> u64 {
+        let (first, last) = (points[0], *points.last().unwrap());
+        let until = |time: f64| {
+            let known = untils.iter().find(|(at, _)| *at == time);
+            known.unwrap_or_else(|| panic!("{counter} of {app:?}: no cursor at {time}")).1 as i64
+        };
+        let range = TimeRange { start: until(first.0), end: until(last.0) };
+        let truth = self.world.truth(&app.0, &app.1, range).unwrap();
+        let truth = if counter.contains("requests") { truth.requests } else { truth.runs };
+        assert_eq!(last.1 - first.1, truth as f64, "{counter} of {app:?} in {range:?}\n{points:?}");
+
+        // The same, as a query: from the first sample to the last, so that nothing is extrapolated but a millisecond.
+        let milliseconds = ((last.0 - first.0) * 1000.0).round() + 1.0;
+        let expression = format!(
+            "{}({counter}{{project=\"{}\", app=\"{}\"}}[{milliseconds}ms] @ {})",
+            self.engine.increase(),
+            app.0,
+            app.1,
+            last.0
+        );
+        let increase = self.engine.query(&expression).await;
+        let increase: f64 = increase[0]["value"][1].as_str().unwrap().parse().unwrap();
+        let extrapolated = truth as f64 / (milliseconds - 1.0);
+        assert!(
+            (increase - truth as f64).abs() <= extrapolated + 1e-6,
+            "{expression} is {increase}, there were {truth}"
+        );
+        truth
+    }
+
+    /// The scraped series themselves, whichever exporter they are of, never go back in any bucket.
+    async fn assert_never_back(&self) {
+        for name in [
+            "pds_app_requests_total",
+            "pds_app_runs_total",
+            "pds_app_request_duration_seconds_bucket",
+            "pds_app_accounted_until_timestamp_seconds",
+            "pds_app_unaccounted_seconds_total",
+        ] {
+            let mut counters: BTreeMap<String, Vec<Point>> = BTreeMap::new();
+            for row in self.engine.query(&format!("{name}{{{SELECTOR}}}{RUN}")).await {
+                let mut labels = row["metric"].as_object().unwrap().clone();
+                labels.remove("instance");
+                counters.entry(Value::from(labels).to_string()).or_default().extend(points_of(&row));
+            }
+            assert!(counters.len() >= 6, "{name}: {}", counters.len());
+            for (labels, mut points) in counters {
+                points.sort_by(|a, b| a.partial_cmp(b).unwrap());
+                for pair in points.windows(2) {
+                    assert!(pair[0].1 <= pair[1].1, "{labels} went back: {pair:?}\n{points:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Project and app.
+type App = (String, String);
+
+/// A time in seconds and a value.
+type Point = (f64, f64);
+
+fn points_of(row: &Value) -> impl Iterator<Item = Point> {
+    let values = row["values"].as_array().unwrap().iter();
+    let points =
+        values.map(|point| (point[0].as_f64().unwrap(), point[1].as_str().unwrap().parse::<f64>().unwrap()));
+    // VictoriaMetrics shows where a series ended.
+    points.filter(|(_, value)| !value.is_nan())
+}
+
+fn points(rows: &[Value]) -> HashMap<App, Vec<Point>> {
+    let label = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
+    rows.iter().map(|row| ((label(row, "project"), label(row, "app")), points_of(row).collect())).collect()
+}
+
+/// Lets the exporters of the configuration restore from `engine`.
+fn restoring_from(engine: &Engine, config: &Path) {
+    let text = std::fs::read_to_string(config).unwrap();
+    let state = format!("[state]\nprometheus_url = \"{}\"\nprometheus_selector = '{SELECTOR}'\n", engine.url);
+    std::fs::write(config, text + &state).unwrap();
+}
+
+/// Three bytes of loopback addresses that no other test at this time uses.
+fn network() -> String {
+    let id = std::process::id() % (200 * 250);
+    format!("127.{}.{}", 50 + id / 250, 1 + id % 250)
+}
+
+/// Moments, the same in every run but for `SEED`.
+struct Random(u64);
+
+impl Random {
+    fn new() -> Self {
+        let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(16);
+        Self(seed)
+    }
+
+    fn up_to(&mut self, longest: Duration) -> Duration {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        longest.mul_f64((x >> 40) as f64 / f64::from(1 << 24))
+    }
+}
