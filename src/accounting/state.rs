@@ -108,6 +108,31 @@ pub async fn examine(path: &Path) -> Result<Examined, StateError> {
     examined.await.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
+/// How often a file is read that changes meanwhile.
+const MAX_READS: usize = 10;
+
+/// The ledgers in the file at `path`, also while a daemon has it in use. The file is neither locked nor changed.
+///
+/// # Errors
+/// If a daemon could not use it.
+pub async fn read(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
+    let path = path.to_owned();
+    let named = path.clone();
+    let read = tokio::task::spawn_blocking(move || {
+        let mut bytes = std::fs::read(&path).map_err(io(&path))?;
+        for _ in 0..MAX_READS {
+            // Pages of two commits are no state.
+            let again = std::fs::read(&path).map_err(io(&path))?;
+            if again == bytes {
+                break;
+            }
+            bytes = again;
+        }
+        tables::examine(&path, bytes).map(|(_, ledgers)| ledgers)
+    });
+    read.await.unwrap_or_else(|panic| Err(StateError::Damaged { path: named, what: panic.to_string() }))
+}
+
 /// A ledger and its name, on its way to the file; `None` removes it.
 pub type Record = (Key, Option<Arc<Ledger>>);
 

@@ -44,6 +44,7 @@ pub(super) enum Decision {
 
 /// Whether `restored` takes the place of the ledger of the state file. One that is later and yet holds less is another
 /// count of the same app: to take it would take back what was shown here.
-pub(super) fn is_later(restored: &Ledger, known: &Ledger) -> bool {
+#[must_use]
+pub fn is_later(restored: &Ledger, known: &Ledger) -> bool {
     restored.until > known.until && (known.set_aside || restored.total >= known.total)
 }

@@ -30,6 +30,7 @@ pub mod restorer;
 mod series;
 pub mod source;
 
+pub use attempt::is_later;
 pub use error::Error;
 pub use ledger::Refusal;
 pub use restorer::Restorer;

@@ -9,6 +9,7 @@
 //! - [`probe`]: one request of a check; [`report`]: what checks find.
 //! - [`backfill`]: history for Prometheus.
 //! - [`status`](mod@status): a running exporter's verdict and apps, once.
+//! - [`state`]: the ledgers of a state file or a Prometheus, or where they differ.
 //! - [`top`]: a live view of the apps.
 //! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
 //! - [`simulate`]: the service's simulator as a server.
@@ -32,6 +33,7 @@ pub mod probe;
 pub mod report;
 pub mod service;
 pub mod simulate;
+pub mod state;
 pub mod status;
 pub mod time_arg;
 pub mod top;
@@ -90,6 +92,9 @@ pub enum Command {
     Status(status::StatusArgs),
     /// Print a running exporter's apps, those with problems first.
     Apps(status::AppsArgs),
+    /// Print the exact counters' ledgers in a state file or a Prometheus, or where the two differ.
+    #[command(subcommand)]
+    State(state::StateCommand),
     /// Watch the apps live: status, requests, percentiles, cost.
     Top(top::TopArgs),
     /// Print every metric family that the exporter can show, as Markdown.
@@ -142,6 +147,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
         Command::Status(args) => status::status(console, &args).await,
         Command::Apps(args) => status::apps(console, &args).await,
+        Command::State(command) => state::run(console, environment, &command).await,
         Command::Top(args) => top::run(console, environment, &args).await,
         Command::Metrics => metrics::run(console),
         Command::Openapi => openapi::run(console),

@@ -9,6 +9,7 @@ pub(crate) mod history;
 mod manual;
 mod service;
 pub(crate) mod simulated;
+mod state;
 mod status;
 mod top;
 
