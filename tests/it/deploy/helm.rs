@@ -19,7 +19,7 @@ pub(super) fn template(namespace: &str, values: &[&str]) -> Vec<Value> {
 }
 
 /// The same with an example of `ci/`.
-fn example(name: &str) -> Vec<Value> {
+pub(super) fn example(name: &str) -> Vec<Value> {
     let file = deploy(&format!("helm/pds-exporter/ci/{name}-values.yaml"));
     render("pds-exporter", &["--values", file.to_str().unwrap()])
 }
@@ -64,7 +64,8 @@ fn every_example_is_linted_and_valid() {
 
 #[test]
 fn the_examples_are_hardened() {
-    let objects: Vec<Value> = ["monitoring", "sharded", "persistent"].into_iter().flat_map(example).collect();
+    let objects: Vec<Value> =
+        ["monitoring", "sharded", "persistent", "restore"].into_iter().flat_map(example).collect();
     examine(&documents(&objects), &[ACCEPTED]);
     let high_user = ("CKV_K8S_40", "OpenShift assigns the user, who is a high one");
     examine(&documents(&example("openshift")), &[ACCEPTED, &[high_user]]);
@@ -228,7 +229,12 @@ fn the_chart_and_the_manifests_give_the_same_objects() {
         ("overlays/sharded", vec!["mode=sharded"]),
         (
             "overlays/operator",
-            vec!["podMonitor.enabled=true", "prometheusRule.enabled=true", "dashboards.enabled=true"],
+            vec![
+                "podMonitor.enabled=true",
+                "prometheusRule.enabled=true",
+                "dashboards.enabled=true",
+                "state.prometheus.url=http://prometheus-operated.monitoring.svc:9090",
+            ],
         ),
     ] {
         let (chart, manifests) = (template("pds-exporter", &values), yaml(&kustomize(overlay)));
@@ -323,6 +329,9 @@ fn values_that_mean_nothing_are_refused() {
         ("replicas=2", "replicas"),
         ("maxRequestsPerSecondPerShard=16", "maxRequestsPerSecondPerShard"),
         ("state.size=1X", "size"),
+        ("state.prometheus.url=prometheus:9090", "url"),
+        ("state.prometheus.url=http://p:9090,state.prometheus.tokenKey=token", "existingSecret"),
+        ("configReloadInterval=30", "configReloadInterval"),
         ("podMonitor.interval=15", "interval"),
         ("web.routePrefix=pds", "routePrefix"),
         ("podLabels.app\\.kubernetes\\.io/name=other", "podLabels"),
@@ -363,16 +372,11 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     objects.iter().map(clean).map(|object| (name(&object), object)).collect()
 }
 
-/// Without Helm's own labels and checksum, kustomize's hash in the name of a ConfigMap, and empty maps.
+/// Without Helm's own labels, and empty maps.
 fn clean(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let helms = [
-                "helm.sh/chart",
-                "app.kubernetes.io/managed-by",
-                "app.kubernetes.io/version",
-                "checksum/config",
-            ];
+            let helms = ["helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"];
             let kept = fields.iter().filter(|(key, _)| !helms.contains(&key.as_str()));
             let kept: Map<String, Value> = kept.map(|(key, value)| (key.clone(), clean(value))).collect();
             let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
@@ -382,10 +386,6 @@ fn clean(value: &Value) -> Value {
                 .collect()
         }
         Value::Array(elements) => elements.iter().map(clean).collect(),
-        Value::String(text) => Value::from(match text.strip_prefix("pds-exporter-config-") {
-            Some(hash) if hash.len() == 10 => "pds-exporter-config",
-            _ => text.as_str(),
-        }),
         other => other.clone(),
     }
 }

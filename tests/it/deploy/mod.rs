@@ -8,6 +8,7 @@ mod helm;
 pub(crate) mod kubernetes;
 mod memory;
 mod operator;
+mod restore;
 mod systemd;
 
 use std::collections::BTreeSet;

@@ -104,6 +104,9 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         &[
             "restore::a_new_process_goes_on_exactly_where_the_last_scrape_left_off",
             "restore::model::nothing_goes_back_and_all_hold_what_there_was",
+            "real_restore::no_count_is_lost_with_prometheus_2",
+            "real_restore::no_count_is_lost_with_prometheus_3",
+            "real_restore::no_count_is_lost_with_victoria_metrics",
         ],
     ),
     (

@@ -10,6 +10,7 @@ image: {{ include "pds-exporter.image" $root }}
 imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 args:
   - --config.file=/etc/pds-exporter/pds-exporter.toml
+  - --config.auto-reload-interval={{ $root.Values.configReloadInterval }}
   - --state.path=/var/lib/pds-exporter/state.redb
   - --web.listen-address=:{{ $root.Values.web.port }}
   {{- with $root.Values.web.routePrefix }}
@@ -32,20 +33,9 @@ args:
   {{- with $root.Values.extraArgs }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-{{- if or (eq $root.Values.mode "sharded") $root.Values.extraEnv }}
+{{- with include "pds-exporter.env" $root | trim }}
 env:
-  {{- if eq $root.Values.mode "sharded" }}
-  # The pod's ordinal, from 0. Set by Kubernetes 1.28 and later.
-  - name: PDS_SHARD_INDEX
-    valueFrom:
-      fieldRef:
-        fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
-  - name: PDS_SHARD_COUNT
-    value: {{ $root.Values.shards | quote }}
-  {{- end }}
-  {{- with $root.Values.extraEnv }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- . | nindent 2 }}
 {{- end }}
 ports:
   - name: {{ .port }}
@@ -83,6 +73,11 @@ volumeMounts:
     readOnly: true
   - name: {{ .volume }}state
     mountPath: /var/lib/pds-exporter
+  {{- if $root.Values.state.prometheus.existingSecret }}
+  - name: {{ .volume }}prometheus
+    mountPath: /run/secrets/prometheus
+    readOnly: true
+  {{- end }}
   {{- if $web.existingSecret }}
   - name: {{ .volume }}web
     mountPath: /etc/pds-exporter-web
@@ -91,6 +86,49 @@ volumeMounts:
   {{- with $root.Values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- end -}}
+
+{{- define "pds-exporter.env" -}}
+{{- if eq .Values.mode "sharded" }}
+# The pod's ordinal, from 0. Set by Kubernetes 1.28 and later.
+- name: PDS_SHARD_INDEX
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
+- name: PDS_SHARD_COUNT
+  value: {{ .Values.shards | quote }}
+{{- end }}
+{{- $prometheus := .Values.state.prometheus }}
+{{- if $prometheus.url }}
+- name: PDS_EXPORTER__STATE__PROMETHEUS_URL
+  value: {{ $prometheus.url | quote }}
+- name: PDS_EXPORTER__STATE__LOOKBACK
+  value: {{ $prometheus.lookback | quote }}
+{{- with $prometheus.selector }}
+- name: PDS_EXPORTER__STATE__PROMETHEUS_SELECTOR
+  value: {{ . | quote }}
+{{- end }}
+{{- with $prometheus.username }}
+- name: PDS_EXPORTER__STATE__PROMETHEUS_USERNAME
+  value: {{ . | quote }}
+{{- end }}
+{{- range $variable, $key := dict "TOKEN" $prometheus.tokenKey "PASSWORD" $prometheus.passwordKey "CA" $prometheus.caKey }}
+{{- if $key }}
+- name: PDS_EXPORTER__STATE__PROMETHEUS_{{ $variable }}_FILE
+  value: /run/secrets/prometheus/{{ $key }}
+{{- end }}
+{{- end }}
+{{- with $prometheus.headersKey }}
+- name: PDS_EXPORTER__STATE__PROMETHEUS_HEADERS
+  valueFrom:
+    secretKeyRef:
+      name: {{ $prometheus.existingSecret }}
+      key: {{ . }}
+{{- end }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "pds-exporter.probe" -}}
@@ -130,6 +168,12 @@ httpGet:
 - name: {{ .volume }}state
   emptyDir:
     sizeLimit: 64Mi
+{{- end }}
+{{- with $root.Values.state.prometheus.existingSecret }}
+- name: {{ $.volume }}prometheus
+  secret:
+    secretName: {{ . }}
+    defaultMode: {{ $.mode }}
 {{- end }}
 {{- with $root.Values.webConfig.existingSecret }}
 - name: {{ $.volume }}web

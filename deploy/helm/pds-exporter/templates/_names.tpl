@@ -53,3 +53,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $web := .Values.web -}}
 {{- $web.routePrefix | default (get (urlParse $web.externalUrl) "path" | default "") | trimSuffix "/" -}}
 {{- end -}}
+
+{{/* The port of the Prometheus that counters are read back from; nothing without one. */}}
+{{- define "pds-exporter.prometheusPort" -}}
+{{- with .Values.state.prometheus.url -}}
+{{- $url := urlParse . -}}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "443" "80" (eq $url.scheme "https")) -}}
+{{- end -}}
+{{- end -}}
