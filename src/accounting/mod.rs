@@ -138,7 +138,7 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
         }
     }
     sink.next_family();
-    if ledger.rechecked_until > 0 {
+    if rechecked && ledger.rechecked_until > 0 {
         sink.put_with(&by_resource, seconds(ledger.rechecked_until));
     }
     sink

@@ -406,6 +406,22 @@ mod tests {
         assert!(matches!(&error, StateError::InUse(named) if *named == path), "{error:?}");
     }
 
+    #[test]
+    fn the_lock_outlives_whatever_opens_and_closes_the_database_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        drop(State::create(path.clone()).unwrap());
+        let open = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let disk = lock(&path, open()).unwrap();
+        let is_locked = || matches!(lock(&path, open()), Err(StateError::InUse(_)));
+        tables::examine(&path, disk.bytes().unwrap()).unwrap();
+        assert!(is_locked(), "between examining and opening");
+        drop(tables::open(&path, disk.clone()).unwrap());
+        assert!(is_locked(), "while a file that redb gave up on is opened again");
+        drop(disk);
+        assert!(!is_locked());
+    }
+
     #[tokio::test]
     async fn a_file_of_another_kind_or_version_is_refused_and_left_alone() {
         let dir = tempfile::tempdir().unwrap();

@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
+use pds_exporter::accounting::Ledger;
+use pds_exporter::accounting::state::State;
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::TimeRange;
 use pds_exporter::simulator::{self, Fault, Settings, World};
+use pds_exporter::store::Key;
 
 use crate::process::{Exporter, series, until};
 use crate::rig::{self, Configuration};
@@ -120,4 +123,84 @@ async fn no_kill_takes_a_count_back_or_loses_one() {
         }
     }
     assert!(counted > 0.0, "nothing happened at all");
+}
+
+/// Numbers that look random and are the same in every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+}
+
+/// `good` with damage of some kind: a bit turned over, some bytes or a sector overwritten, a page in the place of
+/// another, a page of an older file, an end cut off.
+fn damaged(good: &[u8], older: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    const PAGE: usize = 4096;
+    let mut bad = good.to_vec();
+    let at = numbers.below(good.len());
+    let pages = good.len() / PAGE;
+    // The first page alone, as it was, is the file as it was before its last commits: nothing can tell.
+    let page = (1 + numbers.below(pages - 1)) * PAGE;
+    match numbers.below(6) {
+        0 => bad[at] ^= 1 << numbers.below(8),
+        1 => bad[at..].iter_mut().take(64).for_each(|byte| *byte = numbers.below(256) as u8),
+        2 => bad[at / 512 * 512..][..512].fill(0),
+        3 => {
+            let from = numbers.below(pages) * PAGE;
+            bad.copy_within(from..from + PAGE, page);
+        }
+        4 if older.len() >= page + PAGE => bad[page..][..PAGE].copy_from_slice(&older[page..][..PAGE]),
+        _ => bad.truncate(at),
+    }
+    bad
+}
+
+async fn ledgers(path: &Path) -> Result<Vec<(Key, Ledger)>, String> {
+    State::open(path).await.map(|(_, ledgers)| ledgers).map_err(|error| error.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
+    let address = rig::serve(&world).await;
+    let config = configuration(&world, &address, folder.path());
+    let (state, copy) = (folder.path().join("state.redb"), folder.path().join("copy.redb"));
+    let state_path = state.display().to_string();
+    let mut numbers = Numbers(7);
+    let (mut older, mut refused, mut whole) = (Vec::new(), 0, 0);
+    for life in 0..3 {
+        let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state_path]);
+        until("every app is counted", async || {
+            let page = exporter.get("/metrics").await;
+            series(&page).filter(|(name, _)| name.starts_with("pds_app_requests_total{")).count() == 6
+        })
+        .await;
+        tokio::time::sleep(Duration::from_millis(700 * life)).await;
+        exporter.kill();
+        let good = std::fs::read(&state).unwrap();
+        std::fs::write(&copy, &good).unwrap();
+        let counted = ledgers(&copy).await.unwrap();
+        assert_eq!(counted.len(), 12);
+        for number in 0..100 {
+            let bad = damaged(&good, &older, &mut numbers);
+            std::fs::write(&copy, &bad).unwrap();
+            match ledgers(&copy).await {
+                Ok(found) => {
+                    assert!(found == counted, "life {life}, damage {number}: other counters without a word");
+                    whole += 1;
+                }
+                Err(said) => {
+                    assert!(said.contains("copy.redb") && said.contains("damaged"), "{said}");
+                    assert!(std::fs::read(&copy).unwrap() == bad, "a file that is refused stays as it is");
+                    refused += 1;
+                }
+            }
+        }
+        older = good;
+    }
+    assert!(refused > 50 && whole > 20, "{refused} refused, {whole} whole");
 }

@@ -239,6 +239,103 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
     assert_eq!(value(&exporter.get("/metrics").await, good), Some(1.0));
 }
 
+/// A library that is loaded before the C library and lets calls fail for which there is a file of that name in the
+/// folder `$FAULTS`; what was called is noted there in `calls`.
+fn failing_calls(folder: &Path) -> PathBuf {
+    let library = folder.join("failing.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/real_state/failing.c");
+    let output =
+        Command::new("cc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    library
+}
+
+#[tokio::test]
+async fn an_error_of_fdatasync_loses_nothing_and_the_file_is_written_whole() {
+    let rig = Rig::start().await;
+    let (config, state) = (rig.configure(1), rig.state());
+    let folder = rig.folder.path();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
+    command.env("LD_PRELOAD", failing_calls(folder)).env("FAULTS", folder);
+    command
+        .args(["--config.file", &config, "--web.listen-address", "127.0.0.1:0", "--state.path"])
+        .arg(&state);
+    let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
+    let (total, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
+    let calls = std::fs::read_to_string(folder.join("calls")).unwrap();
+    let (linked, folder_name) =
+        (format!("linkat {}", state.display()), format!("fsync {}", folder.display()));
+    let after = calls.split_once(&linked).unwrap_or_else(|| panic!("{linked}: {calls}")).1;
+    assert!(after.contains(&folder_name), "the new name survives a crash of the machine: {calls}");
+
+    let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&state).unwrap());
+    let before = inode();
+    std::fs::write(folder.join("fdatasync"), "").unwrap();
+    let good = "pds_exporter_state_last_commit_successful";
+    until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
+    assert!(exporter.log().contains("Input/output error"), "{}", exporter.log());
+    until("what stands still leaves the page", async || {
+        rig.counted(&exporter.get("/metrics").await, 0).is_none()
+    })
+    .await;
+    std::fs::remove_file(folder.join("fdatasync")).unwrap();
+    let (again, until_again) = rig.counted_beyond(&exporter, 0, counted + 2.0).await;
+    assert_eq!(again - total, rig.truth(0, counted, until_again), "\n{}", exporter.log());
+    assert_ne!(inode(), before, "what was not synced cannot be relied on");
+    exporter.kill();
+
+    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state.display().to_string()]);
+    let (last, until_last) = rig.counted_beyond(&exporter, 0, until_again).await;
+    assert_eq!(last - total, rig.truth(0, counted, until_last), "and all of it is in the file");
+}
+
+#[tokio::test]
+async fn a_file_system_without_locks_gets_the_same_answer_with_and_without_a_file() {
+    let rig = Rig::start().await;
+    let (config, state) = (rig.configure(1), rig.state().display().to_string());
+    let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
+    rig.counted_beyond(&exporter, 0, 0.0).await;
+    exporter.kill();
+    let folder = rig.folder.path();
+    std::fs::write(folder.join("flock"), "").unwrap();
+    let (library, faults) = (failing_calls(folder), folder.display().to_string());
+    let new = folder.join("new.redb").display().to_string();
+    let answers = [state.clone(), new.clone()].map(|path| {
+        let environment = [("LD_PRELOAD", library.to_str().unwrap()), ("FAULTS", &faults)];
+        let args = ["--config.file", &config, "--state.path", &path, "--web.listen-address", "127.0.0.1:0"];
+        let (code, said) = process::run(&args, &environment, Path::new("."));
+        assert_eq!(code, Some(1), "{said}");
+        let line = said.lines().find(|line| line.starts_with("pds-exporter: ")).unwrap_or_default();
+        line.replace(&path, "FILE")
+    });
+    assert_eq!(
+        answers[0],
+        "pds-exporter: the state file FILE cannot be locked, and nothing else keeps a second daemon from it; \
+         put it on a file system that has flock: Operation not supported (os error 95)"
+    );
+    assert_eq!(answers[0], answers[1]);
+    assert!(!Path::new(&new).exists());
+}
+
+#[tokio::test]
+async fn a_full_disk_at_the_start_is_a_clear_error_and_leaves_nothing_unfinished() {
+    let rig = Rig::start().await;
+    let config = rig.configure(1);
+    let disk = rig.folder.path().join("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c"]).arg(
+        "mount -t tmpfs -o size=8k tmpfs \"$0\"; for n in 1 2 3; do timeout 20 \"$@\" 2>&1; echo \"ended with $?\"; done; ls -A \"$0\"",
+    );
+    command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config]);
+    command.arg("--state.path").arg(disk.join("state.redb")).args(["--web.listen-address", "127.0.0.1:0"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said.matches("No space left on device").count(), 3, "{said}");
+    assert_eq!(said.matches("ended with 1").count(), 3, "{said}");
+    assert!(said.trim_end().ends_with("ended with 1"), "something is left behind: {said}");
+}
+
 #[tokio::test]
 async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let rig = Rig::start().await;

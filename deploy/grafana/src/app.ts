@@ -149,6 +149,36 @@ export const app = dashboard(
         ),
         graph(
           {
+            title: "Counted again",
+            description:
+              "Per hour: requests and runs that came after they were first counted (added by now), and those that were no longer there when their hour was counted again.",
+            unit: "short",
+            width: 12,
+          },
+          { expr: `sum(increase(pds_app_late_requests_total{${A}}[1h]))`, legend: "late requests" },
+          { expr: `sum(increase(pds_app_late_runs_total{${A}}[1h]))`, legend: "late runs" },
+          { expr: `sum(increase(pds_app_overcounted_requests_total{${A}}[1h]))`, legend: "requests too many" },
+          { expr: `sum(increase(pds_app_overcounted_runs_total{${A}}[1h]))`, legend: "runs too many" },
+        ),
+        graph(
+          {
+            title: "Counted up to",
+            description:
+              "How long ago the counters end, and the last hour that was counted again. An hour is counted again once it is accounting.recheck_after old.",
+            unit: "s",
+            width: 12,
+          },
+          {
+            expr: `time() - max by (resource) (pds_app_accounted_until_timestamp_seconds{${A}})`,
+            legend: "{{resource}}, counted",
+          },
+          {
+            expr: `time() - max by (resource) (pds_app_rechecked_until_timestamp_seconds{${A}})`,
+            legend: "{{resource}}, counted again",
+          },
+        ),
+        graph(
+          {
             title: "Run execution time",
             description: "The newest datapoint of the service.",
             unit: "s",

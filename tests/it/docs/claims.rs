@@ -85,6 +85,52 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
+        "A counter that is behind is not shown.",
+        &[
+            "real_outage::counters_leave_the_page_in_an_outage_and_come_back_with_all_that_happened",
+            "real_outage::prometheus_reads_no_zero_and_no_peak_that_there_was_not",
+            "polls::shown::counters_that_are_behind_are_not_shown_and_the_status_says_how_far",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "Every hour is counted again",
+        &[
+            "accounting::what_comes_late_is_counted_once_every_hour_was_counted_again",
+            "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
+            "polls::counted_again::a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "Counting begins, and time is given up, once our clock has been steady for a minute.",
+        &[
+            "polls::starts::without_a_date_counting_begins_after_a_minute_of_a_steady_clock_and_is_exact",
+            "accounting::watermark::tests::without_a_date_counting_begins_once_our_clock_was_steady_for_a_minute",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "found when the hour is counted again, as long as our clock is ahead by less than",
+        &[
+            "polls::starts::without_a_date_a_clock_ahead_of_the_services_misses_the_newest_until_it_is_counted_again",
+        ],
+    ),
+    (
+        "docs/counters.md",
+        "So leave it out where they are not:",
+        &["real_outage::rates_of_accounted_time_are_right_as_soon_as_counters_return"],
+    ),
+    (
+        "README.md",
+        "Data that reaches the service later than `poll.settle` is added an hour or two later",
+        &[
+            "accounting::what_comes_late_is_told_apart",
+            "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
+        ],
+    ),
+    (
+        "docs/counters.md",
         "the exporter restarts without `state.path` (the default)",
         &["real_state::without_a_state_file_counters_begin_anew_with_the_process"],
     ),

@@ -137,10 +137,18 @@ async fn counting_begins_with_the_first_reply_and_not_before() {
     rig.set_clock_apart(-HOUR);
     // The first reply disagrees with our clock; the second one decides, and whoever was asked before it begins later.
     rig.poll_metrics().await;
+    let opened = rig.cursors();
     rig.poll_metrics().await;
+    // All begin at the steps that the service's clock names, and none before it.
+    let first = rig.cursors();
+    let begun = NOON - HOUR + 60..=NOON - HOUR + 120;
+    assert!(first.len() == 8 && first.values().all(|until| begun.contains(until)), "{first:?}");
     // The buckets are there at zero before the first of them moves.
     let page = rig.page();
     assert!(page.text.contains("pds_app_request_duration_seconds_bucket"), "{}", page.text);
     rig.poll().await;
+    let counted = rig.counted_since(&opened, &first);
+    let moved = counted.values().filter(|(from, until)| until > from).count();
+    assert!(moved >= 6, "{counted:?}");
     assert!(rig.page().sum("pds_app_requests_total") > 0.0);
 }

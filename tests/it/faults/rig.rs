@@ -1,6 +1,6 @@
 //! Two projects polled by hand beside the service that one of them has trouble with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::simulator::{Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
+use pds_exporter::store::Key;
 use pds_exporter::telemetry::Telemetry;
 use pds_exporter::web::pages::{Rendered, StatusPages};
 
@@ -151,6 +152,31 @@ impl Rig {
             .iter()
             .flat_map(|app| app.problems.iter().map(|problem| problem.text.clone()).collect::<Vec<_>>())
             .collect()
+    }
+
+    /// Where each ledger stands that is open.
+    pub(super) fn cursors(&self) -> BTreeMap<Key, i64> {
+        let ledger = |target: &Arc<Target>| Some(self.context.ledgers.ledger(&target.key)?.until);
+        let targets = self.plan.targets.iter();
+        targets.filter_map(|target| Some((target.key.clone(), ledger(target)?))).collect()
+    }
+
+    /// The time that each ledger has counted, where those `opened` began there and the others at `first`; it holds
+    /// exactly what there was.
+    pub(super) fn counted_since(
+        &self,
+        opened: &BTreeMap<Key, i64>,
+        first: &BTreeMap<Key, i64>,
+    ) -> BTreeMap<Key, (i64, i64)> {
+        let counted = |(key, until): (Key, i64)| {
+            let start = opened.get(&key).unwrap_or(&first[&key]);
+            let range = TimeRange { start: *start, end: until };
+            let truth = self.world.truth(&key.owner.project, &key.owner.app, range).unwrap();
+            let truth = if key.resource == response_time::RESOURCE { truth.requests } else { truth.runs };
+            assert_eq!(self.context.ledgers.ledger(&key).unwrap().total, truth, "{key}");
+            (key, (range.start, range.end))
+        };
+        self.cursors().into_iter().map(counted).collect()
     }
 
     /// How long ago by our clock all counters end, in seconds; they hold exactly what there was from `first` on.

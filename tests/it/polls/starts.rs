@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use pds_exporter::interface::response_time;
-use pds_exporter::simulator::{Fault, Settings};
+use pds_exporter::simulator::{Fault, Quirks, Settings};
 
 use super::Rig;
 
@@ -11,6 +12,10 @@ const DAY: i64 = 86_400;
 
 fn one_app() -> Settings {
     Settings { apps: 1, ..Settings::default() }
+}
+
+fn undated() -> Settings {
+    Settings { quirks: Quirks { undated: true, ..Quirks::default() }, ..one_app() }
 }
 
 /// Ten days after an exporter with a limit of a day was stopped, with these faults at its first poll.
@@ -58,4 +63,46 @@ async fn a_range_that_turns_out_too_old_when_it_is_answered_is_not_added() {
     let windows = Fault::status(500).of_ranges_longer_than(290).times(2);
     after_ten_days(vec![windows.clone().on(response_time::RESOURCE)]).await;
     after_ten_days(vec![windows]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_date_counting_begins_after_a_minute_of_a_steady_clock_and_is_exact() {
+    let rig = Rig::start(undated(), "").await;
+    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(30, response_time::RESOURCE).await;
+    assert!(!rig.page().contains("pds_app_requests_total"), "nobody vouches for our clock yet");
+    rig.pass(30, response_time::RESOURCE).await;
+    let first = rig.ledger().until;
+    assert_eq!(first, rig.plan_in_force().watermark.settled_step(), "it begins at the present step");
+    for _ in 0..10 {
+        rig.pass(60, response_time::RESOURCE).await;
+        let ledger = rig.ledger();
+        assert_eq!(ledger.total, rig.truth(first, ledger.until));
+    }
+    assert!(rig.page().contains("pds_app_requests_total"));
+    assert!(!rig.page().contains("pds_api_clock_skew_seconds"), "a missing fact is a missing series");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_date_a_clock_ahead_of_the_services_misses_the_newest_until_it_is_counted_again() {
+    let rig = Rig::start(undated(), "").await;
+    // The service has not even had the last part of each range.
+    rig.clock.jump(SignedDuration::from_secs(100));
+    rig.pass(0, response_time::RESOURCE).await;
+    rig.pass(60, response_time::RESOURCE).await;
+    let first = rig.ledger().until;
+    rig.pass(60, response_time::RESOURCE).await;
+    let early = rig.ledger();
+    for _ in 0..4 * 60 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    assert!(early.total < rig.truth(first, early.until), "it asked too early");
+    let ledger = rig.ledger();
+    assert!(ledger.late > 0 && ledger.overcounted == 0 && ledger.unaccounted == 0, "{ledger:?}");
+    let status = rig.status();
+    let resource = status.apps[0].resources.iter().find(|of| of.resource == "response_time").unwrap();
+    let until = resource.rechecked_until.unwrap().as_second();
+    // The first hour that was wholly added.
+    let hour = (first + 3599).div_euclid(3600) * 3600;
+    assert_eq!(resource.rechecked.unwrap().counted, rig.truth(hour, until));
 }
