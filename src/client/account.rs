@@ -75,7 +75,7 @@ impl Account {
         &self.0.name
     }
 
-    /// When its token says that it expires; `None` if it does not say, and where there is no token.
+    /// Expiry of its token; `None` without a token, or if the token does not state one.
     #[must_use]
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
         self.0.credentials.expiry()

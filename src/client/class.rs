@@ -26,7 +26,7 @@ pub enum Class {
     TooLarge,
     /// The reply's body is not what the interface says.
     Decode,
-    /// There is no token; nothing was sent.
+    /// No token; nothing was sent.
     Credentials,
     /// The token was refused not long ago; nothing was sent.
     UnauthorizedPaused,

@@ -1,4 +1,4 @@
-//! A service account's token: where it comes from, and following the file it stands in.
+//! The token of a service account: its source, and re-reading its file when it changes.
 //!
 //! The file is simply read again, at most once a second, while requests are made: it is smaller than what a
 //! check of its times would cost in care. So every way of changing it is seen, be it a rewrite in place, a
@@ -28,7 +28,7 @@ const REREAD_EVERY: Duration = Duration::from_secs(1);
 /// No token is larger; a file that is was named by mistake, and is not read into memory.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
-/// Why there is no token.
+/// Why no token is available.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// The file cannot be read.

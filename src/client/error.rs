@@ -209,7 +209,7 @@ impl FetchError {
         }
     }
 
-    /// What the service said of it (section 7); empty where it said nothing.
+    /// The service's message (section 7); empty if there is none.
     #[must_use]
     pub fn message(&self) -> &str {
         match self {

@@ -27,7 +27,7 @@ impl GovernorClock for TokioClock {
 #[derive(Debug)]
 pub(super) struct Limits {
     rate: Option<RateLimiter<NotKeyed, InMemoryState, TokioClock>>,
-    /// Who waits for the rate stands in line here: the first sleeps, the others wait for it, in order.
+    /// Queue for the rate limit: the first waiter sleeps, the others wait for it in order.
     line: Mutex<()>,
     slots: Semaphore,
 }

@@ -24,7 +24,7 @@ const MAX_LAYERS: usize = 3;
 const CHUNK: usize = 64 * 1024;
 /// The most bytes of an escaped reply that one byte of a token takes, unless someone hides it on purpose: `\\\\u0061`.
 const MAX_ESCAPED: usize = 16;
-/// So much of a token at the end of a reply that broke off is taken out, too.
+/// Length from which the beginning of a token is redacted at the end of a truncated reply.
 const MIN_PART: usize = 4;
 
 /// Finds the tokens in use. Cloning shares them.
@@ -167,7 +167,7 @@ fn forms(token: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Undoes one layer of escapes. An escape's bytes begin where the escape does.
+/// Undoes one layer of escapes. The bytes of an escape map to the position where it begins.
 fn unescape(view: &[u8], starts: &[usize]) -> (Vec<u8>, Vec<usize>) {
     let (mut out, mut out_starts) = (Vec::with_capacity(view.len()), Vec::with_capacity(starts.len()));
     let mut at = 0;

@@ -51,7 +51,7 @@ fn files(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>
             files.insert(folder.join(pattern));
             continue;
         }
-        // The name of the folder is no pattern.
+        // The name of the folder is not a pattern.
         let folder = folder.to_str().map(Pattern::escape).unwrap_or_default();
         let pattern = Path::new(&folder).join(pattern).display().to_string();
         match glob::glob_with(&pattern, SHELL) {

@@ -65,7 +65,7 @@ pub fn list(value: &Value) -> Result<&[Value], String> {
 /// A whole number from `min` to `max`.
 ///
 /// # Errors
-/// If it is no number, or out of range.
+/// If it is not a number, or out of range.
 pub fn count(value: &Value, min: u32, max: u32) -> Result<u32, String> {
     let ValueKind::I64(number) = value.kind else {
         return Err(format!("must be a whole number without quotes, from {min} to {max}"));
@@ -79,7 +79,7 @@ pub fn count(value: &Value, min: u32, max: u32) -> Result<u32, String> {
 /// A number above 0 and below 1, as millionths.
 ///
 /// # Errors
-/// If it is no number, or outside.
+/// If it is not a number, or out of range.
 pub fn millionths(value: &Value) -> Result<u32, String> {
     const MILLION: f64 = 1e6;
     let share = match value.kind {
@@ -191,7 +191,7 @@ pub fn token(value: &Value) -> Result<&str, String> {
 /// An id as in the service's paths.
 ///
 /// # Errors
-/// If it is no string, or cannot be a segment of a path.
+/// If it is not a string, or cannot be a segment of a path.
 pub fn id(value: &Value) -> Result<&str, String> {
     let id = text(value)?;
     match id {

@@ -126,7 +126,7 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
     /// Reads a reply.
     ///
     /// # Errors
-    /// If the body lacks the shape that the interface describes; a single bad value is no error.
+    /// If the body does not have the shape that the interface describes. A single bad value is not an error.
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         Ok(lenient::from_slice(body)?)
     }

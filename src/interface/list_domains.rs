@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for Domain {
 pub const CUSTOM_DOMAINS: Family = Family::gauge(
     "pds_project_custom_domains",
     &[],
-    "How many custom domains the project has, whether validated or not",
+    "Number of custom domains of the project, validated or not",
 );
 
 static ROWS: &[Row<Facts>] = &[

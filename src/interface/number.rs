@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 /// A numeric field of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Number {
-    /// Absent, `null`, `""` or NaN: there is no value, which is not 0.
+    /// Absent, `null`, `""` or NaN: no value. Not the same as 0.
     #[default]
     Missing,
     /// A finite number.

@@ -35,7 +35,7 @@ pub enum Counted {
     Runs,
 }
 
-/// Whose series are read from a reply, and which of them.
+/// The project or app whose series are read from a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject<'a> {
     /// The project's id.
@@ -98,7 +98,7 @@ pub struct Reading {
     pub points: Vec<Point>,
     /// Fields with values outside their meaning, once for each such value.
     pub unexpected: Vec<&'static str>,
-    /// A text of the reply that is shown to people and is no metric.
+    /// A text of the reply for people, not a metric.
     pub message: Option<String>,
 }
 
@@ -201,7 +201,7 @@ pub trait MetricSource: ReplyBody + 'static {
         Vec::new()
     }
 
-    /// A text that is shown to people and is no metric.
+    /// A text for people, not a metric.
     fn message(_: &Self::Facts) -> Option<String> {
         None
     }

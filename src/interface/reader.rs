@@ -23,7 +23,7 @@ impl Unexpected {
 /// What a row reads into: the series of one subject.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    /// Whose series are read.
+    /// The project or app whose series are read.
     pub subject: Subject<'a>,
     /// Bad values end up here.
     pub unexpected: &'a mut Unexpected,

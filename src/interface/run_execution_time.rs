@@ -74,7 +74,7 @@ pub struct Datapoint {
     pub p99: Number,
 }
 
-/// So many datapoints of one reply are kept: a week of one a minute. A reply may be as large as
+/// Datapoints kept of one reply: a week at one per minute. A reply may be as large as
 /// `max_response_bytes` allows, the memory it takes may not.
 pub const MAX_DATAPOINTS: usize = 10_080;
 

@@ -1,4 +1,4 @@
-//! Templates with `{name}` where a value goes, and the one percent-encoder.
+//! Path templates with `{name}` placeholders, and the percent-encoder.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 

@@ -63,7 +63,7 @@ pub const THRESHOLDS: [u8; 3] = [80, 90, 95];
 pub const ENABLED: Family = Family::gauge(
     "pds_project_volume_alert_threshold_enabled",
     &["threshold"],
-    "1 where the project's owner is mailed when storage is used to this percentage, 0 where not",
+    "1 if the project's owner is mailed when storage use reaches this percentage, 0 otherwise",
 );
 
 static ROWS: &[Row<Alerts>] = &[Row { family: ENABLED, read: put_thresholds }];

@@ -69,7 +69,7 @@ pub struct Target {
     pub key: Key,
     /// The service account that asks.
     pub account: Account,
-    /// Whose series its replies hold; one but for targets about a service account.
+    /// Projects or apps its replies describe: one, except for targets about a service account.
     pub subjects: Vec<TargetSubject>,
     /// Where what is counted goes, for the calls that accounting uses.
     pub counter: Option<Arc<TargetState>>,
@@ -271,7 +271,7 @@ impl Plan {
         self.interval(target).max(self.config.poll.settings_interval)
     }
 
-    /// The app of a subject, where it is one.
+    /// The app of a subject, if it is about one.
     #[must_use]
     pub fn app(&self, subject: &TargetSubject) -> Option<&App> {
         self.project(subject)?.apps.get(subject.app?)

@@ -39,7 +39,7 @@ pub struct Poller {
     /// See [`MAX_SLACK`].
     slack: Duration,
     transitions: Arc<TransitionLog>,
-    /// Whose counters are polled as soon as they are read back.
+    /// Targets whose counters are polled as soon as they are restored.
     restorer: Option<Restorer>,
 }
 

@@ -20,7 +20,7 @@ pub struct Progress {
     pub halvings: AtomicU32,
     /// Whether it was said that time is being given up on.
     pub gave_up: AtomicBool,
-    /// Which of its windows the last poll did not reach; 0 where it reached all.
+    /// Index of the first window that the last poll did not reach; 0 if it reached all.
     pub unreached_window: AtomicUsize,
     /// Whether the last poll did not reach the range to be counted.
     pub unreached_counted: AtomicBool,

@@ -34,7 +34,7 @@ impl PollSlots {
         self.0.taken.load(Ordering::Acquire) < most
     }
 
-    /// Waits until fewer than `most` are taken. Who waits is one.
+    /// Waits until fewer than `most` are taken. Single waiter.
     pub async fn has_place_again(&self, most: u32) {
         while !self.has_place(most) {
             self.0.given_back.notified().await;

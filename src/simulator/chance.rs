@@ -34,7 +34,7 @@ pub(super) fn pick<'a, T: ?Sized>(options: &[&'a T], hash: u64) -> Option<&'a T>
     options.get(usize::try_from(hash % len).ok()?).copied()
 }
 
-/// So many characters of an identifier: digits and lower-case letters.
+/// An identifier of that many characters: digits and lower-case letters.
 pub(super) fn word(hash: u64, len: usize) -> String {
     const LETTERS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut rest = hash;

@@ -36,7 +36,7 @@ pub(super) fn replaces_the_call(kind: &Kind) -> bool {
     )
 }
 
-/// So much of a long body is made at once.
+/// Size of the pieces that a long body is made in.
 const CHUNK: usize = 64 * 1024;
 
 impl Disturbed {
@@ -149,7 +149,7 @@ impl Disturbed {
         }
     }
 
-    /// Gives one field a value of any text: a mark goes where the value was, and the text where the mark is.
+    /// Replaces the value of one field by any text.
     fn edit_field(&mut self, field: &str, json: &str) {
         const MARK: &str = "\u{1}here\u{1}";
         let Ok(mut reply) = serde_json::from_slice::<Value>(&self.answer.body) else { return };
@@ -213,7 +213,7 @@ fn set_everywhere(value: &mut Value, field: &str, to: &Value) {
     }
 }
 
-/// So many blanks.
+/// A body of that many blanks.
 fn blanks(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
     let chunk = Bytes::from(vec![b' '; CHUNK]);
     let mut left = bytes;
@@ -224,7 +224,7 @@ fn blanks(bytes: u64) -> impl Iterator<Item = Bytes> + Send {
     })
 }
 
-/// So many blanks before the body, compressed; the body alone should that fail.
+/// The compressed body after that many blanks; the plain body if compression fails.
 fn bomb(bytes: u64, body: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     let written = blanks(bytes).try_for_each(|chunk| encoder.write_all(&chunk));

@@ -138,7 +138,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RetryAfter {
-    /// So many seconds.
+    /// The number of seconds.
     Seconds(u64),
     /// The HTTP date that is so many seconds after now.
     DateIn(i64),
@@ -266,7 +266,7 @@ pub enum FaultError {
     /// No call has this id, and no resource this name.
     #[error("no call is named '{0}'")]
     Call(String),
-    /// It is no share.
+    /// Not a share.
     #[error("probability must be within 0..=1")]
     Probability,
     /// No reply can have it.

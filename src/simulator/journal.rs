@@ -1,4 +1,4 @@
-//! Who asked what: counters, and the last requests one by one. What tests hold the client's behaviour against.
+//! Requests received: counters, and the last ones in full. Tests compare the client's behaviour with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -44,7 +44,7 @@ pub struct Latency {
     pub steepness: i32,
 }
 
-/// So many requests hold each share of the distribution exactly.
+/// Number of requests that holds each share of the distribution exactly.
 const PERIOD: u64 = 1000;
 
 impl Latency {

@@ -10,7 +10,7 @@ use super::traffic::Stream;
 /// How the service's metrics calls differ from what one would wish. The truth never does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quirks {
-    /// The share of requests and runs (0..=1) that the service learns of late.
+    /// Share of requests and runs (0..=1) that appear late.
     pub late_share: f64,
     /// They appear after a random delay of 1 to this many seconds.
     pub late_within: u32,
@@ -27,7 +27,7 @@ pub struct Quirks {
     pub unnamed_ranges: bool,
     /// Whether replies have no Date header.
     pub undated: bool,
-    /// Whether replies are compressed (gzip) where that is accepted.
+    /// Whether replies are compressed (gzip) if the client accepts it.
     pub compresses: bool,
 }
 

@@ -12,7 +12,7 @@ use super::asked::Asked;
 use super::blueprint;
 use super::chance::hash;
 
-/// Who owns the repositories; there is one for each app of the project, named as the app without the project.
+/// Owner of the repositories. Each app has one, named like the app without its project.
 pub(super) const OWNER: &str = "acme";
 
 /// The branches of a repository: name, and whether protected. The first is the default.

@@ -184,7 +184,7 @@ impl Reset {
     }
 }
 
-/// A connection's stream, which is reset rather than closed where that is wanted.
+/// A connection's stream, which can be reset instead of closed.
 #[derive(Debug)]
 struct Wire {
     stream: TcpStream,

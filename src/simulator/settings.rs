@@ -16,7 +16,7 @@ pub struct Settings {
     pub apps: usize,
     /// By how many seconds the metrics calls are behind the clock: what happened since, they do not count yet.
     pub lag: u32,
-    /// So many requests are kept one by one in the journal.
+    /// Number of requests the journal keeps in full.
     pub journal: usize,
     /// How the metrics calls differ from ideal ones.
     pub quirks: Quirks,

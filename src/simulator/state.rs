@@ -42,7 +42,7 @@ pub(super) struct Project {
 pub(super) struct App {
     /// Its number in the world, from which all else about it is made.
     pub(super) number: usize,
-    /// Since when it is no more.
+    /// When it was deleted.
     pub(super) deleted: Option<i64>,
 }
 

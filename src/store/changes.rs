@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::catalogue::{Family, Labels, Samples};
 
-/// So many changes of an app are kept.
+/// Changes kept per app.
 const MAX_CHANGES: usize = 32;
 /// How long a change is kept.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);

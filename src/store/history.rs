@@ -1,4 +1,4 @@
-//! How a target fared of late, small enough to be kept of every target: some 80 bytes each, and 130 more for the
+//! Recent polls of a target, small enough to keep for every target: some 80 bytes each, and 130 more for the
 //! trend of an app's response times, beside its last hours ([`super::course`]).
 //!
 //! Successes and failures have places of their own, so that a failure is still to be seen when many successes have
@@ -15,11 +15,11 @@ use super::changes::Changes;
 use super::course::{Course, Point, Stretch};
 use super::packed::{pack, unpack};
 
-/// So many successes of each target are kept: of the last 20 polls of an app, its two metrics calls take 10 each.
+/// Successes kept per target: of the last 20 polls of an app, its two metrics calls make 10 each.
 const SUCCESSES: usize = 10;
-/// So many failures of each target are kept.
+/// Failures kept per target.
 const FAILURES: usize = 8;
-/// So many points of each trend are kept: half an hour at one poll a minute.
+/// Points kept per trend: half an hour at one poll per minute.
 pub const POINTS: usize = 30;
 
 /// One poll of a target.

@@ -7,7 +7,7 @@
 //!
 //! - `key`: what a target is about, and its name.
 //! - [`target_state`]: one target's samples, health and expiry; [`health`]: how it fares.
-//! - [`history`]: how it fared of late; [`course`]: an app's last hours; `changes`: what changed in its settings;
+//! - [`history`]: its recent polls; [`course`]: an app's last hours; `changes`: what changed in its settings;
 //!   `packed`: values of a trend in two bytes.
 //! - [`replies`]: last replies in full, as far as there is room.
 //! - [`render`]: a snapshot as text, chunk by chunk.
@@ -49,16 +49,16 @@ pub use target_state::{TargetState, Variant};
 pub const UP: Family = Family::gauge(
     "pds_up",
     &["resource"],
-    "1 where the last poll of the resource succeeded, 0 where it failed; absent until it was asked once",
+    "1 if the last poll of the resource succeeded, 0 if it failed; absent before the first poll",
 );
 /// When a target was last polled with success.
 pub const LAST_SUCCESS: Family = Family::gauge(
     "pds_last_success_timestamp_seconds",
     &["resource"],
-    "When the resource was last polled with success, Unix time",
+    "Unix time of the last successful poll of the resource",
 );
 
-/// So many of the counters' families, the first ones, leave the page while their ledger is behind.
+/// Number of counter families, the first ones, that leave the page while their ledger is behind.
 pub const COUNTED_FAMILIES: usize = 3;
 
 /// The objective configured for an app.

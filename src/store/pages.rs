@@ -46,7 +46,7 @@ impl Coding {
     }
 }
 
-/// So many pieces of a streamed page may wait for the scraper.
+/// Pieces of a streamed page that may wait for the scraper.
 const PIECES: usize = 2;
 
 /// The pages of a store. Cloning shares them.

@@ -122,7 +122,7 @@ fn first_value_end(labels: &str) -> usize {
 /// small enough that a page of a million series needs no more than a few of them.
 const CHUNK: usize = 64 * 1024;
 
-/// So many targets' values are fetched from memory at once.
+/// Targets prefetched per batch.
 const AHEAD: usize = 16;
 
 /// Reads a little of what each of `targets` has for family `index`. What ten thousand apps say is in no cache; one

@@ -15,7 +15,7 @@ use super::Key;
 const BUDGET: usize = 1024 * 1024;
 /// A longer text is not kept; nobody reads it on a page.
 const MAX: usize = 128 * 1024;
-/// So many apps are remembered as looked at.
+/// Number of viewed apps that are remembered.
 const LOOKED_AT: usize = 32;
 
 /// A reply as it came, but for secrets.

@@ -53,7 +53,7 @@ struct State {
     failing: Option<Arc<Failure>>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
-    /// A text of the last reply that is no metric; few have one.
+    /// Text of the last reply for people, not a metric; few targets have one.
     message: Option<Arc<String>>,
 }
 
@@ -138,12 +138,12 @@ impl TargetState {
         polled.cadence == Cadence::Settings && polled.scope == Scope::App && self.section == Section::Endpoint
     }
 
-    /// Replaces the text of the last reply that is no metric.
+    /// Replaces the text of the last reply for people.
     pub fn set_message(&self, message: Option<String>) {
         self.state().message = message.map(Arc::new);
     }
 
-    /// The text of the last reply that is no metric, if the reply is not stale at `now`.
+    /// The text of the last reply for people, if the reply is not stale at `now`.
     #[must_use]
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
         let state = self.state();

@@ -49,12 +49,12 @@ metrics! {
     api_throttled: CounterVec = Family::counter(
         "pds_api_throttled_seconds_total",
         &["resource"],
-        "Time requests waited for the configured rate or for a pause the service asked for",
+        "Time that requests waited for the configured rate limit or for a pause requested by the service",
     );
     unexpected: IntCounterVec = Family::counter(
         "pds_api_unexpected_values_total",
         &["resource", "field"],
-        "Values of replies that were not what the interface says and are shown as missing",
+        "Values in replies that violate the interface; they are shown as missing",
     );
     clock_skew: Fact = Family::gauge(
         "pds_api_clock_skew_seconds",
@@ -69,7 +69,7 @@ metrics! {
     token_read: Facts = Family::gauge(
         "pds_token_last_read_successful",
         &["token"],
-        "1 where the token file could be read when it was last looked at; the last good token stays in use otherwise",
+        "1 if the last read of the token file succeeded; otherwise the last good token stays in use",
     );
     token_accepted: Facts = Family::gauge(
         "pds_token_accepted",
@@ -79,7 +79,7 @@ metrics! {
     pace: Facts = Family::gauge(
         "pds_api_pace_requests_per_second",
         &["token"],
-        "The pace to which a service account was slowed down by repeated 429s; absent while it is not",
+        "Rate to which repeated 429s have slowed a service account down; absent otherwise",
     );
     build_info: GaugeVec = Family::info(
         "pds_exporter_build_info",
@@ -94,12 +94,12 @@ metrics! {
     shard_count: Fact = Family::gauge(
         "pds_exporter_shard_count",
         &[],
-        "How many exporters share the configured apps",
+        "Number of exporters that share the configured apps",
     );
     config_loaded: Fact = Family::gauge(
         "pds_exporter_config_last_reload_successful",
         &[],
-        "1 where the last attempt to load the configuration succeeded; the one before stays in force otherwise",
+        "1 if the last attempt to load the configuration succeeded; otherwise the previous one stays in force",
     );
     config_loaded_time: Fact = Family::gauge(
         "pds_exporter_config_last_reload_success_timestamp_seconds",
@@ -109,14 +109,14 @@ metrics! {
     web_config_loaded: Fact = Family::gauge(
         "pds_exporter_web_config_last_reload_successful",
         &[],
-        "1 where the web configuration file could be read when it was last looked at; the last good one stays in force otherwise",
+        "1 if the last read of the web configuration file succeeded; otherwise the last good one stays in force",
     );
     targets: Fact =
-        Family::gauge("pds_exporter_targets", &[], "How many (resource, project or app) are polled");
+        Family::gauge("pds_exporter_targets", &[], "Number of polled targets: pairs of a resource and a project or app");
     poll_lag: Gauge = Family::gauge(
         "pds_exporter_poll_lag_seconds",
         &[],
-        "How late the last poll began after it was due: large where the limits cannot carry the load",
+        "Delay between the due time and the start of the last poll; grows if the limits cannot carry the load",
     );
     connections: GaugeVec = Family::gauge(
         "pds_exporter_connections",
@@ -126,12 +126,12 @@ metrics! {
     panics: IntCounter = Family::counter(
         "pds_exporter_panics_total",
         &[],
-        "Polls that ended in a bug of the exporter and were contained",
+        "Polls that panicked because of a bug in the exporter; other polls go on",
     );
     state_committed: Fact = Family::gauge(
         "pds_exporter_state_last_commit_successful",
         &[],
-        "1 where the last write to the state file succeeded; counters stand still while it does not",
+        "1 if the last write to the state file succeeded; counters stand still while writes fail",
     );
     state_restored: Fact = Family::gauge(
         "pds_exporter_state_last_restore_successful",

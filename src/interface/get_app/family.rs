@@ -45,11 +45,8 @@ pub const BUILD_INFO: Family = Family::info(
     "The app's most recent, most recently created and most recently ready build",
 );
 
-pub const ERROR: Family = Family::gauge(
-    "pds_app_error",
-    &[],
-    "1 where the app's settings carry an error message, 0 where they carry none",
-);
+pub const ERROR: Family =
+    Family::gauge("pds_app_error", &[], "1 if the app's settings contain an error message, 0 otherwise");
 
 pub const CREATED: Family =
     Family::gauge("pds_app_created_timestamp_seconds", &[], "When the app was created, Unix time");
@@ -67,7 +64,7 @@ pub const GPUS: Family = Family::gauge("pds_app_gpus", &[], "GPUs allocated");
 pub const PORT: Family = Family::gauge("pds_app_port", &[], "Port that the app listens on");
 
 pub const AUTH_DISABLED: Family =
-    Family::gauge("pds_app_auth_disabled", &[], "1 where authentication on the app's endpoint is disabled");
+    Family::gauge("pds_app_auth_disabled", &[], "1 if authentication on the app's endpoint is disabled");
 
 pub const REPLICA_COST: Family = Family::gauge(
     "pds_app_replica_cost_dollars_per_second",

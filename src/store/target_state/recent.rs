@@ -1,4 +1,4 @@
-//! How a target fared of late.
+//! Recent polls of a target.
 
 use std::sync::atomic::Ordering;
 
