@@ -48,6 +48,7 @@ const LONGER: &[&str] = &[
     "tests/it/deploy/helm.rs",
     "tests/it/real_backfill.rs: thirty_days_of_history_answer_with_the_truth",
     "tests/it/real_kill.rs: no_kill_takes_a_count_back_or_loses_one",
+    "tests/it/real_state.rs",
     "tests/it/restore/bad_input.rs",
     "tests/it/tool/doctor.rs",
 ];
