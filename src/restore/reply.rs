@@ -29,9 +29,10 @@ impl Sample {
         self.value.as_ref()?.1.parse().ok()
     }
 
-    /// The samples of a range by time, as far as they are numbers.
+    /// The samples of a range by time, as far as they are numbers. VictoriaMetrics has NaN where a series ended.
     pub fn values(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
-        self.values.iter().filter_map(|(time, value)| Some((*time, value.parse().ok()?)))
+        let values = self.values.iter().filter_map(|(time, value)| Some((*time, value.parse::<f64>().ok()?)));
+        values.filter(|(_, value)| !value.is_nan())
     }
 }
 
@@ -111,7 +112,7 @@ mod tests {
         let samples = read(vector.as_bytes()).unwrap();
         assert_eq!((samples.len(), samples[0].labels["x"].as_str(), samples[0].value()), (2, "1", Some(7.0)));
         let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[
-            {"metric":{},"values":[[1,"7"],[2.5,"NaNa"],[3,"8"]]}]}}"#;
+            {"metric":{},"values":[[1,"7"],[2.5,"NaNa"],[2.7,"NaN"],[3,"8"]]}]}}"#;
         let values: Vec<_> = read(matrix.as_bytes()).unwrap()[0].values().collect();
         assert_eq!(values, [(1.0, 7.0), (3.0, 8.0)]);
         let scalar = r#"{"status":"success","data":{"result":[9,"9.5"],"resultType":"scalar"}}"#;

@@ -52,7 +52,9 @@ fn answer() -> Value {
         let mut metric =
             json!({"__name__": name, "project": "p-1", "app": app, "job": "pds", "instance": "a:1"});
         metric.as_object_mut().unwrap().extend(labels.as_object().unwrap().clone());
-        result.push(json!({"metric": metric, "value": [AT, value.to_string()]}));
+        result.push(
+            json!({"metric": metric, "value": [AT, value.to_string()], "values": [[AT, value.to_string()]]}),
+        );
     };
     let until = "pds_app_accounted_until_timestamp_seconds";
     for (app, cursor, total) in [("p-1-ranker", AT - 60, 1_100), ("p-1-embed", AT - 60, 7)] {
