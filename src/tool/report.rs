@@ -133,8 +133,7 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let columns =
-            page::columns(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"].map(|name| (name, Align::Left)));
+        let columns = ["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"].map(|name| (name, Align::Left));
         let rows = self.findings.iter().map(|finding| {
             let seconds = finding.seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
             let remedy = finding.remedy.clone().unwrap_or_default();
@@ -146,7 +145,7 @@ impl Report {
                 seconds,
             ]
         });
-        Table { columns, rows: rows.collect(), empty: "" }
+        Table { columns: columns.to_vec(), rows: rows.collect(), empty: "" }
     }
 
     fn print_page(&self, console: &mut Console) -> Result<(), ToolError> {

@@ -39,11 +39,7 @@ pub struct ServiceArgs {
     pub token_file: Option<PathBuf>,
 }
 
-/// An address of a service.
-///
-/// # Errors
-/// If it is none.
-pub fn base_url(text: &str) -> Result<Url, String> {
+fn base_url(text: &str) -> Result<Url, String> {
     config::value::url(&::config::Value::new(None, text))
 }
 

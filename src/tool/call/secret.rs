@@ -12,11 +12,10 @@ use crate::secret::REDACTED;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
 use crate::tool::page;
-use crate::tool::status::Form;
 
 use crate::interface::Call;
 
-use super::{print_json, show};
+use super::{Output, print_json, show};
 
 /// A new file for a secret. It is made before the call: a secret that has nowhere to go is lost. Removed again
 /// where nothing was written.
@@ -64,7 +63,7 @@ pub fn deliver(
     console: &mut Console,
     reply: &[u8],
     file: Option<SecretFile>,
-    form: Form,
+    form: Output,
     call: &'static Call,
     field: &str,
 ) -> Result<(), ToolError> {
@@ -74,7 +73,7 @@ pub fn deliver(
         return print_json(console, reply);
     };
     let Some(mut file) = file else {
-        if matches!(form, Form::Json | Form::Csv) {
+        if form == Output::Json {
             return print_json(console, reply);
         }
         print_alone(console, &secret)?;
@@ -87,7 +86,7 @@ pub fn deliver(
         return Err(error);
     }
     let redacted = redacted(&mut known, field);
-    if matches!(form, Form::Json | Form::Csv) {
+    if form == Output::Json {
         return print_json(console, &redacted);
     }
     page::print(console, &show::view(call, &redacted)?.blocks)?;

@@ -6,7 +6,6 @@ mod calls;
 mod checks;
 mod doctor;
 pub(crate) mod history;
-mod init;
 mod manual;
 mod service;
 pub(crate) mod simulated;

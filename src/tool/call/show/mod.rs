@@ -6,7 +6,7 @@
 mod app;
 mod build;
 mod domain;
-pub(super) mod fields;
+mod fields;
 mod metrics;
 mod project;
 mod repo;
