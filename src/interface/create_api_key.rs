@@ -70,29 +70,36 @@ impl ReplyBody for ApiKey {}
 /// An API key (section 2).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "each field means what section 2 of the interface says of it")]
 pub struct ApiKey {
     /// The key itself; shown this once.
     #[serde(serialize_with = "expose")]
     #[schemars(with = "String")]
     pub api_key: Secret,
+    /// Unique identifier of the key.
     #[serde(default, deserialize_with = "lenient_text")]
     pub id: String,
+    /// Name of the key.
     #[serde(default, deserialize_with = "lenient_text")]
     pub name: String,
+    /// Description of the key.
     #[serde(default, deserialize_with = "lenient_text")]
     pub description: String,
+    /// Project the key belongs to.
     #[serde(default, deserialize_with = "lenient_text")]
     pub project_id: String,
+    /// Origin of the key.
     #[serde(default, deserialize_with = "lenient_text")]
     pub source: String,
+    /// Status of the key.
     #[serde(default, deserialize_with = "lenient_text")]
     pub status: String,
+    /// RFC 3339 timestamp.
     #[serde(default, deserialize_with = "lenient_text")]
     pub created_at: String,
+    /// RFC 3339 timestamp of last update.
     #[serde(default, deserialize_with = "lenient_text")]
     pub updated_at: String,
-    /// RFC 3339, or [`NEVER`].
+    /// RFC 3339 timestamp, or the literal word never when the key does not expire.
     #[serde(default, deserialize_with = "lenient_text")]
     pub expires_at: String,
 }

@@ -57,89 +57,129 @@ impl MetricSource for App {
     }
 }
 
-/// An app (section 2). Fields are named as on the wire, in snake case.
+/// An app (section 2).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(missing_docs, reason = "each field means what section 2 of the interface says of it")]
 pub struct App {
+    /// Unique identifier.
     #[serde(deserialize_with = "lenient_text")]
     pub id: String,
+    /// App name.
     #[serde(deserialize_with = "lenient_text")]
     pub name: String,
+    /// Owning project.
     #[serde(deserialize_with = "lenient_text")]
     pub project_id: String,
+    /// Current status of the app.
     #[serde(deserialize_with = "lenient_text")]
     pub status: String,
+    /// Message of the most recent failure, if any.
     #[serde(deserialize_with = "lenient_text")]
     pub error_message: String,
+    /// Creation timestamp.
     #[serde(deserialize_with = "lenient_text")]
     pub created_at: String,
+    /// Last update timestamp.
     #[serde(deserialize_with = "lenient_text")]
     pub updated_at: String,
+    /// Cortex or custom.
     #[serde(deserialize_with = "lenient_text")]
     pub runtime: String,
+    /// Command that starts a custom-runtime app.
     #[serde(deserialize_with = "lenient_texts")]
     pub entrypoint: Vec<String>,
+    /// Base container image the app is built from.
     #[serde(deserialize_with = "lenient_text")]
     pub base_image: String,
+    /// Interpreter version used.
     #[serde(deserialize_with = "lenient_text")]
     pub python_version: String,
+    /// Version of the client used to deploy the app.
     #[serde(deserialize_with = "lenient_text")]
     pub service_version: String,
+    /// Port the app listens on.
     pub port: Number,
+    /// Whether authentication on the app endpoint is disabled.
     pub disable_auth: Flag,
+    /// Base URL for invoking the app.
     #[serde(deserialize_with = "lenient_text")]
     pub internal_endpoint: String,
+    /// HTTP endpoint used to check health.
     #[serde(deserialize_with = "lenient_text")]
     pub healthcheck_endpoint: String,
+    /// HTTP endpoint used to check readiness for traffic.
     #[serde(deserialize_with = "lenient_text")]
     pub readycheck_endpoint: String,
+    /// Interruptible or protected.
     #[serde(deserialize_with = "lenient_text")]
     pub compute_tier: String,
+    /// Compute type the app runs on.
     #[serde(deserialize_with = "lenient_text")]
     pub hardware: String,
+    /// Cloud provider.
     #[serde(deserialize_with = "lenient_text")]
     pub hardware_provider: String,
+    /// Deployment region.
     #[serde(deserialize_with = "lenient_text")]
     pub region: String,
+    /// CPU cores allocated.
     #[serde(serialize_with = "as_text")]
     pub cpu: Number,
+    /// Memory in GB.
     #[serde(serialize_with = "as_text")]
     pub memory: Number,
+    /// GPUs allocated.
     #[serde(serialize_with = "as_text")]
     pub gpu_count: Number,
+    /// Estimated cost per second in US cents while a replica runs.
     #[serde(serialize_with = "as_text")]
     pub cost_per_second_cents: Number,
+    /// Minimum replicas.
     #[serde(serialize_with = "as_text")]
     pub min_replica_count: Number,
+    /// Maximum replicas.
     #[serde(serialize_with = "as_text")]
     pub max_replica_count: Number,
+    /// Maximum concurrent requests per replica.
     #[serde(serialize_with = "as_text")]
     pub replica_concurrency: Number,
+    /// Metric used for autoscaling.
     #[serde(deserialize_with = "lenient_text")]
     pub scaling_metric: String,
+    /// Target value of the scaling metric.
     #[serde(serialize_with = "as_text")]
     pub scaling_target: Number,
+    /// Extra replicas kept beyond current demand.
     #[serde(serialize_with = "as_text")]
     pub scaling_buffer: Number,
+    /// Seconds before an idle replica scales down.
     #[serde(serialize_with = "as_text")]
     pub cooldown_period_seconds: Number,
+    /// Seconds between autoscaling evaluations.
     #[serde(serialize_with = "as_text")]
     pub evaluation_interval_seconds: Number,
+    /// Seconds of grace for in-flight requests when a replica stops.
     #[serde(serialize_with = "as_text")]
     pub response_grace_period_seconds: Number,
+    /// Seconds over which a new version is rolled out.
     #[serde(serialize_with = "as_text")]
     pub roll_out_duration_seconds: Number,
+    /// Maximum seconds to wait for a deployment to initialize.
     #[serde(serialize_with = "as_text")]
     pub deployment_initialization_timeout: Number,
+    /// Algorithm used by the app.
     #[serde(deserialize_with = "lenient_text")]
     pub load_balancing_algorithm: String,
+    /// Status of the most recent build.
     #[serde(deserialize_with = "lenient_text")]
     pub last_build_status: String,
+    /// Most recent build.
     #[serde(deserialize_with = "lenient_text")]
     pub latest_build_id: String,
+    /// Most recently created build.
     #[serde(deserialize_with = "lenient_text")]
     pub latest_created_build_id: String,
+    /// Most recent build that reached the ready state.
     #[serde(deserialize_with = "lenient_text")]
     pub latest_ready_build_id: String,
 }

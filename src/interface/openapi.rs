@@ -20,6 +20,10 @@ const ERRORS: [(&str, &str); 7] = [
     ("429", "too many requests"),
 ];
 
+/// The words that the interface has for fields of replies, by schema and field.
+const WORDS: [(&str, &str, &[&str]); 2] =
+    [("App", "runtime", &["cortex", "custom"]), ("App", "computeTier", &["interruptible", "protected"])];
+
 /// The document.
 #[must_use]
 pub fn document() -> Value {
@@ -36,6 +40,9 @@ pub fn document() -> Value {
         path[call.method.as_str().to_lowercase()] = operation;
     }
     let mut schemas = generator.take_definitions(true);
+    for (name, schema) in &mut schemas {
+        plain(name, schema);
+    }
     for call in CALLS.iter().filter(|call| !call.body.is_empty()) {
         schemas.insert(body_name(call), body(call));
     }
@@ -43,7 +50,8 @@ pub fn document() -> Value {
         "Error".to_owned(),
         json!({
             "type": "object",
-            "properties": { "message": { "type": "string" } },
+            "description": "The body of an error.",
+            "properties": { "message": { "type": "string", "description": "What went wrong." } },
             "required": ["message"]
         }),
     );
@@ -52,8 +60,14 @@ pub fn document() -> Value {
         "info": {
             "title": "Project Deployment Service",
             "version": "2",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
             "description": "All calls of the service's interface. Names of query parameters, statuses of errors and names of a domain's fields are not fixed by it.",
         },
+        "servers": [{
+            "url": "{base_url}",
+            "description": "The address of the service.",
+            "variables": { "base_url": { "default": "https://pds.invalid" } }
+        }],
         "security": [{ "serviceAccount": [] }],
         "paths": paths,
         "components": {
@@ -71,10 +85,40 @@ pub fn document() -> Value {
     })
 }
 
+/// A schema as the interface states it: without the defaults of our readers, without `true` for any value, and with the
+/// words that a field takes.
+fn plain(name: &str, schema: &mut Value) {
+    if let Some(items) = schema.get_mut("items") {
+        anything(items);
+    }
+    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
+    for (field, property) in properties {
+        anything(property);
+        if let Some(items) = property.get_mut("items") {
+            anything(items);
+        }
+        if let Some(property) = property.as_object_mut() {
+            property.remove("default");
+        }
+        let words = WORDS.iter().find(|(of, known, _)| of == &name && known == field);
+        if let Some((.., words)) = words {
+            property["enum"] = json!(words);
+        }
+    }
+}
+
+/// A schema that takes any value, as an object rather than `true`, which generators of clients do not know.
+fn anything(schema: &mut Value) {
+    if *schema == Value::Bool(true) {
+        *schema = json!({});
+    }
+}
+
 fn operation(call: &Call, generator: &mut SchemaGenerator) -> Value {
     let ids = call.path.names().map(|name| {
         json!({
-            "name": name, "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 }
+            "name": name, "in": "path", "required": true, "description": id_purpose(name),
+            "schema": { "type": "string", "minLength": 1 }
         })
     });
     let parameters: Vec<Value> = ids.chain(call.query.iter().map(parameter)).collect();
@@ -90,6 +134,14 @@ fn operation(call: &Call, generator: &mut SchemaGenerator) -> Value {
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
     }
     operation
+}
+
+/// What an identifier in a path names: `project_id` gives "identifier of the project".
+fn id_purpose(name: &str) -> String {
+    match name.strip_suffix("_id") {
+        Some(of) => format!("identifier of the {of}"),
+        None => format!("the repository's {name}"),
+    }
 }
 
 /// The name of the schema of a call's body: `ChangePlanBody`.
@@ -109,7 +161,9 @@ fn body(call: &Call) -> Value {
         })
         .collect();
     let required: Vec<&str> = call.body.iter().map(|field| field.name).collect();
-    json!({ "type": "object", "properties": properties, "required": required })
+    json!({
+        "type": "object", "description": format!("What to {}.", call.purpose), "properties": properties, "required": required
+    })
 }
 
 fn parameter(param: &Param) -> Value {
@@ -179,6 +233,24 @@ mod tests {
         let operations =
             document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len());
         assert_eq!(operations.sum::<usize>(), CALLS.len());
+    }
+
+    #[test]
+    fn every_field_is_described_without_rust_and_takes_any_value_as_an_object() {
+        let document = document();
+        for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+            for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+                assert!(property["description"].is_string(), "{name}.{field} is not described");
+                assert!(property.get("default").is_none(), "{name}.{field} has a default");
+            }
+        }
+        let text = document.to_string();
+        for rust in ["[`", "None`", "snake case", "\"items\":true"] {
+            assert!(!text.contains(rust), "{rust}");
+        }
+        let app = &document["components"]["schemas"]["App"]["properties"];
+        assert_eq!(app["runtime"]["enum"], json!(["cortex", "custom"]));
+        assert!(document["servers"][0]["url"].is_string());
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub const RESOURCE: Resource = Resource::of(&CALL);
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunExecutionTime {
-    /// The datapoints, in the order sent; of a very long series only the newest (see [`MAX_DATAPOINTS`]).
+    /// The datapoints, in the order sent.
     #[serde(deserialize_with = "newest_datapoints")]
     pub time_series: Vec<Datapoint>,
     /// How many runs there were.

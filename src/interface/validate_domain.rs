@@ -33,7 +33,7 @@ pub struct Validation {
     /// What the service says of it.
     #[serde(deserialize_with = "lenient_text")]
     pub message: String,
-    /// Whether the domain is validated; `None` if the service does not say.
+    /// Whether the domain is validated.
     pub success: Option<bool>,
 }
 

@@ -51,7 +51,7 @@ impl MetricSource for Alerts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Alerts {
-    /// The percentages, each one of [`THRESHOLDS`]; empty when alerts are disabled.
+    /// Percentages at which the project owner is emailed; empty when alerts are disabled.
     #[serde(deserialize_with = "optional_list")]
     pub thresholds: Option<Vec<Number>>,
 }

@@ -51,6 +51,22 @@ impl fmt::Debug for Console {
     }
 }
 
+/// A terminal that does not show what is typed, until this is dropped.
+struct Silent;
+
+impl Silent {
+    fn begin() -> io::Result<Self> {
+        ratatui::crossterm::terminal::enable_raw_mode().map(|()| Self)
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no restoring.
+        let _ = ratatui::crossterm::terminal::disable_raw_mode();
+    }
+}
+
 /// Columns if the terminal does not report its width.
 const USUAL_WIDTH: usize = 100;
 
@@ -92,6 +108,49 @@ impl Console {
     #[must_use]
     pub fn styled(&self, style: Style, text: &str) -> String {
         if self.color { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    /// Asks for a line on a terminal; `flag` says what takes its place without one.
+    ///
+    /// # Errors
+    /// If there is no terminal to ask on, or it was closed.
+    pub fn ask(&mut self, question: &str, flag: &str) -> Result<String, ToolError> {
+        if !self.can_ask {
+            return Err(ToolError::Usage(format!("without a terminal to ask on, say {flag}")));
+        }
+        let _ = write!(self.err, "{question} ");
+        let _ = self.err.flush();
+        let mut answer = String::new();
+        match self.input.read_line(&mut answer)? {
+            0 => Err(ToolError::NotConfirmed),
+            _ => Ok(answer.trim().to_owned()),
+        }
+    }
+
+    /// As [`Console::ask`], without showing what is typed.
+    ///
+    /// # Errors
+    /// If the terminal cannot be set up or was closed.
+    pub fn ask_secret(&mut self, question: &str) -> Result<String, ToolError> {
+        let _ = write!(self.err, "{question} ");
+        let _ = self.err.flush();
+        let silent = Silent::begin()?;
+        let mut answer = Vec::new();
+        let ended = loop {
+            let mut byte = [0];
+            match (self.input.read(&mut byte)?, byte) {
+                (0, _) | (_, [0x03 | 0x04]) => break false,
+                (_, [b'\r' | b'\n']) => break true,
+                (_, [0x08 | 0x7f]) => drop(answer.pop()),
+                (_, [byte]) => answer.push(byte),
+            }
+        };
+        drop(silent);
+        self.say("");
+        if !ended {
+            return Err(ToolError::NotConfirmed);
+        }
+        Ok(String::from_utf8_lossy(&answer).trim().to_owned())
     }
 
     /// Prompts before an action that cannot be undone or costs money; `yes` is `--yes`.

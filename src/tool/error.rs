@@ -33,7 +33,7 @@ pub enum ToolError {
     #[error(transparent)]
     Config(LoadError),
     /// There is no configuration file.
-    #[error("{0}; --config.file names another, and --base-url does without")]
+    #[error("{0}; pdstool init writes one, --config.file names another")]
     NoConfig(LoadError),
     /// The web configuration cannot be used.
     #[error("the web configuration is not valid")]

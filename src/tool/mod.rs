@@ -4,6 +4,7 @@
 //! becomes one sentence on standard error and an exit code.
 //!
 //! - [`call`]: all calls of the interface.
+//! - [`init`]: a first configuration.
 //! - [`check`]: configuration and tokens.
 //! - [`doctor`]: what is right between configuration and service, and what is not.
 //! - [`probe`]: one request of a check; [`report`]: what checks find.
@@ -25,6 +26,7 @@ pub mod console;
 pub mod doctor;
 pub mod error;
 pub mod exporter;
+pub mod init;
 pub mod manual;
 pub mod metrics;
 pub mod openapi;
@@ -83,6 +85,8 @@ pub enum Command {
     },
     /// Examine configuration, tokens, network, service and daemon: what is right, what is not, and the remedy.
     Doctor(doctor::DoctorArgs),
+    /// Write a first configuration: asks for what the flags do not say, and checks it against the service.
+    Init(init::InitArgs),
     /// Check a configuration or a token.
     #[command(subcommand)]
     Check(check::Check),
@@ -143,6 +147,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
     match command {
         Command::Call { options, called } => call::run(console, environment, &options, &called).await,
         Command::Doctor(args) => doctor::run(console, environment, &args).await,
+        Command::Init(args) => init::run(console, environment, &args).await,
         Command::Check(check) => check::run(console, environment, &check).await,
         Command::Backfill(args) => backfill::run(console, environment, &args).await,
         Command::Status(args) => status::status(console, &args).await,

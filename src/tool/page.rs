@@ -1,10 +1,16 @@
 //! Facts, tables and bars as lines of text.
 
+use std::borrow::Cow;
 use std::io;
+
+use serde_json::{Map, Value};
 
 use crate::printable::plain;
 
+use crate::units;
+
 use super::console::{BAR, Console, FAINT, STRONG};
+use super::status::Form;
 
 /// A part of what a command shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +23,8 @@ pub enum Block {
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table),
+    /// A table of which people see the first columns only, unless they ask for a wide one.
+    Columns(Table, usize),
     /// (label, share 0..=1, text behind the bar)
     Bars(Vec<(String, f64, String)>),
 }
@@ -25,7 +33,7 @@ pub enum Block {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Column names with their alignment.
-    pub columns: Vec<(&'static str, Align)>,
+    pub columns: Vec<(Cow<'static, str>, Align)>,
     /// Their values.
     pub rows: Vec<Vec<String>>,
     /// The text for an empty table.
@@ -43,6 +51,11 @@ pub enum Align {
 
 /// The width of the longest bar.
 const BAR_WIDTH: usize = 40;
+
+/// Columns with names that do not depend on the data.
+pub fn columns<const N: usize>(columns: [(&'static str, Align); N]) -> Vec<(Cow<'static, str>, Align)> {
+    columns.map(|(name, align)| (Cow::Borrowed(name), align)).to_vec()
+}
 
 /// Writes `blocks` to standard output, headings with an empty line before them.
 ///
@@ -64,11 +77,90 @@ pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
                 }
             }
             Block::Facts(facts) => print_facts(console, facts)?,
-            Block::Table(table) => print_table(console, table)?,
+            Block::Table(table) | Block::Columns(table, _) => print_table(console, table)?,
             Block::Bars(bars) => print_bars(console, bars)?,
         }
     }
     console.out.flush()
+}
+
+/// Writes `blocks` in this form: for people as [`print`], cut to the terminal unless it is `wide`; for programs the
+/// facts and tables without what is written around them.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_as(console: &mut Console, form: Form, blocks: &[Block]) -> io::Result<()> {
+    match form {
+        Form::Table => print(console, &blocks.iter().flat_map(narrow).collect::<Vec<_>>()),
+        Form::Wide => {
+            let cut = std::mem::take(&mut console.cut);
+            let printed = print(console, blocks);
+            console.cut = cut;
+            printed
+        }
+        Form::Json => print_json(console, &json(blocks)),
+        Form::Csv => match blocks.iter().find_map(as_table) {
+            Some(table) => print_csv(console, table),
+            None => {
+                let facts = blocks.iter().filter_map(|block| match block {
+                    Block::Facts(facts) => Some(facts),
+                    _ => None,
+                });
+                let rows: Vec<_> =
+                    facts.flatten().map(|(name, value)| vec![(*name).to_owned(), value.clone()]).collect();
+                print_csv_rows(console, &["FIELD", "VALUE"], &rows)
+            }
+        },
+    }
+}
+
+fn as_table(block: &Block) -> Option<&Table> {
+    match block {
+        Block::Table(table) | Block::Columns(table, _) => Some(table),
+        _ => None,
+    }
+}
+
+/// The columns of a table that are shown unless a wide one is asked for.
+fn narrow(block: &Block) -> Vec<Block> {
+    match block {
+        Block::Columns(table, shown) if table.columns.len() > *shown && !table.rows.is_empty() => {
+            let first = |row: &Vec<String>| row.iter().take(*shown).cloned().collect();
+            let columns = table.columns.iter().take(*shown).cloned().collect();
+            let rows = table.rows.iter().map(first).collect();
+            let more = units::counted(table.columns.len() - shown, "more column", "more columns");
+            let text = format!("{more}: -o wide");
+            vec![Block::Table(Table { columns, rows, empty: table.empty }), Block::Text(text)]
+        }
+        block => vec![block.clone()],
+    }
+}
+
+/// Facts by their names, and tables as lists of objects.
+fn json(blocks: &[Block]) -> Value {
+    let key = |name: &str| name.to_lowercase().replace([' ', '/'], "_");
+    let mut facts = Map::new();
+    let mut rows: Vec<Value> = Vec::new();
+    for block in blocks {
+        if let Block::Facts(more) = block {
+            facts.extend(more.iter().map(|(name, value)| (key(name), Value::from(&**value))));
+        }
+        for (table, row) in
+            as_table(block).into_iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+        {
+            let cells = table.columns.iter().zip(row);
+            rows.push(
+                cells
+                    .map(|((name, _), cell)| (key(name), Value::from(&**cell)))
+                    .collect::<Map<_, _>>()
+                    .into(),
+            );
+        }
+    }
+    if !rows.is_empty() {
+        facts.insert("rows".to_owned(), rows.into());
+    }
+    facts.into()
 }
 
 /// Writes `table` as comma-separated values (RFC 4180), the columns' names first.
@@ -76,13 +168,26 @@ pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
 /// # Errors
 /// If it cannot be written.
 pub fn print_csv(console: &mut Console, table: &Table) -> io::Result<()> {
+    let names: Vec<&str> = table.columns.iter().map(|(name, _)| &**name).collect();
+    print_csv_rows(console, &names, &table.rows)
+}
+
+/// As [`print_csv`], for rows with these names.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn print_csv_rows<N: AsRef<str>>(
+    console: &mut Console,
+    names: &[N],
+    rows: &[Vec<String>],
+) -> io::Result<()> {
     let quoted = |text: &str| match text.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
     };
-    let names = table.columns.iter().map(|(name, _)| quoted(name));
-    console.print(&names.collect::<Vec<_>>().join(","))?;
-    for row in &table.rows {
+    let names: Vec<String> = names.iter().map(|name| quoted(&plain(name.as_ref()))).collect();
+    console.print(&names.join(","))?;
+    for row in rows {
         let cells: Vec<String> = row.iter().map(|cell| quoted(&plain(cell))).collect();
         console.print(&cells.join(","))?;
     }
@@ -114,7 +219,7 @@ fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
     }
     let rows: Vec<Vec<String>> =
         table.rows.iter().map(|row| row.iter().map(|cell| plain(cell).into_owned()).collect()).collect();
-    let widths: Vec<usize> = table
+    let mut widths: Vec<usize> = table
         .columns
         .iter()
         .enumerate()
@@ -123,19 +228,47 @@ fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
             cells.chain([length(name)]).max().unwrap_or(0)
         })
         .collect();
+    if console.cut {
+        shrink(&mut widths, &table.columns, console.width);
+    }
     let line = |cells: &[String]| {
         let columns = cells.iter().zip(&widths).zip(&table.columns);
-        let padded: Vec<String> =
-            columns.map(|((cell, width), (_, align))| pad(cell, *width, *align)).collect();
+        let padded: Vec<String> = columns
+            .map(|((cell, width), (_, align))| pad(&shortened(cell, *width), *width, *align))
+            .collect();
         padded.join("  ").trim_end().to_owned()
     };
-    let names: Vec<String> = table.columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let names: Vec<String> = table.columns.iter().map(|(name, _)| name.clone().into_owned()).collect();
     let head = console.styled(FAINT, &line(&names));
     console.print(&head)?;
     for row in &rows {
         console.print(&line(row))?;
     }
     Ok(())
+}
+
+/// Makes columns of text narrower until all fit into `width`: the last one first, the first one never.
+fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: usize) {
+    const LEAST: usize = 8;
+    let mut excess =
+        (widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)).saturating_sub(width);
+    for (column, (_, align)) in widths.iter_mut().zip(columns).skip(1).rev() {
+        if *align == Align::Left {
+            let less = excess.min(column.saturating_sub(LEAST));
+            *column -= less;
+            excess -= less;
+        }
+    }
+}
+
+/// `text` in at most `width` columns, with a sign where it was cut.
+fn shortened(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    short.push('…');
+    short
 }
 
 fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Result<()> {

@@ -133,7 +133,8 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let columns = ["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"].map(|name| (name, Align::Left));
+        let columns =
+            page::columns(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"].map(|name| (name, Align::Left)));
         let rows = self.findings.iter().map(|finding| {
             let seconds = finding.seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
             let remedy = finding.remedy.clone().unwrap_or_default();
@@ -145,7 +146,7 @@ impl Report {
                 seconds,
             ]
         });
-        Table { columns: columns.to_vec(), rows: rows.collect(), empty: "" }
+        Table { columns, rows: rows.collect(), empty: "" }
     }
 
     fn print_page(&self, console: &mut Console) -> Result<(), ToolError> {

@@ -39,7 +39,11 @@ pub struct ServiceArgs {
     pub token_file: Option<PathBuf>,
 }
 
-fn base_url(text: &str) -> Result<Url, String> {
+/// An address of a service.
+///
+/// # Errors
+/// If it is none.
+pub fn base_url(text: &str) -> Result<Url, String> {
     config::value::url(&::config::Value::new(None, text))
 }
 

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -14,12 +14,15 @@ use crate::simulator::{self, Fault, Kind, Quirks, Settings, World, faults};
 
 use super::console::Console;
 use super::error::ToolError;
+use super::init;
+use super::init::draft::{Draft, DraftProject};
 
 /// Address and size of the simulated service.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   pdstool simulate
   pdstool simulate --listen 127.0.0.1:0 --projects 100 --apps 10000
+  pdstool simulate --write-config simulated.toml
   pdstool simulate --faults faults.json   # [{\"kind\": {\"latency\": {\"millis\": 500}}, \"call\": \"app\"}]
 
 Beside the service: GET /simulator/truth?project=&app=&start=&end=, GET /simulator/requests,
@@ -40,6 +43,9 @@ pub struct Simulate {
     /// How long the tokens are valid, such as 5m [default: for ever].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub token_lifetime: Option<Duration>,
+    /// Write a configuration for the simulator to this file; one written so before is replaced.
+    #[arg(long, value_name = "FILE")]
+    pub write_config: Option<PathBuf>,
     /// How the service differs from an ideal one.
     #[command(flatten)]
     pub habits: Habits,
@@ -153,23 +159,51 @@ pub async fn run(
     let address =
         listener.local_addr().map_err(|source| ToolError::System { doing: "cannot listen", source })?;
     console.print(&format!("base_url  http://{address}"))?;
+    let mut projects = Vec::new();
     for (project, apps) in world.projects() {
         console.print(&format!("\nproject   {project}"))?;
         let token = match expiry {
             Some(expiry) => world.token_expiring(&project, expiry),
             None => world.token(&project),
         };
-        if let Some(token) = token {
-            // A simulated token is no secret: it only opens this simulator.
-            console.print(&format!("token     {}", token.expose()))?;
+        // A simulated token is no secret: it only opens this simulator.
+        let token = token.map(|token| token.expose().to_owned());
+        if let Some(token) = &token {
+            console.print(&format!("token     {token}"))?;
         }
+        projects.push(DraftProject {
+            id: project.to_string(),
+            token,
+            apps: apps.iter().map(ToString::to_string).collect(),
+            ..DraftProject::default()
+        });
         for app in apps {
             console.print(&format!("app       {app}"))?;
         }
     }
     console.out.flush()?;
+    if let Some(path) = &args.write_config {
+        write_config(path, format!("http://{address}"), projects)?;
+        console.say(&format!("wrote {}", path.display()));
+    }
     simulator::serve(world, listener, shutdown).await;
     Ok(())
+}
+
+/// The first line of a configuration that this command wrote.
+const TITLE: &str = "The configuration of pds-exporter for a simulated service.";
+
+fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> Result<(), ToolError> {
+    let ours = match std::fs::read_to_string(path) {
+        Ok(text) => text.starts_with(&format!("# {TITLE}")),
+        Err(_) => !path.exists(),
+    };
+    if !ours {
+        let message = format!("{} is there already and not of a simulator: it is left alone", path.display());
+        return Err(ToolError::Usage(message));
+    }
+    let draft = Draft { title: TITLE.to_owned(), base_url, token_file: None, projects };
+    init::write(path, &draft.text(), true)
 }
 
 fn read_faults(args: &Simulate) -> Result<Vec<Fault>, ToolError> {

@@ -13,14 +13,14 @@ use crate::units;
 /// The form of what is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Form {
-    /// For people.
+    /// For people: cut to the terminal's width.
     #[default]
     Table,
-    /// For people with a wide terminal: every column.
+    /// For people with a wide terminal: every column, nothing cut.
     Wide,
-    /// As the exporter sends it.
+    /// For programs; what an exporter or the service sends, as it comes.
     Json,
-    /// Comma-separated values, with every column.
+    /// Comma-separated values with every column; numbers raw, in base units.
     Csv,
 }
 
@@ -81,7 +81,7 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), Tool
             page::print_json(console, &shown)?;
         }
         Form::Csv => page::print_csv(console, &reasons(&status))?,
-        Form::Table | Form::Wide => page::print(console, &verdict(&exporter, &status))?,
+        form => page::print_as(console, form, &verdict(&exporter, &status))?,
     }
     if status.summary.verdict == "problem" {
         let message = format!("the verdict of {} is problem", exporter.name());
@@ -109,12 +109,14 @@ pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolErro
     let mut rows: Vec<Row> = status.apps.into_iter().filter(|row| args.wants(row)).collect();
     // Stable: apps of the same verdict stay in the order of the configuration.
     rows.sort_by_key(|row| gravity(&row.verdict));
-    let table = table(&rows, args.output != Form::Table);
-    match args.output {
-        Form::Csv => page::print_csv(console, &table)?,
-        _ => page::print(console, &[Block::Table(table)])?,
+    if args.output == Form::Csv {
+        let names: Vec<&str> = RAW.iter().map(|(name, _)| *name).collect();
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| RAW.iter().map(|(_, value)| value(row)).collect()).collect();
+        return Ok(page::print_csv_rows(console, &names, &rows)?);
     }
-    Ok(())
+    let table = table(&rows, args.output != Form::Table);
+    Ok(page::print_as(console, args.output, &[Block::Table(table)])?)
 }
 
 impl AppsArgs {
@@ -168,7 +170,7 @@ fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
 }
 
 fn reasons(status: &ExporterStatus) -> Table {
-    let columns = ["CODE", "VERDICT", "REASON", "ACTION"].map(|name| (name, Align::Left)).to_vec();
+    let columns = page::columns(["CODE", "VERDICT", "REASON", "ACTION"].map(|name| (name, Align::Left)));
     let row = |reason: &super::exporter::Reason| {
         [&reason.code, &reason.verdict, &reason.text, &reason.action].map(Clone::clone).to_vec()
     };
@@ -213,10 +215,35 @@ static COLUMNS: &[Column] = &[
     column("PROBLEM", Align::Left, true, |row| row.problems.first().cloned().unwrap_or_default()),
 ];
 
+fn raw(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// A column of the values for programs: its name, and the value of a row.
+type Raw = (&'static str, fn(&Row) -> String);
+
+/// The columns for programs: numbers as they are, in base units.
+static RAW: &[Raw] = &[
+    ("verdict", |row| row.verdict.clone()),
+    ("app", |row| row.id.clone()),
+    ("project", |row| row.project.clone()),
+    ("status", |row| row.status.clone().unwrap_or_default()),
+    ("requests_per_minute", |row| raw(row.requests_per_minute)),
+    ("p50_seconds", |row| raw(row.response_time.p50)),
+    ("p90_seconds", |row| raw(row.response_time.p90)),
+    ("p95_seconds", |row| raw(row.response_time.p95)),
+    ("p99_seconds", |row| raw(row.response_time.p99)),
+    ("min_replicas", |row| raw(row.min_replicas)),
+    ("max_replicas", |row| raw(row.max_replicas)),
+    ("hardware", |row| row.hardware.clone().unwrap_or_default()),
+    ("dollars_per_replica_hour", |row| raw(row.dollars_per_replica_hour)),
+    ("problem", |row| row.problems.join("; ")),
+];
+
 fn table(rows: &[Row], wide: bool) -> Table {
     let columns: Vec<&Column> = COLUMNS.iter().filter(|column| wide || column.narrow).collect();
     Table {
-        columns: columns.iter().map(|column| (column.name, column.align)).collect(),
+        columns: columns.iter().map(|column| (column.name.into(), column.align)).collect(),
         rows: rows.iter().map(|row| columns.iter().map(|column| (column.value)(row)).collect()).collect(),
         empty: "No app matches.",
     }
@@ -232,7 +259,8 @@ mod tests {
         let mut rows = [row("a", "ok"), row("b", "waiting"), row("c", "problem"), row("d", "warning")];
         rows.sort_by_key(|row| gravity(&row.verdict));
         assert_eq!(rows.each_ref().map(|row| &*row.id), ["c", "d", "b", "a"]);
-        let names: Vec<&str> = table(&rows, false).columns.iter().map(|(name, _)| *name).collect();
+        let names: Vec<String> =
+            table(&rows, false).columns.iter().map(|(name, _)| name.to_string()).collect();
         assert_eq!(names, ["VERDICT", "APP", "STATUS", "REQUESTS/MIN", "P95", "PROBLEM"]);
         assert_eq!(table(&rows, true).columns.len(), COLUMNS.len());
     }

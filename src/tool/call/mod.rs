@@ -6,6 +6,7 @@
 //!
 //! - [`arguments`]: calls as clap commands, and what was given on the command line.
 //! - [`accounts`]: a call about no project, made with every token.
+//! - [`csv`]: replies for programs that read tables.
 //! - [`created`]: what was created, compared with what was asked for.
 //! - [`show`]: replies for people.
 //! - [`secret`]: the reply that holds a secret.
@@ -13,12 +14,13 @@
 pub mod accounts;
 pub mod arguments;
 pub mod created;
+pub mod csv;
 pub mod secret;
 pub mod show;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -31,6 +33,7 @@ use super::console::Console;
 use super::error::ToolError;
 use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
+use super::status::Form;
 
 pub use arguments::{Called, Given};
 
@@ -49,15 +52,6 @@ impl From<Vec<Block>> for View {
     }
 }
 
-/// In which form a reply is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Output {
-    /// For people.
-    Table,
-    /// The service's reply as it came; indented on a terminal.
-    Json,
-}
-
 /// Options of every call.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every call")]
@@ -67,8 +61,8 @@ pub struct CallOptions {
     project: Option<String>,
 
     /// How the reply is printed [default: table on a terminal, json elsewhere].
-    #[arg(long, value_name = "FORM", global = true)]
-    output: Option<Output>,
+    #[arg(short, long, value_name = "FORM", global = true)]
+    output: Option<Form>,
 
     /// Do not ask before something that cannot be undone or costs money.
     #[arg(long, global = true)]
@@ -126,8 +120,12 @@ pub async fn run(
     }
     let view = show::view(call, &reply);
     match form {
-        Output::Json => print_json(console, &reply)?,
-        Output::Table => page::print(console, &view.as_ref().map_or(Vec::new(), |view| view.blocks.clone()))?,
+        Form::Json => print_json(console, &reply)?,
+        Form::Csv => csv::print(console, &reply)?,
+        Form::Table | Form::Wide => {
+            let blocks = view.as_ref().map_or(Vec::new(), |view| view.blocks.clone());
+            page::print_as(console, form, &blocks)?;
+        }
     }
     if let Some(refused) = refused {
         return Err(refused);
@@ -135,14 +133,14 @@ pub async fn run(
     match view {
         Ok(View { failure: Some(message), .. }) => Err(ToolError::Failed { message, code: 1 }),
         // What came was printed as it came.
-        Err(_) if form == Output::Json => Ok(()),
+        Err(_) if matches!(form, Form::Json | Form::Csv) => Ok(()),
         other => Ok(other.map(|_| ())?),
     }
 }
 
 /// The form wanted, or the one that suits who reads.
-fn form(console: &Console, options: &CallOptions) -> Output {
-    options.output.unwrap_or(if console.out_is_terminal { Output::Table } else { Output::Json })
+fn form(console: &Console, options: &CallOptions) -> Form {
+    options.output.unwrap_or(if console.out_is_terminal { Form::Table } else { Form::Json })
 }
 
 /// What was given, with the project that is meant.
@@ -163,7 +161,7 @@ fn dry_run(
 ) -> Result<(), ToolError> {
     let base = config.api.base_url.as_str().trim_end_matches('/');
     let (method, url) = (request.method.as_str(), format!("{base}{}", request.target()));
-    if form(console, options) == Output::Json && options.output.is_some() {
+    if form(console, options) == Form::Json && options.output.is_some() {
         let request = json!({ "method": method, "url": url, "body": request.body });
         return Ok(console.print(&request.to_string())?);
     }

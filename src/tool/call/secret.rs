@@ -12,10 +12,11 @@ use crate::secret::REDACTED;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
 use crate::tool::page;
+use crate::tool::status::Form;
 
 use crate::interface::Call;
 
-use super::{Output, print_json, show};
+use super::{print_json, show};
 
 /// A new file for a secret. It is made before the call: a secret that has nowhere to go is lost. Removed again
 /// where nothing was written.
@@ -63,7 +64,7 @@ pub fn deliver(
     console: &mut Console,
     reply: &[u8],
     file: Option<SecretFile>,
-    form: Output,
+    form: Form,
     call: &'static Call,
     field: &str,
 ) -> Result<(), ToolError> {
@@ -73,7 +74,7 @@ pub fn deliver(
         return print_json(console, reply);
     };
     let Some(mut file) = file else {
-        if form == Output::Json {
+        if matches!(form, Form::Json | Form::Csv) {
             return print_json(console, reply);
         }
         print_alone(console, &secret)?;
@@ -86,7 +87,7 @@ pub fn deliver(
         return Err(error);
     }
     let redacted = redacted(&mut known, field);
-    if form == Output::Json {
+    if matches!(form, Form::Json | Form::Csv) {
         return print_json(console, &redacted);
     }
     page::print(console, &show::view(call, &redacted)?.blocks)?;

@@ -7,23 +7,32 @@ use crate::tool::console::Console;
 use crate::tool::error::ToolError;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::service::{self, Environment};
+use crate::tool::status::Form;
 use crate::units::number;
 
 /// Checks the configuration file at `path` with the environment that overrides it.
 ///
 /// # Errors
 /// All problems together.
-pub fn run(console: &mut Console, environment: &Environment, path: &Path) -> Result<(), ToolError> {
+pub fn run(
+    console: &mut Console,
+    environment: &Environment,
+    path: &Path,
+    form: Form,
+) -> Result<(), ToolError> {
     let config = service::load(path, environment)?;
-    console.print(&format!("{} is valid", path.display()))?;
-    page::print(console, &demand(&config))?;
-    Ok(())
+    if matches!(form, Form::Table | Form::Wide) {
+        console.print(&format!("{} is valid", path.display()))?;
+        return Ok(page::print_as(console, form, &demand(&config, number))?);
+    }
+    Ok(page::print_as(console, form, &demand(&config, |rate| rate.to_string()))?)
 }
 
 /// The requests that the configuration needs, and whether its own limit allows them.
-fn demand(config: &Config) -> Vec<Block> {
+fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
     let load = config.requests_per_minute();
-    let columns = vec![("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS A MINUTE", Align::Right)];
+    let columns =
+        page::columns([("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS A MINUTE", Align::Right)]);
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (project, of_project) in &load.projects {
         let apps = load.apps.iter().filter(|(of, ..)| of == project);

@@ -19,6 +19,7 @@ use crate::app::flags::DEFAULT_CONFIG;
 use super::console::Console;
 use super::error::ToolError;
 use super::service::Environment;
+use super::status::Form;
 
 /// What is checked.
 #[derive(Clone, Debug, Subcommand)]
@@ -29,6 +30,9 @@ pub enum Check {
         /// The file.
         #[arg(value_name = "FILE", default_value = DEFAULT_CONFIG)]
         file: PathBuf,
+        /// The form.
+        #[arg(short, long, value_name = "FORM", default_value = "table")]
+        output: Form,
     },
     /// A web configuration file, as --web.config.file takes it: TLS, users, client certificates, rate limit.
     #[command(after_help = "Example:\n  pdstool check web-config /etc/pds-exporter/web.yml")]
@@ -36,6 +40,9 @@ pub enum Check {
         /// The file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// The form.
+        #[arg(short, long, value_name = "FORM", default_value = "table")]
+        output: Form,
     },
     /// The tokens: for which projects they are, until when, and which of the calls needed they are let make.
     #[command(
@@ -52,8 +59,8 @@ pub enum Check {
 /// If a check fails.
 pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
     match check {
-        Check::Config { file } => configuration::run(console, environment, file),
-        Check::WebConfig { file } => web::run(console, file),
+        Check::Config { file, output } => configuration::run(console, environment, file, *output),
+        Check::WebConfig { file, output } => web::run(console, file, *output),
         Check::Token(args) => token::run(console, environment, args).await,
         Check::Service(args) => service::run(console, environment, args).await,
     }

@@ -12,6 +12,7 @@ use crate::tool::error::ToolError;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::{Environment, Service, ServiceArgs};
+use crate::tool::status::Form;
 use crate::units;
 
 /// The token to check.
@@ -24,6 +25,10 @@ pub struct TokenArgs {
     /// An app of that project to ask about.
     #[arg(long, value_name = "ID", requires = "project")]
     app: Option<String>,
+
+    /// The form.
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    output: Form,
 
     #[command(flatten)]
     service: ServiceArgs,
@@ -40,7 +45,9 @@ pub async fn run(
 ) -> Result<(), ToolError> {
     let service = args.service.open(environment)?;
     let wanted = wanted(&service.config, args);
+    let people = matches!(args.output, Form::Table | Form::Wide);
     let mut outcome = Outcome::default();
+    let mut all: Vec<Vec<String>> = Vec::new();
     let mut accounts: Vec<Account> = Vec::new();
     for (project, _) in &wanted {
         let account = service.client.account(project);
@@ -54,7 +61,10 @@ pub async fn run(
     for account in &accounts {
         let listed = list(&service, account).await;
         let facts = facts(account, listed.as_deref().unwrap_or_default());
-        page::print(console, &[Block::Heading(format!("Token {}", account.name())), Block::Facts(facts)])?;
+        if people {
+            let heading = Block::Heading(format!("Token {}", account.name()));
+            page::print_as(console, args.output, &[heading, Block::Facts(facts)])?;
+        }
         let mut rows = Vec::new();
         let mut of_account: Vec<&(String, Option<String>)> =
             wanted.iter().filter(|(project, _)| service.client.account(project) == *account).collect();
@@ -76,8 +86,21 @@ pub async fn run(
                 }
             }
         }
-        let columns = vec![("CALL", Align::Left), ("OF", Align::Left), ("ANSWER", Align::Left)];
-        page::print(console, &[Block::Table(Table { columns, rows, empty: "nothing to ask" })])?;
+        if people {
+            let columns =
+                page::columns([("CALL", Align::Left), ("OF", Align::Left), ("ANSWER", Align::Left)]);
+            let table = Table { columns, rows, empty: "nothing to ask" };
+            page::print_as(console, args.output, &[Block::Table(table)])?;
+        } else {
+            let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
+            let token = |row: Vec<String>| [vec![account.name().to_owned(), expiry.clone()], row].concat();
+            all.extend(rows.into_iter().map(token));
+        }
+    }
+    if !people {
+        let columns =
+            page::columns(["TOKEN", "EXPIRES", "CALL", "OF", "ANSWER"].map(|name| (name, Align::Left)));
+        page::print_as(console, args.output, &[Block::Table(Table { columns, rows: all, empty: "" })])?;
     }
     outcome.result()
 }
@@ -124,6 +147,8 @@ struct Outcome {
     unanswered: usize,
     /// The exit code of the gravest failure; a token's failure comes first.
     code: u8,
+    /// Why calls did not answer, each reason once.
+    reasons: Vec<String>,
 }
 
 impl Outcome {
@@ -145,10 +170,20 @@ impl Outcome {
             Err(error) => {
                 self.unanswered += 1;
                 self.code = self.code.max(error.code());
-                with_sources(&error)
+                self.said(with_sources(&error))
             }
         };
         vec![resource.call().purpose.to_owned(), of.to_owned(), answer]
+    }
+
+    /// The text of an error; one that was said of another request is not repeated.
+    fn said(&mut self, text: String) -> String {
+        let reason = text.splitn(3, ' ').nth(2).unwrap_or(&text).to_owned();
+        if self.reasons.contains(&reason) {
+            return "fails as above".to_owned();
+        }
+        self.reasons.push(reason);
+        text
     }
 
     fn result(&self) -> Result<(), ToolError> {

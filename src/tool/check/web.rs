@@ -5,13 +5,15 @@ use std::path::Path;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
 use crate::tool::page::{self, Block};
-use crate::web::webconfig;
+use crate::tool::status::Form;
+use crate::units;
+use crate::web::webconfig::{self, ClientAuth, Rate};
 
 /// Checks the file at `path` as the daemon would, with the certificates and keys it names.
 ///
 /// # Errors
 /// Its first problem.
-pub fn run(console: &mut Console, path: &Path) -> Result<(), ToolError> {
+pub fn run(console: &mut Console, path: &Path, form: Form) -> Result<(), ToolError> {
     let summary = webconfig::check(path)?;
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let users = if summary.users == 0 {
@@ -19,15 +21,34 @@ pub fn run(console: &mut Console, path: &Path) -> Result<(), ToolError> {
     } else {
         summary.users.to_string()
     };
-    console.print(&format!("{} is valid", path.display()))?;
+    if matches!(form, Form::Table | Form::Wide) {
+        console.print(&format!("{} is valid", path.display()))?;
+    }
     let facts = vec![
         ("TLS", yes(summary.tls)),
         ("HTTP/2", yes(summary.http2)),
-        ("client certificates", format!("{:?}", summary.client_auth)),
+        ("client certificates", certificates(summary.client_auth).to_owned()),
         ("users", users),
-        ("rate limit", summary.rate.map(|rate| format!("{rate:?}")).unwrap_or_default()),
+        ("rate limit", summary.rate.map_or_else(|| "none".to_owned(), |rate| limit(&rate))),
     ];
     let mut blocks = vec![Block::Facts(facts)];
     blocks.extend(summary.notes.iter().map(|note| Block::Text(format!("note: {note}"))));
-    Ok(page::print(console, &blocks)?)
+    Ok(page::print_as(console, form, &blocks)?)
+}
+
+fn certificates(policy: ClientAuth) -> &'static str {
+    match policy {
+        ClientAuth::NoClientCert => "not asked for",
+        ClientAuth::RequestClientCert => "asked for; any is taken, and none",
+        ClientAuth::RequireAnyClientCert => "demanded; any is taken, whoever signed it",
+        ClientAuth::VerifyClientCertIfGiven => "asked for; one that is given must be of the CA",
+        ClientAuth::RequireAndVerifyClientCert => "demanded, and must be of the CA",
+    }
+}
+
+/// A limit on requests in words.
+fn limit(rate: &Rate) -> String {
+    let seconds = rate.interval.as_secs_f64();
+    let lasting = if seconds > 0.0 { units::number(1.0 / seconds) } else { "any number of".to_owned() };
+    format!("{lasting} requests a second in the long run, {} at once", rate.burst)
 }

@@ -25,7 +25,7 @@ const fn column<T>(name: &'static str, align: Align, narrow: bool, value: fn(&T)
 fn table<T>(columns: &'static [Column<T>], rows: &[T], wide: bool, empty: &'static str) -> Table {
     let columns: Vec<&Column<T>> = columns.iter().filter(|column| wide || column.narrow).collect();
     Table {
-        columns: columns.iter().map(|column| (column.name, column.align)).collect(),
+        columns: columns.iter().map(|column| (column.name.into(), column.align)).collect(),
         rows: rows.iter().map(|row| columns.iter().map(|column| (column.value)(row)).collect()).collect(),
         empty,
     }

@@ -1,22 +1,35 @@
-//! The screen: a line about the source, the table, the selected app's problem, the keys.
+//! The screen: the source and its verdict, the reasons, the table, the keys; over it help or one app.
 
 use jiff::Timestamp;
 use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout};
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
-use ratatui::widgets::{Cell, Paragraph, Row as TableRow, Table};
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, Wrap};
 
+use super::view::{COLUMNS, Over, View};
 use crate::printable::plain;
+use crate::tool::exporter::Row;
 use crate::units;
 
-use super::view::{COLUMNS, View};
-use crate::tool::exporter::Row;
+/// The most lines that reasons take.
+const MAX_REASONS: usize = 3;
+
+/// The keys, as the help shows them.
+const KEYS: &str = "\
+q        quit                      ?        this help
+Enter    all of the selected app   Esc      back; clears the filter
+/        filter by project, id, status, verdict or problem
+s S      sort by the next, the previous column
+r        reverse the order
+up down page-up page-down home end: move";
 
 /// Draws all of it.
 pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
-    let [head, table, problem, keys] = Layout::vertical([
+    let reasons = reasons(view);
+    let [head, why, table, problem, keys] = Layout::vertical([
         Constraint::Length(1),
+        Constraint::Length(u16::try_from(reasons.len()).unwrap_or(0)),
         Constraint::Min(3),
         Constraint::Length(1),
         Constraint::Length(1),
@@ -27,25 +40,86 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
         view.table.select_first();
     }
     frame.render_widget(Paragraph::new(title(view)), head);
+    frame.render_widget(Paragraph::new(reasons), why);
     let problem_text = view.selected().map(|row| row.problems.join("; ")).unwrap_or_default();
     let style = paint(view, Color::Yellow);
-    frame.render_widget(Paragraph::new(plain(&problem_text)).style(style), problem);
+    frame.render_widget(Paragraph::new(plain(&problem_text).into_owned()).style(style), problem);
     frame.render_widget(Paragraph::new(foot(view)), keys);
-    let apps = apps(view);
+    let apps = apps(view, table.width);
     frame.render_stateful_widget(apps, table, &mut view.table);
+    match view.over {
+        Over::Nothing => {}
+        Over::Help => {
+            over(frame, table, "Keys", KEYS.lines().map(|line| Line::from(line.to_owned())).collect())
+        }
+        Over::App => {
+            if let Some(row) = view.selected() {
+                over(frame, table, &plain(&row.id), details(&row));
+            }
+        }
+    }
+}
+
+/// A box over the table.
+fn over(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>>) {
+    frame.render_widget(Clear, area);
+    let block = Block::bordered().title(format!(" {title} "));
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block), area);
+}
+
+/// All of an app.
+fn details(row: &Row) -> Vec<Line<'static>> {
+    let time = |value: Option<f64>| value.map(units::seconds).unwrap_or_default();
+    let number = |value: Option<f64>| value.map(units::number).unwrap_or_default();
+    let facts = [
+        ("project", row.project.clone()),
+        ("verdict", row.verdict.clone()),
+        ("status", row.status.clone().unwrap_or_default()),
+        ("requests/min", number(row.requests_per_minute)),
+        ("p50", time(row.response_time.p50)),
+        ("p90", time(row.response_time.p90)),
+        ("p95", time(row.response_time.p95)),
+        ("p99", time(row.response_time.p99)),
+        ("replicas", replicas(row)),
+        ("hardware", row.hardware.clone().unwrap_or_default()),
+        (
+            "cost",
+            row.dollars_per_replica_hour
+                .map(|d| format!("{}/h a replica", units::dollars(d)))
+                .unwrap_or_default(),
+        ),
+    ];
+    let facts = facts.into_iter().filter(|(_, value)| !value.is_empty());
+    let facts = facts.map(|(name, value)| Line::from(format!("{name:<14}{}", plain(&value))));
+    let problems =
+        row.problems.iter().map(|problem| Line::from(format!("{:<14}{}", "problem", plain(problem))));
+    facts.chain(problems).collect()
 }
 
 fn paint(view: &View, color: Color) -> Style {
     if view.color { Style::new().fg(color) } else { Style::new() }
 }
 
-/// The source, the number of rows, and their age.
+fn color(verdict: &str) -> Color {
+    match verdict {
+        "problem" => Color::Red,
+        "warning" => Color::Yellow,
+        "ok" => Color::Green,
+        _ => Color::Gray,
+    }
+}
+
+/// The source, how many apps are shown and not well, and how old that is.
 fn title(view: &View) -> Line<'static> {
     let shown = view.shown().len();
     let count = if shown == view.count() {
-        format!("{shown} apps")
+        units::counted(shown, "app", "apps")
     } else {
         format!("{shown} of {} apps", view.count())
+    };
+    let unwell = match view.unwell() {
+        0 => String::new(),
+        unwell => format!(", {unwell} not ok"),
     };
     let age = match view.answered {
         Some(time) => {
@@ -54,12 +128,31 @@ fn title(view: &View) -> Line<'static> {
         }
         None => "nothing yet".to_owned(),
     };
-    let mut spans = vec![Span::raw(format!("{}  {count}  {age}", plain(&view.source)))];
-    if let Some(failure) = &view.failure {
-        let style = paint(view, Color::Red).add_modifier(Modifier::BOLD);
-        spans.push(Span::styled(format!("  {}", plain(failure)), style));
+    let source = view.source.trim_end_matches("/api/v1/status").trim_end_matches('/');
+    let mut spans = vec![Span::raw(format!("{}  {count}{unwell}  {age}", plain(source)))];
+    let verdict = &view.summary.verdict;
+    if !verdict.is_empty() && verdict != "ok" {
+        let style = paint(view, color(verdict)).add_modifier(Modifier::BOLD);
+        spans.push(Span::styled(format!("  {}", plain(verdict)), style));
     }
     Line::from(spans)
+}
+
+/// Why nothing new comes, and the reasons of the verdict.
+fn reasons(view: &View) -> Vec<Line<'static>> {
+    let failure = view.failure.iter().map(|failure| ("problem", failure.clone()));
+    let reasons = view.summary.reasons.iter().map(|reason| (&*reason.verdict, reason.text.clone()));
+    let all: Vec<_> = failure.chain(reasons).collect();
+    let line = |(verdict, text): &(&str, String)| {
+        let style = paint(view, color(verdict)).add_modifier(Modifier::BOLD);
+        Line::from(vec![Span::styled(format!("{verdict}: "), style), Span::raw(plain(text).into_owned())])
+    };
+    let mut lines: Vec<Line<'static>> = all.iter().take(MAX_REASONS).map(line).collect();
+    if all.len() > MAX_REASONS {
+        lines.pop();
+        lines.push(Line::from(format!("and {} more reasons: pdstool status", all.len() + 1 - MAX_REASONS)));
+    }
+    lines
 }
 
 fn foot(view: &View) -> Line<'static> {
@@ -68,68 +161,105 @@ fn foot(view: &View) -> Line<'static> {
         (false, "") => "/ filter".to_owned(),
         (false, filter) => format!("/ filter: {filter} (Esc clears)"),
     };
-    let text = format!("q quit  s sort  r reverse  {filter}");
+    let by = COLUMNS.get(view.sort).map_or("", |column| column.name);
+    let text = format!("q quit  ? help  Enter app  s sort by {by}  r reverse  {}", plain(&filter));
     Line::styled(text, Style::new().add_modifier(Modifier::DIM))
 }
 
-fn apps(view: &View) -> Table<'static> {
-    let names = COLUMNS.iter().enumerate().map(|(index, column)| {
-        let mark = match (index == view.sort, view.reverse) {
+/// A column of the screen.
+struct Shown {
+    name: &'static str,
+    width: u16,
+    right: bool,
+    value: fn(&Row) -> String,
+}
+
+const fn shown(name: &'static str, width: u16, right: bool, value: fn(&Row) -> String) -> Shown {
+    Shown { name, width, right, value }
+}
+
+fn time(seconds: Option<f64>) -> String {
+    seconds.map(units::seconds).unwrap_or_default()
+}
+
+/// The columns after the app's id, in the order in which they find room; the reason takes what is left.
+static BY_NEED: &[Shown] = &[
+    shown("VERDICT", 8, false, |row| row.verdict.clone()),
+    shown("REQ/MIN", 8, true, |row| row.requests_per_minute.map(units::number).unwrap_or_default()),
+    shown("P95", 10, true, |row| time(row.response_time.p95)),
+    shown("STATUS", 10, false, |row| row.status.clone().unwrap_or_default()),
+    shown("P99", 10, true, |row| time(row.response_time.p99)),
+    shown("P50", 10, true, |row| time(row.response_time.p50)),
+    shown("REPLICAS", 9, true, replicas),
+    shown("P90", 10, true, |row| time(row.response_time.p90)),
+    shown("$/H", 7, true, |row| row.dollars_per_replica_hour.map(|d| format!("{d:.2}")).unwrap_or_default()),
+];
+
+/// The order of the columns on the screen.
+const ORDER: [&str; 9] = ["VERDICT", "STATUS", "REQ/MIN", "P50", "P90", "P95", "P99", "REPLICAS", "$/H"];
+
+/// The least room for a reason.
+const LEAST_REASON: u16 = 18;
+
+/// The columns that fit beside an id of this width.
+fn fitting(width: u16, id: u16) -> Vec<&'static Shown> {
+    let mut room = width.saturating_sub(id + 1 + LEAST_REASON);
+    let mut fitting: Vec<&Shown> = Vec::new();
+    for column in BY_NEED {
+        if room <= column.width {
+            break;
+        }
+        room -= column.width + 1;
+        fitting.push(column);
+    }
+    fitting.sort_by_key(|column| ORDER.iter().position(|name| *name == column.name));
+    fitting
+}
+
+fn apps(view: &View, width: u16) -> Table<'static> {
+    let rows = view.shown();
+    let longest = rows.iter().map(|row| row.id.chars().count()).max().unwrap_or(0);
+    // The id keeps its room: the other columns go first.
+    let id = u16::try_from(longest).unwrap_or(u16::MAX).clamp(8, (width / 2).max(8));
+    let columns = fitting(width, id);
+    let head = |name: &'static str, right: bool| {
+        let sorted = COLUMNS.get(view.sort).is_some_and(|column| column.name == name);
+        let mark = match (sorted, view.reverse) {
             (true, false) => "▼",
             (true, true) => "▲",
             (false, _) => "",
         };
-        let text = Text::from(format!("{}{mark}", column.name));
-        Cell::from(text.alignment(if index < 2 { Alignment::Left } else { Alignment::Right }))
-    });
-    let head = TableRow::new(names).style(Style::new().add_modifier(Modifier::BOLD));
-    let rows: Vec<TableRow<'static>> = view.shown().into_iter().map(|row| line(view, row)).collect();
-    let widths = [
-        Constraint::Fill(3),
-        Constraint::Max(14),
-        Constraint::Length(9),
-        Constraint::Length(11),
-        Constraint::Length(11),
-        Constraint::Length(11),
-        Constraint::Length(11),
-        Constraint::Length(10),
-        Constraint::Length(8),
-    ];
-    Table::new(rows, widths)
-        .header(head)
+        let text = Text::from(format!("{name}{mark}"));
+        Cell::from(text.alignment(if right { Alignment::Right } else { Alignment::Left }))
+    };
+    let names = columns.iter().map(|column| head(column.name, column.right));
+    let names = std::iter::once(head("APP", false)).chain(names).chain([head("REASON", false)]);
+    let lines: Vec<TableRow<'static>> = rows.into_iter().map(|row| line(view, row, &columns)).collect();
+    let widths = columns.iter().map(|column| Constraint::Length(column.width));
+    let widths = std::iter::once(Constraint::Length(id)).chain(widths).chain([Constraint::Fill(1)]);
+    Table::new(lines, widths.collect::<Vec<_>>())
+        .header(TableRow::new(names).style(Style::new().add_modifier(Modifier::BOLD)))
         .column_spacing(1)
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED))
 }
 
-fn line(view: &View, row: &Row) -> TableRow<'static> {
-    let color = match &*row.verdict {
-        "problem" => Color::Red,
-        "warning" => Color::Yellow,
-        "ok" => Color::Green,
-        _ => Color::Gray,
+fn line(view: &View, row: &Row, columns: &[&Shown]) -> TableRow<'static> {
+    let style = paint(view, color(&row.verdict));
+    let cell = |column: &&Shown| {
+        let text = Text::from(plain(&(column.value)(row)).into_owned());
+        let cell = Cell::from(text.alignment(if column.right { Alignment::Right } else { Alignment::Left }));
+        if column.right { cell } else { cell.style(style) }
     };
-    let replicas = match (row.min_replicas, row.max_replicas) {
+    let id = Cell::from(plain(&row.id).into_owned());
+    let reason = Cell::from(plain(row.problems.first().map_or("", |problem| problem)).into_owned());
+    TableRow::new(std::iter::once(id).chain(columns.iter().map(cell)).chain([reason]))
+}
+
+fn replicas(row: &Row) -> String {
+    match (row.min_replicas, row.max_replicas) {
         (Some(min), Some(max)) => format!("{min} to {max}"),
         (min, max) => min.or(max).map(|count| count.to_string()).unwrap_or_default(),
-    };
-    let time = |seconds: Option<f64>| seconds.map(units::seconds).unwrap_or_default();
-    let cost = row.dollars_per_replica_hour.map(|dollars| format!("{dollars:.2}")).unwrap_or_default();
-    let status = row.status.clone().unwrap_or_else(|| row.verdict.clone());
-    let numbers = [
-        row.requests_per_minute.map(units::number).unwrap_or_default(),
-        time(row.response_time.p50),
-        time(row.response_time.p90),
-        time(row.response_time.p95),
-        time(row.response_time.p99),
-        replicas,
-        cost,
-    ];
-    let mut cells = vec![
-        Cell::from(plain(&row.id).into_owned()),
-        Cell::from(plain(&status).into_owned()).style(paint(view, color)),
-    ];
-    cells.extend(numbers.map(|text| Cell::from(Text::from(text).alignment(Alignment::Right))));
-    TableRow::new(cells)
+    }
 }
 
 #[cfg(test)]
@@ -137,15 +267,22 @@ mod tests {
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
+    use super::super::source::Shown as Answered;
     use super::*;
-    use crate::tool::exporter::Percentiles;
+    use crate::tool::exporter::{Percentiles, Reason, Summary};
 
-    #[test]
-    fn the_screen_shows_status_requests_percentiles_and_cost() {
-        let mut view = View::new("http://127.0.0.1:10090/".to_owned(), String::new(), true);
+    fn screen(view: &mut View, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, view)).unwrap();
+        let screen = terminal.backend().to_string();
+        screen.lines().map(|line| line.trim_matches('"').trim_end().to_owned()).collect()
+    }
+
+    fn view() -> View {
+        let mut view = View::new("http://127.0.0.1:10090/api/v1/status".to_owned(), String::new(), true);
         let response_time = Percentiles { p50: Some(0.0123), p90: None, p95: Some(1.5), p99: Some(75.0) };
         let ranker = Row {
-            id: "p-1-ranker".into(),
+            id: "p-abc12345-a-rather-long-name".into(),
             status: Some("active".into()),
             verdict: "ok".into(),
             requests_per_minute: Some(123.4),
@@ -161,19 +298,57 @@ mod tests {
             problems: vec!["no such app".into()],
             ..Row::default()
         };
-        view.answered(Ok(vec![ranker, broken]));
-        let mut terminal = Terminal::new(TestBackend::new(110, 6)).unwrap();
-        terminal.draw(|frame| draw(frame, &mut view)).unwrap();
-        let screen = terminal.backend().to_string();
-        let lines: Vec<&str> = screen.lines().map(|line| line.trim_matches(['"', ' '])).collect();
-        assert!(lines[0].starts_with("http://127.0.0.1:10090/  2 apps  0 s ago"), "{screen}");
-        assert!(lines[1].starts_with("APP▼") && lines[1].ends_with("$/H"), "{screen}");
-        assert!(lines[2].starts_with("p-1-�broken") && lines[2].contains("problem"), "{screen}");
-        let cells: Vec<&str> = lines[3].split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
-        assert_eq!(
-            cells,
-            ["p-1-ranker", "active", "123", "12.3 ms", "1.5 s", "1 min 15 s", "0 to 5", "0.43"]
-        );
-        assert_eq!(lines[4], "no such app", "{screen}");
+        let reason =
+            |text: &str| Reason { verdict: "problem".into(), text: text.into(), ..Reason::default() };
+        let reasons = vec![reason("the service does not answer")];
+        let summary = Summary { verdict: "problem".into(), reasons, ..Summary::default() };
+        view.answered(Ok(Answered { rows: vec![ranker, broken], summary }));
+        view
+    }
+
+    #[test]
+    fn at_80_columns_name_verdict_and_reason_are_whole() {
+        let mut view = view();
+        let lines = screen(&mut view, 80, 24);
+        assert_eq!(lines[0], "http://127.0.0.1:10090  2 apps, 1 not ok  0 s ago  problem");
+        assert_eq!(lines[1], "problem: the service does not answer");
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&lines[2]), ["APP", "VERDICT▼", "REQ/MIN", "P95", "REASON"]);
+        assert_eq!(words(&lines[3]), ["p-1-�broken", "problem", "no", "such", "app"]);
+        assert_eq!(words(&lines[4]), ["p-abc12345-a-rather-long-name", "ok", "123", "1.5", "s"]);
+        assert_eq!(lines[22], "no such app", "{lines:?}");
+        assert!(lines[23].starts_with("q quit  ? help  Enter app  s sort by VERDICT"), "{lines:?}");
+    }
+
+    #[test]
+    fn a_wide_screen_has_every_column_and_a_narrow_one_keeps_the_name() {
+        let mut view = view();
+        let lines = screen(&mut view, 160, 12);
+        for name in ORDER {
+            assert!(lines[2].contains(name), "{name}: {}", lines[2]);
+        }
+        let lines = screen(&mut view, 60, 12);
+        assert!(lines[4].starts_with("p-abc12345-a-rather-long-name"), "{lines:?}");
+    }
+
+    #[test]
+    fn help_and_one_app_cover_the_table() {
+        let mut view = view();
+        view.over = Over::Help;
+        assert!(screen(&mut view, 80, 24).join("\n").contains("Enter    all of the selected app"));
+        view.over = Over::App;
+        let lines = screen(&mut view, 80, 24).join("\n");
+        assert!(lines.contains("p-1-�broken") && lines.contains("problem       no such app"), "{lines}");
+    }
+
+    #[test]
+    fn many_reasons_leave_room_for_the_table_and_an_outage_is_the_first() {
+        let mut view = view();
+        let reason = view.summary.reasons[0].clone();
+        view.summary.reasons = vec![reason; 9];
+        view.answered(Err("cannot connect".to_owned()));
+        let lines = screen(&mut view, 80, 24);
+        assert_eq!(lines[1], "problem: cannot connect");
+        assert_eq!(lines[3], "and 8 more reasons: pdstool status");
     }
 }

@@ -8,12 +8,14 @@ pub mod draw;
 pub mod source;
 pub mod view;
 
+use std::fmt;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use clap::Args;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
@@ -33,7 +35,8 @@ use view::{Next, View};
 /// What is watched.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Keys:
-  q quit   s S sort by the next, the previous column   r reverse   / filter, Enter or Esc ends it
+  q quit   ? help   Enter all of one app   s S sort by the next, the previous column   r reverse
+  / filter, Enter or Esc ends it
   up down page-up page-down home end: move
 
 Examples:
@@ -150,13 +153,30 @@ fn keys() -> mpsc::Receiver<Event> {
     events
 }
 
-/// The terminal in raw mode; restored when dropped, also by a panic.
-struct Screen<'a> {
+/// The terminal in raw mode; restored when dropped, and before a panic is printed.
+pub struct Screen<'a> {
     terminal: Terminal<CrosstermBackend<&'a mut Box<dyn Write>>>,
 }
 
+impl fmt::Debug for Screen<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Screen").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Screen<'a> {
-    fn open(console: &'a mut Console) -> io::Result<Self> {
+    /// Takes the terminal over.
+    ///
+    /// # Errors
+    /// If it cannot be set up.
+    pub fn open(console: &'a mut Console) -> io::Result<Self> {
+        // What a panic says belongs on the terminal as it was found, not on the screen that vanishes.
+        let former = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            let _ = disable_raw_mode();
+            let _ = execute!(io::stderr(), LeaveAlternateScreen, Show);
+            former(panic);
+        }));
         enable_raw_mode()?;
         execute!(console.out, EnterAlternateScreen)?;
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(&mut console.out))? })
@@ -169,5 +189,9 @@ impl Drop for Screen<'_> {
         let _ = disable_raw_mode();
         let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen);
         let _ = self.terminal.show_cursor();
+        // A panicking thread cannot change the hook, and needs it no more.
+        if !std::thread::panicking() {
+            drop(std::panic::take_hook());
+        }
     }
 }

@@ -11,11 +11,20 @@ use crate::error_chain::with_sources;
 use crate::interface::reader::Unexpected;
 use crate::interface::response_time::ResponseTime;
 use crate::interface::{Arguments, Number, ReplyBody as _, TimeRange, get_app, response_time};
-use crate::tool::exporter::{Exporter, Percentiles, Row};
+use crate::tool::exporter::{Exporter, Percentiles, Row, Summary};
 use crate::tool::service::Service;
 
-/// The rows, or the error as one sentence.
-pub type Answer = Result<Vec<Row>, String>;
+/// What is shown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shown {
+    /// The apps.
+    pub rows: Vec<Row>,
+    /// The exporter's verdict with its reasons; empty for the service itself.
+    pub summary: Summary,
+}
+
+/// What is shown, or the error as one sentence.
+pub type Answer = Result<Shown, String>;
 
 /// Where rows come from.
 #[derive(Debug)]
@@ -49,10 +58,12 @@ impl Source {
     pub async fn ask(&self) -> Answer {
         match self {
             Self::Exporter(exporter) => match exporter.status().await {
-                Ok(status) => Ok(status.apps),
+                Ok(status) => Ok(Shown { rows: status.apps, summary: status.summary }),
                 Err(error) => Err(with_sources(&error)),
             },
-            Self::Service(service) => Ok(ask_service(service).await),
+            Self::Service(service) => {
+                Ok(Shown { rows: ask_service(service).await, summary: Summary::default() })
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
 
 use super::source::Answer;
-use crate::tool::exporter::Row;
+use crate::tool::exporter::{Row, Summary};
 
 /// A column to sort by.
 #[derive(Debug)]
@@ -18,13 +18,11 @@ pub struct Column {
     pub order: fn(&Row, &Row) -> Ordering,
 }
 
-/// The columns, in the order of the screen.
+/// The columns to sort by; the screen shows those that fit.
 pub static COLUMNS: &[Column] = &[
+    Column { name: "VERDICT", order: |a, b| gravity(a).cmp(&gravity(b)) },
     Column { name: "APP", order: |a, b| (&a.project, &a.id).cmp(&(&b.project, &b.id)) },
-    Column {
-        name: "STATUS",
-        order: |a, b| gravity(a).cmp(&gravity(b)).then_with(|| a.status.cmp(&b.status)),
-    },
+    Column { name: "STATUS", order: |a, b| a.status.cmp(&b.status) },
     Column { name: "REQ/MIN", order: |a, b| most(a.requests_per_minute, b.requests_per_minute) },
     Column { name: "P50", order: |a, b| most(a.response_time.p50, b.response_time.p50) },
     Column { name: "P90", order: |a, b| most(a.response_time.p90, b.response_time.p90) },
@@ -77,7 +75,23 @@ pub struct View {
     pub answered: Option<Timestamp>,
     /// Why the last refresh failed; the rows are older.
     pub failure: Option<String>,
+    /// The exporter's verdict with its reasons.
+    pub summary: Summary,
+    /// What covers the table.
+    pub over: Over,
     rows: Vec<Row>,
+}
+
+/// What covers the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Over {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The keys.
+    Help,
+    /// All of the selected app.
+    App,
 }
 
 /// Lines that page-up and page-down move by.
@@ -97,6 +111,8 @@ impl View {
             table: TableState::new().with_selected(0),
             answered: None,
             failure: None,
+            summary: Summary::default(),
+            over: Over::Nothing,
             rows: Vec::new(),
         }
     }
@@ -104,8 +120,9 @@ impl View {
     /// Takes over new rows.
     pub fn answered(&mut self, answer: Answer) {
         match answer {
-            Ok(rows) => {
-                self.rows = rows;
+            Ok(shown) => {
+                self.rows = shown.rows;
+                self.summary = shown.summary;
                 self.answered = Some(Timestamp::now());
                 self.failure = None;
             }
@@ -117,6 +134,12 @@ impl View {
     #[must_use]
     pub fn count(&self) -> usize {
         self.rows.len()
+    }
+
+    /// How many rows are not well.
+    #[must_use]
+    pub fn unwell(&self) -> usize {
+        self.rows.iter().filter(|row| row.verdict != "ok").count()
     }
 
     /// The rows shown, in their order.
@@ -169,8 +192,19 @@ impl View {
             }
             return Next::Go;
         }
+        if self.over != Over::Nothing {
+            match key.code {
+                KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?') => self.over = Over::Nothing,
+                KeyCode::Up => self.table.select_previous(),
+                KeyCode::Down => self.table.select_next(),
+                _ => {}
+            }
+            return Next::Go;
+        }
         match key.code {
             KeyCode::Char('q') => return Next::Quit,
+            KeyCode::Char('?' | 'h') => self.over = Over::Help,
+            KeyCode::Enter if self.selected().is_some() => self.over = Over::App,
             KeyCode::Char('s') => self.sort = (self.sort + 1) % COLUMNS.len(),
             KeyCode::Char('S') => self.sort = (self.sort + COLUMNS.len() - 1) % COLUMNS.len(),
             KeyCode::Char('r') => self.reverse = !self.reverse,
@@ -190,6 +224,7 @@ impl View {
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::Shown;
     use super::*;
 
     fn row(id: &str, verdict: &str, requests: Option<f64>) -> Row {
@@ -203,16 +238,13 @@ mod tests {
     #[test]
     fn rows_are_sorted_and_filtered_as_keys_say() {
         let mut view = View::new(String::new(), String::new(), false);
-        view.answered(Ok(vec![
-            row("b", "ok", Some(5.0)),
-            row("a", "ok", None),
-            row("c", "problem", Some(9.0)),
-        ]));
+        let rows = vec![row("b", "ok", Some(5.0)), row("a", "ok", None), row("c", "problem", Some(9.0))];
+        view.answered(Ok(Shown { rows, ..Shown::default() }));
         let shown = |view: &View| view.shown().iter().map(|row| row.id.clone()).collect::<String>();
-        assert_eq!(shown(&view), "abc");
-        press(&mut view, "s");
         assert_eq!(shown(&view), "cab", "the gravest first");
         press(&mut view, "s");
+        assert_eq!(shown(&view), "abc");
+        press(&mut view, "ss");
         assert_eq!(shown(&view), "cba", "the most first, the unknown last");
         press(&mut view, "r");
         assert_eq!(shown(&view), "abc");
@@ -220,13 +252,19 @@ mod tests {
         assert_eq!(shown(&view), "c");
         view.pressed(KeyEvent::from(KeyCode::Enter));
         assert_eq!(view.selected().map(|row| row.id), Some("c".to_owned()));
+        view.pressed(KeyEvent::from(KeyCode::Enter));
+        assert_eq!(view.over, Over::App);
+        assert_eq!((press(&mut view, "q"), view.over), (Next::Go, Over::Nothing), "q closes what is over");
+        press(&mut view, "?");
+        assert_eq!(view.over, Over::Help);
+        view.pressed(KeyEvent::from(KeyCode::Esc));
         assert_eq!(press(&mut view, "q"), Next::Quit);
     }
 
     #[test]
     fn a_failure_keeps_the_rows_and_is_said() {
         let mut view = View::new(String::new(), String::new(), false);
-        view.answered(Ok(vec![row("a", "ok", None)]));
+        view.answered(Ok(Shown { rows: vec![row("a", "ok", None)], ..Shown::default() }));
         view.answered(Err("cannot connect".to_owned()));
         assert_eq!((view.count(), view.failure.as_deref()), (1, Some("cannot connect")));
     }

@@ -12,6 +12,7 @@ const NAMES_A_CALL: &[(&str, &str)] = &[
     ("src/tool/call/show/", "replies that deserve more than a list of their fields"),
     ("src/tool/top/source.rs", "without a daemon, top asks for settings and response times itself"),
     ("src/tool/check/service/", "what the metrics calls heed is found by asking them"),
+    ("src/tool/init/", "a first configuration has the projects and apps that the service knows"),
     ("src/tool/check/token.rs", "a token is described by the projects that it lists"),
     ("src/status/overview.rs", "the columns of the overview are picked from several replies"),
     ("src/status/detail.rs", "an app's page plots response times and runs"),

@@ -10,13 +10,13 @@ use crate::client::server::{ok, status};
 /// How long the tool may take to ask, in milliseconds; reached only where it does not.
 const DEADLINE: u64 = 30_000;
 
-fn on_a_terminal(mut command: Command) -> PtySession {
+pub(super) fn on_a_terminal(mut command: Command) -> PtySession {
     command.stdin(std::process::Stdio::inherit()).env("TERM", "xterm");
     spawn_command(command, Some(DEADLINE)).unwrap()
 }
 
 /// What else it prints, and its exit code.
-fn exit_code(mut session: PtySession) -> (String, Option<i32>) {
+pub(super) fn exit_code(mut session: PtySession) -> (String, Option<i32>) {
     let rest = session.exp_eof().unwrap();
     // `Exited(Pid(1234), 0)`; the type itself is not to be had.
     let status = format!("{:?}", session.process_mut().wait().unwrap());

@@ -6,6 +6,7 @@ mod calls;
 mod checks;
 mod doctor;
 pub(crate) mod history;
+mod init;
 mod manual;
 mod service;
 pub(crate) mod simulated;

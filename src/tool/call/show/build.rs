@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::interface::zip_contents::ZipContentsReply;
 use crate::tool::call::View;
-use crate::tool::page::{Align, Block, Table};
+use crate::tool::page::{self, Align, Block, Table};
 
 use super::fields::{Fields, cell};
 
@@ -16,7 +16,7 @@ pub(super) fn zip_contents(reply: &ZipContentsReply, mut fields: Fields) -> View
     fields.take("zipFiles");
     let mut rows = Vec::new();
     collect("", &reply.zip_files, &mut rows);
-    let columns = vec![("FILE", Align::Left), ("", Align::Left)];
+    let columns = page::columns([("FILE", Align::Left), ("CONTENT", Align::Left)]);
     let heading = Block::Heading(format!("Build {}", fields.text("id")));
     fields.after(vec![heading, Block::Table(Table { columns, rows, empty: "no files" })]).into()
 }

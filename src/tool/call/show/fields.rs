@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::interface::call::json;
-use crate::tool::page::{Align, Block, Table};
+use crate::tool::page::{self, Align, Block, Table};
 use crate::units;
 
 /// The fields of a reply that are not shown yet, as they are on the wire.
@@ -88,12 +88,12 @@ impl From<Value> for Fields {
 
 /// Fields and their values as a table.
 pub(super) fn table(rows: Vec<Vec<String>>) -> Block {
-    let columns = vec![("FIELD", Align::Left), ("VALUE", Align::Left)];
+    let columns = page::columns([("FIELD", Align::Left), ("VALUE", Align::Left)]);
     Block::Table(Table { columns, rows, empty: "no fields" })
 }
 
 /// A row per field that has a value: its name, for a field of a nested object its path (`record.name`), and its value.
-pub(super) fn flat(fields: &Map<String, Value>) -> Vec<Vec<String>> {
+pub(in crate::tool::call) fn flat(fields: &Map<String, Value>) -> Vec<Vec<String>> {
     fn collect(path: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
         match value {
             Value::Object(fields) => {
@@ -113,7 +113,7 @@ pub(super) fn flat(fields: &Map<String, Value>) -> Vec<Vec<String>> {
 }
 
 /// A JSON value as a cell: text without its quotes, everything else as JSON, nothing for null.
-pub(super) fn cell(value: &Value) -> String {
+pub(in crate::tool::call) fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),

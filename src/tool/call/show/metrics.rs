@@ -8,7 +8,7 @@ use crate::interface::reader::Unexpected;
 use crate::interface::response_time::ResponseTime;
 use crate::interface::run_execution_time::{Datapoint, RunExecutionTime};
 use crate::tool::call::View;
-use crate::tool::page::{Align, Block, Table};
+use crate::tool::page::{self, Align, Block, Table};
 use crate::units;
 
 use super::fields::Fields;
@@ -67,13 +67,13 @@ pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Fields) -
 }
 
 fn series(reply: &RunExecutionTime) -> Block {
-    let columns = vec![
+    let columns = page::columns([
         ("TIME", Align::Left),
         ("P50", Align::Right),
         ("P90", Align::Right),
         ("P99", Align::Right),
         ("", Align::Left),
-    ];
+    ]);
     let slowest = reply.time_series.iter().filter_map(|point| point.p99.value()).fold(0.0, f64::max);
     let rows = reply.time_series.iter().map(|point| {
         let Datapoint { timestamp, p50, p90, p99 } = *point;

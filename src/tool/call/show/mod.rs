@@ -6,7 +6,7 @@
 mod app;
 mod build;
 mod domain;
-mod fields;
+pub(super) mod fields;
 mod metrics;
 mod project;
 mod repo;

@@ -4,13 +4,13 @@ use crate::interface::Number;
 use crate::interface::list_projects::Reply as Projects;
 use crate::interface::volume_alerts::Alerts;
 use crate::tool::call::View;
-use crate::tool::page::{Align, Block, Table};
+use crate::tool::page::{self, Align, Block, Table};
 
 use super::fields::{Fields, table};
 
 /// The projects of a service account.
 pub(super) fn list(projects: &Projects, fields: &Fields) -> View {
-    let columns = vec![("ID", Align::Left), ("NAME", Align::Left), ("ROLE", Align::Left)];
+    let columns = page::columns([("ID", Align::Left), ("NAME", Align::Left), ("ROLE", Align::Left)]);
     let rows =
         projects.iter().map(|project| vec![project.id.clone(), project.name.clone(), project.role.clone()]);
     let mut blocks = vec![Block::Table(Table { columns, rows: rows.collect(), empty: "no projects" })];

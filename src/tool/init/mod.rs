@@ -1,0 +1,260 @@
+//! `pdstool init`: a first configuration, asked for or given by flags, and checked against the service.
+//!
+//! - [`draft`]: the text that is written.
+
+pub mod draft;
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use url::Url;
+
+use crate::app::flags::DEFAULT_CONFIG;
+use crate::config;
+use crate::error_chain::with_sources;
+use crate::interface::{Arguments, ReplyBody as _, get_app, list_projects};
+
+use super::console::Console;
+use super::error::ToolError;
+use super::service::{Environment, Service, base_url};
+use draft::{Draft, DraftProject};
+
+/// What is written.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Asks on a terminal for what the flags do not say. Each app is looked up before anything is \
+written; a name such as ranker stands for PROJECT-ranker too.
+
+Examples:
+  pdstool init
+  pdstool init --base-url https://api.example.com --token-file token --app ranker --app embed"
+)]
+pub struct InitArgs {
+    /// The file to write.
+    #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
+    file: PathBuf,
+
+    /// Write over a file that is there.
+    #[arg(long)]
+    force: bool,
+
+    /// The service's address.
+    #[arg(long = "base-url", value_name = "URL", value_parser = base_url)]
+    base_url: Option<Url>,
+
+    /// The file that holds the token.
+    #[arg(long = "token-file", value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// A project; repeatable [default: those that the token is for].
+    #[arg(long, value_name = "ID")]
+    project: Vec<String>,
+
+    /// An app; repeatable.
+    #[arg(long, value_name = "ID")]
+    app: Vec<String>,
+}
+
+/// Asks, checks and writes.
+///
+/// # Errors
+/// If an answer is missing, the service refuses, or the file cannot be written.
+pub async fn run(console: &mut Console, environment: &Environment, args: &InitArgs) -> Result<(), ToolError> {
+    if args.file.exists() && !args.force {
+        let message = format!("{} is there already; say --force to write over it", args.file.display());
+        return Err(ToolError::Usage(message));
+    }
+    let url = address(console, args)?;
+    let token_file = token_file(console, args)?;
+    let service = service(environment, &url, &token_file)?;
+    let listed = list(&service).await?;
+    let shown: Vec<String> =
+        listed.iter().map(|project| format!("{} ({})", project.id, project.note)).collect();
+    console.say(&format!("The service answers. The token is for {}.", shown.join(", ")));
+    let mut projects = chosen(console, args, listed)?;
+    for project in &mut projects {
+        project.apps = apps(console, args, &service, &project.id).await?;
+    }
+    let unused = args.app.iter().find(|app| {
+        let known = |project: &DraftProject| {
+            project.apps.iter().any(|id| id == *app || *id == format!("{}-{app}", project.id))
+        };
+        !projects.iter().any(known)
+    });
+    if let Some(app) = unused {
+        let message = format!("no project of the token has an app {app}");
+        return Err(ToolError::Failed { message, code: 3 });
+    }
+    let draft = Draft {
+        title: "The configuration of pds-exporter, written by pdstool init.".to_owned(),
+        base_url: url.to_string(),
+        token_file: Some(absolute(&token_file)?.display().to_string()),
+        projects,
+    };
+    let text = draft.text();
+    config::load_text(&args.file, &text)?;
+    write(&args.file, &text, args.force)?;
+    let file = args.file.display();
+    console.say(&format!("Wrote {file}. pdstool doctor --config.file {file} examines all of it."));
+    Ok(())
+}
+
+/// Writes a configuration, which may hold a token: only its owner can read it.
+///
+/// # Errors
+/// If it cannot be written, also because it is there already and `over` is not set.
+pub fn write(path: &Path, text: &str, over: bool) -> Result<(), ToolError> {
+    let failed = |source| ToolError::File { doing: "cannot write", path: path.to_owned(), source };
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).create_new(!over).mode(0o600);
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, ToolError> {
+    std::path::absolute(path).map_err(|source| ToolError::System { doing: "cannot find this folder", source })
+}
+
+/// The address given or asked for.
+fn address(console: &mut Console, args: &InitArgs) -> Result<Url, ToolError> {
+    if let Some(url) = &args.base_url {
+        return Ok(url.clone());
+    }
+    loop {
+        let answer = console.ask("Address of the service, such as https://api.example.com:", "--base-url")?;
+        match base_url(&answer) {
+            Ok(url) => return Ok(url),
+            Err(problem) => console.say(&format!("{answer}: {problem}")),
+        }
+    }
+}
+
+/// The file with the token; one that is not there is made of the token that is pasted.
+fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolError> {
+    let path = match &args.token_file {
+        Some(path) => path.clone(),
+        None => {
+            let answer = console.ask("File with the token [token]:", "--token-file")?;
+            PathBuf::from(if answer.is_empty() { "token" } else { &*answer })
+        }
+    };
+    if path.exists() || !console.can_ask {
+        return Ok(path);
+    }
+    let token = console.ask_secret(&format!(
+        "There is no {}. Paste the token, which is written there and not shown:",
+        path.display()
+    ))?;
+    if token.is_empty() {
+        return Err(ToolError::Usage("no token was given".to_owned()));
+    }
+    write(&path, &format!("{token}\n"), false)?;
+    Ok(path)
+}
+
+/// The service with this token, without a configuration file.
+fn service(environment: &Environment, url: &Url, token_file: &Path) -> Result<Service, ToolError> {
+    let mut environment: Environment = environment
+        .iter()
+        .filter(|(name, _)| !name.starts_with("PDS_EXPORTER__API__TOKEN"))
+        .cloned()
+        .collect();
+    environment.retain(|(name, _)| name != "PDS_EXPORTER__API__BASE_URL");
+    environment.push(("PDS_EXPORTER__API__BASE_URL".to_owned(), url.to_string()));
+    environment.push(("PDS_EXPORTER__API__TOKEN_FILE".to_owned(), token_file.display().to_string()));
+    Service::new(config::load_without_file(environment)?)
+}
+
+/// The projects that the token is for.
+async fn list(service: &Service) -> Result<Vec<DraftProject>, ToolError> {
+    let names = &service.config.api.query_names;
+    let request = list_projects::CALL.request(&Arguments::default(), names)?;
+    let reply = service.client.call(&service.client.account(""), &request).await?;
+    let projects = list_projects::Reply::decode(&reply.body)?;
+    let draft = |project: &list_projects::Project| DraftProject {
+        id: project.id.clone(),
+        note: format!("{}, {}", project.name, project.role),
+        ..DraftProject::default()
+    };
+    Ok(projects.iter().map(draft).collect())
+}
+
+/// The projects wanted: those given, or on a terminal those named, or all.
+fn chosen(
+    console: &mut Console,
+    args: &InitArgs,
+    listed: Vec<DraftProject>,
+) -> Result<Vec<DraftProject>, ToolError> {
+    let mut wanted = args.project.clone();
+    if wanted.is_empty() && console.can_ask && listed.len() > 1 && args.app.is_empty() {
+        wanted = words(&console.ask("Which projects? [all]:", "--project")?);
+    }
+    if wanted.is_empty() {
+        return Ok(listed);
+    }
+    for id in &wanted {
+        if !listed.iter().any(|project| project.id == *id) {
+            let message = format!("the token is not for the project {id}");
+            return Err(ToolError::Failed { message, code: 3 });
+        }
+    }
+    Ok(listed.into_iter().filter(|project| wanted.contains(&project.id)).collect())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The apps of a project, each looked up.
+async fn apps(
+    console: &mut Console,
+    args: &InitArgs,
+    service: &Service,
+    project: &str,
+) -> Result<Vec<String>, ToolError> {
+    let mut found = Vec::new();
+    let asked = args.app.is_empty();
+    loop {
+        let mut wanted = args.app.clone();
+        if asked {
+            let question = format!("Apps of {project}, ids or names with spaces between, or none:");
+            wanted = words(&console.ask(&question, "--app")?);
+        }
+        let mut missing = None;
+        for app in &wanted {
+            match look_up(service, project, app).await? {
+                Some(id) if !found.contains(&id) => found.push(id),
+                Some(_) => {}
+                // A flag may be about another project.
+                None if asked => missing = Some(app.clone()),
+                None => {}
+            }
+        }
+        match missing {
+            Some(app) => console.say(&format!("{project} has no app {app}.")),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// The id of an app, given as its id or its name; `None` if the service knows none.
+async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<String>, ToolError> {
+    let names = &service.config.api.query_names;
+    let prefixed = format!("{project}-{app}");
+    let candidates = if app.starts_with(&format!("{project}-")) { vec![app] } else { vec![&*prefixed, app] };
+    for id in candidates {
+        let request = get_app::CALL.request(&Arguments::about(project, id), names)?;
+        match service.client.call(&service.client.account(project), &request).await {
+            Ok(_) => return Ok(Some(id.to_owned())),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                tracing::debug!("{}", with_sources(&error));
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(None)
+}
