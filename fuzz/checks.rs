@@ -27,7 +27,7 @@ use pds_exporter::web::{basic_auth, filter, negotiate, webconfig};
 const RANGE: TimeRange = TimeRange { start: 1_767_225_600, end: 1_767_225_900 };
 
 /// Any body read as any endpoint's reply: no panic, and what comes out is finite and not negative.
-pub fn replies(data: &[u8]) {
+pub(crate) fn replies(data: &[u8]) {
     for page in pages(data) {
         for ((name, labels), value) in page.series {
             assert!(value.is_finite() && value >= 0.0, "{name}{labels:?} {value}");
@@ -36,14 +36,14 @@ pub fn replies(data: &[u8]) {
 }
 
 /// Any text as a label of the distribution: no panic, and a threshold is a time.
-pub fn labels(data: &[u8]) {
+pub(crate) fn labels(data: &[u8]) {
     if let Some(seconds) = std::str::from_utf8(data).ok().and_then(threshold_seconds) {
         assert!(seconds > 0.0 && seconds.is_finite());
     }
 }
 
 /// Any file as the configuration: no panic; what is refused says why, what is followed asks for something.
-pub fn configuration(data: &[u8]) {
+pub(crate) fn configuration(data: &[u8]) {
     let dir = tempfile::tempdir().expect("a folder for the file");
     let path = dir.path().join("pds-exporter.toml");
     std::fs::write(&path, data).expect("the file can be written");
@@ -59,7 +59,7 @@ pub fn configuration(data: &[u8]) {
 
 /// Any text as the headers by which a form is asked for: no panic; capitals change nothing, nor does an element that is
 /// empty or none of ours.
-pub fn negotiation(data: &[u8]) {
+pub(crate) fn negotiation(data: &[u8]) {
     let Ok(header) = std::str::from_utf8(data) else { return };
     for same in [header.to_ascii_uppercase(), format!(" ,x-y/z;q=0.9,{header}")] {
         assert_eq!(negotiate::format(Some(header)), negotiate::format(Some(&same)), "{header:?}");
@@ -68,7 +68,7 @@ pub fn negotiation(data: &[u8]) {
 }
 
 /// Any file as the web configuration: no panic, and what is refused says why.
-pub fn web_configuration(data: &[u8]) {
+pub(crate) fn web_configuration(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Err(error) = webconfig::parse(text) {
         assert!(!error.to_string().is_empty());
@@ -76,7 +76,7 @@ pub fn web_configuration(data: &[u8]) {
 }
 
 /// Any query: what is read of it, written as a query, reads the same.
-pub fn query(data: &[u8]) {
+pub(crate) fn query(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let read = filter::parse(Some(text));
     let names = read.names.iter().map(|name| ("name[]", name));
@@ -99,7 +99,7 @@ fn without_histogram_units(page: &str) -> String {
 }
 
 /// What is exposed of any body, a strict parser reads back: the same series, with the same labels and values.
-pub fn exposition(data: &[u8]) {
+pub(crate) fn exposition(data: &[u8]) {
     for page in pages(data) {
         if page.series.is_empty() {
             // The parser wants at least one family.
@@ -209,13 +209,13 @@ fn readable(text: &str) -> String {
 }
 
 /// Runs `check` on every file in `corpus`.
-pub fn replay(corpus: &Path, check: impl Fn(&[u8])) -> usize {
+pub(crate) fn replay(corpus: &Path, check: impl Fn(&[u8])) -> usize {
     let files = std::fs::read_dir(corpus).expect("the corpus is there");
     files.map(|file| check(&std::fs::read(file.expect("listed").path()).expect("a readable file"))).count()
 }
 
 /// Any bytes as an `Authorization` header: no panic, and what is read says the same when written again.
-pub fn authorization(data: &[u8]) {
+pub(crate) fn authorization(data: &[u8]) {
     use base64::Engine as _;
     let Some(read) = basic_auth::parse(data) else { return };
     assert!(!read.user.contains(&b':'));
@@ -230,7 +230,7 @@ pub fn authorization(data: &[u8]) {
 
 /// Each line as the reply about the next minute of one ledger, whose hours are counted again as they age: no counter ever
 /// falls, the buckets stay cumulative, and a reply that is refused changes nothing.
-pub fn ledger(data: &[u8]) {
+pub(crate) fn ledger(data: &[u8]) {
     const START: i64 = 1_767_225_600;
     let ages = Ages::new([3600]);
     let mut ledger = Ledger::open(START);
@@ -265,7 +265,7 @@ pub fn ledger(data: &[u8]) {
 
 /// A token among other text, each of its characters escaped in a way that the input chooses, up to three times over: what
 /// is left of it reads as no token, however often escapes are undone.
-pub fn redaction(data: &[u8]) {
+pub(crate) fn redaction(data: &[u8]) {
     const TOKEN: &str = "s3rvice/acc0unt+t0ken\"of\"p-1";
     let Some((ways, around)) = data.split_at_checked(TOKEN.len().min(data.len())) else { return };
     let mut text = String::new();
@@ -309,7 +309,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Any text as it reaches a terminal: nothing in it steers, and what does not steer stays.
-pub fn terminal(data: &[u8]) {
+pub(crate) fn terminal(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     assert!(!plain(&text).contains(is_steering));
     assert!(!plain_lines(&text).replace('\n', "").contains(is_steering));
@@ -319,7 +319,7 @@ pub fn terminal(data: &[u8]) {
 
 /// Any bytes as a state file, and a good state file with five bytes of the input at a time as an offset and what is
 /// changed there: what is read is what was written, or the file is refused.
-pub fn state_file(data: &[u8]) {
+pub(crate) fn state_file(data: &[u8]) {
     let path = Path::new("state.redb");
     drop(tables::examine(path, data.to_vec()));
     let (good, expected) = good_state();

@@ -38,7 +38,7 @@ pub(super) enum Found {
 
 impl Disk {
     /// Locks `file`; `None` if another process has.
-    pub fn lock(file: File) -> io::Result<Option<Self>> {
+    pub(super) fn lock(file: File) -> io::Result<Option<Self>> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
@@ -50,7 +50,7 @@ impl Disk {
     }
 
     /// All bytes of the file.
-    pub fn bytes(&self) -> io::Result<Vec<u8>> {
+    pub(super) fn bytes(&self) -> io::Result<Vec<u8>> {
         let length = usize::try_from(self.0.file.metadata()?.len()).map_err(io::Error::other)?;
         let mut bytes = vec![0; length];
         self.0.file.read_exact_at(&mut bytes, 0)?;
@@ -58,12 +58,12 @@ impl Disk {
     }
 
     /// Whether a sync has failed.
-    pub fn is_unsynced(&self) -> bool {
+    pub(super) fn is_unsynced(&self) -> bool {
         self.0.unsynced.load(Ordering::Acquire)
     }
 
     /// What `path` leads to now.
-    pub fn found_at(&self, path: &Path) -> io::Result<Found> {
+    pub(super) fn found_at(&self, path: &Path) -> io::Result<Found> {
         let ours = self.0.file.metadata()?;
         match std::fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
@@ -105,7 +105,7 @@ pub(super) struct Copy(Mutex<Vec<u8>>);
 
 impl Copy {
     /// A copy of a file with these contents.
-    pub fn new(bytes: Vec<u8>) -> Self {
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
         Self(Mutex::new(bytes))
     }
 

@@ -28,15 +28,15 @@ pub(super) struct Hour {
 
 impl Hour {
     /// The hour that `second` lies in, with nothing added.
-    pub fn of(second: i64) -> Self {
+    pub(super) fn of(second: i64) -> Self {
         Self { index: u32::try_from(second.div_euclid(HOUR)).unwrap_or_default(), rechecks: 0, added: 0 }
     }
 
-    pub fn start(self) -> i64 {
+    pub(super) fn start(self) -> i64 {
         i64::from(self.index) * HOUR
     }
 
-    pub fn end(self) -> i64 {
+    pub(super) fn end(self) -> i64 {
         self.start() + HOUR
     }
 }
@@ -55,14 +55,14 @@ pub(super) struct Late {
 
 impl Late {
     /// How many of them are added once the cursor stands at `second`.
-    pub fn part(&self, second: i64) -> u64 {
+    pub(super) fn part(&self, second: i64) -> u64 {
         let passed = u128::from((second - self.from).clamp(0, HOUR).unsigned_abs());
         u64::try_from(u128::from(self.total) * passed / u128::from(HOUR.unsigned_abs())).unwrap_or(self.total)
     }
 
     /// The same, with the fraction.
     #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-    pub fn exact_part(&self, second: i64) -> f64 {
+    pub(super) fn exact_part(&self, second: i64) -> f64 {
         self.total as f64 * (second - self.from).clamp(0, HOUR) as f64 / HOUR as f64
     }
 }

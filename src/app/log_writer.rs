@@ -11,7 +11,7 @@ use super::flags::LogFormat;
 
 /// Writes each line to what `M` makes.
 #[derive(Debug)]
-pub struct LogWriter<M> {
+pub(super) struct LogWriter<M> {
     pub inner: M,
     pub format: LogFormat,
 }
@@ -26,7 +26,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for LogWriter<M> {
 
 /// Takes one line at a time.
 #[derive(Debug)]
-pub struct LineWriter<W> {
+pub(super) struct LineWriter<W> {
     inner: W,
     format: LogFormat,
 }

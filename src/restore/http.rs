@@ -47,7 +47,7 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub fn new(config: &Prometheus, network: Option<Network>) -> Result<Self, BuildError> {
+    pub(super) fn new(config: &Prometheus, network: Option<Network>) -> Result<Self, BuildError> {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls_config("state.prometheus_ca_file", config.ca_file.as_deref())?)
             .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
@@ -64,7 +64,7 @@ impl Http {
     }
 
     /// The samples that `query` gives at `time`; by the clock of the Prometheus where none is given.
-    pub async fn query(&self, query: &str, time: Option<Timestamp>) -> Result<Vec<Sample>, Error> {
+    pub(super) async fn query(&self, query: &str, time: Option<Timestamp>) -> Result<Vec<Sample>, Error> {
         let (headers, secrets) = self.headers()?;
         let request = self.client.post(&self.url).headers(headers).body(form(query, time));
         let url = self.url.clone();
@@ -81,7 +81,7 @@ impl Http {
     }
 
     /// An answer that is none, for this reason.
-    pub fn no_answer(&self, problem: &str) -> Error {
+    pub(super) fn no_answer(&self, problem: &str) -> Error {
         Error::NotPrometheus { url: self.url.clone(), problem: problem.to_owned() }
     }
 

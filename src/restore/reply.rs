@@ -25,12 +25,12 @@ pub(super) struct Sample {
 
 impl Sample {
     /// The value; `None` if it is no number.
-    pub fn value(&self) -> Option<f64> {
+    pub(super) fn value(&self) -> Option<f64> {
         self.value.as_ref()?.1.parse().ok()
     }
 
     /// The samples of a range by time, as far as they are numbers. VictoriaMetrics has NaN where a series ended.
-    pub fn values(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
+    pub(super) fn values(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
         let values = self.values.iter().filter_map(|(time, value)| Some((*time, value.parse::<f64>().ok()?)));
         values.filter(|(_, value)| !value.is_nan())
     }

@@ -93,7 +93,7 @@ pub(super) struct Series(HashMap<(AppName, Resource), Targets>);
 
 impl Series {
     /// The groups of these samples. What is no number, or of no metric that holds a ledger, is left out.
-    pub fn of(samples: Vec<Sample>) -> Self {
+    pub(super) fn of(samples: Vec<Sample>) -> Self {
         let mut series = Self::default();
         for sample in samples {
             let Some(value) = sample.value() else { continue };
@@ -107,7 +107,7 @@ impl Series {
     /// Makes cursors and totals be of one scrape, the last one that `samples` of both have in common. A cursor with a total
     /// before it would lose what lies between: some engines show the samples of a scrape one after the other, and counters
     /// that leave the page before they were scraped leave their cursor on it.
-    pub fn align(&mut self, samples: Vec<Sample>) {
+    pub(super) fn align(&mut self, samples: Vec<Sample>) {
         let mut totals: HashMap<(AppName, Resource, String), Vec<(f64, f64)>> = HashMap::new();
         let mut cursors = Vec::new();
         for mut sample in samples {
@@ -137,7 +137,7 @@ impl Series {
     }
 
     /// What is said of one ledger.
-    pub fn take(&mut self, key: &Key) -> Targets {
+    pub(super) fn take(&mut self, key: &Key) -> Targets {
         let app = (key.owner.project.to_string(), key.owner.app.to_string());
         self.0.remove(&(app, key.resource)).unwrap_or_default()
     }

@@ -174,13 +174,18 @@ async fn a_second_daemon_on_the_same_file_ends_with_a_clear_error() {
     let rig = Rig::start().await;
     let (config, state) = (rig.configure(1), rig.state().display().to_string());
     let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
-    let args = ["--config.file", &config, "--state.path", &state, "--web.listen-address", "127.0.0.1:0"];
-    let (code, said) = process::run(&args, &[], Path::new("."));
-    assert_eq!(code, Some(1), "{said}");
-    let expected = format!(
-        "pds-exporter: the state file {state} is in use by another process; every daemon needs one of its own"
-    );
-    assert!(said.contains(&expected), "{said}");
+    let (linked, named_otherwise) = (format!("{state}-link"), format!("{state}-other"));
+    std::os::unix::fs::symlink(&state, &linked).unwrap();
+    std::fs::hard_link(&state, &named_otherwise).unwrap();
+    for state in [&state, &linked, &named_otherwise] {
+        let args = ["--config.file", &config, "--state.path", state, "--web.listen-address", "127.0.0.1:0"];
+        let (code, said) = process::run(&args, &[], Path::new("."));
+        assert_eq!(code, Some(1), "{said}");
+        let expected = format!(
+            "pds-exporter: the state file {state} is in use by another process; every daemon needs one of its own"
+        );
+        assert!(said.contains(&expected), "{said}");
+    }
     assert!(rig.counted_beyond(&exporter, 0, 0.0).await.0 >= 0.0, "the first one goes on");
 }
 
