@@ -91,13 +91,10 @@ impl Engine {
         self._servers.push(Server::start(program, arguments, self.folder.path(), ready).await);
     }
 
-    /// The function that gives what was added to a counter within a range. VictoriaMetrics' own increase() also counts what
-    /// a series begins with.
-    pub(super) fn increase(&self) -> &'static str {
-        match self.kind {
-            Kind::Prometheus(_) => "increase",
-            Kind::VictoriaMetrics => "increase_prometheus",
-        }
+    /// Whether a rule sees what the rules before it have just recorded, as those that join counters need. vmalert writes
+    /// results some time later.
+    pub(super) fn shows_results_of_rules_at_once(&self) -> bool {
+        matches!(self.kind, Kind::Prometheus(_))
     }
 
     /// What an expression gives now.

@@ -166,6 +166,15 @@ impl Cast {
     async fn assert_exact(&self) {
         self.assert_never_back().await;
         let mut counted = 0;
+        for (resource, counter) in
+            [("response_time", "pds_app_requests_total"), ("run_execution_time", "pds_app_runs_total")]
+        {
+            counted += self.assert_truth_as_scraped(resource, counter).await;
+        }
+        assert!(counted > 0, "nothing happened at all");
+        if !self.engine.shows_results_of_rules_at_once() {
+            return;
+        }
         for (resource, counter) in [
             ("response_time", "pds_app:requests_total:joined"),
             ("run_execution_time", "pds_app:runs_total:joined"),
@@ -179,14 +188,48 @@ impl Cast {
                 format!("pds_app:accounted_until_timestamp_seconds:joined{{resource=\"{resource}\"}}{RUN}");
             let untils: HashMap<_, _> = points(&self.engine.query(&untils).await);
             for (app, points) in points(&self.engine.query(&format!("{counter}{RUN}")).await) {
-                counted += self.assert_truth(counter, &app, &points, &untils[&app]).await;
+                self.assert_truth(counter, &app, &points, &untils[&app]).await;
             }
         }
-        assert!(counted > 0, "nothing happened at all");
+    }
+
+    /// Between the first and the last sample of a counter, whichever exporters they are of, there is what happened between
+    /// their cursors.
+    async fn assert_truth_as_scraped(&self, resource: &str, counter: &str) -> u64 {
+        let cursor =
+            format!("pds_app_accounted_until_timestamp_seconds{{{SELECTOR},resource=\"{resource}\"}}");
+        let label = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
+        let mut untils: HashMap<(String, String, u64), i64> = HashMap::new();
+        for row in self.engine.query(&format!("{cursor}{RUN}")).await {
+            for (time, until) in points_of(&row) {
+                untils.insert((label(&row, "instance"), label(&row, "app"), time.to_bits()), until as i64);
+            }
+        }
+        let mut samples: BTreeMap<App, Vec<(Point, String)>> = BTreeMap::new();
+        for row in self.engine.query(&format!("{counter}{{{SELECTOR}}}{RUN}")).await {
+            let instance = label(&row, "instance");
+            let of_app = samples.entry((label(&row, "project"), label(&row, "app"))).or_default();
+            of_app.extend(points_of(&row).map(|point| (point, instance.clone())));
+        }
+        assert_eq!(samples.len(), 6, "{counter}");
+        let mut counted = 0;
+        for ((project, app), mut samples) in samples {
+            samples.sort_by(|one, other| one.partial_cmp(other).unwrap());
+            let [first, last] = [samples.first(), samples.last()].map(|sample| {
+                let ((time, total), instance) = sample.unwrap();
+                (untils[&(instance.clone(), app.clone(), time.to_bits())], *total)
+            });
+            let range = TimeRange { start: first.0, end: last.0 };
+            let truth = self.world.truth(&project, &app, range).unwrap();
+            let truth = if counter.contains("requests") { truth.requests } else { truth.runs };
+            assert_eq!(last.1 - first.1, truth as f64, "{counter} of {app} in {range:?}");
+            counted += truth;
+        }
+        counted
     }
 
     /// The increase of a joined counter over the whole run is what happened up to its cursor.
-    async fn assert_truth(&self, counter: &str, app: &App, points: &[Point], untils: &[Point]) -> u64 {
+    async fn assert_truth(&self, counter: &str, app: &App, points: &[Point], untils: &[Point]) {
         let (first, last) = (points[0], *points.last().unwrap());
         let until = |time: f64| {
             let known = untils.iter().find(|(at, _)| *at == time);
@@ -200,11 +243,8 @@ impl Cast {
         // The same, as a query: from the first sample to the last, so that nothing is extrapolated but a millisecond.
         let milliseconds = ((last.0 - first.0) * 1000.0).round() + 1.0;
         let expression = format!(
-            "{}({counter}{{project=\"{}\", app=\"{}\"}}[{milliseconds}ms] @ {})",
-            self.engine.increase(),
-            app.0,
-            app.1,
-            last.0
+            "increase({counter}{{project=\"{}\", app=\"{}\"}}[{milliseconds}ms] @ {})",
+            app.0, app.1, last.0
         );
         let increase = self.engine.query(&expression).await;
         let increase: f64 = increase[0]["value"][1].as_str().unwrap().parse().unwrap();
@@ -213,7 +253,6 @@ impl Cast {
             (increase - truth as f64).abs() <= extrapolated + 1e-6,
             "{expression} is {increase}, there were {truth}"
         );
-        truth
     }
 
     /// The scraped series themselves, whichever exporter they are of, never go back in any bucket.
