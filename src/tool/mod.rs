@@ -16,7 +16,7 @@
 //! - [`simulate`]: the service's simulator as a server.
 //! - [`manual`]: shell completions and man pages.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`time_arg`]: what people see and write.
+//! - [`console`], [`page`], [`form`], [`time_arg`]: what people see and write.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod backfill;
@@ -26,6 +26,7 @@ pub mod console;
 pub mod doctor;
 pub mod error;
 pub mod exporter;
+pub mod form;
 pub mod init;
 pub mod manual;
 pub mod metrics;

@@ -10,7 +10,7 @@ use crate::printable::plain;
 use crate::units;
 
 use super::console::{BAR, Console, FAINT, STRONG};
-use super::status::Form;
+use super::form::Form;
 
 /// A part of what a command shows.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,8 +7,8 @@ use serde::Serialize;
 use crate::printable::plain;
 use crate::tool::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
 use crate::tool::error::ToolError;
+use crate::tool::form::Form;
 use crate::tool::page::{self, Align, Table};
-use crate::tool::status::Form;
 use crate::units;
 
 /// How a finding is judged.

@@ -2,27 +2,14 @@
 
 use std::cmp::Reverse;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::console::Console;
 use super::error::ToolError;
 use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, Row};
+use super::form::Form;
 use super::page::{self, Align, Block, Table};
 use crate::units;
-
-/// The form of what is printed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Form {
-    /// For people: cut to the terminal's width.
-    #[default]
-    Table,
-    /// For people with a wide terminal: every column, nothing cut.
-    Wide,
-    /// For programs; what an exporter or the service sends, as it comes.
-    Json,
-    /// Comma-separated values with every column; numbers raw, in base units.
-    Csv,
-}
 
 /// What `pdstool status` shows.
 #[derive(Clone, Debug, Args)]

@@ -31,9 +31,9 @@ use crate::secret::REDACTED;
 
 use super::console::Console;
 use super::error::ToolError;
+use super::form::Form;
 use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
-use super::status::Form;
 
 pub use arguments::{Called, Given};
 

@@ -11,8 +11,8 @@ use crate::printable::plain;
 use crate::secret::REDACTED;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
+use crate::tool::form::Form;
 use crate::tool::page;
-use crate::tool::status::Form;
 
 use crate::interface::Call;
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use crate::config::Config;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
+use crate::tool::form::Form;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::service::{self, Environment};
-use crate::tool::status::Form;
 use crate::units::number;
 
 /// Checks the configuration file at `path` with the environment that overrides it.

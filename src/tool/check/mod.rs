@@ -18,8 +18,8 @@ use crate::app::flags::DEFAULT_CONFIG;
 
 use super::console::Console;
 use super::error::ToolError;
+use super::form::Form;
 use super::service::Environment;
-use super::status::Form;
 
 /// What is checked.
 #[derive(Clone, Debug, Subcommand)]

@@ -9,10 +9,10 @@ use crate::error_chain::with_sources;
 use crate::interface::{Arguments, ReplyBody as _, Resource, Scope, list_projects};
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
+use crate::tool::form::Form;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::{Environment, Service, ServiceArgs};
-use crate::tool::status::Form;
 use crate::units;
 
 /// The token to check.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
+use crate::tool::form::Form;
 use crate::tool::page::{self, Block};
-use crate::tool::status::Form;
 use crate::units;
 use crate::web::webconfig::{self, ClientAuth, Rate};
 

@@ -16,9 +16,9 @@ use clap::Args;
 use super::console::Console;
 use super::error::ToolError;
 use super::exporter::Exporter;
+use super::form::Form;
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
-use super::status::Form;
 use url::Url;
 
 /// What is examined.

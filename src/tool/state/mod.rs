@@ -16,9 +16,9 @@ use crate::units;
 
 use super::console::Console;
 use super::error::ToolError;
+use super::form::Form;
 use super::page::{self, Block, Table};
 use super::service::Environment;
-use super::status::Form;
 
 use read::{Held, Origins};
 

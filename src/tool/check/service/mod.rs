@@ -17,10 +17,10 @@ use serde_json::{Map, Value};
 
 use crate::tool::console::{Console, STRONG};
 use crate::tool::error::ToolError;
+use crate::tool::form::Form;
 use crate::tool::page;
 use crate::tool::report::Report;
 use crate::tool::service::{Environment, Service, ServiceArgs};
-use crate::tool::status::Form;
 use crate::units;
 
 use asking::Asking;

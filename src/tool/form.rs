@@ -1,0 +1,17 @@
+//! The form of what is printed.
+
+use clap::ValueEnum;
+
+/// The form of what is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// For people: cut to the terminal's width.
+    #[default]
+    Table,
+    /// For people with a wide terminal: every column, nothing cut.
+    Wide,
+    /// For programs; what an exporter or the service sends, as it comes.
+    Json,
+    /// Comma-separated values with every column; numbers raw, in base units.
+    Csv,
+}
