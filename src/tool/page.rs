@@ -84,7 +84,7 @@ pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
     console.out.flush()
 }
 
-/// Writes `blocks` in this form: for people as [`print`], cut to the terminal unless it is `wide`; for programs the
+/// Writes `blocks` in this form: for people as [`print()`], cut to the terminal unless it is `wide`; for programs the
 /// facts and tables without what is written around them.
 ///
 /// # Errors

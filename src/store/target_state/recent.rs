@@ -52,7 +52,7 @@ impl TargetState {
         self.state().history.as_ref().map(|history| history.trend()).unwrap_or_default()
     }
 
-    /// The last hours of an app's response times, the oldest stretch first; [`super::course::REACH_SECONDS`] at most.
+    /// The last hours of an app's response times, the oldest stretch first; [`crate::store::course::REACH_SECONDS`] at most.
     #[must_use]
     pub fn course(&self) -> Vec<Stretch> {
         self.state().history.as_ref().map(|history| history.course()).unwrap_or_default()
