@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     guard::run(concat!(env!("CARGO_MANIFEST_DIR"), "/benches/counts.txt"), "instructions", count)
 }
 
-/// Instructions of one repetition: what forty take more than twenty.
+/// Instructions of one repetition: what more of them take more than twenty.
 fn count(part: &str) -> u64 {
     let of = |times: u64| {
         let program = std::env::current_exe().unwrap();
@@ -39,5 +39,8 @@ fn count(part: &str) -> u64 {
             said.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse::<u64>().ok());
         count.unwrap_or_else(|| panic!("valgrind counted nothing:\n{said}"))
     };
-    (of(40) - of(20)) / 20
+    let some = (of(40) - of(20)) / 20;
+    // What comes before differs from run to run by some ten thousand, as hash maps are seeded: a short part is repeated
+    // until that is nothing.
+    if some > 1_000_000 { some } else { (of(420) - of(20)) / 400 }
 }
