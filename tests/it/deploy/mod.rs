@@ -134,12 +134,15 @@ fn the_page_names_only_what_is_there() {
     let page = text("README.md");
     let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let paths = page.split(|c: char| c.is_whitespace()).filter_map(|word| word.strip_prefix("deploy/"));
+    let has_heading = |page: &str, heading: &str| {
+        let mut headings = page.lines().filter_map(|line| line.strip_prefix("## "));
+        headings.any(|line| line.to_lowercase().replace(' ', "-") == heading)
+    };
     let mut seen = 0;
     for path in links.chain(paths).filter(|path| !path.contains('*')) {
-        let there = match path.strip_prefix('#') {
-            Some(heading) => page
-                .lines()
-                .any(|line| line.starts_with("## ") && line[3..].to_lowercase().replace(' ', "-") == heading),
+        let there = match path.split_once('#') {
+            Some(("", heading)) => has_heading(&page, heading),
+            Some((path, heading)) => has_heading(&text(path), heading),
             None => deploy(path).exists(),
         };
         assert!(there, "{path} is not there");
