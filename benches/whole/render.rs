@@ -9,7 +9,7 @@ use crate::fixture::rivals;
 use crate::fixture::store::Filled;
 use crate::table::{Figure, Table, Target};
 
-/// So many times as long as ours the `prometheus` crate should take.
+/// The least ratio of the `prometheus` crate's time to ours.
 const RIVAL: f64 = 25.0;
 
 /// Renders and compresses at both sizes, each beside its rivals.

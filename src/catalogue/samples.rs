@@ -120,7 +120,7 @@ impl Samples {
         self.values.len()
     }
 
-    /// Whether there is no series.
+    /// Whether it holds no series.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()

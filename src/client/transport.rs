@@ -270,7 +270,7 @@ impl Body {
     }
 }
 
-/// Where a redirect leads, without what may be secret of it.
+/// The target of a redirect, without the parts that may be secret.
 fn shown(base: &str, location: &HeaderValue) -> String {
     let target = location.to_str().ok().and_then(|to| Url::parse(base).ok()?.join(to).ok());
     match target {

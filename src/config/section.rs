@@ -270,7 +270,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Where a value stands, so that its problems name it.
+/// The position of a value in the configuration; errors name it.
 #[derive(Clone, Debug)]
 pub(super) struct Place<'a> {
     /// The key, as shown to the user.

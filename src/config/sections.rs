@@ -64,7 +64,7 @@ section! {
         /// Requests in flight, over all targets.
         max_concurrent_requests: NonZeroU32 = default(Positive { max: 10_000 }, "32",
             "Maximum number of requests in flight, over all targets."),
-        /// Requests per second, over all targets; `None` is no limit.
+        /// Requests per second, over all targets; `None` means unlimited.
         max_requests_per_second: Option<NonZeroU32> = default(Limit { max: 1_000_000 }, "50",
             "Maximum number of requests per second, over all targets; 0 means no limit."),
         /// Size of a reply in bytes, after decompression. A few hundred bytes must fit, and no reply may fill the

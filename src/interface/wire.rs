@@ -135,7 +135,7 @@ pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer.deserialize_seq(List(PhantomData))
 }
 
-/// As [`list`]; `null` is no list.
+/// As [`list`]; `null` gives `None`.
 ///
 /// # Errors
 /// As [`list`].
@@ -151,7 +151,7 @@ pub(super) fn optional_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(Option::<Elements<T>>::deserialize(deserializer)?.map(|elements| elements.0))
 }
 
-/// The texts of a list; whatever is no text, or no list, is left out.
+/// The texts of a list. Elements that are not text are left out; another value than a list gives none.
 ///
 /// # Errors
 /// Only where the JSON itself is malformed.

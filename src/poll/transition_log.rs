@@ -37,7 +37,7 @@ struct Rechecked {
     told: bool,
 }
 
-/// So many hours with fewer requests than their parts are no chance.
+/// Hours with fewer requests than their parts that are too many for chance.
 const OVERLAPS: u32 = 10;
 
 /// Changes that are counted together.

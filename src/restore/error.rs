@@ -19,7 +19,7 @@ pub enum Error {
     /// A header cannot be sent.
     #[error("{0} holds characters that no HTTP header can carry")]
     Unsendable(String),
-    /// There is no connection, or it broke off.
+    /// The connection failed or broke off.
     #[error("{url} cannot be reached")]
     Unreachable {
         /// What was asked.

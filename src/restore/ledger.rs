@@ -10,14 +10,14 @@ const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 /// Why what a target said is not taken for a ledger.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
-    /// There is no cursor, or no total.
+    /// The cursor or the total is missing.
     #[error("its {0} is missing")]
     Missing(&'static str),
     /// The cursor and the total never were on one page.
     #[error("its cursor and its total were never scraped together")]
     Apart,
     /// A value that an exporter never writes.
-    #[error("its {what} is {value}, which is no whole number")]
+    #[error("its {what} is {value}, which is not a whole number")]
     NotWhole {
         /// Which value.
         what: &'static str,
@@ -34,8 +34,8 @@ pub enum Refusal {
         /// The time.
         now: i64,
     },
-    /// A threshold that is no number.
-    #[error("a bucket has the threshold {0:?}, which is no number of seconds")]
+    /// A threshold is not a number.
+    #[error("a bucket has the threshold {0:?}, which is not a number of seconds")]
     Threshold(String),
     /// More buckets than a ledger holds.
     #[error("it has {0} buckets, more than an exporter writes")]
@@ -229,9 +229,15 @@ mod tests {
     fn what_does_not_belong_together_is_refused() {
         assert_eq!(refused(|said| said.total = None), "its total is missing");
         assert_eq!(refused(|said| said.until = None), "its cursor is missing");
-        assert_eq!(refused(|said| said.total = Some(8.5)), "its total is 8.5, which is no whole number");
-        assert_eq!(refused(|said| said.late = Some(-1.0)), "its late data is -1, which is no whole number");
-        assert_eq!(refused(|said| said.total = Some(f64::NAN)), "its total is NaN, which is no whole number");
+        assert_eq!(refused(|said| said.total = Some(8.5)), "its total is 8.5, which is not a whole number");
+        assert_eq!(
+            refused(|said| said.late = Some(-1.0)),
+            "its late data is -1, which is not a whole number"
+        );
+        assert_eq!(
+            refused(|said| said.total = Some(f64::NAN)),
+            "its total is NaN, which is not a whole number"
+        );
         assert!(refused(|said| said.until = Some(NOW as f64 + 1.0)).contains("which is in the future"));
         assert!(refused(|said| said.total = Some(10.0)).contains("they are not of one scrape"));
         assert_eq!(refused(|said| drop(said.buckets.remove(0))), "its +Inf bucket is missing");
@@ -261,7 +267,7 @@ mod tests {
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.0), at(60.0, 9.0)], false), "1");
         assert_eq!(chosen(&[at(60.0, 5.0), at(60.0, 6.0)], false), "1", "equally far: more");
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.5)], false), "0");
-        assert_eq!(chosen(&[at(120.0, 6.5)], false), "its total is 6.5, which is no whole number");
+        assert_eq!(chosen(&[at(120.0, 6.5)], false), "its total is 6.5, which is not a whole number");
         let hidden = Said { total: None, ..at(180.0, 0.0) };
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "incomplete");
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], true), "0");

@@ -24,7 +24,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// The value; `None` if it is no number.
+    /// The value; `None` if it is not a number.
     pub(super) fn value(&self) -> Option<f64> {
         self.value.as_ref()?.1.parse().ok()
     }
@@ -65,7 +65,7 @@ enum Data {
     Other,
 }
 
-/// Why a body is no answer.
+/// Why a body cannot be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Bad {
     /// It is not of this API, and this is wrong with it.

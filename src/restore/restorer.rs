@@ -33,9 +33,9 @@ const CLOCKS: Duration = Duration::from_millis(200);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait. Prometheus scrapes about as often.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// Progress is logged so often.
+/// The interval between log lines about progress.
 const PROGRESS: Duration = Duration::from_secs(5);
-/// So many refused counters are named in the log.
+/// The most refused counters that the log names.
 const MAX_NAMED: usize = 10;
 
 /// Reads ledgers back from a [`Source`]. Cloning shares it.

@@ -92,7 +92,7 @@ pub(super) type AppName = (String, String);
 pub(super) struct Series(HashMap<(AppName, Resource), Targets>);
 
 impl Series {
-    /// The groups of these samples. What is no number, or of no metric that holds a ledger, is left out.
+    /// The groups of these samples. Values that are not numbers, and metrics that hold no ledger, are left out.
     pub(super) fn of(samples: Vec<Sample>) -> Self {
         let mut series = Self::default();
         for sample in samples {

@@ -23,13 +23,13 @@ use super::series::{AppName, Series, Targets, identity, take_app};
 
 /// The look-back widens in these steps, for those not found: 250,000 series over a day are a thousand million samples.
 const WINDOWS: &[Duration] = &[Duration::from_secs(300), Duration::from_secs(3600)];
-/// So many apps are asked for at once in the first window, and a quarter of them in wider ones.
+/// The most apps in one query of the first window; wider windows take a quarter of them.
 const MAX_APPS: usize = 200;
-/// The widest window that is looked for whole pages in.
+/// The widest window that is searched for whole pages.
 const MAX_WINDOW: Duration = Duration::from_secs(3600);
-/// So many hours before that of the last cursor are looked at.
+/// How many hours before that of the last cursor are searched.
 const MAX_TRIES: usize = 6;
-/// So many queries are under way at once.
+/// The most queries in flight.
 const MAX_QUERIES: usize = 4;
 /// The same start time, as far as an engine keeps it: VictoriaMetrics has twelve digits.
 const SAME_TIME: f64 = 0.002;

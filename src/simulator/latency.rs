@@ -108,7 +108,7 @@ fn rank(seed: u64, number: u64) -> u64 {
 }
 
 /// The time in milliseconds within which `share` (0..=1) of `total` requests are, evenly spread between the
-/// thresholds around it; `None` if there is no request.
+/// thresholds around it; `None` if `total` is 0.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
 pub fn percentile(within: &Within, total: u64, share: f64) -> Option<f64> {

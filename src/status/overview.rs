@@ -199,7 +199,7 @@ impl View<'_> {
     }
 
     /// Whether counters that end at `until` keep up, and how far they are behind. They do while they are on the
-    /// metrics page. Those in the future stand still; a clock that is a little off is no reason.
+    /// metrics page. Those in the future stand still; a clock that is slightly off does not matter.
     fn counting(&self, target: &Target, until: i64) -> (Counting, Option<Duration>) {
         let watermark = &self.plan.watermark;
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);

@@ -262,8 +262,8 @@ impl TargetState {
         self.fail(now, class, message, true)
     }
 
-    /// As [`TargetState::failed`], for a reason that stops its whole service account and that the account itself tells: for
-    /// each of its targets this is no transition, and neither is the end of it.
+    /// As [`TargetState::failed`], for a reason that stops its whole service account and that the account itself tells: its
+    /// targets log no transition for it, neither at its beginning nor at its end.
     pub fn failed_with_account(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
         self.fail(now, class, message, false)
     }

@@ -145,7 +145,7 @@ pub enum ExporterError {
     /// A reply beyond 256 MiB.
     #[error("the reply is larger than any status; is this address an exporter's?")]
     TooLarge,
-    /// A reply that is no status.
+    /// The reply is not a status.
     #[error("the reply is not the status of an exporter; is this address an exporter's?")]
     Json(#[from] serde_json::Error),
 }

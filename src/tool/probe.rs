@@ -33,7 +33,7 @@ impl Unanswered {
 /// Asks for `resource` once, as a poll does; a metrics call for the last five settled minutes.
 ///
 /// # Errors
-/// If there is no reply, or one that cannot be read.
+/// If the service does not reply, or the reply cannot be read.
 pub async fn ask(
     service: &Service,
     account: &Account,

@@ -152,7 +152,7 @@ impl Auth {
         outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
     }
 
-    /// `None` if there is no turn, or if its clients have left when it comes.
+    /// `None` if the queue is full, or if the clients have left when their turn comes.
     async fn compute(
         &self,
         password: Vec<u8>,

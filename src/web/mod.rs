@@ -69,7 +69,7 @@ pub struct Config {
     pub external_url: Option<url::Url>,
     /// `--web.config.file`, in the exporter toolkit is format.
     pub config_file: Option<PathBuf>,
-    /// `--web.max-requests`: requests answered at once, without probes; 0 is no limit.
+    /// `--web.max-requests`: requests answered at once, without probes; 0 means unlimited.
     pub max_requests: u32,
     /// `--web.enable-lifecycle`.
     pub enable_lifecycle: bool,

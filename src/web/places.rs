@@ -35,7 +35,7 @@ const RETRY: Duration = Duration::from_millis(100);
 /// All places.
 pub(super) struct Places {
     limit: usize,
-    /// `None`: there is no limit.
+    /// `None` if unlimited.
     free: Option<Arc<Semaphore>>,
     held: Mutex<Held>,
 }
@@ -68,14 +68,14 @@ pub(super) struct Place {
 }
 
 impl Places {
-    /// `limit` places; 0 is no limit.
+    /// `limit` places; 0 means unlimited.
     pub(super) fn new(limit: u32) -> Arc<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let free = (limit > 0).then(|| Arc::new(Semaphore::new(limit)));
         Arc::new(Self { limit, free, held: Mutex::default() })
     }
 
-    /// How many places there are; 0 is no limit.
+    /// How many places there are; 0 means unlimited.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }

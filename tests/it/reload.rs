@@ -35,7 +35,7 @@ impl Running {
         let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
         let address = rig::serve(&world).await;
         let file = configuration(&world, &address, folder.path());
-        // So long that only a reload which forgets the schedule would ask for settings twice.
+        // An hour: only a reload that forgets the schedule asks for settings twice.
         let text = std::fs::read_to_string(&file).unwrap();
         let text = text.replace("settings_interval = \"5s\"", "settings_interval = \"1h\"");
         std::fs::write(&file, &text).unwrap();

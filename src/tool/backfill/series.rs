@@ -61,7 +61,7 @@ impl Gathered {
         self.series.len()
     }
 
-    /// Whether there is no series.
+    /// Whether it holds no series.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.series.is_empty()

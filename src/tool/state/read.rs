@@ -21,7 +21,7 @@ pub(super) struct Held {
     pub(super) ledger: Option<Ledger>,
     /// The labels of the scraped target; empty for a file.
     pub(super) target: String,
-    /// Why there is no ledger.
+    /// Why the ledger is missing.
     pub(super) problem: String,
 }
 

@@ -79,7 +79,7 @@ const EXPORTER_INTERVAL: Duration = Duration::from_secs(2);
 /// Watches until `q`.
 ///
 /// # Errors
-/// If there is no terminal, or the configuration is not valid.
+/// If standard output is not a terminal, or the configuration is not valid.
 pub async fn run(console: &mut Console, environment: &Environment, args: &TopArgs) -> Result<(), ToolError> {
     if !console.out_is_terminal || !console.can_ask {
         return Err(ToolError::Usage(

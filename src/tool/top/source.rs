@@ -54,7 +54,7 @@ impl Source {
     /// Fetches all rows.
     ///
     /// # Errors
-    /// If there is no answer. For the service, an app without an answer is a row with the error.
+    /// If the exporter does not answer. Asked at the service, an app that does not answer is a row with the error.
     pub async fn ask(&self) -> Answer {
         match self {
             Self::Exporter(exporter) => match exporter.status().await {

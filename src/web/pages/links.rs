@@ -5,7 +5,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 /// Everything but RFC 3986's unreserved characters is encoded.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Where the pages are, as browsers see it.
+/// The pages' addresses as browsers see them.
 #[derive(Clone, Debug)]
 pub struct Links {
     prefix: String,

@@ -10,7 +10,7 @@ use crate::status::{App, Project, Verdict};
 
 use super::links::encode;
 
-/// So many apps are on a page.
+/// Apps on a page.
 pub const PAGE: usize = 50;
 
 /// The query of an address. A part that cannot be read is ignored and reported ([`Query::ignored`]).

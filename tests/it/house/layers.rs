@@ -85,7 +85,7 @@ fn bad_imports(source: &Source) -> Vec<String> {
     let code = without_comments(&source.text);
     let mut named = named_after(&code, "crate::");
     named.extend(named_after(&code, "pds_exporter::"));
-    // So many steps up lead out of the top-level module, in a file as in a module inside it.
+    // These steps up lead out of the top-level module, from a file and from a module inside it.
     for steps in [modules.len(), modules.len() + 1] {
         named.extend(named_after(&code, &"super::".repeat(steps)));
     }

@@ -36,7 +36,7 @@ struct Podman {
 }
 
 impl Podman {
-    /// Where the image is, built once for all tests of this process.
+    /// The storage of the image, which is built once for all tests of this process.
     fn new() -> Self {
         let podman = Self { folder: tempfile::tempdir().unwrap() };
         // Podman's own defaults are more than a machine may be willing to grant.

@@ -188,7 +188,7 @@ async fn what_does_not_belong_together_is_refused_with_the_target_that_said_it()
     let future = refused(&last(CURSOR, |_, cursor| cursor + 3600.0)).await;
     assert!(future.starts_with("it was counted until ") && future.contains("in the future"), "{future}");
     assert!(refused(&last(TOTAL, |_, total| total + 1.0)).await.contains("not of one scrape"));
-    assert!(refused(&last(TOTAL, |_, total| total + 0.5)).await.contains("no whole number"));
+    assert!(refused(&last(TOTAL, |_, total| total + 0.5)).await.contains("not a whole number"));
     let halved = |labels: &Labels, count: f64| if labels["le"] == "+Inf" { count } else { 1.0 / count };
     assert!(refused(&last(BUCKET, halved)).await.contains("bucket"));
     let without_infinity = |rig: &Rig| {

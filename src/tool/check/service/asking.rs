@@ -104,7 +104,7 @@ impl Asking {
     /// How many requests there were in `range`, which ends as `accounting.range_end` of an ideal service does.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If the service does not answer.
     pub async fn requests(&mut self, range: TimeRange) -> Result<Answer, ToolError> {
         self.counted(range, RangeEnd::Exclusive, None).await
     }
@@ -112,7 +112,7 @@ impl Asking {
     /// As [`Asking::requests`], for a service with ends of this kind, and one container.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If the service does not answer.
     pub async fn counted(
         &mut self,
         range: TimeRange,
@@ -132,7 +132,7 @@ impl Asking {
     /// The times of the datapoints of run execution times in `range`.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If the service does not answer.
     pub async fn datapoints(
         &mut self,
         range: TimeRange,

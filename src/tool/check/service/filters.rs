@@ -17,7 +17,7 @@ const NAMES: [&str; 4] = ["container", "containerId", "container_id", "replica_i
 /// Whether the container filter filters: nothing happened in a container that does not exist.
 ///
 /// # Errors
-/// If there is no answer.
+/// If the service does not answer.
 pub async fn container(asking: &mut Asking, findings: &mut Findings) -> Result<(), ToolError> {
     const CHECK: &str = "container filter";
     if asking.total == 0.0 {
@@ -74,7 +74,7 @@ async fn filters(asking: &mut Asking) -> Result<bool, ToolError> {
 /// How far datapoints are apart at each resolution.
 ///
 /// # Errors
-/// If there is no answer.
+/// If the service does not answer.
 pub async fn resolution(asking: &mut Asking, findings: &mut Findings) -> Result<(), ToolError> {
     const CHECK: &str = "resolution";
     let mut widths = Vec::new();

@@ -23,7 +23,7 @@ const LENGTH: i64 = 60;
 /// Watches one range for `period`, and finds out after what time nothing more arrives.
 ///
 /// # Errors
-/// If there is no answer.
+/// If the service does not answer.
 pub async fn watch(
     console: &mut Console,
     asking: &mut Asking,

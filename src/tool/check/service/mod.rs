@@ -122,7 +122,7 @@ pub async fn run(
     args: &CheckServiceArgs,
 ) -> Result<(), ToolError> {
     let mut config = args.service.load(environment)?;
-    // So many requests are sent as are counted.
+    // Retries would be requests that are not counted.
     config.api.max_retries = 0;
     let apps = apps(&config, args)?;
     let mut asking = Asking::new(Service::new(config)?);

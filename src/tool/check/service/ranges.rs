@@ -63,7 +63,7 @@ enum Heeded {
 /// Which query names of a range the service heeds. Whether any are known in the end.
 ///
 /// # Errors
-/// If there is no answer.
+/// If the service does not answer.
 pub async fn names(asking: &mut Asking, findings: &mut Findings) -> Result<bool, ToolError> {
     const CHECK: &str = "query names";
     let configured = asking.names.clone();
@@ -125,7 +125,7 @@ pub async fn names(asking: &mut Asking, findings: &mut Findings) -> Result<bool,
 /// Whether ranges are rounded, and to what.
 ///
 /// # Errors
-/// If there is no answer.
+/// If the service does not answer.
 pub async fn rounding(asking: &mut Asking, findings: &mut Findings) -> Result<(), ToolError> {
     const CHECK: &str = "rounding";
     // A second beyond the hour on both sides is rounded by nearly a whole width, which shows the width.
@@ -165,7 +165,7 @@ pub async fn rounding(asking: &mut Asking, findings: &mut Findings) -> Result<()
 /// Whether a range counts its last instant: one range against its parts.
 ///
 /// # Errors
-/// If there is no answer.
+/// If the service does not answer.
 pub async fn ends(asking: &mut Asking, findings: &mut Findings) -> Result<(), ToolError> {
     const CHECK: &str = "range ends";
     let configured = asking.service.config.accounting.range_end;
@@ -250,7 +250,7 @@ async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option
 /// The longest range that is answered. After an outage the exporter asks for up to six hours at once.
 ///
 /// # Errors
-/// If there is no answer.
+/// If the service does not answer.
 pub async fn longest(asking: &mut Asking, findings: &mut Findings) -> Result<(), ToolError> {
     const CHECK: &str = "longest range";
     const HOURS: [i64; 5] = [6, 24, 7 * 24, 30 * 24, 90 * 24];

@@ -13,7 +13,7 @@ use super::super::layout::{Frame, value};
 use super::super::plots::{LINE, Line, OverTime, P50, P90, P99, Unit};
 use super::figures::{Figure, clock, figure};
 
-/// So many columns a plot has at most.
+/// The most columns of a plot.
 const MAX_COLUMNS: f64 = 90.0;
 
 /// Plots that nobody asked a reach of go back at least so many seconds.

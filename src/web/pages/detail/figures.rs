@@ -43,7 +43,7 @@ pub(super) fn figure(figure: &Figure<'_>) -> Markup {
     }
 }
 
-/// Why there is no distribution. "No request" is said only if the service stated it.
+/// The reason for a missing distribution. It is "no request" only if the service said so.
 fn no_distribution(detail: &Detail) -> String {
     let window = &detail.app.window;
     match detail.app.requests_per_minute {

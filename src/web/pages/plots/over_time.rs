@@ -11,9 +11,9 @@ use super::{Drawn, GRID, INK, Line, MARGIN, PLOT, Plot, Scale, anchored, runs, s
 
 /// Distances between times on an axis, in seconds: those that people count in.
 const STEPS: [u32; 12] = [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
-/// So many times are written at most.
+/// The most labels on the time axis.
 const TIMES: f64 = 5.0;
-/// So much of a mark's name is written.
+/// The longest name of a mark, in characters.
 const MARK_CHARS: usize = 12;
 
 /// What the values of a plot are.
