@@ -1,6 +1,6 @@
 //! The form of what is printed.
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 
 /// The form of what is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -14,4 +14,12 @@ pub enum Form {
     Json,
     /// Comma-separated values with every column; numbers raw, in base units.
     Csv,
+}
+
+/// The option that chooses it.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FormArg {
+    /// The form.
+    #[arg(short, long, value_name = "FORM", default_value = "table")]
+    pub output: Form,
 }

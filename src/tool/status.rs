@@ -7,7 +7,7 @@ use clap::Args;
 use super::console::Console;
 use super::error::ToolError;
 use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, Row};
-use super::form::Form;
+use super::form::{Form, FormArg};
 use super::page::{self, Align, Block, Table};
 use crate::units;
 
@@ -22,9 +22,8 @@ pub struct StatusArgs {
     #[command(flatten)]
     exporter: ExporterArgs,
 
-    /// The form.
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Form,
+    #[command(flatten)]
+    form: FormArg,
 }
 
 /// What `pdstool apps` shows.
@@ -37,9 +36,8 @@ pub struct AppsArgs {
     #[command(flatten)]
     exporter: ExporterArgs,
 
-    /// The form.
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Form,
+    #[command(flatten)]
+    form: FormArg,
 
     /// Only apps whose verdict is not ok.
     #[arg(long)]
@@ -57,7 +55,7 @@ pub struct AppsArgs {
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), ToolError> {
     let exporter = args.exporter.open()?;
     let status = exporter.status().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
-    match args.output {
+    match args.form.output {
         Form::Json => {
             let mut shown =
                 exporter.status_json().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
@@ -83,7 +81,7 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), Tool
 /// If the exporter does not answer.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolError> {
     let exporter = args.exporter.open()?;
-    if args.output == Form::Json {
+    if args.form.output == Form::Json {
         let mut json =
             exporter.status_json().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
         let mut apps = json.get_mut("apps").map(serde_json::Value::take).unwrap_or_default();
@@ -96,14 +94,14 @@ pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolErro
     let mut rows: Vec<Row> = status.apps.into_iter().filter(|row| args.wants(row)).collect();
     // Stable: apps of the same verdict stay in the order of the configuration.
     rows.sort_by_key(|row| gravity(&row.verdict));
-    if args.output == Form::Csv {
+    if args.form.output == Form::Csv {
         let names: Vec<&str> = RAW.iter().map(|(name, _)| *name).collect();
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| RAW.iter().map(|(_, value)| value(row)).collect()).collect();
         return Ok(page::print_csv_rows(console, &names, &rows)?);
     }
-    let table = table(&rows, args.output != Form::Table);
-    Ok(page::print_as(console, args.output, &[Block::Table(table)])?)
+    let table = table(&rows, args.form.output != Form::Table);
+    Ok(page::print_as(console, args.form.output, &[Block::Table(table)])?)
 }
 
 impl AppsArgs {

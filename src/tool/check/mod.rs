@@ -18,7 +18,7 @@ use crate::app::flags::DEFAULT_CONFIG;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::form::Form;
+use super::form::FormArg;
 use super::service::Environment;
 
 /// What is checked.
@@ -30,9 +30,9 @@ pub enum Check {
         /// The file.
         #[arg(value_name = "FILE", default_value = DEFAULT_CONFIG)]
         file: PathBuf,
-        /// The form.
-        #[arg(short, long, value_name = "FORM", default_value = "table")]
-        output: Form,
+        /// The output format.
+        #[command(flatten)]
+        form: FormArg,
     },
     /// A web configuration file, as --web.config.file takes it: TLS, users, client certificates, rate limit.
     #[command(after_help = "Example:\n  pdstool check web-config /etc/pds-exporter/web.yml")]
@@ -40,9 +40,9 @@ pub enum Check {
         /// The file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// The form.
-        #[arg(short, long, value_name = "FORM", default_value = "table")]
-        output: Form,
+        /// The output format.
+        #[command(flatten)]
+        form: FormArg,
     },
     /// The tokens: for which projects they are, until when, and which of the calls needed they are let make.
     #[command(
@@ -59,8 +59,8 @@ pub enum Check {
 /// If a check fails.
 pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
     match check {
-        Check::Config { file, output } => configuration::run(console, environment, file, *output),
-        Check::WebConfig { file, output } => web::run(console, file, *output),
+        Check::Config { file, form } => configuration::run(console, environment, file, form.output),
+        Check::WebConfig { file, form } => web::run(console, file, form.output),
         Check::Token(args) => token::run(console, environment, args).await,
         Check::Service(args) => service::run(console, environment, args).await,
     }

@@ -9,7 +9,7 @@ use crate::error_chain::with_sources;
 use crate::interface::{Arguments, ReplyBody as _, Resource, Scope, list_projects};
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
-use crate::tool::form::Form;
+use crate::tool::form::{Form, FormArg};
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::{Environment, Service, ServiceArgs};
@@ -26,9 +26,8 @@ pub struct TokenArgs {
     #[arg(long, value_name = "ID", requires = "project")]
     app: Option<String>,
 
-    /// The form.
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Form,
+    #[command(flatten)]
+    form: FormArg,
 
     #[command(flatten)]
     service: ServiceArgs,
@@ -45,7 +44,7 @@ pub async fn run(
 ) -> Result<(), ToolError> {
     let service = args.service.open(environment)?;
     let wanted = wanted(&service.config, args);
-    let people = matches!(args.output, Form::Table | Form::Wide);
+    let people = matches!(args.form.output, Form::Table | Form::Wide);
     let mut outcome = Outcome::default();
     let mut all: Vec<Vec<String>> = Vec::new();
     let mut accounts: Vec<Account> = Vec::new();
@@ -63,7 +62,7 @@ pub async fn run(
         let facts = facts(account, listed.as_deref().unwrap_or_default());
         if people {
             let heading = Block::Heading(format!("Token {}", account.name()));
-            page::print_as(console, args.output, &[heading, Block::Facts(facts)])?;
+            page::print_as(console, args.form.output, &[heading, Block::Facts(facts)])?;
         }
         let mut rows = Vec::new();
         let mut of_account: Vec<&(String, Option<String>)> =
@@ -90,7 +89,7 @@ pub async fn run(
             let columns =
                 page::columns([("CALL", Align::Left), ("OF", Align::Left), ("ANSWER", Align::Left)]);
             let table = Table { columns, rows, empty: "nothing to ask" };
-            page::print_as(console, args.output, &[Block::Table(table)])?;
+            page::print_as(console, args.form.output, &[Block::Table(table)])?;
         } else {
             let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
             let token = |row: Vec<String>| [vec![account.name().to_owned(), expiry.clone()], row].concat();
@@ -100,7 +99,7 @@ pub async fn run(
     if !people {
         let columns =
             page::columns(["TOKEN", "EXPIRES", "CALL", "OF", "ANSWER"].map(|name| (name, Align::Left)));
-        page::print_as(console, args.output, &[Block::Table(Table { columns, rows: all, empty: "" })])?;
+        page::print_as(console, args.form.output, &[Block::Table(Table { columns, rows: all, empty: "" })])?;
     }
     outcome.result()
 }

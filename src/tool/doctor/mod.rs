@@ -16,7 +16,7 @@ use clap::Args;
 use super::console::Console;
 use super::error::ToolError;
 use super::exporter::Exporter;
-use super::form::Form;
+use super::form::FormArg;
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
 use url::Url;
@@ -39,9 +39,8 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "URL", env = "PDSTOOL_EXPORTER", hide_env_values = true)]
     exporter: Option<Url>,
 
-    /// The form.
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Form,
+    #[command(flatten)]
+    form: FormArg,
 
     #[command(flatten)]
     service: ServiceArgs,
@@ -78,6 +77,6 @@ pub async fn run(
     if let Some(url) = args.exporter.as_ref().or(usual.as_ref()) {
         daemon::running(&mut report, &Exporter::new(url)?, args.exporter.is_some()).await;
     }
-    report.print(console, args.output)?;
+    report.print(console, args.form.output)?;
     report.result()
 }

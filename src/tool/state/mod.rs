@@ -16,7 +16,7 @@ use crate::units;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::form::Form;
+use super::form::{Form, FormArg};
 use super::page::{self, Block, Table};
 use super::service::Environment;
 
@@ -49,9 +49,8 @@ pub struct LedgerArgs {
     #[arg(long = "state.path", value_name = "FILE")]
     state_path: Option<PathBuf>,
 
-    /// The form.
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Form,
+    #[command(flatten)]
+    form: FormArg,
 
     /// Only apps whose project or id contains this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
@@ -116,7 +115,7 @@ async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs)
         }
     };
     let held: Vec<Held> = held.into_iter().filter(|held| ledgers.wants(held)).collect();
-    match ledgers.output {
+    match ledgers.form.output {
         Form::Json => Ok(page::print_json(console, &view::ledgers_json(&held))?),
         form => print(console, form, view::ledgers(&held, form != Form::Table)),
     }
@@ -131,11 +130,11 @@ async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArg
     pairs.retain(|pair| pair.held().is_some_and(|held| args.wants(held)));
     let all = pairs.len();
     pairs.retain(|pair| !pair.is_same());
-    match args.output {
+    match args.form.output {
         Form::Json => page::print_json(console, &view::pairs_json(&pairs))?,
         form => print(console, form, view::pairs(&pairs, form != Form::Table))?,
     }
-    if matches!(args.output, Form::Table | Form::Wide) && all > pairs.len() {
+    if matches!(args.form.output, Form::Table | Form::Wide) && all > pairs.len() {
         console.print(&format!(
             "{} the same.",
             units::counted(all - pairs.len(), "counter is", "counters are")

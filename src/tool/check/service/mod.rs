@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::tool::console::{Console, STRONG};
 use crate::tool::error::ToolError;
-use crate::tool::form::Form;
+use crate::tool::form::{Form, FormArg};
 use crate::tool::page;
 use crate::tool::report::Report;
 use crate::tool::service::{Environment, Service, ServiceArgs};
@@ -51,9 +51,8 @@ pub struct CheckServiceArgs {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     late_for: Option<Duration>,
 
-    /// The form.
-    #[arg(short, long, value_name = "FORM", default_value = "table")]
-    output: Form,
+    #[command(flatten)]
+    form: FormArg,
 
     #[command(flatten)]
     service: ServiceArgs,
@@ -146,7 +145,7 @@ pub async fn run(
     }
     exchange::clock(&asking, &mut findings);
     exchange::check(&mut asking, &mut findings).await;
-    findings.print(console, args.output, asking.sent)?;
+    findings.print(console, args.form.output, asking.sent)?;
     findings.report.result()
 }
 
