@@ -96,7 +96,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/counters.md",
         "Every hour is counted again",
         &[
-            "accounting::what_comes_late_is_counted_once_every_hour_was_counted_again",
+            "accounting::late::what_comes_late_is_counted_once_every_hour_was_counted_again",
             "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
             "polls::counted_again::a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set",
         ],
@@ -125,7 +125,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "README.md",
         "Data that reaches the service later than `poll.settle` is added an hour or two later",
         &[
-            "accounting::what_comes_late_is_told_apart",
+            "accounting::late::what_comes_late_is_told_apart",
             "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
         ],
     ),

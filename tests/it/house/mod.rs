@@ -43,7 +43,6 @@ const LONGER: &[&str] = &[
     "src/tool/check/token.rs: run",
     "src/web/connection_state.rs",
     "src/web/pages/site.rs: respond",
-    "tests/it/accounting.rs",
     "tests/it/config.rs",
     "tests/it/deploy/helm.rs",
     "tests/it/real_backfill.rs: thirty_days_of_history_answer_with_the_truth",

@@ -1,0 +1,101 @@
+//! Hours counted again: data that comes late, and a service that counts the end of a range twice.
+
+use pds_exporter::interface::response_time;
+use pds_exporter::simulator::{Kind, Quirks, Settings};
+use proptest::prelude::*;
+
+use super::rig::Rig;
+use super::{Event, status};
+
+/// Events of a life in which no time is given up.
+fn calm_events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        10 => (1i64..400).prop_map(Event::Poll),
+        3 => (400i64..9_000).prop_map(Event::Poll),
+        2 => Just(Event::Fault(status(500))),
+        1 => Just(Event::FaultOf(response_time::RESOURCE, Kind::Reset)),
+        3 => Just(Event::Mended),
+        2 => Just(Event::Restart),
+        1 => Just(Event::Reload(true, "\"1m\"")),
+    ];
+    prop::collection::vec(event, 1..12)
+}
+
+/// A service whose data comes up to five minutes late, and that counts a range's end in the next one too where
+/// `inclusive`: the exporter is told that, lives through `events` and goes on until every hour was counted again.
+/// Returns how many came late.
+fn play_late(events: &[Event], inclusive: bool) -> u64 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let quirks =
+            Quirks { late_share: 0.1, late_within: 300, inclusive_ends: inclusive, ..Quirks::default() };
+        let settings = Settings { seed: 7, projects: 1, apps: 2, quirks, ..Settings::default() };
+        let accounting = if inclusive { "range_end = \"inclusive\"" } else { "range_end = \"exclusive\"" };
+        let mut rig = Rig::of(folder.path(), settings, accounting).await;
+        rig.poll(1).await;
+        for event in events {
+            rig.happen(event).await;
+        }
+        rig.world.faults().clear();
+        rig.world.end_late_data();
+        for _ in 0..30 {
+            rig.poll(600).await;
+        }
+        let (context, _, _) = rig.running.as_ref().unwrap();
+        let mut late = 0;
+        for (key, expected) in &rig.expected {
+            let ledger = context.ledgers.ledger(key).unwrap();
+            assert_eq!(ledger.total, expected.total, "{key}: {ledger:?}");
+            assert_eq!((ledger.unaccounted, ledger.overcounted), (0, 0), "{key}");
+            assert!(ledger.rechecked_until > ledger.until - 3 * 3600, "{key}: {ledger:?}");
+            let buckets: Vec<u64> = ledger.buckets().map(|(_, count)| count).collect();
+            assert!(buckets.is_sorted() && buckets.last().is_none_or(|last| *last <= ledger.total), "{key}");
+            late += ledger.late;
+        }
+        late
+    })
+}
+
+#[test]
+fn what_comes_late_is_told_apart() {
+    let events = vec![Event::Poll(600); 12];
+    assert!(play_late(&events, false) > 0, "a tenth of the last minutes of each range comes late");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 10, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_comes_late_is_counted_once_every_hour_was_counted_again(events in calm_events(), inclusive: bool) {
+        let _ = play_late(&events, inclusive);
+    }
+}
+
+#[test]
+fn a_service_that_counts_the_end_of_a_range_twice_is_found_out() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            seed: 7,
+            projects: 1,
+            apps: 2,
+            quirks: Quirks { inclusive_ends: true, ..Quirks::default() },
+            ..Settings::default()
+        };
+        let mut rig = Rig::of(folder.path(), settings, "range_end = \"exclusive\"").await;
+        for _ in 0..60 {
+            rig.poll(300).await;
+        }
+        let (context, _, _) = rig.running.as_ref().unwrap();
+        let (key, expected) =
+            rig.expected.iter().find(|(key, _)| key.resource == response_time::RESOURCE).unwrap();
+        let ledger = context.ledgers.ledger(key).unwrap();
+        let too_many = ledger.total - expected.total;
+        assert!(too_many > 0 && ledger.late == 0, "{ledger:?}");
+        // An hour in twelve ranges counts twelve seconds twice, and itself one of them.
+        let hours = u64::try_from(ledger.rechecked_until - expected.first).unwrap() / 3600;
+        assert!(hours >= 1 && ledger.overcounted > too_many * hours / 5 / 2, "{hours} hours: {ledger:?}");
+    });
+}

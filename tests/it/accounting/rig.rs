@@ -1,0 +1,209 @@
+//! An exporter that is polled by hand, and what the test itself knows of each ledger.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use pds_exporter::accounting::{self, Ledger};
+use pds_exporter::clock::Clock;
+use pds_exporter::config::{Config, Shard};
+use pds_exporter::interface::{TimeRange, response_time};
+use pds_exporter::poll::plan::Target;
+use pds_exporter::poll::slots::PollSlots;
+use pds_exporter::poll::transition_log::TransitionLog;
+use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::simulator::{Fault, Quirks, Settings, World};
+use pds_exporter::store::Key;
+
+use crate::rig::{self, Configuration};
+
+use super::Event;
+
+/// What the test itself knows of one ledger.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Expected {
+    pub(super) first: i64,
+    until: i64,
+    pub(super) total: u64,
+    unaccounted: u64,
+    accounted: u64,
+}
+
+/// An exporter that is polled by hand, beside the service that it asks.
+pub(super) struct Rig {
+    pub(super) world: World,
+    /// Lines of `[accounting]`.
+    accounting: &'static str,
+    service_clock: Clock,
+    clock: Clock,
+    base_url: String,
+    state: PathBuf,
+    both: bool,
+    pub(super) shard: Shard,
+    windows: &'static str,
+    pub(super) running: Option<(Context, Plan, accounting::ledger_store::Committer)>,
+    pub(super) expected: HashMap<Key, Expected>,
+}
+
+impl Rig {
+    pub(super) async fn start(folder: &std::path::Path) -> Self {
+        let settings = Settings { seed: 7, projects: 1, apps: 2, ..Settings::default() };
+        Self::of(folder, settings, "max_catch_up = \"2h\"").await
+    }
+
+    pub(super) async fn of(folder: &std::path::Path, settings: Settings, accounting: &'static str) -> Self {
+        // What has settled then ends on the hour: the first hour is whole.
+        let start = "2026-03-01T12:00:27Z".parse().unwrap();
+        let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
+        let world = World::new(settings, service_clock.clone());
+        let base_url = rig::serve(&world).await;
+        let state = folder.join("state.redb");
+        let mut rig = Self {
+            world,
+            accounting,
+            service_clock,
+            clock,
+            base_url,
+            state,
+            both: true,
+            shard: Shard::WHOLE,
+            windows: "\"5m\"",
+            running: None,
+            expected: HashMap::new(),
+        };
+        rig.restart().await;
+        rig
+    }
+
+    fn config(&self) -> Config {
+        let tables = format!(
+            "[poll]\nwindows = [{}]\nsettle = \"20s\"\n[accounting]\n{}",
+            self.windows, self.accounting
+        );
+        let written = Configuration::new(&self.world, &self.base_url)
+            .api("max_retries = 0\nmax_requests_per_second = 0\n")
+            .tables(&tables)
+            .first_apps(if self.both { 2 } else { 1 });
+        written.load().shard(self.shard)
+    }
+
+    /// A new process on the old state file.
+    pub(super) async fn restart(&mut self) {
+        if let Some((context, plan, committer)) = self.running.take() {
+            drop((context, plan));
+            committer.finished().await;
+        }
+        let (context, committer) = rig::open(Some(&self.state), &self.clock).await;
+        let plan = rig::plan(self.config(), &context, None);
+        plan.tidy(&context.ledgers).await;
+        self.running = Some((context, plan, committer));
+    }
+
+    fn reload(&mut self) {
+        let (context, plan, committer) = self.running.take().unwrap();
+        let plan = rig::plan(self.config(), &context, Some(&plan));
+        self.running = Some((context, plan, committer));
+    }
+
+    /// Lets `seconds` pass by both clocks.
+    fn wait(&self, seconds: i64) {
+        self.service_clock.jump(SignedDuration::from_secs(seconds));
+        self.clock.jump(SignedDuration::from_secs(seconds));
+    }
+
+    /// Lets `seconds` pass and polls everything once.
+    pub(super) async fn pass(&self, seconds: i64) {
+        self.wait(seconds);
+        let (context, plan, _) = self.running.as_ref().unwrap();
+        for target in &plan.targets {
+            ask(context, plan, target).await;
+        }
+    }
+
+    pub(super) fn ledger(&self, key: &Key) -> Arc<Ledger> {
+        self.running.as_ref().unwrap().0.ledgers.ledger(key).unwrap()
+    }
+
+    /// Lets `seconds` pass and polls everything once; notes what each ledger should hold now.
+    pub(super) async fn poll(&mut self, seconds: i64) {
+        self.wait(seconds);
+        let (context, plan, _) = self.running.as_ref().unwrap();
+        for target in &plan.targets {
+            ask(context, plan, target).await;
+            let Some(ledger) = context.ledgers.ledger(&target.key).filter(|_| target.counter.is_some())
+            else {
+                continue;
+            };
+            let known = self.expected.entry(target.key.clone()).or_insert_with(|| Expected {
+                first: ledger.until,
+                until: ledger.until,
+                ..Expected::default()
+            });
+            assert!(ledger.until >= known.until, "{}: the cursor went back", target.key);
+            let given_up = i64::try_from(ledger.unaccounted - known.unaccounted).unwrap();
+            let added = TimeRange { start: known.until + given_up, end: ledger.until };
+            assert!(added.end >= added.start, "{}: given up what was accounted", target.key);
+            assert!(ledger.until <= self.service_clock.unix_seconds(), "{}: counted the future", target.key);
+            let truth = self.world.truth(&target.key.owner.project, &target.key.owner.app, added).unwrap();
+            known.total +=
+                if target.key.resource == response_time::RESOURCE { truth.requests } else { truth.runs };
+            known.accounted += added.seconds();
+            known.until = ledger.until;
+            known.unaccounted = ledger.unaccounted;
+            let exact = self.world.settings().quirks == Quirks::default();
+            assert!(!exact || ledger.total == known.total, "{}: counted up to {}", target.key, ledger.until);
+        }
+    }
+
+    pub(super) async fn happen(&mut self, event: &Event) {
+        match event {
+            Event::Poll(seconds) => self.poll(*seconds).await,
+            Event::Fault(kind) => self.world.faults().set([Fault::from(kind.clone())]),
+            Event::FaultOf(resource, kind) => {
+                self.world.faults().set([Fault::from(kind.clone()).on(*resource)]);
+            }
+            Event::Mended => self.world.faults().clear(),
+            Event::Restart => self.restart().await,
+            Event::ClockSet(seconds) => self.clock.jump(SignedDuration::from_secs(*seconds)),
+            Event::ClockRight => {
+                self.clock.jump(self.service_clock.now().duration_since(self.clock.now()));
+            }
+            Event::Reload(both, windows) => {
+                (self.both, self.windows) = (*both, windows);
+                self.reload();
+            }
+        }
+    }
+
+    /// Everything is well again: after a few polls each ledger has caught up, and holds exactly what there was.
+    pub(super) async fn settle(&mut self) {
+        self.world.faults().clear();
+        self.happen(&Event::ClockRight).await;
+        self.happen(&Event::Reload(true, "\"5m\"")).await;
+        for _ in 0..6 {
+            self.poll(60).await;
+        }
+        let (context, plan, _) = self.running.as_ref().unwrap();
+        for (key, expected) in &self.expected {
+            let ledger = context.ledgers.ledger(key).unwrap();
+            assert!(ledger.until > plan.watermark.settled_step() - 120, "{key}: has not caught up");
+            let passed = u64::try_from(ledger.until - expected.first).unwrap();
+            assert_eq!(
+                passed,
+                expected.accounted + ledger.unaccounted,
+                "{key}: a second is lost or counted twice"
+            );
+            let buckets: Vec<u64> = ledger.buckets().map(|(_, count)| count).collect();
+            assert!(
+                buckets.is_sorted() && buckets.last().is_none_or(|last| *last <= ledger.total),
+                "{key}: {buckets:?}"
+            );
+        }
+    }
+}
+
+/// Polls `target` once.
+async fn ask(context: &Context, plan: &Plan, target: &Target) {
+    execute::poll(context, plan, target, &TransitionLog::default(), PollSlots::default().enter()).await;
+}
