@@ -8,9 +8,7 @@ use pds_exporter::catalogue::Format;
 use pds_exporter::interface::TimeRange;
 use pds_exporter::poll::Context;
 use pds_exporter::simulator::{Quirks, Settings, World};
-use pds_exporter::store::Filter;
 use pds_exporter::telemetry::Telemetry;
-use tokio::time::Instant;
 
 use crate::poller::{Polling, rig_of};
 use crate::process::series;
@@ -26,16 +24,7 @@ async fn polled(quirks: Quirks, tables: &str) -> (World, Context, Polling) {
 
 /// The series of a family, by their names.
 fn shown(context: &Context, family: &str) -> BTreeMap<String, f64> {
-    let mut page = Vec::new();
-    let Ok(()) = context.store.snapshot(Instant::now()).write(
-        Format::Text,
-        &Filter::default(),
-        &mut |chunk: &[u8]| {
-            page.extend_from_slice(chunk);
-            Ok::<(), std::convert::Infallible>(())
-        },
-    );
-    let page = String::from_utf8(page).unwrap();
+    let page = crate::rig::page(context, Format::Text);
     let of = series(&page).filter(|(name, _)| name.split('{').next() == Some(family));
     of.map(|(name, value)| (name.to_owned(), value)).collect()
 }

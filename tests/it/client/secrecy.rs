@@ -1,13 +1,13 @@
 //! The token is seen by the service and by no one else: not in logs at any level, not in errors, not in `Debug`.
 
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pds_exporter::config::TokenSource;
 use pds_exporter::interface::response_time;
 use pds_exporter::secret::Secret;
 use tracing::Level;
+
+use crate::rig::Log;
 
 use super::server::{Server, ok, status};
 use super::transport::authority;
@@ -22,43 +22,6 @@ const LONG: &str = concat!(
 
 /// Nor may any part of it be shown.
 const PART: &str = "s3rvice-";
-
-/// Everything that is logged on this thread.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    fn start(level: Level) -> (Self, tracing::subscriber::DefaultGuard) {
-        let log = Self::default();
-        let writer = log.clone();
-        let subscriber = tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_ansi(false)
-            .with_writer(move || writer.clone())
-            .finish();
-        (log, tracing::subscriber::set_default(subscriber))
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-
-    /// How many lines hold `text`.
-    fn lines_with(&self, text: &str) -> usize {
-        self.text().lines().filter(|line| line.contains(text)).count()
-    }
-}
 
 /// A service that answers with the token wherever an answer can hold it, on a thread of its own: what it logs
 /// itself is not the client's doing.
@@ -209,16 +172,21 @@ async fn what_changes_is_said_once_and_not_with_each_request() {
         }
     };
     ask().await;
-    assert_eq!(log.lines_with("the service refuses this token"), 1, "{}", log.text());
+    assert_eq!(log.lines_with("the service refuses this token").len(), 1, "{}", log.text());
     std::fs::write(&path, "").unwrap();
     ask().await;
-    assert_eq!(log.lines_with("the token cannot be read"), 1, "{}", log.text());
+    assert_eq!(log.lines_with("the token cannot be read").len(), 1, "{}", log.text());
     std::fs::write(&path, "two").unwrap();
     ask().await;
-    assert_eq!(log.lines_with("the token can be read again"), 1, "{}", log.text());
-    assert_eq!(log.lines_with("the service takes the token again"), 1, "{}", log.text());
-    assert_eq!(log.lines_with("clock and ours differ"), 1, "{}", log.text());
-    assert_eq!(log.lines_with("every user of this machine can read the token file"), 1, "{}", log.text());
+    assert_eq!(log.lines_with("the token can be read again").len(), 1, "{}", log.text());
+    assert_eq!(log.lines_with("the service takes the token again").len(), 1, "{}", log.text());
+    assert_eq!(log.lines_with("clock and ours differ").len(), 1, "{}", log.text());
+    assert_eq!(
+        log.lines_with("every user of this machine can read the token file").len(),
+        1,
+        "{}",
+        log.text()
+    );
     assert_eq!(log.text().lines().count(), 6, "{}", log.text());
 }
 
@@ -235,6 +203,6 @@ async fn plain_http_is_warned_of_once_unless_it_stays_on_this_machine() {
     ] {
         let (log, _guard) = Log::start(Level::INFO);
         Asking::new(&api(base), &[]);
-        assert_eq!(log.lines_with("plain http"), warned, "{base}");
+        assert_eq!(log.lines_with("plain http").len(), warned, "{base}");
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::accounting::LedgerStore;
 use pds_exporter::clock::Clock;
 use pds_exporter::interface::{
     Resource, TimeRange, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
@@ -17,7 +16,6 @@ use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::simulator::{Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
 use pds_exporter::store::Key;
-use pds_exporter::telemetry::Telemetry;
 use pds_exporter::web::pages::{Rendered, StatusPages};
 
 use crate::process::series;
@@ -72,9 +70,7 @@ impl Rig {
         let api =
             "max_retries = 1\nmax_requests_per_second = 0\ntimeout = \"2s\"\nmax_response_bytes = \"1MiB\"\n";
         let config = Configuration::new(&world, &service).api(api).load();
-        let telemetry = Telemetry::new(false).unwrap();
-        let (ledgers, _) = LedgerStore::open(None, telemetry.clone(), Duration::ZERO).await.unwrap();
-        let context = rig::context(ledgers, telemetry, &clock);
+        let (context, _) = rig::open(None, &clock).await;
         let plan = Arc::new(rig::plan(config, &context, None));
         Self { world, service_clock, clock, context, plan, resource }
     }

@@ -2,8 +2,11 @@
 
 use pds_exporter::interface::response_time;
 use pds_exporter::simulator::{Fault, Settings};
+use tracing::Level;
 
-use super::{Log, Rig};
+use crate::rig::Log;
+
+use super::Rig;
 
 fn one_app() -> Settings {
     Settings { apps: 1, ..Settings::default() }
@@ -14,7 +17,7 @@ const TWO: &str = ", containers = [\"c-1\", \"c-2\"]";
 #[tokio::test(start_paused = true)]
 async fn a_status_for_a_container_never_concerns_the_app() {
     for status in [400, 403, 404, 410, 422, 500, 503] {
-        let (log, _guard) = Log::start();
+        let (log, _guard) = Log::start(Level::INFO);
         let rig = Rig::of(one_app(), "", TWO, None).await;
         rig.pass(0, response_time::RESOURCE).await;
         let first = rig.ledger().until;
@@ -57,7 +60,7 @@ async fn a_container_that_is_not_found_is_off_the_page_at_once_and_comes_back() 
 
 #[tokio::test(start_paused = true)]
 async fn a_container_filter_that_is_ignored_is_said_once() {
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::start(Level::INFO);
     let tables = "[api.query_names]\ncontainer = \"box\"\n";
     let mut rig = Rig::of(one_app(), tables, TWO, None).await;
     let told = || log.lines_with("api.query_names.container");
@@ -79,7 +82,7 @@ async fn a_container_filter_that_is_ignored_is_said_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_container_filter_that_works_is_not_suspected() {
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::start(Level::INFO);
     let rig = Rig::of(one_app(), "", TWO, None).await;
     for _ in 0..20 {
         rig.pass(60, response_time::RESOURCE).await;

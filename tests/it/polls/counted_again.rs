@@ -2,8 +2,11 @@
 
 use pds_exporter::interface::response_time;
 use pds_exporter::simulator::{Quirks, Settings};
+use tracing::Level;
 
-use super::{Log, Rig};
+use crate::rig::Log;
+
+use super::Rig;
 
 fn with(quirks: Quirks) -> Settings {
     Settings { apps: 1, quirks, ..Settings::default() }
@@ -19,7 +22,7 @@ async fn hours(rig: &Rig, hours: u32) {
 #[tokio::test(start_paused = true)]
 async fn a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set() {
     let inclusive = || with(Quirks { inclusive_ends: true, ..Quirks::default() });
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::start(Level::INFO);
     let rig = Rig::start(inclusive(), "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n").await;
     hours(&rig, 14).await;
     let told = log.lines_with("accounting.range_end");
@@ -27,7 +30,7 @@ async fn a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_se
     assert!(told[0].contains("WARN") && told[0].contains("\"inclusive\""), "{told:?}");
     assert!(rig.ledger().overcounted > 0);
 
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::start(Level::INFO);
     let tables =
         "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n[accounting]\nrange_end = \"inclusive\"\n";
     let rig = Rig::start(inclusive(), tables).await;
@@ -38,7 +41,7 @@ async fn a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_se
 
 #[tokio::test(start_paused = true)]
 async fn late_data_is_no_sign_of_included_ends() {
-    let (log, _guard) = Log::start();
+    let (log, _guard) = Log::start(Level::INFO);
     let quirks = Quirks { late_share: 0.2, late_within: 300, ..Quirks::default() };
     let rig = Rig::start(with(quirks), "").await;
     hours(&rig, 14).await;

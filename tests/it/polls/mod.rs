@@ -6,13 +6,12 @@ mod order;
 mod shown;
 mod starts;
 
-use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use pds_exporter::accounting::Ledger;
 use pds_exporter::accounting::ledger_store::Committer;
-use pds_exporter::accounting::{Ledger, LedgerStore};
 use pds_exporter::catalogue::Format;
 use pds_exporter::clock::Clock;
 use pds_exporter::config::Config;
@@ -22,44 +21,10 @@ use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::simulator::{Settings, World};
 use pds_exporter::status::{Source, Status};
-use pds_exporter::store::{Filter, Key, Owner};
-use pds_exporter::telemetry::Telemetry;
+use pds_exporter::store::{Key, Owner};
 use pds_exporter::web::pages::{Rendered, StatusPages};
-use tokio::time::Instant;
-use tracing::subscriber::DefaultGuard;
 
 use crate::rig::{self, Configuration};
-
-/// What was logged on this thread.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Log {
-    pub(crate) fn start() -> (Self, DefaultGuard) {
-        let log = Self::default();
-        let writer = log.clone();
-        let subscriber =
-            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-        (log, tracing::subscriber::set_default(subscriber))
-    }
-
-    /// The lines that hold `text`.
-    pub(crate) fn lines_with(&self, text: &str) -> Vec<String> {
-        let all = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
-        all.lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
-    }
-}
 
 /// An exporter that is polled by hand, beside the service that it asks. Needs paused time: the clocks follow it.
 struct Rig {
@@ -98,10 +63,7 @@ impl Rig {
             drop((context, plan));
             committer.finished().await;
         }
-        let telemetry = Telemetry::new(false).unwrap();
-        let (ledgers, committer) =
-            LedgerStore::open(self.state.as_deref(), telemetry.clone(), Duration::ZERO).await.unwrap();
-        let context = rig::context(ledgers, telemetry, &self.clock);
+        let (context, committer) = rig::open(self.state.as_deref(), &self.clock).await;
         let plan = Arc::new(rig::plan(self.config(), &context, None));
         self.running = Some((context, plan, committer));
     }
@@ -164,16 +126,7 @@ impl Rig {
 
     /// The series on the metrics page.
     fn page(&self) -> String {
-        let mut page = Vec::new();
-        let Ok(()) = self.context().store.snapshot(Instant::now()).write(
-            Format::Text,
-            &Filter::default(),
-            &mut |chunk: &[u8]| {
-                page.extend_from_slice(chunk);
-                Ok::<(), std::convert::Infallible>(())
-            },
-        );
-        String::from_utf8(page).unwrap()
+        rig::page(self.context(), Format::Text)
     }
 
     fn source(&self) -> Source {

@@ -1,10 +1,14 @@
 //! What tests build an exporter of: a service, a configuration of its apps, and the daemon or its parts.
 
 mod configuration;
+mod log;
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use pds_exporter::accounting::ledger_store::Committer;
 use pds_exporter::accounting::{self, LedgerStore, Watermark};
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::catalogue::Format;
@@ -19,6 +23,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 pub(crate) use configuration::Configuration;
+pub(crate) use log::Log;
 
 /// Serves `world` on a free port of the loopback until the test ends. Returns its base URL.
 pub(crate) async fn serve(world: &World) -> String {
@@ -36,7 +41,14 @@ pub(crate) async fn daemon(config: Config, clock: &Clock) -> Handle {
     handle
 }
 
-/// What polls by hand work with.
+/// What polls by hand work with, of a new process with this state file or none.
+pub(crate) async fn open(state: Option<&Path>, clock: &Clock) -> (Context, Committer) {
+    let telemetry = Telemetry::new(false).unwrap();
+    let (ledgers, committer) = LedgerStore::open(state, telemetry.clone(), Duration::ZERO).await.unwrap();
+    (context(ledgers, telemetry, clock), committer)
+}
+
+/// The same with these ledgers.
 pub(crate) fn context(ledgers: LedgerStore, telemetry: Telemetry, clock: &Clock) -> Context {
     Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock: clock.clone() }
 }
