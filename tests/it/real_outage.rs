@@ -214,6 +214,17 @@ async fn prometheus_reads_no_zero_and_no_peak_that_there_was_not() {
                 assert!(rate > 0.0, "{window}: 0 at {at}, and there was traffic");
             }
         }
+        // As the recording rules have it: no value where the time that was counted has not moved.
+        let known = format!(
+            "{expression} and ignoring (resource) (increase((\
+            pds_app_accounted_until_timestamp_seconds{{resource=\"response_time\"}} and ignoring (resource) \
+            pds_app_requests_total)[{window}:15s]) > 0)"
+        );
+        let rates = query(&known, first + HOUR, last).await;
+        assert!(rates.len() > 4 * 60, "{window}: {}", rates.len());
+        for (at, rate) in rates {
+            assert!(rate > 0.0, "{window}: 0 at {at}, and there was traffic");
+        }
         // At most five minutes of it at the end, and two at the return, of each of the two long outages.
         assert!(stands <= 14, "{window}: {stands}");
     }

@@ -94,6 +94,11 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
+        "for up to five minutes before the gap and two after it",
+        &["real_outage::prometheus_reads_no_zero_and_no_peak_that_there_was_not"],
+    ),
+    (
+        "docs/counters.md",
         "Every hour is counted again",
         &[
             "accounting::late::what_comes_late_is_counted_once_every_hour_was_counted_again",
