@@ -14,7 +14,7 @@ use pds_exporter::store::Key;
 use crate::process::{Exporter, series, until};
 use crate::rig::{self, Configuration};
 
-const KILLS: u64 = 32;
+const KILLS: u64 = 34;
 
 /// A configuration that counts every second.
 pub(crate) fn configuration(world: &World, address: &str, folder: &Path) -> String {

@@ -81,3 +81,17 @@ async fn the_status_says_how_many_were_counted_again_and_what_share_came_late() 
         assert!(said.contains("% came late."), "{said}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn without_rechecks_no_series_says_until_when_hours_were_counted_again() {
+    const FAMILY: &str = "pds_app_rechecked_until_timestamp_seconds{";
+    let poll = "[poll]\ninterval = \"5m\"\nstale_after = \"20m\"\n";
+    for (recheck_after, shown) in [("[\"1h\"]", true), ("[]", false)] {
+        let tables = format!("{poll}[accounting]\nrecheck_after = {recheck_after}\n");
+        let rig = Rig::start(with(Quirks::default()), &tables).await;
+        hours(&rig, 4).await;
+        let page = rig.page();
+        assert!(page.contains("pds_app_requests_total{"), "{page}");
+        assert_eq!(page.contains(FAMILY), shown, "recheck_after = {recheck_after}");
+    }
+}
