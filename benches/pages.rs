@@ -7,7 +7,7 @@
 mod fixture;
 
 use divan::Bencher;
-use fixture::site::site;
+use fixture::site::Site;
 use pds_exporter::web::pages::Rendered;
 
 fn main() {
@@ -19,11 +19,11 @@ fn main() {
     sample_count = 20
 )]
 fn page_of_2_000_apps(bencher: Bencher<'_, '_>, address: &str) {
-    let (forget, site) = site(2_000);
+    let site = Site::new(2_000);
     let (path, query) = address.split_once('?').unwrap_or((address, ""));
     bencher.bench_local(|| {
-        forget();
-        let reply = site.respond(path, query);
+        site.forget();
+        let reply = site.pages.respond(path, query);
         assert!(matches!(reply, Rendered::Page(_) | Rendered::Json(_)));
         reply
     });
@@ -31,9 +31,9 @@ fn page_of_2_000_apps(bencher: Bencher<'_, '_>, address: &str) {
 
 #[divan::bench(args = [100, 2_000, 10_000], sample_count = 20)]
 fn overview(bencher: Bencher<'_, '_>, apps: usize) {
-    let (forget, site) = site(apps);
+    let site = Site::new(apps);
     bencher.bench_local(|| {
-        forget();
-        site.respond("/", "")
+        site.forget();
+        site.pages.respond("/", "")
     });
 }

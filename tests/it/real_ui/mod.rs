@@ -1,110 +1,38 @@
 //! The status pages in a real browser: the whole daemon against the simulated service, looked at by Chromium.
 //!
-//! `browser.mjs` does the looking and says what is wrong, one complaint a line; the parts run in this process.
+//! `browser.mjs` does the looking and says what is wrong, one complaint a line.
+//!
+//! - `stage`: a daemon and its service in this process.
 
-use std::future::pending;
-use std::io::Write as _;
+mod stage;
+
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::app::serve::Served;
+use jiff::{SignedDuration, Timestamp};
 use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{Settings, World, serve};
-use pds_exporter::status::Source;
-use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::pages::StatusPages;
-use pds_exporter::{app, config, web};
-use tokio::net::TcpListener;
+use pds_exporter::interface::{list_domains, list_projects, response_time, volume_alerts};
+use pds_exporter::simulator::{Fault, Kind, Settings, World};
 use tokio::process::Command;
-use tokio::task::JoinHandle;
 
 use crate::process::{Exporter, get, http, until};
-use crate::rig::Configuration;
+use crate::rig::{self, Configuration};
 use crate::tools::tool;
+
+use stage::{PREFIX, Stage};
 
 /// A name that does harm unless it is escaped.
 const HOSTILE: &str = "<script>alert(1)</script>\"'&/é 🦀";
-/// The pages are behind a proxy.
-const PREFIX: &str = "/behind/a/proxy";
-/// How long anything may take that should take a moment.
-const DEADLINE: Duration = Duration::from_secs(60);
 
-/// A daemon, its service, and where its pages are.
-struct Stage {
-    service: JoinHandle<()>,
-    handle: Handle,
-    url: String,
-}
-
-/// Starts a service of some apps and a daemon that polls it every second.
-async fn stage(hostile: Option<&str>) -> Stage {
-    let clock = Clock::system();
-    let world = World::new(Settings::default(), clock.clone());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let mut file = tempfile::NamedTempFile::new().unwrap();
-    file.write_all(configuration(&world, &address.to_string(), hostile).as_bytes()).unwrap();
-    let loaded = config::load(file.path(), []).unwrap();
-    let service = tokio::spawn(serve(world, listener, pending()));
-
-    let telemetry = Telemetry::new(true).unwrap();
-    let flags = web::Config {
-        listen_addresses: vec!["127.0.0.1:0".to_owned()],
-        route_prefix: PREFIX.to_owned(),
-        ..web::Config::default()
-    };
-    let server = flags.bind(&telemetry).unwrap();
-    let url = format!("http://{}{PREFIX}/", server.addresses()[0]);
-    let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
-    let handle = daemon.handle();
-    let source = Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
-    let pages = StatusPages::new(source.clone(), app::catalogue(), PREFIX).with_replies(true).routes();
-    let served = Arc::new(Served::new(handle.clone(), source, None));
-    tokio::spawn(daemon.run(pending()));
-    tokio::spawn(server.serve(served, pages, pending()));
-    Stage { service, handle, url }
-}
-
-/// All apps of the world; with a hostile name also an app of that name, which the world does not have, and labels.
-fn configuration(world: &World, address: &str, hostile: Option<&str>) -> String {
-    let team = hostile.unwrap_or("search");
-    let written = Configuration::new(world, &format!("http://{address}"))
-        .api("max_retries = 0\ntimeout = \"5s\"\n")
-        .tables("[poll]\ninterval = \"1s\"\nsettings_interval = \"3s\"\nsettle = \"1s\"")
-        .of_app(|id| format!("{{ id = {id:?}, labels = {{ team = {team:?} }} }}"));
-    match hostile {
-        Some(id) => written.and_app(id).text(),
-        None => written.text(),
-    }
-}
-
-impl Stage {
-    /// Waits until every target was asked and the trends have `polls` points.
-    async fn filled(&self, polls: u32) {
-        let began = tokio::time::Instant::now();
-        while !self.handle.is_ready() {
-            assert!(began.elapsed() < DEADLINE, "the first polls");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        tokio::time::sleep(Duration::from_secs(1) * polls).await;
-    }
-
-    /// Lets the browser look at it as the part `part` of the script.
-    async fn look(&self, part: &str, pictures: Option<&Path>) {
-        look(part, &self.url, pictures).await;
-    }
-}
-
-/// Lets the browser look at the pages at `url` as the part `part` of the script.
-async fn look(part: &str, url: &str, pictures: Option<&Path>) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+/// Lets the browser look at the pages at `url` as the part `part` of the script, which gets the `environment`.
+async fn look(part: &str, url: &str, folder: Option<&Path>, environment: &[(&str, &str)]) {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut node = Command::new(tool("node"));
-    node.arg(folder.join("tests/it/real_ui/browser.mjs")).args([part, url]).args(pictures);
+    node.arg(project.join("tests/it/real_ui/browser.mjs")).args([part, url]).args(folder);
     node.env("CHROMIUM", tool("chromium")).env("HOSTILE", HOSTILE);
-    node.env("NODE_MODULES", folder.join("target/tools/node_modules"));
+    node.env("NODE_MODULES", project.join("target/tools/node_modules"));
+    node.envs(environment.iter().copied());
     let output = node.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -113,25 +41,113 @@ async fn look(part: &str, url: &str, pictures: Option<&Path>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_browser_has_nothing_to_complain_of() {
-    let stage = stage(Some(HOSTILE)).await;
+    let stage = Stage::of(|usual| {
+        let team = serde_json::Value::from(HOSTILE);
+        let of_app = move |id: &str| format!("{{ id = {id:?}, labels = {{ team = {team} }} }}");
+        usual.of_app(of_app).and_app(HOSTILE).and_app(&"long-".repeat(120))
+    })
+    .await;
     stage.filled(3).await;
     stage.look("pages", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_left_open_stays_true_and_keeps_what_the_reader_did() {
-    let stage = stage(None).await;
+    let stage = Stage::of(|usual| usual).await;
     stage.filled(3).await;
     stage.look("live", None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_service_that_is_down_is_said_with_since_when() {
-    let stage = stage(None).await;
+    let stage = Stage::of(|usual| usual).await;
     stage.filled(2).await;
     stage.service.abort();
     tokio::time::sleep(Duration::from_secs(4)).await;
     stage.look("down", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_verdict_counts_all_that_it_claims() {
+    let delay = Fault::from(Kind::Latency { millis: 2_000 });
+    let slow =
+        Stage::with(Clock::system(), [delay], |usual| usual.api("max_concurrent_requests = 1\n")).await;
+    let empty = Stage::of(|usual| usual.first_apps(0)).await;
+    let silence = Fault::from(Kind::Latency { millis: 600_000 });
+    let mute = Stage::with(Clock::system(), [silence], |usual| {
+        usual
+            .api(
+                "timeout = \"5m\"
+",
+            )
+            .tables(
+                "[poll]
+stale_after = \"1h\"",
+            )
+    })
+    .await;
+    let clock = Clock::starting_at(Timestamp::now());
+    // Windows are shorter than the ranges of the counters, so that faults can tell them apart.
+    let tables = "[poll]\ninterval = \"1s\"\nsettings_interval = \"1s\"\nsettle = \"1s\"\nwindows = [\"1m\"]\n\
+                  [accounting]\nstep = \"5m\"";
+    let stage = Stage::with(clock.clone(), [], |usual| usual.tables(tables)).await;
+    stage.filled(1).await;
+    let fails = || Fault::status(500);
+    let garbage = Kind::Value { field: "p95".to_owned(), json: "\"soon\"".to_owned() };
+    stage.world.faults().set([
+        fails().on(list_projects::RESOURCE),
+        fails().on(list_domains::RESOURCE),
+        fails().on(volume_alerts::RESOURCE),
+        fails().on(response_time::RESOURCE).of_ranges_longer_than(60),
+        Fault::from(garbage).on(response_time::RESOURCE),
+    ]);
+    clock.jump(SignedDuration::from_mins(11));
+    let telemetry = &stage.handle.context().telemetry;
+    telemetry.config_loaded(None);
+    telemetry.web_config_loaded(false);
+    telemetry.panicked("a poll");
+    telemetry.state_committed(&Err("no space left on device".to_owned()), &mut true);
+    let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24)).unwrap();
+    telemetry.token_expiry(&stage.world.projects()[0].0, Some(expired));
+    let others = [&slow, &empty, &mute].map(|stage| stage.url.as_str()).join(" ");
+    look("truth", &stage.url, None, &[("OTHERS", &others)]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn plots_have_axes_lines_and_marks_that_are_read_with_and_without_scripts() {
+    let stage = Stage::of(|usual| usual).await;
+    stage.filled(5).await;
+    stage.look("plots", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_an_app_leads_from_what_is_wrong_to_what_to_do() {
+    let links = "[web]\nprometheus_url = \"http://prometheus.example.com/in/\"\n\
+                 grafana_url = \"https://grafana.example.com\"\n\
+                 service_url = \"https://service.example.com/{project}/apps/{app}\"";
+    let stage = Stage::of(|usual| usual.tables(&format!("{}\n{links}", stage::RHYTHM))).await;
+    stage.filled(2).await;
+    stage.look("onward", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_reloaded_killed_and_started_again_is_told_by_its_pages() {
+    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
+    let service = rig::serve(&world).await;
+    let folder = tempfile::tempdir().unwrap();
+    let usual = || Configuration::new(&world, &service).api("max_retries = 0\n").tables(stage::RHYTHM);
+    let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24 + 1)).unwrap();
+    for (name, text) in [
+        ("good", usual().text()),
+        ("bad", usual().tables("[poll]\nintervall = \"1s\"").text()),
+        ("fewer", usual().first_apps(1).text()),
+        ("expired", usual().expiring(expired).text()),
+    ] {
+        std::fs::write(folder.path().join(format!("{name}.toml")), text).unwrap();
+    }
+    let exporter = env!("CARGO_BIN_EXE_pds-exporter");
+    let environment = [("SERVICE", &*service), ("EXPORTER", exporter)];
+    look("process", "", Some(folder.path()), &environment).await;
 }
 
 #[tokio::test]
@@ -139,7 +155,7 @@ async fn the_demo_is_a_pleasure_to_look_at_behind_a_proxy() {
     let external = format!("--web.external-url=https://pds.example.com{PREFIX}/");
     let exporter = Exporter::start(&["--demo", &external]);
     exporter.wait_for(&format!("{PREFIX}/-/ready")).await;
-    look("demo", &format!("{}{PREFIX}/", exporter.url), None).await;
+    look("demo", &format!("{}{PREFIX}/", exporter.url), None, &[]).await;
 }
 
 #[tokio::test]
@@ -212,7 +228,7 @@ fn encoded(text: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "makes the pictures of the README; run by tests/pictures"]
 async fn pictures() {
-    let stage = stage(None).await;
+    let stage = Stage::of(|usual| usual).await;
     stage.filled(35).await;
     stage.look("pictures", Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/pictures"))).await;
 }

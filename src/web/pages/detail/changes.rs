@@ -14,7 +14,7 @@ pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
     let yesterday = frame.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(frame.now);
     let since: Timestamp = yesterday.max(frame.status.exporter.started);
     html! {
-        section aria-labelledby="changes" {
+        section {
             h2 #changes { "Changes of settings" }
             @if detail.changes.is_empty() {
                 p .none { "None seen since " time datetime=(since) { (format::absolute(since)) } "." }

@@ -59,6 +59,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         @if let Some(message) = &app.error_message {
             p .notice .message { strong { "The app's error message: " } (message) }
         }
+        h2 .apart #window { "The last " (app.window) }
         (figures(detail))
         @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
         (figures::figures(detail))
@@ -104,7 +105,7 @@ fn figures(detail: &Detail) -> Markup {
     let times = &app.response_time;
     let figure = |name: &str, says: Markup| html! { div { dt { (name) } dd { (says) } } };
     html! {
-        dl .facts .figures aria-label={ "Over the last " (app.window) } {
+        dl .facts .figures aria-labelledby="window" {
             (figure("p50", value(times.p50, seconds)))
             (figure("p90", value(times.p90, seconds)))
             (figure("p95", value(times.p95, seconds)))

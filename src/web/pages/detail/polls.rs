@@ -13,7 +13,7 @@ use super::super::layout::{Frame, missing, sign, verdict_of};
 /// The state of each resource.
 pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
-        section aria-labelledby="resources" {
+        section {
             h2 #resources { "Resources" }
             div .scroll tabindex="0" role="region" aria-labelledby="resources" {
                 table {
@@ -81,7 +81,7 @@ fn folded<'a>(polls: &'a [(&'static str, PollRecord)]) -> Vec<Fold<'a>> {
 /// The last polls; those of the same outcome are one row.
 pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
-        section aria-labelledby="polls" {
+        section {
             h2 #polls { "Last polls" }
             div .scroll tabindex="0" role="region" aria-labelledby="polls" {
                 table {

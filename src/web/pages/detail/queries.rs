@@ -95,7 +95,7 @@ pub(super) fn open_in(web: &Web, app: &App, selector: &Selector) -> Markup {
 pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) -> Markup {
     let only = format!("{metrics}?project={}&app={}", encode(&app.project), encode(&app.id));
     html! {
-        section aria-labelledby="queries" {
+        section {
             h2 #queries { "Queries" }
             div .scroll tabindex="0" role="region" aria-labelledby="queries" {
                 table .queries {

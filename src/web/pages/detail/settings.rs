@@ -11,7 +11,7 @@ use super::queries::Selector;
 /// The settings as a table; what each means unfolds.
 pub(super) fn settings(frame: Frame<'_>, groups: &[Group], selector: &Selector) -> Markup {
     html! {
-        section aria-labelledby="settings" {
+        section {
             h2 #settings { "Settings" }
             @if groups.is_empty() { p .none { "The app's settings were not answered yet, or are stale." } }
             @else {

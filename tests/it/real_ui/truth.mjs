@@ -1,0 +1,81 @@
+// What the pages say when something is wrong: all of it, and nothing else.
+import { accessible, check, open, root, text, until } from "./rig.mjs";
+
+const status = async (address = root) => (await fetch(`${address}api/v1/status`)).json();
+
+// The service is gone.
+export async function down() {
+  const page = await open(root);
+  const says = await text(page, ".banner");
+  check(/does not answer since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/.test(says), `the banner says: ${says}`);
+  await accessible(page, "down");
+}
+
+// Everything that the verdict claims to count, all at once; and what only an exporter of its own can have.
+export async function truth() {
+  const claimed = {
+    config_refused: /reload of the configuration was refused/, web_config_refused: /web configuration/,
+    state_not_written: /state file cannot be written/, token_expired: /expired at/, panicked: /panicked/,
+    unexpected_values: /response_time\.percentiles/, resource_failing: /^3 projects: projects: failing, 500$/,
+    counters_behind: /^8 apps: response time: counters are catching up/, app_status: /status is build_error/,
+    app_error: /error message/, build_failed: /last build's status/,
+  };
+  const page = await open(root);
+  let missing;
+  const { summary } = await until(page, () => `the reasons ${missing}`, async () => {
+    const now = await status();
+    missing = Object.keys(claimed).filter((code) => !now.summary.reasons.some((reason) => reason.code === code));
+    return missing.length === 0 && now;
+  });
+  check(summary.verdict === "problem", `the verdict is ${summary.verdict}`);
+  const said = summary.reasons.map((reason) => reason.text);
+  for (const [code, words] of Object.entries(claimed)) {
+    const ofCode = summary.reasons.filter((reason) => reason.code === code);
+    check(ofCode.some((reason) => words.test(reason.text)), `${code} says ${ofCode.map((reason) => reason.text)}`);
+  }
+  for (const what of ["domains", "volume alerts"]) check(said.includes(`3 projects: ${what}: failing, 500`), `nothing of ${what} in ${said}`);
+
+  // The page has the same reasons as the JSON, as links, each with what to do.
+  check((await text(page, ".banner p")).includes("Some numbers cannot be trusted"), "the first sentence");
+  const shown = await page.locator(".banner .reasons li").evaluateAll((lines) => lines.map((line) => ({
+    text: line.querySelector("a").textContent, link: line.querySelector("a").getAttribute("href"), action: line.querySelector(".action").textContent,
+  })));
+  check(shown.length === 8, `${shown.length} reasons`);
+  const { reasons } = (await status()).summary;
+  for (const { text, link, action } of shown) {
+    const same = reasons.find((reason) => reason.text === text);
+    check(same?.link === link && same.action === action && action.endsWith("."), `the page says ${text} (${link}): ${action}`);
+  }
+  check((await text(page, ".banner")).includes(`and ${reasons.length - 8} more reasons`), "the rest is not counted");
+  await accessible(page, "every reason");
+  for (const link of new Set(reasons.map((reason) => reason.link))) {
+    await page.goto(new URL(link, root).href);
+    check((await page.locator("h1").count()) === 1, `${link} leads nowhere`);
+  }
+  await page.goto(new URL(reasons.find((reason) => reason.code === "app_status").link, root).href);
+  check((await page.locator("table.apps tbody .app").count()) === 1, "the link of a reason shows other apps too");
+
+  // A token that expired three days ago, and the last reload, are facts of their own.
+  await page.goto(root);
+  const facts = await text(page, ".facts");
+  for (const fact of ["expired 3 d ago", "last reload refused", "the state file cannot be written"]) check(facts.includes(fact), `${fact} is not in ${facts}`);
+
+  // Polls that begin late; no apps at all; nothing known yet.
+  await page.close();
+  const [slow, empty, mute] = process.env.OTHERS.split(" ");
+  const late = await open(slow, { base: slow });
+  await until(late, "polls that begin late", async () => /Polls begin \d+ s late/.test(await text(late, ".banner")));
+  const none = await open(empty, { base: empty });
+  check((await text(none, ".banner")).includes("No apps are configured"), "an exporter without apps is called well");
+  check((await status(empty)).summary.verdict === "warning", "without apps");
+  await accessible(none, "no apps");
+  const waiting = await open(mute, { base: mute });
+  check((await text(waiting, ".banner")).includes("Nothing was polled yet"), `before the first reply: ${await text(waiting, ".banner")}`);
+  const app = await waiting.locator("table.apps .app").first().getAttribute("href");
+  for (const address of [mute, new URL(app, mute).href]) {
+    await waiting.goto(address);
+    check(!/no request|no failures|none fail/i.test(await text(waiting, "body")), `${address} calls nothing known "none"`);
+    await accessible(waiting, `${address} before the first reply`);
+  }
+  check((await text(waiting, "main")).includes("Nothing is known of the last"), "an app of which nothing is known");
+}
