@@ -123,7 +123,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
-        "So leave it out where they are not:",
+        "So leave such samples out:",
         &["real_outage::rates_of_accounted_time_are_right_as_soon_as_counters_return"],
     ),
     (
