@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 fn main() {
-    allocator();
+    if cfg!(feature = "jemalloc") {
+        allocator();
+    }
     let revision = revision();
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let version =

@@ -203,14 +203,29 @@ fn a_build_of_the_tests_states_no_revision() {
 }
 
 #[test]
-fn the_daemon_is_built_without_what_only_the_tool_needs() {
+fn the_first_build_of_the_daemon_lacks_the_tools_crates_and_the_allocator() {
     let tree = |arguments: &[&str]| {
-        let all = ["tree", "--offline", "--locked", "--prefix=none", "--edges=normal", "--format={lib}"];
-        let tree = output(command("cargo", all.iter().chain(arguments)));
+        let always = ["tree", "--offline", "--locked", "--prefix=none", "--edges=normal", "--format={lib}"];
+        let tree = output(command("cargo", always.iter().chain(arguments)));
         tree.lines().map(str::to_owned).collect::<BTreeSet<_>>()
     };
-    let (daemon, tool) = (tree(&[]), tree(&["--all-features"]));
-    for name in ["ratatui", "indicatif", "clap_mangen", "clap_complete"] {
-        assert!(tool.contains(name) && !daemon.contains(name), "{name}");
+    let (daemon, all) = (tree(&[]), tree(&["--all-features"]));
+    for name in ["ratatui", "indicatif", "clap_mangen", "clap_complete", "tikv_jemallocator"] {
+        assert!(all.contains(name) && !daemon.contains(name), "{name}");
+    }
+}
+
+#[test]
+fn what_is_published_has_the_allocator_that_is_measured() {
+    for file in [".ci/dist", "deploy/Dockerfile", "benches/run"] {
+        let text = std::fs::read_to_string(file).unwrap();
+        let builds: Vec<&str> = text.lines().filter(|line| line.contains("cargo build")).collect();
+        assert!(!builds.is_empty(), "{file}");
+        for build in builds {
+            assert!(
+                build.contains("--features jemalloc") || build.contains("--all-features"),
+                "{file}: {build}"
+            );
+        }
     }
 }
