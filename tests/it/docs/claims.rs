@@ -250,7 +250,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
             "web::listen::sockets_of_systemd_are_served",
         ],
     ),
-    ("docs/operations.md", "further ones get 503", &["web::limits::requests_above_the_limit_get_503"]),
+    ("docs/operations.md", "Further ones get 503.", &["web::limits::requests_above_the_limit_get_503"]),
     (
         "docs/operations.md",
         "Targets that stay keep their values, schedule and counters.",
@@ -276,7 +276,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/operations.md",
-        "SIGTERM and SIGINT finish the scrapes under way",
+        "On SIGTERM and SIGINT the exporter finishes the scrapes in progress",
         &[
             "web::limits::shutdown_finishes_requests_in_progress_and_takes_no_new_ones",
             "command_line::with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0",
@@ -289,7 +289,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/operations.md",
-        "the exporter says so at the start",
+        "the log says so at the start",
         &["command_line::a_configuration_that_its_own_limits_cannot_carry_is_said"],
     ),
     (
