@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::interface::{Tally, TimeRange};
 
 use super::MAX_THRESHOLDS;
-use super::recheck::{Hour, Late};
+use super::hour::{Hour, Late};
 
 /// What was counted of one app by one of the metrics calls, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]

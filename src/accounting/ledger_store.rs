@@ -12,8 +12,10 @@ use crate::error_chain::with_sources;
 use crate::store::Key;
 use crate::telemetry::Telemetry;
 
+use super::error::StateError;
 use super::ledger::Ledger;
-use super::state::{Record, State, StateError};
+use super::record::Record;
+use super::state::State;
 use super::tables;
 
 /// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer

@@ -14,12 +14,14 @@
 //!
 //! - [`watermark`]: which time has settled, by our clock and the service's.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
-//! - [`recheck`]: counting an hour again, and what comes of it.
+//! - [`recheck`]: counting an [`hour`] again, and what comes of it.
 //! - [`ledger_store`]: all ledgers, and their grouped commits.
-//! - [`state`]: the file they survive in; [`tables`]: the database in it; `record`: a ledger as bytes; `disk`: what
+//! - [`state`]: the file they survive in; [`error`]: why it cannot be used; [`tables`]: the database in it; `record`: a ledger as bytes; `disk`: what
 //!   the database reads and writes.
 
 mod disk;
+pub mod error;
+pub mod hour;
 pub mod ledger;
 pub mod ledger_store;
 pub mod recheck;
@@ -34,9 +36,9 @@ use crate::catalogue::encode::LabelNumber;
 use crate::catalogue::{Family, Sink};
 use crate::interface::{Counted, Resource};
 
+pub use error::StateError;
 pub use ledger::{Ledger, Refusal};
 pub use ledger_store::LedgerStore;
-pub use state::StateError;
 pub use watermark::Watermark;
 
 /// The longest stretch asked for in one request after an outage. Fewer requests would be cheaper still, but the

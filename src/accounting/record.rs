@@ -5,10 +5,20 @@
 //! bucket; each hour still to be counted again; each piece of late data. Format 1 ends after the third word with a
 //! threshold and a whole count for each bucket.
 
+use std::sync::Arc;
+
 use flate2::Crc;
 
+use crate::store::Key;
+
+use super::hour::{Hour, Late};
 use super::ledger::Ledger;
-use super::recheck::{Hour, Late};
+
+/// The version of the records written here. The one before, of version 0.1.0, is read.
+pub(super) const FORMAT: u64 = 2;
+
+/// A ledger and its name, on its way to the file; `None` removes it.
+pub(super) type Record = (Key, Option<Arc<Ledger>>);
 
 /// The record of a ledger, in format 2.
 pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {

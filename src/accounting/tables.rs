@@ -13,9 +13,9 @@ use crate::interface::Resource;
 use crate::store::{Key, Owner};
 
 use super::disk::Copy;
+use super::error::StateError;
 use super::ledger::Ledger;
-use super::record::{decode, encode};
-use super::state::{Record, StateError};
+use super::record::{FORMAT, Record, decode, encode};
 
 /// (digest, project, app, resource) to a record. The digest decides when an app is polled, so that what is committed
 /// together lies together.
@@ -24,8 +24,6 @@ const LEDGERS: TableDefinition<'_, (u64, &str, &str, &str), &[u8]> = TableDefini
 const LEDGERS_1: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("ledgers");
 /// "format" to the version of the records.
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("pds-exporter");
-/// The version of the records written here. The one before, of version 0.1.0, is read.
-pub(super) const FORMAT: u64 = 2;
 /// redb's default cache is a gigabyte; the ledgers are in memory already and the file is hardly read.
 const CACHE_BYTES: usize = 2 << 20;
 /// Which bit of which byte of the file says that the last commit had two phases.

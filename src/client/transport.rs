@@ -30,7 +30,7 @@ use super::wait::from_now;
 use crate::config;
 use crate::error_chain::in_brief;
 use crate::interface::Request;
-use crate::interface::call::error_message;
+use crate::interface::reply::error_message;
 
 /// Idle connections are kept for longer than the default poll interval, and shorter than most servers keep them.
 const KEEP_IDLE: Duration = Duration::from_secs(90);

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::keys::{self, Key, Preset};
+use super::key::{Key, Preset};
+use super::keys;
 
 const HEAD: &str = "\
 # The configuration of pds-exporter. Every key is here, with its default or, commented out, with an example.

@@ -1,60 +1,15 @@
 //! The configuration in force, for people: each key and flag with its value and where that came from.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use config::{Map, Value, ValueKind};
 use url::Url;
 
-use super::include::Included;
-use super::keys::{self, Key, Kind};
+use super::key::{Key, Kind, as_written};
+use super::keys;
+use super::origin::{Origin, variable_of};
+use super::raw::Included;
 use crate::secret::REDACTED;
-
-/// Where a value came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// Not set.
-    Default,
-    /// The configuration file.
-    File,
-    /// An environment variable.
-    Environment,
-    /// The command line.
-    Flag,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Default => "default",
-            Self::File => "file",
-            Self::Environment => "environment",
-            Self::Flag => "flag",
-        })
-    }
-}
-
-impl Origin {
-    /// Where `value` came from. The `config` crate notes it: nothing for defaults, the path for a file, and these words
-    /// for the environment. Tables lose their note when layers are merged; their members keep it.
-    pub(super) fn of(value: &Value) -> Self {
-        match (value.origin(), &value.kind) {
-            (None, ValueKind::Table(members)) => {
-                let origins = members.values().map(Self::of);
-                origins.reduce(|a, b| if a == Self::Environment { a } else { b }).unwrap_or(Self::Default)
-            }
-            (origin, _) => Self::named(origin),
-        }
-    }
-
-    fn named(origin: Option<&str>) -> Self {
-        match origin {
-            None => Self::Default,
-            Some("the environment") => Self::Environment,
-            Some(_) => Self::File,
-        }
-    }
-}
 
 /// One key or flag in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +73,7 @@ fn explain_entries(list: &Value, declared: &str, shown: &str, explained: &mut Ve
     for (index, entry) in entries.iter().enumerate() {
         let shown = format!("{shown}[{index}]");
         if !matches!(entry.kind, ValueKind::Table(_)) {
-            explained.extend(Key::find(declared).map(|key| row(shown, entry, key, &Kind::Text)));
+            explained.extend(keys::find(declared).map(|key| row(shown, entry, key, &Kind::Text)));
             continue;
         }
         for key in keys::all() {
@@ -169,7 +124,7 @@ fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
 
 /// A table with the names of `members` and without their values.
 fn redacted_values(members: &Map<String, Value>) -> String {
-    let mut names: Vec<_> = members.keys().map(|name| keys::as_written(name)).collect();
+    let mut names: Vec<_> = members.keys().map(|name| as_written(name)).collect();
     names.sort();
     let members: Vec<_> = names.iter().map(|name| format!("{name} = \"{REDACTED}\"")).collect();
     if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
@@ -200,12 +155,4 @@ fn toml_text(value: &Value) -> String {
         }
         _ => value.to_string(),
     }
-}
-
-/// The variable that set the key at `path`, where `value` came from the environment.
-pub(super) fn variable_of(path: &str, value: &Value) -> Option<String> {
-    if Origin::of(value) != Origin::Environment {
-        return None;
-    }
-    Key::find(path)?.environment_name()
 }

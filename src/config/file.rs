@@ -9,7 +9,8 @@ use std::path::Path;
 use config::{Environment, FileFormat, Format as _, Map, Source, Value, ValueKind};
 
 use super::error::{LoadError, Problem};
-use super::keys::{self, ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind};
+use super::key::{ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind, as_written, join};
+use super::keys;
 use super::suggest::nearest;
 
 /// The raw configuration.
@@ -97,7 +98,7 @@ fn read_environment(
         .source(Some(declared))
         .collect()?;
     for (path, value) in &mut values {
-        if let Some(key) = Key::find(path) {
+        if let Some(key) = keys::find(path) {
             take_kind(value, &key.kind);
         }
     }
@@ -137,7 +138,7 @@ fn headers(text: &str, origin: Option<&str>) -> Option<Map<String, Value>> {
 fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, problems: &mut Vec<Problem>) {
     table.retain(|name, value| {
         let path = join(declared, name);
-        let key = join(shown, &keys::as_written(name));
+        let key = join(shown, &as_written(name));
         let problem = if name.contains(['.', '[']) {
             Some(keys::instead_of(declared, name))
         } else if keys::is_section(&path) {
@@ -150,7 +151,7 @@ fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, pr
             }
         } else if keys::is_list(&path) {
             return keep_entries(value, &path, &key, problems);
-        } else if Key::find(&path).is_none() {
+        } else if keys::find(&path).is_none() {
             Some(keys::instead_of(declared, name))
         } else {
             None
@@ -171,10 +172,6 @@ pub(super) fn keep_entries(value: &mut Value, path: &str, shown: &str, problems:
         }
     }
     true
-}
-
-fn join(section: &str, name: &str) -> String {
-    if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") }
 }
 
 /// The error with its place, without the text around it, which may hold a token.

@@ -10,26 +10,8 @@ use siphasher::sip::SipHasher13;
 
 use super::error::{LoadError, Problem};
 use super::file;
-
-/// The `[[projects]]` of an included file.
-#[derive(Debug)]
-pub(super) struct Included {
-    /// The file.
-    pub(super) path: PathBuf,
-    /// The value of `projects`.
-    pub(super) projects: Value,
-}
-
-impl Included {
-    /// The key of the projects, as shown to the user: file and key.
-    pub(super) fn key(&self) -> String {
-        key(&self.path, "projects")
-    }
-}
-
-fn key(path: &Path, name: &str) -> String {
-    format!("{}: {name}", path.display())
-}
+use super::key::as_written;
+use super::raw::{Included, key_in};
 
 /// As a shell does it: `*` matches neither a hidden file (such as `..data` of a Kubernetes volume) nor a `/`.
 const SHELL: MatchOptions =
@@ -84,10 +66,10 @@ pub(super) fn read(values: &Map<String, Value>, folder: &Path, problems: &mut Ve
         };
         for (name, _) in table.iter().filter(|(name, _)| *name != "projects") {
             let message = "an included file may hold only [[projects]]".to_owned();
-            problems.push(Problem { key: key(&path, &super::keys::as_written(name)), message });
+            problems.push(Problem { key: key_in(&path, &as_written(name)), message });
         }
         let Some(mut projects) = table.remove("projects") else { continue };
-        file::keep_entries(&mut projects, "projects", &key(&path, "projects"), problems);
+        file::keep_entries(&mut projects, "projects", &key_in(&path, "projects"), problems);
         included.push(Included { path, projects });
     }
     included

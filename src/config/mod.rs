@@ -10,10 +10,11 @@
 //! - `sections`, `state`, `projects`, `token`: the rows.
 //! - `section`: how rows become a struct and its reading.
 //! - `reader`, `selector`, [`value`]: which values a key takes.
-//! - [`keys`]: all keys, as declared by the rows.
+//! - [`key`](mod@key): one key; [`keys`]: all of them, as declared by the rows.
+//! - `raw`: the tables that are read, and where a value stands in them; [`origin`]: where it came from.
 //! - `file`: merges defaults, TOML file and environment; `include`: further files with projects.
 //! - [`error`]: why a configuration was refused.
-//! - [`explain`]: what is in force, and where it came from.
+//! - [`explain`]: the configuration in force, for people.
 //! - [`example`](mod@example): the text of `config.example.toml`.
 //! - [`demand`]: how many requests a configuration asks for.
 //! - [`warnings`]: what is allowed, but hardly intended.
@@ -25,8 +26,11 @@ pub mod example;
 pub mod explain;
 mod file;
 mod include;
+pub mod key;
 pub mod keys;
+pub mod origin;
 mod projects;
+mod raw;
 mod reader;
 mod section;
 mod sections;
@@ -45,7 +49,8 @@ use std::path::Path;
 
 pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
-pub use explain::{Explained, Origin};
+pub use explain::Explained;
+pub use origin::Origin;
 pub use projects::{App, Objective, Project};
 pub use sections::{Accounting, Api, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
@@ -56,7 +61,8 @@ pub use url_template::UrlTemplate;
 
 use crate::interface::taken_labels;
 
-use section::{Reading, Section as _, Table};
+use raw::{Reading, Table};
+use section::Section as _;
 
 /// What [`load`] found.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use config::{Map, Value, ValueKind};
 
-use super::keys::{Key, Kind, as_written};
+use super::key::{Key, Kind, as_written, join};
+use super::raw::{Place, Reading, Table};
 use super::reader::{Id, List, MILLISECONDS, Reader, SECONDS};
-use super::section::{
-    Fixed, Place, Reading, Row, Section as _, Table, join, optional, or_empty, required, section,
-};
+use super::section::{Fixed, Row, Section as _, optional, or_empty, required, section};
 use super::token::{TokenSource, Tokens};
 use super::value;
 use crate::catalogue::family::{RESERVED_LABELS, is_label_name};

@@ -4,16 +4,10 @@
 //! its default and its help, and nothing else has to be written for it: [`section!`] makes of the rows the struct, the
 //! declarations behind [`super::keys`], and the code that reads the section.
 
-use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::path::Path;
 
-use config::{Map, Value, ValueKind};
-
-use super::error::Problem;
-use super::explain::variable_of;
-use super::include::Included;
-use super::keys::{Key, Preset};
+use super::key::{Key, Preset, join};
+use super::raw::Table;
 use super::reader::Reader;
 
 /// Declares a section.
@@ -45,12 +39,12 @@ macro_rules! section {
         $(check($table:ident) $check:block)?
     ) => {
         impl $crate::config::section::Section for $name {
-            fn declare(path: &str, keys: &mut Vec<$crate::config::keys::Key>) {
+            fn declare(path: &str, keys: &mut Vec<$crate::config::key::Key>) {
                 use $crate::config::section::{Row as _, typed};
                 $(typed::<$type, _>($row).declare(path, stringify!($field), keys);)*
             }
 
-            fn read(table: &$crate::config::section::Table<'_>) -> Option<Self> {
+            fn read(table: &$crate::config::raw::Table<'_>) -> Option<Self> {
                 use $crate::config::section::{Row as _, typed};
                 $(let $field = typed::<$type, _>($row).read(table, stringify!($field));)*
                 $({
@@ -213,102 +207,4 @@ impl<T: Clone> Row for Fixed<T> {
     fn read(&self, _: &Table<'_>, _: &str) -> Option<T> {
         Some(self.0.clone())
     }
-}
-
-/// What the reading of one configuration shares.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Reading<'a> {
-    /// The folder of the file that is read, which relative paths start from.
-    pub(super) folder: &'a Path,
-    /// Label names that a configured label must not repeat; `None` if no projects are read.
-    pub(super) taken_labels: Option<&'a [&'a str]>,
-    /// The included files.
-    pub(super) included: &'a [Included],
-    /// All problems so far.
-    pub(super) problems: &'a RefCell<Vec<Problem>>,
-}
-
-/// A table of the raw configuration.
-#[derive(Debug)]
-pub(super) struct Table<'a> {
-    /// Where it stands, as shown to the user: `projects[0]`; empty at the top.
-    key: String,
-    values: Option<&'a Map<String, Value>>,
-    /// What the reading shares.
-    pub(super) reading: Reading<'a>,
-}
-
-impl<'a> Table<'a> {
-    /// The table of all values.
-    pub(super) fn top(values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
-        Self::new(String::new(), values, reading)
-    }
-
-    /// The table `values`, shown to the user as `key`.
-    pub(super) fn new(key: String, values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
-        Self { key, values: Some(values), reading }
-    }
-
-    /// The value of `name`, if it is set.
-    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
-        self.values?.get(name)
-    }
-
-    /// The place of `name`.
-    pub(super) fn place(&self, name: &str) -> Place<'a> {
-        let key = join(&self.key, name);
-        let variable = self.get(name).and_then(|value| variable_of(&key, value));
-        Place { key, variable, reading: self.reading }
-    }
-
-    fn inner(&self, name: &str) -> Self {
-        let values = match self.get(name).map(|value| &value.kind) {
-            Some(ValueKind::Table(table)) => Some(table),
-            _ => None,
-        };
-        Self { key: join(&self.key, name), values, reading: self.reading }
-    }
-}
-
-/// The position of a value in the configuration; errors name it.
-#[derive(Clone, Debug)]
-pub(super) struct Place<'a> {
-    /// The key, as shown to the user.
-    pub(super) key: String,
-    /// The environment variable that set it.
-    pub(super) variable: Option<String>,
-    /// What the reading shares.
-    pub(super) reading: Reading<'a>,
-}
-
-impl Place<'_> {
-    /// Notes a problem; always `None`.
-    pub(super) fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
-        let mut message = message.into();
-        if let Some(variable) = &self.variable {
-            message.push_str(&format!(" (set by {variable})"));
-        }
-        self.reading.problems.borrow_mut().push(Problem { key: self.key.clone(), message });
-        None
-    }
-
-    /// The value, or `None` with the problem noted.
-    pub(super) fn check<T>(&self, result: Result<T, String>) -> Option<T> {
-        result.map_or_else(|message| self.refuse(message), Some)
-    }
-
-    /// The place of a list's item.
-    pub(super) fn item(&self, index: usize) -> Self {
-        Self { key: format!("{}[{index}]", self.key), ..self.clone() }
-    }
-
-    /// The place of a table's member.
-    pub(super) fn member(&self, name: &str) -> Self {
-        Self { key: join(&self.key, name), ..self.clone() }
-    }
-}
-
-/// `name` in the section at `path`.
-pub(super) fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }

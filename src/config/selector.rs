@@ -2,9 +2,9 @@
 
 use config::Value;
 
-use super::keys::Kind;
+use super::key::Kind;
+use super::raw::Place;
 use super::reader::Reader;
-use super::section::Place;
 use super::value;
 use crate::catalogue::family::is_label_name;
 

@@ -7,9 +7,10 @@ use config::{Value, ValueKind};
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
-use super::keys::{Key, Kind, as_written};
+use super::key::{Key, Kind, as_written};
+use super::raw::{Place, Table};
 use super::reader::{EmptyIsNone, File, Reader, SECONDS, Text, Url as HttpUrl};
-use super::section::{Place, Row, Section as _, Table, default, or_empty, section};
+use super::section::{Row, Section as _, default, or_empty, section};
 use super::selector::Selector;
 use super::value;
 use crate::secret::Secret;

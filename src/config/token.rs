@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::keys::Key;
+use super::key::Key;
+use super::raw::Table;
 use super::reader::{File, Reader as _, Token};
-use super::section::{Row, Table, optional};
+use super::section::{Row, optional};
 use crate::secret::Secret;
 
 /// Where a bearer token comes from.

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::explain::{Explained, Origin};
+use super::explain::Explained;
+use super::origin::Origin;
 use crate::secret::REDACTED;
 
 /// What differs from the defaults, as a configuration file; keys whose value is not shown are comments. Projects of

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use config::Value;
 use url::Url;
 
-use super::keys::Kind;
+use super::key::Kind;
+use super::raw::Place;
 use super::reader::Reader;
-use super::section::Place;
 use super::value;
 use crate::interface::template::{Template, percent_encode};
 

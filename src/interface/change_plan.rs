@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
+use super::reply::{ReplyBody, ReplyFormat};
 use super::template::Template;
 use super::wire::lenient_text;
 

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::secret::Secret;
 
-use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
+use super::reply::{ReplyBody, ReplyFormat};
 use super::template::Template;
 use super::wire::lenient_text;
 

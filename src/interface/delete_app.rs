@@ -1,6 +1,7 @@
 //! Call 16, section 4.16: delete an app.
 
-use super::call::{Call, Command, Method, ReplyFormat};
+use super::call::{Call, Command, Method};
+use super::reply::ReplyFormat;
 use super::template::Template;
 
 /// The confirmation, plain text.

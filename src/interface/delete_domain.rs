@@ -1,6 +1,7 @@
 //! Call 15, section 4.15: delete a custom domain, which must be unassigned from all apps first.
 
-use super::call::{Call, Command, Method, ReplyFormat};
+use super::call::{Call, Command, Method};
+use super::reply::ReplyFormat;
 use super::template::Template;
 
 /// An empty reply.

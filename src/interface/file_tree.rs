@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::number::Number;
 use super::param::{Param, ParamKind};
+use super::reply::{ReplyBody, ReplyFormat};
 use super::template::Template;
 
 const REF: Param = Param {

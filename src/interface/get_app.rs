@@ -7,12 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::error_chain::in_full;
 
-use super::call::{Call, Command, DecodeError, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::lenient;
 use super::number::{Number, as_text};
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody, ReplyFormat};
 use super::resource::Resource;
 use super::template::Template;
 use super::wire::{Flag, lenient_text, lenient_texts};

@@ -143,8 +143,8 @@ impl<'de> Visitor<'de> for Tamed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::call::ReplyBody;
     use crate::interface::get_app::App;
+    use crate::interface::reply::ReplyBody;
     use crate::interface::response_time;
 
     #[test]

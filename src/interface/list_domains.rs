@@ -12,10 +12,11 @@ use serde_json::value::RawValue;
 
 use crate::catalogue::Family;
 
-use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
+use super::reply::{ReplyBody, ReplyFormat};
 use super::resource::Resource;
 use super::template::Template;
 use super::wire::optional_list;

@@ -5,11 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Family;
 
-use super::call::{Call, Command, DecodeError, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::lenient;
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody, ReplyFormat};
 use super::resource::Resource;
 use super::template::Template;
 use super::wire::{lenient_text, list};

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::call::{DecodeError, ReplyBody};
 use super::lenient;
 use super::number::Number;
 use super::param::{Param, ParamKind, Resolution};
 use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody};
 use super::wire::{lenient_text, or_default};
 
 /// The query parameters of both calls.

@@ -4,11 +4,12 @@
 //! format of the reply, how it is polled, its subcommand), its wire types and, for a polled call, the rows of metrics
 //! read from the reply.
 //!
-//! - [`call`]: a row of the table, and how replies are read and written.
+//! - [`call`]: a row of the table.
+//! - [`reply`]: how replies are read and written.
 //! - [`param`]: query parameters and body fields with their rules.
 //! - [`request`]: a call with its arguments, ready to send.
 //! - [`template`]: paths with `{name}` in them, and the percent-encoder.
-//! - [`polled`]: how a call is polled, and how its metrics are read into a [`reader`].
+//! - [`polled`]: how a call is polled, and how its metrics are read into a [`reader`], for a [`subject`].
 //! - [`resource`]: polled calls as indices into the table.
 //! - [`metrics`]: what the two metrics calls share.
 //! - [`number`]: numeric values in all forms that the service sends.
@@ -26,8 +27,10 @@ pub mod param;
 pub mod polled;
 pub mod range;
 pub mod reader;
+pub mod reply;
 pub mod request;
 pub mod resource;
+pub mod subject;
 pub mod template;
 pub mod wire;
 
@@ -53,13 +56,15 @@ pub(crate) mod recorded;
 
 use crate::catalogue::{Family, Kind};
 
-pub use call::{Call, DecodeError, ReplyBody};
+pub use call::Call;
 pub use number::Number;
 pub use param::{QueryNames, Resolution, RuleError};
-pub use polled::{Cadence, Counted, Point, Scope, Subject, Tally, Window};
+pub use polled::{Cadence, Counted, Point, Scope, Tally};
 pub use range::{RangeEnd, TimeRange};
+pub use reply::{DecodeError, ReplyBody};
 pub use request::{Arguments, Request};
 pub use resource::Resource;
+pub use subject::{Subject, Window};
 
 /// Declares the table of calls, and the two traits with a method per call.
 macro_rules! calls {

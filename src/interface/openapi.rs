@@ -5,8 +5,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::CALLS;
-use super::call::{Call, Format, Method};
+use super::call::{Call, Method};
 use super::param::{Param, ParamKind};
+use super::reply::Format;
 
 /// The statuses of errors, each with when it comes. The interface says only that there are errors (section 7);
 /// these are what services of its kind have been seen to send.

@@ -1,6 +1,7 @@
 //! Call 13, section 4.13: the checkout URL for a payment method.
 
-use super::call::{Call, Command, Method, ReplyFormat};
+use super::call::{Call, Command, Method};
+use super::reply::ReplyFormat;
 use super::template::Template;
 
 /// The URL, plain text.

@@ -2,9 +2,10 @@
 
 use crate::catalogue::{Family, Sink};
 
-use super::call::{DecodeError, ReplyBody};
 use super::range::TimeRange;
 use super::reader::{Reader, Unexpected};
+use super::reply::{DecodeError, ReplyBody};
+use super::subject::Subject;
 
 /// What one request of a polled call is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,30 +34,6 @@ pub enum Counted {
     Requests,
     /// Runs.
     Runs,
-}
-
-/// The project or app whose series are read from a reply.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject<'a> {
-    /// The project's id.
-    pub project: &'a str,
-    /// The labels configured for the project, or for the app if the call is about one.
-    pub labels: &'a [(String, String)],
-    /// What was asked of a metrics call; `None` for settings.
-    pub window: Option<Window<'a>>,
-}
-
-/// A trailing range shown as gauges.
-#[derive(Clone, Copy, Debug)]
-pub struct Window<'a> {
-    /// Its length as in the label `window`: `5m`.
-    pub label: &'a str,
-    /// The container it is restricted to.
-    pub container: Option<&'a str>,
-    /// Whether it is the first one configured, which the gauges without a `window` label come from.
-    pub first: bool,
-    /// The range that was asked for.
-    pub range: TimeRange,
 }
 
 /// What accounting adds up: how many in a range, and which share of them within each threshold.

@@ -3,7 +3,7 @@
 use crate::catalogue::Sink;
 
 use super::number::{Number, scaled};
-use super::polled::Subject;
+use super::subject::Subject;
 
 /// The fields whose values were outside their meaning.
 #[derive(Debug, Default)]

@@ -5,8 +5,9 @@ use crate::catalogue::encode::{Format, head, label, sample};
 use crate::catalogue::samples::Layouts;
 
 use super::call::Call;
-use super::polled::{Point, Polled, Scope, Subject, Window};
+use super::polled::{Point, Polled, Scope};
 use super::range::TimeRange;
+use super::subject::{Subject, Window};
 
 /// The range that was asked for: five minutes that end at this second.
 pub(crate) const END: i64 = 1_767_225_600;

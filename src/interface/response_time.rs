@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::catalogue::Family;
 use crate::catalogue::encode::LabelNumber;
 
-use super::call::{Call, Command, Method, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
 use super::number::{Number, NumberMap, decimal, scaled};
 use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
+use super::reply::ReplyFormat;
 use super::resource::Resource;
 use super::template::Template;
 use super::wire::lenient_text;

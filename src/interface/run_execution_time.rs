@@ -8,12 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Family;
 
-use super::call::{Call, Command, Method, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
 use super::number::Number;
 use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
+use super::reply::ReplyFormat;
 use super::resource::Resource;
 use super::template::Template;
 use super::wire::{Object, lenient_text};

@@ -1,6 +1,7 @@
 //! Call 14, section 4.14: unassign a custom domain from its app, which the path does not name.
 
-use super::call::{Call, Command, Method, ReplyFormat};
+use super::call::{Call, Command, Method};
+use super::reply::ReplyFormat;
 use super::template::Template;
 
 /// An empty reply.

@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Family;
 
-use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
 use super::number::Number;
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::{Reader, Unexpected};
+use super::reply::{ReplyBody, ReplyFormat};
 use super::resource::Resource;
 use super::template::Template;
 use super::wire::optional_list;

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::call::{Call, Command, Method, ReplyBody, ReplyFormat};
+use super::call::{Call, Command, Method};
+use super::reply::{ReplyBody, ReplyFormat};
 use super::template::Template;
 use super::wire::lenient_text;
 

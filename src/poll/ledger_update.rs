@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::accounting::hour::HOUR;
 use crate::accounting::ledger_store::{Hold, NotCommitted};
-use crate::accounting::recheck::{HOUR, Recheck};
+use crate::accounting::recheck::Recheck;
 use crate::accounting::{Ledger, MAX_THRESHOLDS, Refusal};
 use crate::interface::{Counted, Tally, TimeRange};
 

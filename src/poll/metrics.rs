@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::accounting::Refusal;
-use crate::accounting::recheck::HOUR;
+use crate::accounting::hour::HOUR;
 use crate::interface::{TimeRange, Window};
 use crate::store::Variant;
 

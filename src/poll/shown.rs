@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::interface::polled::{Reading, Tally, Window};
+use crate::interface::polled::{Reading, Tally};
+use crate::interface::subject::Window;
 use crate::interface::{Point, TimeRange};
 use crate::store::Variant;
 

@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue, header};
 use serde::Serialize;
 
 use crate::interface::RuleError;
-use crate::interface::call::Format;
+use crate::interface::reply::Format;
 
 /// An answer before faults change it.
 #[derive(Debug)]

@@ -151,6 +151,27 @@ pub static BLUEPRINTS: [Blueprint; 8] = [
     },
 ];
 
+impl Blueprint {
+    fn entrypoint(&self) -> Vec<String> {
+        match self.runtime {
+            "custom" => vec!["uvicorn".to_owned(), "main:app".to_owned()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The ids of the latest build and of the latest that is ready.
+    fn builds(&self, seed: u64, app: usize) -> [String; 2] {
+        let [latest, before, older] = builds(seed, app);
+        let ready = match self.build.to_ascii_lowercase().as_str() {
+            "success" | "ready" => latest.clone(),
+            "" => older,
+            // A build that is not done, or failed, leaves the one before it as the newest that is ready.
+            _ => before,
+        };
+        [latest, ready]
+    }
+}
+
 /// What app number `app` of a world is modelled on.
 #[must_use]
 pub fn of(app: usize) -> &'static Blueprint {
@@ -215,19 +236,13 @@ pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
     let blueprint = of(app);
     let chance = |what: u64| hash(&[seed, 3, app as u64, what]);
     let one_of = |options: &[&'static str], what| pick(options, chance(what)).unwrap_or_default().to_owned();
-    let number = |options: &[f64], what: u64| {
-        let at = usize::try_from(chance(what) % options.len().max(1) as u64).unwrap_or(0);
-        match options.get(at) {
-            Some(value) if !blueprint.unset => Number::Value(*value),
-            _ => Number::Missing,
-        }
+    let number = |options: &[f64], what| match pick(options, chance(what)) {
+        Some(value) if !blueprint.unset => Number::Value(value),
+        _ => Number::Missing,
     };
     let created = created(chance(0));
     let updated = created + seconds(chance(1), 5_000_000);
-    let [latest, before, older] = builds(seed, app);
-    // A build that is not done, or failed, leaves the one before it as the newest that is ready.
-    let done = matches!(blueprint.build.to_ascii_lowercase().as_str(), "success" | "ready");
-    let custom = blueprint.runtime == "custom";
+    let [latest, ready] = blueprint.builds(seed, app);
     App {
         id: id.to_owned(),
         name: blueprint.name.to_owned(),
@@ -237,7 +252,7 @@ pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
         created_at: created.to_string(),
         updated_at: updated.to_string(),
         runtime: blueprint.runtime.to_owned(),
-        entrypoint: if custom { vec!["uvicorn".to_owned(), "main:app".to_owned()] } else { Vec::new() },
+        entrypoint: blueprint.entrypoint(),
         base_image: one_of(&["debian:bookworm-slim", "nvidia/cuda:12.4.1-runtime", "python:3.12-slim"], 2),
         python_version: one_of(&["3.10", "3.11", "3.12"], 3),
         service_version: one_of(&["1.41.0", "2.0.3", "2.1.0"], 4),
@@ -274,14 +289,8 @@ pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
         ),
         last_build_status: blueprint.build.to_owned(),
         latest_build_id: latest.clone(),
-        latest_created_build_id: latest.clone(),
-        latest_ready_build_id: if done {
-            latest
-        } else if blueprint.build.is_empty() {
-            older
-        } else {
-            before
-        },
+        latest_created_build_id: latest,
+        latest_ready_build_id: ready,
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn seconds(hash: u64, most: u64) -> SignedDuration {
 }
 
 /// One of `options`.
-pub(super) fn pick<'a, T: ?Sized>(options: &[&'a T], hash: u64) -> Option<&'a T> {
+pub(super) fn pick<T: Copy>(options: &[T], hash: u64) -> Option<T> {
     let len = u64::try_from(options.len()).ok().filter(|len| *len > 0)?;
     options.get(usize::try_from(hash % len).ok()?).copied()
 }

@@ -8,8 +8,8 @@ use crate::interface::get_app::family;
 
 use super::cause::{self, Cause};
 use super::model::{
-    App, Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Status, Unexpected,
-    resource_title,
+    App, Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Status, Token,
+    Unexpected, resource_title,
 };
 use super::problem::Problem;
 use super::read::Values;
@@ -174,79 +174,62 @@ fn of_service(service: &Service) -> Vec<Reason> {
 
 /// What is wrong with the exporter itself.
 fn of_exporter(exporter: &Exporter, now: Timestamp) -> Vec<Reason> {
-    let mut reasons = Vec::new();
-    for token in &exporter.tokens {
-        let name = &token.name;
-        if token.readable == Some(false) {
-            reasons.push(reason(
-                &cause::TOKEN_UNREADABLE,
-                format!("The token of {name} cannot be read"),
-                "/config",
-            ));
-        }
-        match token.expires.map(|at| (at.as_second() - now.as_second(), at)) {
-            Some((left, at)) if left <= 0 => {
-                reasons.push(reason(
-                    &cause::TOKEN_EXPIRED,
-                    format!("The token of {name} expired at {at}"),
-                    "/config",
-                ));
-            }
-            Some((left, at)) if left < TOKEN_SOON => {
-                reasons.push(reason(
-                    &cause::TOKEN_EXPIRES_SOON,
-                    format!("The token of {name} expires at {at}"),
-                    "/config",
-                ));
-            }
-            _ => {}
-        }
-    }
-    if exporter.configuration_good == Some(false) {
-        reasons.push(reason(
-            &cause::CONFIG_REFUSED,
-            "The last reload of the configuration was refused".to_owned(),
-            "/config",
-        ));
-    }
-    if exporter.web_configuration_good == Some(false) {
-        let text = "The web configuration file cannot be read; the former one stays in force".to_owned();
-        reasons.push(reason(&cause::WEB_CONFIG_REFUSED, text, "/config"));
-    }
+    let bad = |good: Option<bool>, cause, text: &str| {
+        (good == Some(false)).then(|| reason(cause, text.to_owned(), "/config"))
+    };
+    let mut reasons: Vec<Reason> = exporter.tokens.iter().flat_map(|token| of_token(token, now)).collect();
+    reasons.extend(bad(
+        exporter.configuration_good,
+        &cause::CONFIG_REFUSED,
+        "The last reload of the configuration was refused",
+    ));
+    reasons.extend(bad(
+        exporter.web_configuration_good,
+        &cause::WEB_CONFIG_REFUSED,
+        "The web configuration file cannot be read; the former one stays in force",
+    ));
     if exporter.panicked {
-        reasons.push(reason(
-            &cause::PANICKED,
-            "A poll panicked within the last hour".to_owned(),
-            "/?problems=1",
-        ));
+        let text = "A poll panicked within the last hour".to_owned();
+        reasons.push(reason(&cause::PANICKED, text, "/?problems=1"));
     }
     for Unexpected { resource, field, target } in &exporter.unexpected {
         let text = format!("Unexpected values of {resource}.{field}, last from {target}");
-        reasons.push(reason(
-            &cause::UNEXPECTED_VALUES,
-            text,
-            "/metrics-catalogue#pds_api_unexpected_values_total",
-        ));
+        let link = "/metrics-catalogue#pds_api_unexpected_values_total";
+        reasons.push(reason(&cause::UNEXPECTED_VALUES, text, link));
     }
-    if exporter.state_file_good == Some(false) {
-        reasons.push(reason(
-            &cause::STATE_NOT_WRITTEN,
-            "The state file cannot be written".to_owned(),
-            "/config",
-        ));
-    }
-    if let Some(restoring) = exporter.restoring.as_ref().filter(|restoring| restoring.missing > 0) {
-        let Restoring { missing, obstacle, expected, .. } = restoring;
-        let (cause, what) = match obstacle {
-            Some(_) if !expected => (&cause::NOT_RESTORED, "cannot be read back from Prometheus"),
-            _ => (&cause::RESTORING, "are still to be read back from Prometheus"),
-        };
-        let why = obstacle.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-        let text = format!("Counters are hidden ({missing}), because they {what}{why}");
-        reasons.push(reason(cause, text, "/config"));
-    }
+    reasons.extend(bad(
+        exporter.state_file_good,
+        &cause::STATE_NOT_WRITTEN,
+        "The state file cannot be written",
+    ));
+    reasons.extend(exporter.restoring.as_ref().and_then(of_restoring));
     if let Some(lag) = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG) {
         reasons.push(reason(&cause::POLLS_LATE, format!("Polls begin {lag:.0} s late"), "/config"));
     }
     reasons
+}
+
+/// What is wrong with a token.
+fn of_token(token: &Token, now: Timestamp) -> impl Iterator<Item = Reason> + use<> {
+    let name = &token.name;
+    let unreadable = (token.readable == Some(false))
+        .then(|| (&cause::TOKEN_UNREADABLE, format!("The token of {name} cannot be read")));
+    let expiry = token.expires.and_then(|at| match at.as_second() - now.as_second() {
+        ..=0 => Some((&cause::TOKEN_EXPIRED, format!("The token of {name} expired at {at}"))),
+        1..TOKEN_SOON => Some((&cause::TOKEN_EXPIRES_SOON, format!("The token of {name} expires at {at}"))),
+        _ => None,
+    });
+    [unreadable, expiry].into_iter().flatten().map(|(cause, text)| reason(cause, text, "/config"))
+}
+
+/// Which counters are not yet read back from Prometheus, and why.
+fn of_restoring(restoring: &Restoring) -> Option<Reason> {
+    let Restoring { missing, obstacle, expected, .. } = restoring;
+    let (cause, what) = match obstacle {
+        _ if *missing == 0 => return None,
+        Some(_) if !expected => (&cause::NOT_RESTORED, "cannot be read back from Prometheus"),
+        _ => (&cause::RESTORING, "are still to be read back from Prometheus"),
+    };
+    let why = obstacle.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    Some(reason(cause, format!("Counters are hidden ({missing}), because they {what}{why}"), "/config"))
 }

@@ -1,24 +1,16 @@
-//! Bodies of answers, and how they go out: in pieces, compressed on the way if asked, keeping their place among the
-//! requests until the last byte is handed to the system.
+//! Bodies of answers, which are handed over in pieces.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use hyper::body::{Frame, SizeHint};
 use tokio::sync::mpsc;
-
-use super::compress::Compressor;
-use super::connection_state::InFlight;
-use super::places::Place;
 
 /// The largest piece of a body that is handed over at once: a slow reader shows by not taking it, and compressing it
 /// holds up the thread for a moment only.
-const PIECE: usize = 256 * 1024;
+pub(super) const PIECE: usize = 256 * 1024;
 
 /// The body of an answer.
 pub enum ResponseBody {
@@ -48,7 +40,8 @@ impl ResponseBody {
         Some(whole.into_iter().chain(parts.into_iter().flatten()))
     }
 
-    fn exact_length(&self) -> Option<u64> {
+    /// How long it is, if that is known in advance.
+    pub(super) fn exact_length(&self) -> Option<u64> {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
             Self::Parts(parts) => Some(parts.iter().map(|bytes| bytes.len() as u64).sum()),
@@ -57,7 +50,7 @@ impl ResponseBody {
     }
 
     /// Whether nothing is left; `false` if that is not known yet.
-    fn is_at_end(&self) -> bool {
+    pub(super) fn is_at_end(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Parts(parts) => parts.iter().all(Bytes::is_empty),
@@ -65,7 +58,8 @@ impl ResponseBody {
         }
     }
 
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+    /// The next piece; `None` at the end.
+    pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         match self {
             Self::Whole(bytes) => Poll::Ready(next_piece(bytes).map(Ok)),
             Self::Parts(parts) => {
@@ -96,166 +90,5 @@ impl fmt::Debug for ResponseBody {
 impl<T: Into<Bytes>> From<T> for ResponseBody {
     fn from(bytes: T) -> Self {
         Self::Whole(bytes.into())
-    }
-}
-
-/// A body on its way out.
-pub(super) struct Outgoing {
-    body: ResponseBody,
-    compressor: Option<Compressor>,
-    held: Option<Arc<Held>>,
-}
-
-/// What an answer holds until the last of its bytes is handed to the system.
-struct Held {
-    request: InFlight,
-    _place: Option<Place>,
-}
-
-/// A piece on its way, which may wait in the buffers of the connection.
-struct Piece {
-    bytes: Bytes,
-    _held: Arc<Held>,
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Outgoing {
-    pub(super) fn new(body: ResponseBody, compressor: Option<Compressor>) -> Self {
-        Self { body, compressor, held: None }
-    }
-
-    /// Counts its bytes on `place`; `false` if there is no room for them.
-    pub(super) fn fits(&self, place: &Place) -> bool {
-        place.hold(&self.body, self.compressor.is_some())
-    }
-
-    /// Keeps the request in flight, and its place, until the body is written.
-    pub(super) fn hold(&mut self, request: InFlight, place: Option<Place>) {
-        self.held = Some(Arc::new(Held { request, _place: place }));
-    }
-
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
-        loop {
-            let piece = std::task::ready!(self.body.poll_piece(cx));
-            let out = match (piece, &mut self.compressor) {
-                (None, None) => return Poll::Ready(None),
-                (Some(piece), None) => piece,
-                (Some(piece), Some(compressor)) => piece.and_then(|piece| compressor.push(&piece)),
-                (None, Some(_)) => match self.compressor.take() {
-                    Some(compressor) => compressor.finish(),
-                    None => return Poll::Ready(None),
-                },
-            };
-            // A compressor may need more input before it gives any output.
-            if !out.as_ref().is_ok_and(Bytes::is_empty) {
-                return Poll::Ready(Some(out));
-            }
-        }
-    }
-}
-
-impl hyper::body::Body for Outgoing {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if let Some(held) = &self.held {
-            held.request.taken();
-        }
-        let piece = std::task::ready!(self.poll_piece(cx));
-        let tracked = |bytes| match &self.held {
-            Some(held) => {
-                held.request.sending();
-                Bytes::from_owner(Piece { bytes, _held: Arc::clone(held) })
-            }
-            None => bytes,
-        };
-        Poll::Ready(piece.map(|piece| piece.map(tracked).map(Frame::data)))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match (&self.compressor, self.body.exact_length()) {
-            (None, Some(length)) => SizeHint::with_exact(length),
-            _ => SizeHint::default(),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.compressor.is_none() && self.body.is_at_end()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt;
-
-    use super::*;
-    use crate::telemetry::Telemetry;
-    use crate::web::connection_state::ConnectionState;
-    use crate::web::peer::Peer;
-    use crate::web::places::Places;
-    use crate::web::{Encoding, Limits};
-
-    #[tokio::test]
-    async fn a_large_body_goes_out_in_pieces_and_keeps_its_place_until_the_last_is_written() {
-        let gauges = Telemetry::new(false).unwrap().connections();
-        let connection = ConnectionState::new(Peer::Local, Limits::default(), gauges.clone());
-        let (request, places) = (connection.open(), Places::new(1));
-        let place = places.take(&request).await.unwrap();
-        let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
-        out.hold(request, Some(place));
-        assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
-        let mut pieces = Vec::new();
-        while let Some(frame) = out.frame().await {
-            pieces.push(frame.unwrap().into_data().unwrap());
-        }
-        drop(out);
-        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [PIECE, PIECE, 1]);
-        let last = pieces.pop();
-        drop(pieces);
-        assert_eq!(gauges.active.get(), 1.0);
-        assert!(places.take(&connection.open()).await.is_none());
-        drop(last);
-        assert_eq!(gauges.active.get(), 0.0);
-        assert!(places.take(&connection.open()).await.is_some());
-    }
-
-    #[tokio::test]
-    async fn pieces_are_encoded_on_the_way() {
-        let pieces = || {
-            let (sender, receiver) = mpsc::channel(3);
-            for letter in *b"abc" {
-                sender.try_send(Ok(Bytes::from(vec![letter; 100_000]))).unwrap();
-            }
-            ResponseBody::Channel(receiver)
-        };
-        let plain = Outgoing::new(pieces(), None).collect().await.unwrap().to_bytes();
-        let mut read = Vec::new();
-        let gzip = Outgoing::new(pieces(), Compressor::new(Encoding::Gzip).unwrap());
-        let gzip = gzip.collect().await.unwrap().to_bytes();
-        io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip), &mut read).unwrap();
-        assert!(gzip.len() < plain.len() / 10 && read == plain);
-        let zstd = Outgoing::new(pieces(), Compressor::new(Encoding::Zstd).unwrap());
-        let zstd = zstd.collect().await.unwrap().to_bytes();
-        assert_eq!(zstd::decode_all(&*zstd).unwrap(), plain);
-    }
-
-    #[tokio::test]
-    async fn an_error_breaks_the_body_off() {
-        let (sender, receiver) = mpsc::channel(2);
-        sender.send(Ok(Bytes::from_static(b"half"))).await.unwrap();
-        sender.send(Err(io::Error::other("the rest is lost"))).await.unwrap();
-        drop(sender);
-        let mut out = Outgoing::new(ResponseBody::Channel(receiver), None);
-        assert!(out.frame().await.unwrap().is_ok());
-        assert_eq!(out.frame().await.unwrap().unwrap_err().to_string(), "the rest is lost");
     }
 }

@@ -10,9 +10,10 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::sync::watch;
 
 use super::Limits;
-use super::connection_state::{ConnectionState, TrackedIo};
+use super::connection_state::ConnectionState;
 use super::listen::Stream;
 use super::router::Router;
+use super::tracked_io::TrackedIo;
 
 /// How far the server is on its way to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,18 +1,13 @@
 //! What a connection does, and how long it may: the times of handshakes, headers, idle connections and readers that
 //! are stuck.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::Limits;
-use super::frames::FrameBudget;
 use super::peer::Peer;
 use crate::telemetry::ConnectionGauges;
 
@@ -209,7 +204,8 @@ impl ConnectionState {
         }
     }
 
-    fn arrived(&self) {
+    /// Bytes have arrived.
+    pub(super) fn arrived(&self) {
         let mut state = self.state();
         if state.open == 0 && matches!(state.phase, Phase::Idle(_)) && !state.multiplexed {
             state.phase = Phase::Reading(Instant::now());
@@ -217,7 +213,8 @@ impl ConnectionState {
         }
     }
 
-    fn written(&self) {
+    /// The client took bytes.
+    pub(super) fn written(&self) {
         self.state().written = Instant::now();
     }
 
@@ -285,82 +282,8 @@ impl Drop for InFlight {
     }
 }
 
-/// A stream that reports to a [`ConnectionState`] and bounds HTTP/2 frames.
-pub(super) struct TrackedIo<S> {
-    stream: S,
-    connection: ConnectionState,
-    frames: Option<FrameBudget>,
-}
-
-impl<S> TrackedIo<S> {
-    pub(super) fn new(stream: S, connection: ConnectionState, http2: bool) -> Self {
-        Self { stream, connection, frames: http2.then(FrameBudget::new) }
-    }
-
-    /// The client took what `result` says.
-    fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(bytes @ 1..)) = result {
-            self.connection.written();
-            if let Some(frames) = &mut self.frames {
-                frames.sent(*bytes);
-            }
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for TrackedIo<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let result = Pin::new(&mut self.stream).poll_read(cx, buf);
-        let arrived = buf.filled().get(before..).unwrap_or_default();
-        if !arrived.is_empty() {
-            self.connection.arrived();
-            if self.frames.as_mut().is_some_and(|frames| !frames.allows(arrived)) {
-                return Poll::Ready(Err(io::Error::other("too many HTTP/2 frames")));
-            }
-        }
-        result
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedIo<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.wrote(&result);
-        result
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.wrote(&result);
-        result
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
     use super::*;
     use crate::telemetry::Telemetry;
 
@@ -398,25 +321,6 @@ mod tests {
         connection.open();
         connection.last_call();
         assert_eq!(expires_after(&connection).await, (1, "the server stops"));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn bytes_that_drip_do_not_buy_time() {
-        let limits = Limits::default();
-        let connection = self::connection(false);
-        let (mut client, server) = tokio::io::duplex(64);
-        let mut server = TrackedIo::new(server, connection.clone(), false);
-        let dripping = async {
-            loop {
-                client.write_u8(b'x').await.unwrap();
-                server.read_u8().await.unwrap();
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-        };
-        tokio::select! {
-            () = dripping => {}
-            (after, _) = expires_after(&connection) => assert_eq!(after, limits.header_timeout.as_secs()),
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -7,10 +7,11 @@
 //!
 //! - `listen`: a connection is taken (TCP, unix, systemd); `peer` says whose it is, `connections` bounds their number.
 //! - `handshake`: TLS as the [`webconfig`] says, in `turns`.
-//! - `connection`: HTTP/1 or HTTP/2; `connection_state` bounds its times, `frames` its HTTP/2 frames.
+//! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which
+//!   bounds its times; `frames` bounds its HTTP/2 frames.
 //! - `router`: `auth` checks the password and `origin` the sender, `places` bounds requests and unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] and [`filter::parse`] read what was asked for.
-//! - `response`, `body`, `compress`: the answer on its way out.
+//! - `response`, `body`, `outgoing`, `compress`: the answer on its way out.
 //!
 //! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
 //! static files.
@@ -32,6 +33,7 @@ mod listen;
 pub mod negotiate;
 pub mod notify;
 mod origin;
+mod outgoing;
 pub mod pages;
 mod peer;
 mod places;
@@ -39,6 +41,7 @@ mod response;
 mod route;
 mod router;
 mod server;
+mod tracked_io;
 mod turns;
 pub mod webconfig;
 

@@ -10,11 +10,12 @@ use hyper::body::Incoming;
 
 use super::Config;
 use super::auth::{Auth, AuthOutcome};
-use super::body::{Outgoing, ResponseBody};
+use super::body::ResponseBody;
 use super::compress::Compressor;
 use super::connection_state::InFlight;
 use super::negotiate;
 use super::origin::OwnHosts;
+use super::outgoing::Outgoing;
 use super::peer::Peer;
 use super::places::{Place, Places};
 use super::response::Response;

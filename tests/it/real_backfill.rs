@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pds_exporter::interface::TimeRange;
 use pds_exporter::interface::response_time::threshold_seconds;
+use pds_exporter::simulator::Truth;
 use pds_exporter::simulator::latency::THRESHOLDS;
 
 use crate::server::Server;
@@ -53,79 +55,96 @@ fn peak_memory(mut program: Child) -> u64 {
     peak
 }
 
-#[test]
-fn thirty_days_of_history_answer_with_the_truth() {
-    let service = Simulated::start();
-    let (project, apps) = service.world.projects()[0].clone();
-    let app = apps[0].clone();
-    let folder = tempfile::tempdir().unwrap();
-    let (file, data) = (folder.path().join("history.om"), folder.path().join("data"));
-    let token = folder.path().join("token");
-    std::fs::write(&token, service.world.token(&project).unwrap().expose()).unwrap();
-    let end = (jiff::Timestamp::now().as_second() - 2 * HOUR).div_euclid(HOUR) * HOUR;
-    let start = end - DAYS * 24 * HOUR;
-    let time = |second| jiff::Timestamp::from_second(second).unwrap().to_string();
+/// An app of a simulated service, and a folder for its history.
+struct History {
+    service: Simulated,
+    project: Arc<str>,
+    app: Arc<str>,
+    folder: tempfile::TempDir,
+}
 
-    let backfill = |start: i64, file: &Path| {
+impl History {
+    fn new() -> Self {
+        let service = Simulated::start();
+        let (project, apps) = service.world.projects()[0].clone();
+        let folder = tempfile::tempdir().unwrap();
+        let token = service.world.token(&project).unwrap();
+        std::fs::write(folder.path().join("token"), token.expose()).unwrap();
+        Self { app: apps[0].clone(), service, project, folder }
+    }
+
+    fn truth(&self, start: i64, end: i64) -> Truth {
+        self.service.world.truth(&self.project, &self.app, TimeRange { start, end }).unwrap()
+    }
+
+    /// Runs `pdstool backfill` into the file of that name; the most memory it held, in KiB.
+    fn backfill(&self, start: i64, end: i64, file: &str) -> u64 {
+        let time = |second| jiff::Timestamp::from_second(second).unwrap().to_string();
         let mut command = Command::new(env!("CARGO_BIN_EXE_pdstool"));
         command.env_clear().env("PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND", "0");
-        command.args([
-            "backfill",
-            "--step",
-            "1h",
-            "--window",
-            "1h",
-            "--start",
-            &time(start),
-            "--end",
-            &time(end),
-        ]);
-        command.args(["--base-url", &service.url, "--project", &project, "--app", &app]);
-        command.arg("--token-file").arg(&token).arg(file).stderr(Stdio::null());
-        peak_memory(command.spawn().unwrap())
-    };
-    let two_days = backfill(end - 48 * HOUR, &folder.path().join("short.om"));
-    let thirty_days = backfill(start, &file);
-    assert!(thirty_days < two_days + 8 * 1024, "{two_days} KiB for two days, {thirty_days} KiB for thirty");
+        command.args(["backfill", "--step", "1h", "--window", "1h"]);
+        command.args(["--start", &time(start), "--end", &time(end), "--base-url", &self.service.url]);
+        command.args(["--project", &self.project, "--app", &self.app, "--token-file"]);
+        command.arg(self.folder.path().join("token")).arg(self.folder.path().join(file));
+        peak_memory(command.stderr(Stdio::null()).spawn().unwrap())
+    }
 
-    let mut promtool = Command::new(tool("promtool"));
-    let blocks = promtool
-        .args(["tsdb", "create-blocks-from", "--max-block-duration=744h", "openmetrics"])
-        .arg(&file)
-        .arg(&data)
-        .output();
-    let blocks = blocks.unwrap();
-    assert!(blocks.status.success(), "{}", String::from_utf8_lossy(&blocks.stderr));
-    let prometheus = Blocking::over(&data);
+    /// A Prometheus over the blocks made of the file of that name.
+    fn prometheus(&self, file: &str) -> Blocking {
+        let data = self.folder.path().join("data");
+        let mut promtool = Command::new(tool("promtool"));
+        promtool.args(["tsdb", "create-blocks-from", "--max-block-duration=744h", "openmetrics"]);
+        let blocks = promtool.arg(self.folder.path().join(file)).arg(&data).output().unwrap();
+        assert!(blocks.status.success(), "{}", String::from_utf8_lossy(&blocks.stderr));
+        Blocking::over(&data)
+    }
 
-    let of = |second: i64, start: i64| {
-        service.world.truth(&project, &app, TimeRange { start, end: second }).unwrap()
-    };
-    #[expect(clippy::cast_precision_loss, reason = "counts of a month")]
-    let number = |count: u64| count as f64;
-    let labels = format!("project=\"{project}\",app=\"{app}\"");
-    assert!(of(end, start).requests > 0 && of(end, start).runs > 0, "an app without traffic shows nothing");
-    for hours in [0, 1, 25, 300, DAYS * 24] {
-        let at = start + hours * HOUR;
-        let truth = of(at, start);
+    /// Fails unless the counters at `at` are what happened since `start`.
+    fn assert_true(&self, prometheus: &Blocking, start: i64, at: i64) {
+        let (project, app) = (&self.project, &self.app);
+        let labels = format!("project=\"{project}\",app=\"{app}\"");
+        let truth = self.truth(start, at);
         let value = |family: &str| prometheus.value(&format!("{family}{{{labels}}}"), at);
-        assert_eq!(value("pds_app_requests_total"), number(truth.requests), "after {hours} hours");
-        assert_eq!(value("pds_app_runs_total"), number(truth.runs), "after {hours} hours");
-        let last = of(at, at - HOUR);
-        if hours > 0 {
-            assert_eq!(value("pds_app_window_requests"), number(last.requests), "in hour {hours}");
-        }
-        let sum: f64 =
-            prometheus.value(&format!("pds_app_request_duration_seconds_bucket{{{labels},le=\"+Inf\"}}"), at);
-        assert_eq!(sum, number(truth.requests), "after {hours} hours");
+        let bucket = |le: &str| {
+            let series = format!("pds_app_request_duration_seconds_bucket{{{labels},le=\"{le}\"}}");
+            prometheus.value(&series, at)
+        };
+        assert_eq!(value("pds_app_requests_total"), number(truth.requests), "at {at}");
+        assert_eq!(value("pds_app_runs_total"), number(truth.runs), "at {at}");
+        assert_eq!(bucket("+Inf"), number(truth.requests), "at {at}");
         for (label, within) in THRESHOLDS.iter().zip(truth.within) {
-            let seconds = threshold_seconds(label.0).unwrap();
-            let bucket = format!("pds_app_request_duration_seconds_bucket{{{labels},le=\"{seconds:?}\"}}");
-            assert_eq!(prometheus.value(&bucket, at), number(within), "{bucket} after {hours} hours");
+            let le = format!("{:?}", threshold_seconds(label.0).unwrap());
+            assert_eq!(bucket(&le), number(within), "le={le} at {at}");
+        }
+        if at > start {
+            let hour = self.truth(at - HOUR, at).requests;
+            assert_eq!(value("pds_app_window_requests"), number(hour), "in the hour before {at}");
         }
     }
-    let week = prometheus.value(&format!("sum(increase(pds_app_requests_total{{{labels}}}[7d]))"), end);
-    let truth = number(of(end, end - 7 * 24 * HOUR).requests);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a month")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+#[test]
+fn thirty_days_of_history_answer_with_the_truth() {
+    let history = History::new();
+    let end = (jiff::Timestamp::now().as_second() - 2 * HOUR).div_euclid(HOUR) * HOUR;
+    let start = end - DAYS * 24 * HOUR;
+    let two_days = history.backfill(end - 48 * HOUR, end, "short.om");
+    let thirty_days = history.backfill(start, end, "history.om");
+    assert!(thirty_days < two_days + 8 * 1024, "{two_days} KiB for two days, {thirty_days} KiB for thirty");
+    let prometheus = history.prometheus("history.om");
+
+    let all = history.truth(start, end);
+    assert!(all.requests > 0 && all.runs > 0, "an app without traffic shows nothing");
+    for hours in [0, 1, 25, 300, DAYS * 24] {
+        history.assert_true(&prometheus, start, start + hours * HOUR);
+    }
+    let week = prometheus.value("sum(increase(pds_app_requests_total[7d]))", end);
+    let truth = number(history.truth(end - 7 * 24 * HOUR, end).requests);
     assert!((week - truth).abs() <= truth * 0.01, "{week} requests in a week, not {truth}");
     let quantile =
         "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket[1d])))";

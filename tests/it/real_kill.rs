@@ -96,33 +96,39 @@ async fn no_kill_takes_a_count_back_or_loses_one() {
     let mut counted = 0.0;
     for (project, apps) in world.projects() {
         for app in apps {
-            let mut labels = String::new();
-            pds_exporter::catalogue::encode::label(&mut labels, "project", &project);
-            pds_exporter::catalogue::encode::label(&mut labels, "app", &app);
-            for (counter, resource) in
-                [("pds_app_requests_total", "response_time"), ("pds_app_runs_total", "run_execution_time")]
-            {
-                let until =
-                    format!("pds_app_accounted_until_timestamp_seconds{{{labels},resource=\"{resource}\"}}");
-                assert!(
-                    page[&format!("pds_app_unaccounted_seconds_total{{{labels},resource=\"{resource}\"}}")]
-                        == 0.0
-                );
-                #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
-                let range = TimeRange { start: first[&until] as i64, end: page[&until] as i64 };
-                let truth = world.truth(&project, &app, range).unwrap();
-                let truth = if resource == "response_time" { truth.requests } else { truth.runs };
-                let counter = format!("{counter}{{{labels}}}");
-                let total = page[&counter] - first[&counter];
-                assert!(
-                    total == truth as f64,
-                    "{counter} of {app}: {total}, and there were {truth} in {range:?}"
-                );
-                counted += total;
-            }
+            counted += counted_exactly(&world, (&project, &app), &first, &page);
         }
     }
     assert!(counted > 0.0, "nothing happened at all");
+}
+
+/// Fails unless the counters of the app rose between the two pages by what really happened; by how much they rose.
+fn counted_exactly(
+    world: &World,
+    (project, app): (&str, &str),
+    first: &HashMap<String, f64>,
+    last: &HashMap<String, f64>,
+) -> f64 {
+    let mut labels = String::new();
+    pds_exporter::catalogue::encode::label(&mut labels, "project", project);
+    pds_exporter::catalogue::encode::label(&mut labels, "app", app);
+    let mut counted = 0.0;
+    for (counter, resource) in
+        [("pds_app_requests_total", "response_time"), ("pds_app_runs_total", "run_execution_time")]
+    {
+        let of = |family: &str| format!("{family}{{{labels},resource=\"{resource}\"}}");
+        assert_eq!(last[&of("pds_app_unaccounted_seconds_total")], 0.0);
+        let until = of("pds_app_accounted_until_timestamp_seconds");
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+        let range = TimeRange { start: first[&until] as i64, end: last[&until] as i64 };
+        let truth = world.truth(project, app, range).unwrap();
+        let truth = if resource == "response_time" { truth.requests } else { truth.runs };
+        let counter = format!("{counter}{{{labels}}}");
+        let total = last[&counter] - first[&counter];
+        assert!(total == truth as f64, "{counter} of {app}: {total}, and there were {truth} in {range:?}");
+        counted += total;
+    }
+    counted
 }
 
 /// Numbers that look random and are the same in every run.

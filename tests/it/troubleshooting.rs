@@ -152,44 +152,44 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
             "accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again",
             "accounting::state::tests::a_file_put_in_its_place_is_neither_written_nor_taken_for_ours",
             "accounting::state::tests::a_file_that_could_not_be_synced_is_written_whole",
-            "real_state::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
+            "real_state::disk::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
         ],
     ),
     (
         "The Prometheus that counters are read back from does not answer: no connection, a timeout, an error, no credentials",
         &[
-            "restore::bad_input::an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told",
-            "restore::bad_input::an_answer_that_is_an_error_hides_the_counters_until_there_is_one",
+            "restore::bad_answers::an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told",
+            "restore::bad_answers::an_answer_that_is_an_error_hides_the_counters_until_there_is_one",
             "restore::a_daemon_asks_again_by_itself_and_polls_at_once_what_it_has_read_back",
         ],
     ),
     (
         "That Prometheus answers only in part: warnings, `isPartial`, a reply cut off, something else than its API",
         &[
-            "restore::bad_input::an_answer_that_lacks_something_hides_the_counters_until_it_is_whole",
-            "restore::bad_input::an_answer_of_something_else_hides_the_counters",
-            "restore::bad_input::an_answer_that_is_too_large_is_asked_for_in_parts",
+            "restore::bad_answers::an_answer_that_lacks_something_hides_the_counters_until_it_is_whole",
+            "restore::bad_answers::an_answer_of_something_else_hides_the_counters",
+            "restore::bad_answers::an_answer_that_is_too_large_is_asked_for_in_parts",
         ],
     ),
     (
         "That Prometheus knows nothing of an app",
         &[
             "restore::nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_with_it",
-            "restore::bad_input::a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none",
+            "restore::bad_answers::a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none",
         ],
     ),
     (
         "What that Prometheus knows of an app does not belong together: a cursor in the future, `+Inf` unlike the total, buckets that decrease, fractions, a missing `+Inf` bucket",
         &[
-            "restore::bad_input::what_does_not_belong_together_is_refused_with_the_target_that_said_it",
-            "restore::bad_input::what_is_refused_of_the_latest_target_is_taken_from_the_one_before",
+            "restore::bad_series::what_does_not_belong_together_is_refused_with_the_target_that_said_it",
+            "restore::bad_series::what_is_refused_of_the_latest_target_is_taken_from_the_one_before",
         ],
     ),
     (
         "What that Prometheus knows is of another version, or there twice",
         &[
-            "restore::bad_input::series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_go",
-            "restore::bad_input::two_jobs_that_scrape_one_exporter_are_one_ledger",
+            "restore::bad_series::series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_go",
+            "restore::bad_series::two_jobs_that_scrape_one_exporter_are_one_ledger",
         ],
     ),
     (

@@ -47,48 +47,17 @@ pub async fn run(
     let people = matches!(args.form.output, Form::Table | Form::Wide);
     let mut outcome = Outcome::default();
     let mut all: Vec<Vec<String>> = Vec::new();
-    let mut accounts: Vec<Account> = Vec::new();
-    for (project, _) in &wanted {
-        let account = service.client.account(project);
-        if !accounts.contains(&account) {
-            accounts.push(account);
-        }
-    }
-    if accounts.is_empty() {
-        accounts.push(service.client.account(""));
-    }
-    for account in &accounts {
+    for account in &accounts(&service, &wanted) {
         let listed = list(&service, account).await;
         let facts = facts(account, listed.as_deref().unwrap_or_default());
         if people {
             let heading = Block::Heading(format!("Token {}", account.name()));
             page::print_as(console, args.form.output, &[heading, Block::Facts(facts)])?;
         }
-        let mut rows = Vec::new();
-        let mut of_account: Vec<&(String, Option<String>)> =
-            wanted.iter().filter(|(project, _)| service.client.account(project) == *account).collect();
-        let nothing = (String::new(), None);
-        if of_account.is_empty() {
-            of_account.push(&nothing);
-        }
-        for (index, (project, app)) in of_account.into_iter().enumerate() {
-            for resource in Resource::all() {
-                let due = match resource.polled().scope {
-                    Scope::Account => index == 0,
-                    Scope::Project => !project.is_empty(),
-                    Scope::App => app.is_some(),
-                };
-                if due {
-                    let app = app.as_deref().unwrap_or_default();
-                    let answer = probe::ask(&service, account, resource, project, app).await;
-                    rows.push(outcome.row(resource, project, app, answer));
-                }
-            }
-        }
+        let rows = ask_all(&service, account, &wanted, &mut outcome).await;
         if people {
-            let columns =
-                page::columns([("CALL", Align::Left), ("OF", Align::Left), ("ANSWER", Align::Left)]);
-            let table = Table { columns, rows, empty: "nothing to ask" };
+            let columns = ["CALL", "OF", "ANSWER"].map(|name| (name, Align::Left));
+            let table = Table { columns: page::columns(columns), rows, empty: "nothing to ask" };
             page::print_as(console, args.form.output, &[Block::Table(table)])?;
         } else {
             let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
@@ -102,6 +71,52 @@ pub async fn run(
         page::print_as(console, args.form.output, &[Block::Table(Table { columns, rows: all, empty: "" })])?;
     }
     outcome.result()
+}
+
+/// The accounts of the projects to check, each once; the default one if there are none.
+fn accounts(service: &Service, wanted: &[(String, Option<String>)]) -> Vec<Account> {
+    let mut accounts: Vec<Account> = Vec::new();
+    for (project, _) in wanted {
+        let account = service.client.account(project);
+        if !accounts.contains(&account) {
+            accounts.push(account);
+        }
+    }
+    if accounts.is_empty() {
+        accounts.push(service.client.account(""));
+    }
+    accounts
+}
+
+/// Makes the calls of one account; a row per answer.
+async fn ask_all(
+    service: &Service,
+    account: &Account,
+    wanted: &[(String, Option<String>)],
+    outcome: &mut Outcome,
+) -> Vec<Vec<String>> {
+    let mut of_account: Vec<&(String, Option<String>)> =
+        wanted.iter().filter(|(project, _)| service.client.account(project) == *account).collect();
+    let nothing = (String::new(), None);
+    if of_account.is_empty() {
+        of_account.push(&nothing);
+    }
+    let mut rows = Vec::new();
+    for (index, (project, app)) in of_account.into_iter().enumerate() {
+        for resource in Resource::all() {
+            let due = match resource.polled().scope {
+                Scope::Account => index == 0,
+                Scope::Project => !project.is_empty(),
+                Scope::App => app.is_some(),
+            };
+            if due {
+                let app = app.as_deref().unwrap_or_default();
+                let answer = probe::ask(service, account, resource, project, app).await;
+                rows.push(outcome.row(resource, project, app, answer));
+            }
+        }
+    }
+    rows
 }
 
 /// The projects to check, each with one app, if any.

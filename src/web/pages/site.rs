@@ -153,31 +153,26 @@ impl StatusPages {
             "/api/v1/status" => json(serde_json::to_string(&self.selected(&status, &Query::read(query)))),
             "/api/v1/status/schema" => json(serde_json::to_string_pretty(&Status::schema())),
             _ => match app_of(path) {
-                Some((project, app)) => match self.source.detail(&project, &app) {
-                    Some(found) => {
-                        let only = Query { project, app, page: 1, ..Query::default() }.to_text();
-                        let extras =
-                            Extras { web: self.source.web(), replies: self.replies, query: query.to_owned() };
-                        let main = detail::detail(frame, &found, &extras);
-                        let title = found.app.name.as_deref().unwrap_or(&found.app.id);
-                        Rendered::Page(made(&Page {
-                            tab: None,
-                            title,
-                            json: Some(only.clone()),
-                            metrics: only,
-                            main,
-                        }))
-                    }
-                    None => {
-                        let main = no_such_app(&self.links, &project, &app);
-                        Rendered::NoPage(made(&Page::beside(None, "No such app", main)))
-                    }
-                },
+                Some((project, app)) => self.app(frame, project, app, query),
                 None => {
                     Rendered::NoPage(made(&Page::beside(None, "No such page", no_such_page(&self.links))))
                 }
             },
         }
+    }
+
+    /// The page of an app.
+    fn app(&self, frame: Frame<'_>, project: String, app: String, query: &str) -> Rendered {
+        let Some(found) = self.source.detail(&project, &app) else {
+            let main = no_such_app(&self.links, &project, &app);
+            return Rendered::NoPage(page(frame, &Page::beside(None, "No such app", main)).into_string());
+        };
+        let only = Query { project, app, page: 1, ..Query::default() }.to_text();
+        let extras = Extras { web: self.source.web(), replies: self.replies, query: query.to_owned() };
+        let main = detail::detail(frame, &found, &extras);
+        let title = found.app.name.as_deref().unwrap_or(&found.app.id);
+        let shown = Page { tab: None, title, json: Some(only.clone()), metrics: only, main };
+        Rendered::Page(page(frame, &shown).into_string())
     }
 
     /// The model with only the apps asked for, in that order, and links as browsers follow them; pages are for people.

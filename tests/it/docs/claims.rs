@@ -55,7 +55,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "A range is on disk before it is on the page",
         &[
             "real_kill::no_kill_takes_a_count_back_or_loses_one",
-            "real_state::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
+            "real_state::disk::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
         ],
     ),
     (
@@ -175,8 +175,8 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "The last values within 5 minutes; for apps not found, within an hour, then further back within `state.lookback`.",
         &[
             "restore::what_every_question_has_in_common_and_how_the_look_back_widens",
-            "restore::bad_input::counters_that_had_left_the_page_are_found_further_back",
-            "restore::bad_input::counters_that_left_the_page_unscraped_are_taken_as_they_were_scraped_however_long_ago",
+            "restore::bad_series::counters_that_had_left_the_page_are_found_further_back",
+            "restore::bad_series::counters_that_left_the_page_unscraped_are_taken_as_they_were_scraped_however_long_ago",
         ],
     ),
     (
@@ -184,7 +184,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "Never from zero in silence.",
         &[
             "restore::nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_with_it",
-            "restore::bad_input::a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none",
+            "restore::bad_answers::a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none",
         ],
     ),
     (
@@ -195,7 +195,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     (
         "docs/configuration.md",
         "Precedence, lowest first: defaults, file, environment.",
-        &["config::values_mean_what_the_file_and_the_environment_say"],
+        &["config::values::values_mean_what_the_file_and_the_environment_say"],
     ),
     (
         "docs/metrics.md",

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory as _;
 use pds_exporter::app::flags::Flags;
 use pds_exporter::config;
-use pds_exporter::config::keys::{self, Key};
+use pds_exporter::config::key::Key;
+use pds_exporter::config::keys;
 use pds_exporter::tool::Cli;
 use pds_exporter::web::webconfig;
 
@@ -144,7 +145,7 @@ fn every_key_variable_series_and_file_that_is_named_exists() {
             let name = text.split([' ', '=']).next().unwrap_or_default();
             let section = name.split_once('.').map(|(section, _)| section);
             let is_key = section.is_some_and(|section| sections.contains(section));
-            let known = || Key::find(name).is_some() || keys::is_section(name) || keys::is_list(name);
+            let known = || keys::find(name).is_some() || keys::is_section(name) || keys::is_list(name);
             if is_key && !known() {
                 wrong.push(format!("{path}: no key {name}"));
             }

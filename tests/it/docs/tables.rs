@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use clap::CommandFactory as _;
 use pds_exporter::app::flags::Flags;
-use pds_exporter::config::keys::{self, Preset};
+use pds_exporter::config::key::Preset;
+use pds_exporter::config::keys;
 use pds_exporter::config::{self, Config};
 use pds_exporter::status::cause;
 use pds_exporter::tool::Cli;

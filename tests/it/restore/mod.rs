@@ -1,7 +1,8 @@
 //! Counters that come back from Prometheus: whatever becomes of exporters and Prometheus, nothing goes back, nothing
 //! begins at 0 in silence, and what is counted is what there was.
 
-mod bad_input;
+mod bad_answers;
+mod bad_series;
 mod model;
 mod prometheus;
 mod rig;

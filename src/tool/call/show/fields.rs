@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::interface::call::json;
+use crate::interface::reply::json;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::units;
 

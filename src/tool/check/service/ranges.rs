@@ -162,73 +162,75 @@ pub async fn rounding(asking: &mut Asking, findings: &mut Findings) -> Result<()
     Ok(())
 }
 
+const ENDS: &str = "range ends";
+
 /// Whether a range counts its last instant: one range against its parts.
 ///
 /// # Errors
 /// If the service does not answer.
 pub async fn ends(asking: &mut Asking, findings: &mut Findings) -> Result<(), ToolError> {
-    const CHECK: &str = "range ends";
-    let configured = asking.service.config.accounting.range_end;
     // Each boundary between parts is another chance that something happened just there.
     let mut boundaries = 0;
+    let mut sure = false;
     for parts in [2, 4, 8] {
         let Some(sum) = sum_of(asking, parts, RangeEnd::Exclusive).await? else {
-            findings.report.note(CHECK, "parts of the hour are rounded: nothing can be told");
+            findings.report.note(ENDS, "parts of the hour are rounded: nothing can be told");
             return Ok(());
         };
-        boundaries += parts - 1;
+        let counted = format!(
+            "{parts} parts of an hour count {} requests, the hour {}",
+            units::count(sum),
+            units::count(asking.total)
+        );
         if sum > asking.total {
             // Confirmed by asking for ends a millisecond earlier.
             let exact = sum_of(asking, parts, RangeEnd::Inclusive).await?;
-            let text = format!(
-                "ranges include their last instant: {parts} parts of an hour count {} requests, the hour {}",
-                units::count(sum),
-                units::count(asking.total)
-            );
-            if exact.is_none_or(|exact| exact > asking.total) {
-                findings.report.problem(
-                    CHECK,
-                    format!("{text}; and ends a millisecond earlier do not help"),
-                    "Report it to the service's owner: counters are too high.",
-                );
-            } else if configured == RangeEnd::Inclusive {
-                findings.report.ok(CHECK, format!("{text}; accounting.range_end says so"));
-            } else {
-                findings.report.problem(CHECK, text, "Write the line below into the configuration.");
-                findings.suggest("accounting", "range_end", "\"inclusive\"");
-            }
+            inclusive_ends(asking, exact, &counted, findings);
             return Ok(());
         }
         if sum < asking.total {
-            let text = format!(
-                "{parts} parts of an hour count {} requests, the hour {}",
-                units::count(sum),
-                units::count(asking.total)
-            );
-            findings.report.warning(
-                CHECK,
-                text,
-                "Run the check again: the hour may still have changed. Otherwise counters are too low.",
-            );
+            let remedy =
+                "Run the check again: the hour may still have changed. Otherwise counters are too low.";
+            findings.report.warning(ENDS, counted, remedy);
             return Ok(());
         }
+        boundaries += parts - 1;
         // Unlikely that nothing happened at all the boundaries.
-        if asking.total / 3600.0 * f64::from(boundaries) > 4.0 {
+        sure = asking.total / 3600.0 * f64::from(boundaries) > 4.0;
+        if sure {
             break;
         }
     }
-    let sure = asking.total / 3600.0 * f64::from(boundaries) > 4.0;
-    let certainty = if sure { "" } else { ", as far as so few requests tell" };
-    let text = format!("ranges exclude their last instant: parts of an hour add up to the hour{certainty}");
-    if configured == RangeEnd::Inclusive && sure {
-        findings.report.problem(CHECK, text, "Write the line below into the configuration.");
-        findings.suggest("accounting", "range_end", "\"exclusive\"");
-    } else if sure {
-        findings.report.ok(CHECK, text);
-    } else {
-        findings.report.note(CHECK, text);
-    }
+    exclusive_ends(asking, sure, findings);
     Ok(())
+}
+
+/// Parts of an hour count more than the hour; `exact` is what they count with ends a millisecond earlier.
+fn inclusive_ends(asking: &Asking, exact: Option<f64>, counted: &str, findings: &mut Findings) {
+    let text = format!("ranges include their last instant: {counted}");
+    if exact.is_none_or(|exact| exact > asking.total) {
+        let text = format!("{text}; and ends a millisecond earlier do not help");
+        let remedy = "Report it to the service's owner: counters are too high.";
+        findings.report.problem(ENDS, text, remedy);
+    } else if asking.service.config.accounting.range_end == RangeEnd::Inclusive {
+        findings.report.ok(ENDS, format!("{text}; accounting.range_end says so"));
+    } else {
+        findings.report.problem(ENDS, text, "Write the line below into the configuration.");
+        findings.suggest("accounting", "range_end", "\"inclusive\"");
+    }
+}
+
+/// Parts of an hour add up to the hour; `sure` if there were enough requests to tell.
+fn exclusive_ends(asking: &Asking, sure: bool, findings: &mut Findings) {
+    let text = "ranges exclude their last instant: parts of an hour add up to the hour";
+    if !sure {
+        findings.report.note(ENDS, format!("{text}, as far as so few requests tell"));
+    } else if asking.service.config.accounting.range_end == RangeEnd::Inclusive {
+        findings.report.problem(ENDS, text, "Write the line below into the configuration.");
+        findings.suggest("accounting", "range_end", "\"exclusive\"");
+    } else {
+        findings.report.ok(ENDS, text);
+    }
 }
 
 /// The requests of so many parts of the hour together; `None` where a part is not answered as asked for.

@@ -1,5 +1,7 @@
 //! What a configuration wants asked: its targets, and their places in the store.
 
+mod cells;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +14,13 @@ use crate::clock::Clock;
 use crate::config::{App, Config, Project};
 use crate::interface::polled::Polled;
 use crate::interface::{Cadence, Resource, Scope, Subject, Window};
-use crate::store::{Desired, Key, Owner, Section, Store, TargetState, Variant};
+use crate::store::{Key, Section, Store, TargetState, Variant};
 use crate::telemetry::Telemetry;
 
 use super::objective;
-
 use super::progress::Progress;
+
+use cells::{Owners, apps, interval, owners, polled, stale_after, wanted};
 
 /// What polls work with, whatever the configuration.
 #[derive(Clone, Debug)]
@@ -304,77 +307,4 @@ impl Plan {
 pub(super) fn containers(app: Option<&App>) -> impl Iterator<Item = Option<Arc<str>>> {
     let configured = app.map_or(&[][..], |app| &app.containers).iter();
     std::iter::once(None).chain(configured.map(|container| Some(Arc::clone(container))))
-}
-
-fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
-    match cadence {
-        Cadence::Settings => config.poll.settings_interval,
-        Cadence::Metrics => app.and_then(|app| app.interval).unwrap_or(config.poll.interval),
-    }
-}
-
-/// Three intervals at least, so that one failed poll never makes a series vanish.
-fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
-    config.poll.stale_after.max(interval(config, cadence, app) * 3)
-}
-
-/// The owners of one project's targets.
-struct Owners {
-    project: Arc<Owner>,
-    apps: Vec<Arc<Owner>>,
-}
-
-impl Owners {
-    fn of(&self, app: Option<usize>) -> Option<&Arc<Owner>> {
-        app.map_or(Some(&self.project), |app| self.apps.get(app))
-    }
-}
-
-/// The owners of all targets, parallel to the configuration's projects.
-fn owners(config: &Config) -> Vec<Owners> {
-    let none: Arc<str> = "".into();
-    let owners = config.projects.iter().map(|project| Owners {
-        project: Owner::new(Arc::clone(&project.id), Arc::clone(&none)),
-        apps: project
-            .apps
-            .iter()
-            .map(|app| Owner::new(Arc::clone(&project.id), Arc::clone(&app.id)))
-            .collect(),
-    });
-    owners.collect()
-}
-
-/// The resources that a configuration polls, in the order of their families on the page.
-fn polled(config: &Config) -> impl Iterator<Item = Resource> {
-    Resource::all().filter(|resource| config.poll.resources.contains(resource))
-}
-
-/// The apps of a configuration with their owners.
-fn apps<'a>(config: &'a Config, owners: &'a [Owners]) -> impl Iterator<Item = (&'a App, &'a Arc<Owner>)> {
-    config.projects.iter().zip(owners).flat_map(|(project, owners)| project.apps.iter().zip(&owners.apps))
-}
-
-/// The cells that a configuration wants in the store.
-fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
-    let mut cells = objective::wanted(apps(config, owners));
-    for resource in polled(config) {
-        let endpoint = resource.polled();
-        for (project, owners) in config.projects.iter().zip(owners) {
-            let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope {
-                Scope::App => owners.apps.iter().zip(project.apps.iter().map(Some)).collect(),
-                Scope::Project | Scope::Account => {
-                    project.polled.then_some((&owners.project, None)).into_iter().collect()
-                }
-            };
-            for (owner, app) in about {
-                let key = Key { owner: Arc::clone(owner), resource };
-                if endpoint.counted.is_some() && config.accounting.enabled {
-                    cells.push(Desired { key: key.clone(), section: Section::Counters, stale_after: None });
-                }
-                let stale_after = Some(stale_after(config, endpoint.cadence, app));
-                cells.push(Desired { key, section: Section::Endpoint, stale_after });
-            }
-        }
-    }
-    cells
 }

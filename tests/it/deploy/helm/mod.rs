@@ -1,12 +1,11 @@
 //! The Helm chart: linted and rendered by an old and a new Helm, validated like the manifests, and equal to them.
 
-use std::collections::BTreeMap;
+mod manifests;
+mod values;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::kubernetes::{ACCEPTED, ACCEPTED_BESIDE, container, examine, flags, kustomize, object, validate};
-use crate::golden::assert_golden;
-
+use super::kubernetes::{ACCEPTED, container, examine, flags, object, validate};
 use super::{command, deploy, files, list, output, string, succeed, text, yaml};
 
 /// The oldest Helm that the chart is for, and a new one. Installed by name and pinned in `tests/packages`.
@@ -171,81 +170,6 @@ fn a_deployment_may_have_a_disk() {
     assert!(mounts.iter().any(|mount| mount["mountPath"] == "/etc/pds-ca"), "{mounts:?}");
 }
 
-/// The table of `values.yaml`: each key with its default and the comment above it.
-fn values_table() -> String {
-    let mut table = "| value | default | meaning |\n| --- | --- | --- |\n".to_owned();
-    let (mut path, mut comment, mut skip) = (Vec::new(), String::new(), usize::MAX);
-    let text = text("helm/pds-exporter/values.yaml");
-    let lines: Vec<&str> = text.lines().collect();
-    for (number, line) in lines.iter().enumerate() {
-        let depth = line.chars().take_while(|c| *c == ' ').count() / 2;
-        let line = line.trim();
-        if line.is_empty() {
-            comment.clear();
-            continue;
-        }
-        if depth > skip {
-            continue;
-        }
-        if let Some(text) = line.strip_prefix('#') {
-            comment += text;
-            continue;
-        }
-        let (key, value) = line.split_once(':').unwrap_or_else(|| panic!("line {number}: {line}"));
-        path.truncate(depth);
-        path.push(key);
-        let (value, comment) = (value.trim(), std::mem::take(&mut comment));
-        skip = usize::MAX;
-        if comment.is_empty() {
-            assert!(value.is_empty(), "{} has no comment", path.join("."));
-            continue;
-        }
-        let shown = match value {
-            "" | "|" => {
-                skip = depth;
-                "see `values.yaml`".to_owned()
-            }
-            value => format!("`{value}`"),
-        };
-        table += &format!("| `{}` | {shown} |{comment} |\n", path.join("."));
-    }
-    table
-}
-
-#[test]
-fn the_readme_lists_every_value() {
-    let path = deploy("helm/pds-exporter/README.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let (begin, end) = ("<!-- values: begin -->\n", "<!-- values: end -->");
-    let (head, rest) = page.split_once(begin).unwrap();
-    let (_, tail) = rest.split_once(end).unwrap();
-    assert_golden(&path, &format!("{head}{begin}{}{end}{tail}", values_table()));
-}
-
-#[test]
-fn the_chart_and_the_manifests_give_the_same_objects() {
-    for (overlay, values) in [
-        ("base", vec![]),
-        ("overlays/sharded", vec!["mode=sharded"]),
-        (
-            "overlays/operator",
-            vec![
-                "podMonitor.enabled=true",
-                "prometheusRule.enabled=true",
-                "dashboards.enabled=true",
-                "state.prometheus.url=http://prometheus-operated.monitoring.svc:9090",
-            ],
-        ),
-    ] {
-        let (chart, manifests) = (template("pds-exporter", &values), yaml(&kustomize(overlay)));
-        let (chart, manifests) = (by_name(chart), by_name(manifests));
-        assert_eq!(chart.keys().collect::<Vec<_>>(), manifests.keys().collect::<Vec<_>>(), "{overlay}");
-        for (name, object) in &chart {
-            assert_eq!(pretty(object), pretty(&manifests[name]), "{overlay}: {name}");
-        }
-    }
-}
-
 /// The objects as one text of many documents.
 fn documents(objects: &[Value]) -> String {
     objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")
@@ -261,27 +185,6 @@ fn the_chart_is_hardened() {
     ] {
         examine(&documents(&template("pds-exporter", values)), &[ACCEPTED]);
     }
-}
-
-#[test]
-fn the_sidecar_patch_is_that_of_the_manifests() {
-    let objects = template("monitoring", &["mode=sidecar"]);
-    let kinds: Vec<&str> = objects.iter().map(|object| string(object, "/kind")).collect();
-    assert_eq!(kinds, ["ConfigMap", "ConfigMap"], "nothing but the configuration and the patch");
-    let patch = objects.iter().find_map(|object| object["data"]["patch.yaml"].as_str()).unwrap();
-    let patch = yaml(patch).remove(0);
-    let beside = object(&yaml(&kustomize("overlays/sidecar")), "Deployment");
-    assert_eq!(pretty(container(&patch)), pretty(container(&beside)));
-    let volumes = |workload: &Value| -> Vec<Value> {
-        let volumes = list(&workload["spec"]["template"]["spec"]["volumes"]).iter();
-        volumes.filter(|volume| string(volume, "/name").starts_with("pds-exporter-")).map(clean).collect()
-    };
-    assert_eq!(volumes(&patch), volumes(&beside));
-    let mut workload = beside;
-    for list in ["containers", "volumes"] {
-        workload["spec"]["template"]["spec"][list] = patch["spec"]["template"]["spec"][list].clone();
-    }
-    examine(&workload.to_string(), &[ACCEPTED, ACCEPTED_BESIDE]);
 }
 
 #[test]
@@ -322,33 +225,6 @@ fn with_tls_probes_and_scrapes_use_it() {
 }
 
 #[test]
-fn values_that_mean_nothing_are_refused() {
-    for (value, named) in [
-        ("mode=daemonset", "mode"),
-        ("shards=0", "shards"),
-        ("replicas=2", "replicas"),
-        ("maxRequestsPerSecondPerShard=16", "maxRequestsPerSecondPerShard"),
-        ("state.size=1X", "size"),
-        ("state.prometheus.url=prometheus:9090", "url"),
-        ("state.prometheus.url=http://p:9090,state.prometheus.tokenKey=token", "existingSecret"),
-        ("configReloadInterval=30", "configReloadInterval"),
-        ("podMonitor.interval=15", "interval"),
-        ("web.routePrefix=pds", "routePrefix"),
-        ("podLabels.app\\.kubernetes\\.io/name=other", "podLabels"),
-        ("networkPolicy.fromNamespace=", "networkPolicy"),
-        ("prometheusRule.enabled=true,prometheusRule.disabled={PdsNothing}", "PdsNothing"),
-        ("prometheusRule.objectives.sloRatio=99", "sloRatio"),
-    ] {
-        for helm in HELMS {
-            let mut render = command(helm, ["template", "x", "--kube-version=1.32.0", "--set", value]);
-            let failed = render.arg(deploy("helm/pds-exporter")).output().unwrap();
-            let said = String::from_utf8_lossy(&failed.stderr);
-            assert!(!failed.status.success() && said.contains(named), "{helm}: {value}: {said}");
-        }
-    }
-}
-
-#[test]
 fn the_version_is_that_of_the_crate() {
     let chart = yaml(&text("helm/pds-exporter/Chart.yaml")).remove(0);
     for key in ["/version", "/appVersion"] {
@@ -364,32 +240,4 @@ fn the_version_is_that_of_the_crate() {
             "{kustomization}"
         );
     }
-}
-
-/// Objects by kind and name, without what only one of the two tools adds.
-fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
-    let name = |object: &Value| format!("{} {}", string(object, "/kind"), string(object, "/metadata/name"));
-    objects.iter().map(clean).map(|object| (name(&object), object)).collect()
-}
-
-/// Without Helm's own labels, and empty maps.
-fn clean(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => {
-            let helms = ["helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"];
-            let kept = fields.iter().filter(|(key, _)| !helms.contains(&key.as_str()));
-            let kept: Map<String, Value> = kept.map(|(key, value)| (key.clone(), clean(value))).collect();
-            let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
-            let labels = ["annotations", "labels"];
-            kept.into_iter()
-                .filter(|(key, value)| !(labels.contains(&key.as_str()) && is_empty(value)))
-                .collect()
-        }
-        Value::Array(elements) => elements.iter().map(clean).collect(),
-        other => other.clone(),
-    }
-}
-
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(&clean(value)).unwrap()
 }

@@ -1,0 +1,56 @@
+//! What a ledger keeps so that an hour can be counted again: what was added for it, and what came late.
+
+/// The length of what is counted again in one request, in seconds.
+pub const HOUR: i64 = 3600;
+
+/// An hour that is still to be counted again. 16 bytes: each ledger has a few of them, with an age of a day 25.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hour {
+    /// Hours since 1970.
+    pub index: u32,
+    /// How many of the configured ages it was counted again at.
+    pub rechecks: u8,
+    /// What was added for it, or said of it when it was last counted again.
+    pub added: u64,
+}
+
+impl Hour {
+    /// The hour that `second` lies in, with nothing added.
+    pub(super) fn of(second: i64) -> Self {
+        Self { index: u32::try_from(second.div_euclid(HOUR)).unwrap_or_default(), rechecks: 0, added: 0 }
+    }
+
+    pub(super) fn start(self) -> i64 {
+        i64::from(self.index) * HOUR
+    }
+
+    pub(super) fn end(self) -> i64 {
+        self.start() + HOUR
+    }
+}
+
+/// Late data on its way into the counters: in equal parts while the cursor moves through the hour that begins at
+/// `from`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Late {
+    /// Where the cursor stood when it was found.
+    pub from: i64,
+    /// How many there are.
+    pub total: u64,
+    /// The distribution of their hour: threshold in seconds and share, by rising threshold.
+    pub shares: Box<[(f64, f64)]>,
+}
+
+impl Late {
+    /// How many of them are added once the cursor stands at `second`.
+    pub(super) fn part(&self, second: i64) -> u64 {
+        let passed = u128::from((second - self.from).clamp(0, HOUR).unsigned_abs());
+        u64::try_from(u128::from(self.total) * passed / u128::from(HOUR.unsigned_abs())).unwrap_or(self.total)
+    }
+
+    /// The same, with the fraction.
+    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+    pub(super) fn exact_part(&self, second: i64) -> f64 {
+        self.total as f64 * (second - self.from).clamp(0, HOUR) as f64 / HOUR as f64
+    }
+}

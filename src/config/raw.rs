@@ -1,0 +1,125 @@
+//! The raw configuration while it is read: its tables, and where in them a value stands.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+use config::{Map, Value, ValueKind};
+
+use super::error::Problem;
+use super::key::join;
+use super::origin::variable_of;
+
+/// The `[[projects]]` of an included file.
+#[derive(Debug)]
+pub(super) struct Included {
+    /// The file.
+    pub(super) path: PathBuf,
+    /// The value of `projects`.
+    pub(super) projects: Value,
+}
+
+impl Included {
+    /// The key of the projects, as shown to the user: file and key.
+    pub(super) fn key(&self) -> String {
+        key_in(&self.path, "projects")
+    }
+}
+
+/// The key `name` of the file at `path`, as shown to the user.
+pub(super) fn key_in(path: &Path, name: &str) -> String {
+    format!("{}: {name}", path.display())
+}
+
+/// What the reading of one configuration shares.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<'a> {
+    /// The folder of the file that is read, which relative paths start from.
+    pub(super) folder: &'a Path,
+    /// Label names that a configured label must not repeat; `None` if no projects are read.
+    pub(super) taken_labels: Option<&'a [&'a str]>,
+    /// The included files.
+    pub(super) included: &'a [Included],
+    /// All problems so far.
+    pub(super) problems: &'a RefCell<Vec<Problem>>,
+}
+
+/// A table of the raw configuration.
+#[derive(Debug)]
+pub(super) struct Table<'a> {
+    /// Where it stands, as shown to the user: `projects[0]`; empty at the top.
+    key: String,
+    values: Option<&'a Map<String, Value>>,
+    /// What the reading shares.
+    pub(super) reading: Reading<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// The table of all values.
+    pub(super) fn top(values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
+        Self::new(String::new(), values, reading)
+    }
+
+    /// The table `values`, shown to the user as `key`.
+    pub(super) fn new(key: String, values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
+        Self { key, values: Some(values), reading }
+    }
+
+    /// The value of `name`, if it is set.
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.values?.get(name)
+    }
+
+    /// The place of `name`.
+    pub(super) fn place(&self, name: &str) -> Place<'a> {
+        let key = join(&self.key, name);
+        let variable = self.get(name).and_then(|value| variable_of(&key, value));
+        Place { key, variable, reading: self.reading }
+    }
+
+    /// The table at `name`; without values where there is none.
+    pub(super) fn inner(&self, name: &str) -> Self {
+        let values = match self.get(name).map(|value| &value.kind) {
+            Some(ValueKind::Table(table)) => Some(table),
+            _ => None,
+        };
+        Self { key: join(&self.key, name), values, reading: self.reading }
+    }
+}
+
+/// The position of a value in the configuration; errors name it.
+#[derive(Clone, Debug)]
+pub(super) struct Place<'a> {
+    /// The key, as shown to the user.
+    pub(super) key: String,
+    /// The environment variable that set it.
+    pub(super) variable: Option<String>,
+    /// What the reading shares.
+    pub(super) reading: Reading<'a>,
+}
+
+impl Place<'_> {
+    /// Notes a problem; always `None`.
+    pub(super) fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
+        let mut message = message.into();
+        if let Some(variable) = &self.variable {
+            message.push_str(&format!(" (set by {variable})"));
+        }
+        self.reading.problems.borrow_mut().push(Problem { key: self.key.clone(), message });
+        None
+    }
+
+    /// The value, or `None` with the problem noted.
+    pub(super) fn check<T>(&self, result: Result<T, String>) -> Option<T> {
+        result.map_or_else(|message| self.refuse(message), Some)
+    }
+
+    /// The place of a list's item.
+    pub(super) fn item(&self, index: usize) -> Self {
+        Self { key: format!("{}[{index}]", self.key), ..self.clone() }
+    }
+
+    /// The place of a table's member.
+    pub(super) fn member(&self, name: &str) -> Self {
+        Self { key: join(&self.key, name), ..self.clone() }
+    }
+}

@@ -1,0 +1,27 @@
+//! What a reply is read for: a project or an app, and the window that was asked for.
+
+use super::range::TimeRange;
+
+/// The project or app whose series are read from a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The project's id.
+    pub project: &'a str,
+    /// The labels configured for the project, or for the app if the call is about one.
+    pub labels: &'a [(String, String)],
+    /// What was asked of a metrics call; `None` for settings.
+    pub window: Option<Window<'a>>,
+}
+
+/// A trailing range shown as gauges.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    /// Its length as in the label `window`: `5m`.
+    pub label: &'a str,
+    /// The container it is restricted to.
+    pub container: Option<&'a str>,
+    /// Whether it is the first one configured, which the gauges without a `window` label come from.
+    pub first: bool,
+    /// The range that was asked for.
+    pub range: TimeRange,
+}

@@ -1,0 +1,87 @@
+//! The cells that a configuration wants in the store, and who owns them.
+
+use std::sync::Arc;
+
+use tokio::time::Duration;
+
+use crate::config::{App, Config};
+use crate::interface::{Cadence, Resource, Scope};
+use crate::poll::objective;
+use crate::store::{Desired, Key, Owner, Section};
+
+/// The time between two polls.
+pub(super) fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
+    match cadence {
+        Cadence::Settings => config.poll.settings_interval,
+        Cadence::Metrics => app.and_then(|app| app.interval).unwrap_or(config.poll.interval),
+    }
+}
+
+/// Three intervals at least, so that one failed poll never makes a series vanish.
+pub(super) fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
+    config.poll.stale_after.max(interval(config, cadence, app) * 3)
+}
+
+/// The owners of one project's targets.
+pub(super) struct Owners {
+    project: Arc<Owner>,
+    apps: Vec<Arc<Owner>>,
+}
+
+impl Owners {
+    pub(super) fn of(&self, app: Option<usize>) -> Option<&Arc<Owner>> {
+        app.map_or(Some(&self.project), |app| self.apps.get(app))
+    }
+}
+
+/// The owners of all targets, parallel to the configuration's projects.
+pub(super) fn owners(config: &Config) -> Vec<Owners> {
+    let none: Arc<str> = "".into();
+    let owners = config.projects.iter().map(|project| Owners {
+        project: Owner::new(Arc::clone(&project.id), Arc::clone(&none)),
+        apps: project
+            .apps
+            .iter()
+            .map(|app| Owner::new(Arc::clone(&project.id), Arc::clone(&app.id)))
+            .collect(),
+    });
+    owners.collect()
+}
+
+/// The resources that a configuration polls, in the order of their families on the page.
+pub(super) fn polled(config: &Config) -> impl Iterator<Item = Resource> {
+    Resource::all().filter(|resource| config.poll.resources.contains(resource))
+}
+
+/// The apps of a configuration with their owners.
+pub(super) fn apps<'a>(
+    config: &'a Config,
+    owners: &'a [Owners],
+) -> impl Iterator<Item = (&'a App, &'a Arc<Owner>)> {
+    config.projects.iter().zip(owners).flat_map(|(project, owners)| project.apps.iter().zip(&owners.apps))
+}
+
+/// The cells that a configuration wants in the store.
+pub(super) fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
+    let mut cells = objective::wanted(apps(config, owners));
+    for resource in polled(config) {
+        let endpoint = resource.polled();
+        for (project, owners) in config.projects.iter().zip(owners) {
+            let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope {
+                Scope::App => owners.apps.iter().zip(project.apps.iter().map(Some)).collect(),
+                Scope::Project | Scope::Account => {
+                    project.polled.then_some((&owners.project, None)).into_iter().collect()
+                }
+            };
+            for (owner, app) in about {
+                let key = Key { owner: Arc::clone(owner), resource };
+                if endpoint.counted.is_some() && config.accounting.enabled {
+                    cells.push(Desired { key: key.clone(), section: Section::Counters, stale_after: None });
+                }
+                let stale_after = Some(stale_after(config, endpoint.cadence, app));
+                cells.push(Desired { key, section: Section::Endpoint, stale_after });
+            }
+        }
+    }
+    cells
+}

@@ -1,0 +1,174 @@
+//! The configuration as users meet it: good files and their meaning, bad files and their exact errors.
+
+mod hostile;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use pds_exporter::config::{self, LoadError, Loaded, Origin, TokenSource, example};
+
+use crate::golden::assert_golden;
+
+/// Loads a file with the environment that its lines `# env: NAME=value` give.
+fn load(path: &Path) -> Result<Loaded, LoadError> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let environment = text.lines().filter_map(|line| {
+        let (name, value) = line.strip_prefix("# env: ")?.split_once('=')?;
+        Some((name.to_owned(), value.to_owned()))
+    });
+    config::load(path, environment)
+}
+
+fn files(folder: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(Path::new("tests/it/config").join(folder)).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    files.sort();
+    assert!(!files.is_empty());
+    files
+}
+
+#[test]
+fn every_bad_file_gets_its_exact_errors_and_no_secret() {
+    for path in files("bad") {
+        let error = load(&path).expect_err(&format!("{} was accepted", path.display()));
+        let text = format!("{error}\n");
+        assert!(!text.contains("hunter"), "{} shows a secret: {text}", path.display());
+        assert_golden(&path.with_extension("err"), &text);
+    }
+}
+
+#[test]
+fn every_good_file_loads() {
+    for path in files("good") {
+        load(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+}
+
+#[test]
+fn included_files_add_projects_in_the_order_of_their_names() {
+    let loaded = load(Path::new("tests/it/config/good/include.toml")).unwrap();
+    let [ads, search] = &*loaded.config.projects else { panic!("{:?}", loaded.config.projects) };
+    assert_eq!((&*ads.id, &*search.id), ("p-ads", "p-search"));
+    let token = Path::new("tests/it/config/good/include/search-token");
+    assert_eq!(search.token, Some(TokenSource::File(token.to_owned())), "relative to the included file");
+    let id = loaded.explained.iter().find(|row| row.value == "\"p-search\"").unwrap();
+    assert_eq!(id.key, "tests/it/config/good/include/search.toml: projects[0].id");
+}
+
+#[test]
+fn the_checksum_changes_with_any_file_that_is_read_and_with_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let main =
+        "include = [\"projects.d/*.toml\"]\n[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n";
+    std::fs::write(path("main.toml"), main).unwrap();
+    std::fs::create_dir(path("projects.d")).unwrap();
+    let mut seen = Vec::new();
+    let mut changes = |what: &str| {
+        let now = config::checksum(&path("main.toml"), []);
+        assert_eq!(now, config::checksum(&path("main.toml"), []), "{what}: not stable");
+        assert!(!seen.contains(&now), "{what}: not seen");
+        seen.push(now);
+    };
+    changes("the first look");
+    std::fs::write(path("projects.d/a.toml"), "[[projects]]\nid = \"p-1\"\n").unwrap();
+    changes("a new file");
+    std::fs::write(path("projects.d/a.toml"), "[[projects]]\nid = \"p-2\"\n").unwrap();
+    changes("a changed file");
+    std::fs::rename(path("projects.d/a.toml"), path("projects.d/b.toml")).unwrap();
+    changes("a renamed file");
+    std::fs::write(path("projects.d/b.toml"), "[[projects").unwrap();
+    changes("a bad file");
+    std::fs::write(path("main.toml"), format!("{main}[")).unwrap();
+    changes("a bad main file");
+    std::fs::remove_file(path("main.toml")).unwrap();
+    changes("no main file");
+    let before = config::checksum(&path("main.toml"), []);
+    std::fs::write(path("projects.d/notes.txt"), "").unwrap();
+    assert_eq!(config::checksum(&path("main.toml"), []), before);
+}
+
+#[test]
+fn a_valid_configuration_that_is_hardly_meant_is_warned_of() {
+    let load = |text: &str| {
+        let text = format!(
+            "[api]\nbase_url = \"https://a\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n[state]\n{text}"
+        );
+        config::load_text(Path::new("x.toml"), &text).unwrap().config.warnings()
+    };
+    let url = |url: &str| format!("prometheus_url = \"{url}\"\n");
+    let login = "prometheus_token_file = \"t\"\n";
+    assert_eq!(load(&url("http://prometheus:9090")), Vec::<String>::new());
+    assert_eq!(load(&(url("http://127.0.0.1:9090") + login)), Vec::<String>::new());
+    assert_eq!(load(&(url("https://prometheus:9090") + login)), Vec::<String>::new());
+    assert_eq!(
+        load(&(url("http://prometheus:9090") + login)),
+        [
+            "state.prometheus_url http://prometheus:9090/ is plain http: everyone on the way can read the credentials; use https"
+        ]
+    );
+    assert_eq!(
+        load(&(url("http://prometheus:9090") + "[accounting]\nmax_catch_up = \"6h\"")),
+        [
+            "state.lookback is 1day, but accounting.max_catch_up is 6h: counters older than that are read back, \
+          and the time between is unaccounted; set both to the same"
+        ]
+    );
+    assert_eq!(
+        load(&(url("http://prometheus:9090") + "[accounting]\nenabled = false")),
+        ["state.prometheus_url has no effect while accounting.enabled = false"]
+    );
+    assert_eq!(load("[accounting]\nmax_catch_up = \"6h\""), Vec::<String>::new());
+}
+
+#[test]
+fn the_example_file_is_up_to_date_and_sets_nothing_but_defaults() {
+    let path = Path::new("config.example.toml");
+    assert_golden(path, &example::text());
+    let example = load(path).unwrap().config;
+    let minimal = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
+    assert_eq!(
+        config::Config { projects: Vec::new(), ..example.clone() },
+        config::Config {
+            api: config::Api { token: example.api.token, ..minimal.api },
+            projects: Vec::new(),
+            ..minimal
+        }
+    );
+}
+
+#[test]
+fn the_view_of_what_is_in_force_shows_each_origin_and_no_secret() {
+    let loaded = load(Path::new("tests/it/config/good/design.toml")).unwrap();
+    let shown = |key: &str| {
+        let row = loaded.explained.iter().find(|row| row.key == key);
+        row.map(|row| (row.value.as_str(), row.origin))
+    };
+    assert_eq!(shown("api.timeout"), Some(("\"10s\"", Origin::Default)));
+    assert_eq!(shown("api.max_requests_per_second"), Some(("0", Origin::File)));
+    assert_eq!(shown("poll.windows"), Some(("[\"5m\", \"1h\"]", Origin::Environment)));
+    assert_eq!(shown("api.proxy_url"), Some(("\"http://proxy:3128/\"", Origin::File)));
+    assert_eq!(shown("projects[0].token"), Some(("[redacted]", Origin::File)));
+    assert_eq!(shown("projects[0].apps[0]"), Some(("\"p-abc12345-ranker\"", Origin::File)));
+    assert_eq!(shown("projects[0].apps[1].labels"), Some(("{ tier = \"gold\" }", Origin::File)));
+    assert_eq!(
+        shown("state.prometheus_headers"),
+        Some(("{ \"x.dotted\" = \"[redacted]\", X-Scope-OrgID = \"[redacted]\" }", Origin::File))
+    );
+    assert_eq!(shown("api.token"), None);
+    let explained = format!("{:?}", loaded.explained);
+    assert!(!explained.contains("hunter"), "{explained}");
+}
+
+#[test]
+fn a_missing_or_unreadable_file_is_named() {
+    let missing = config::load(Path::new("nowhere.toml"), []).unwrap_err();
+    assert!(matches!(missing, LoadError::Missing { .. }));
+    assert!(
+        missing.to_string().contains("nowhere.toml") && missing.to_string().contains("config.example.toml")
+    );
+    let folder = config::load(Path::new("tests"), []).unwrap_err();
+    assert!(matches!(folder, LoadError::Unreadable { .. }));
+    assert_eq!(folder.to_string(), "cannot read the configuration file tests");
+}

@@ -1,0 +1,126 @@
+//! What the values of a configuration mean: of the file, of the environment, and by default.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pds_exporter::config::{self, Login, Objective, TokenSource};
+use pds_exporter::interface::{QueryNames, Resolution};
+use pds_exporter::secret::Secret;
+
+use super::load;
+
+#[test]
+fn values_mean_what_the_file_and_the_environment_say() {
+    let config = load(Path::new("tests/it/config/good/design.toml")).unwrap().config;
+    let folder = Path::new("tests/it/config/good");
+    assert_eq!(config.api.base_url.as_str(), "https://api.example.com/some/path");
+    assert_eq!(config.api.token, Some(TokenSource::File(folder.join("secrets/token"))));
+    assert_eq!(config.api.max_requests_per_second, None);
+    assert_eq!(config.api.max_response_bytes, 1 << 20);
+    assert_eq!(config.api.max_retries, 0);
+    assert_eq!(config.api.ca_file.as_deref(), Some(Path::new("/etc/ca.pem")));
+    assert_eq!(config.poll.windows, [Duration::from_secs(300), Duration::from_secs(3600)]);
+    assert_eq!(config.poll.resolution, Resolution::High);
+    assert!(!config.accounting.enabled);
+    assert_eq!(config.state.path, Some(folder.join("state.redb")));
+    let prometheus = config.state.prometheus.unwrap();
+    assert_eq!(prometheus.url.as_str(), "https://mimir.example.com/prometheus");
+    assert_eq!(prometheus.login, Some(Login::Token(folder.join("secrets/prometheus"))));
+    assert_eq!(prometheus.ca_file.as_deref(), Some(Path::new("/etc/mimir.pem")));
+    let headers = prometheus.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+    assert_eq!(headers.collect::<Vec<_>>(), [("x-scope-orgid", "hunter-team"), ("x.dotted", "hunter2")]);
+    assert_eq!(prometheus.selector, "job=\"pds-exporter\", cluster=~\"eu-.*\"");
+    assert_eq!(prometheus.lookback, Duration::from_secs(12 * 3600));
+    assert_eq!(config.web.prometheus_url, None);
+    assert_eq!(config.web.grafana_url.unwrap().as_str(), "https://grafana.example.com/of/us/");
+    let page = config.web.service_url.unwrap().url("p-1", "a/../\"b");
+    assert_eq!(page, "https://console.example.com/p-1/apps/a%2F..%2F%22b?tab=logs");
+
+    let [search, odd] = &*config.projects else { panic!("{:?}", config.projects) };
+    assert_eq!(search.token, Some(TokenSource::Inline(Secret::new("hunter2"))));
+    assert_eq!(&*odd.id, "p-<script>\"\\🦀");
+    let [ranker, embed] = &*search.apps else { panic!("{:?}", search.apps) };
+    let label = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(ranker.labels, [label("team", "search"), label("tier", "silver")]);
+    assert_eq!(embed.labels, [label("team", "search"), label("tier", "gold")]);
+    let objective = |millis, share_millionths| {
+        Some(Objective { threshold: Duration::from_millis(millis), share_millionths })
+    };
+    assert_eq!((ranker.objective, embed.objective), (objective(500, 990_000), objective(60_000, 900_000)));
+    assert_eq!((ranker.interval, embed.interval), (None, Some(Duration::from_secs(15))));
+    assert_eq!(embed.containers.len(), 1);
+}
+
+#[test]
+fn a_variable_is_read_as_its_key_wants_it() {
+    let api = load(Path::new("tests/it/config/good/environment_only.toml")).unwrap().config.api;
+    assert_eq!(api.base_url.as_str(), "http://127.0.0.1:8080/");
+    assert_eq!(api.token, Some(TokenSource::Inline(Secret::new("0012345"))));
+    assert_eq!(api.max_response_bytes, 1 << 20);
+}
+
+#[test]
+fn the_environment_sets_headers_as_pairs() {
+    let environment = |headers: &str| {
+        let name = |key: &str| format!("PDS_EXPORTER__STATE__{key}");
+        [
+            (name("PROMETHEUS_URL"), "http://127.0.0.1:9090".to_owned()),
+            (name("PROMETHEUS_USERNAME"), "pds".to_owned()),
+            (name("PROMETHEUS_PASSWORD_FILE"), "/secrets/password".to_owned()),
+            (name("PROMETHEUS_HEADERS"), headers.to_owned()),
+        ]
+    };
+    let load =
+        |headers: &str| config::load(Path::new("tests/it/config/good/minimal.toml"), environment(headers));
+    let loaded = load("X-Scope-OrgID=hunter=2, b=c").unwrap();
+    let prometheus = loaded.config.state.prometheus.unwrap();
+    let headers = prometheus.headers.iter().map(|(name, value)| (name.as_str(), value.expose()));
+    assert_eq!(headers.collect::<Vec<_>>(), [("x-scope-orgid", "hunter=2"), ("b", "c")]);
+    let password_file = PathBuf::from("/secrets/password");
+    assert_eq!(prometheus.login, Some(Login::Basic { username: "pds".to_owned(), password_file }));
+    let row = loaded.explained.iter().find(|row| row.key == "state.prometheus_headers").unwrap();
+    assert_eq!(row.value, "{ X-Scope-OrgID = \"[redacted]\", b = \"[redacted]\" }");
+    assert_eq!(row.variable.as_deref(), Some("PDS_EXPORTER__STATE__PROMETHEUS_HEADERS"));
+    assert!(load("").unwrap().config.state.prometheus.unwrap().headers.is_empty());
+    let refused = load("hunter2").unwrap_err().to_string();
+    assert!(
+        refused.contains("state.prometheus_headers: must be a table") && !refused.contains("hunter"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn no_proxy_of_the_environment_is_heeded_in_either_spelling() {
+    let no_proxy = |name: &str, value: &str| {
+        let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
+        config::load(Path::new("tests/it/config/good/minimal.toml"), environment).unwrap().config.api.no_proxy
+    };
+    for name in ["NO_PROXY", "no_proxy"] {
+        assert_eq!(no_proxy(name, "10.0.0.0/8,.example.com").as_deref(), Some("10.0.0.0/8,.example.com"));
+    }
+    assert_eq!(no_proxy("NO_PROXY_AT_ALL", "*"), None);
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let config = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
+    assert_eq!(config.api.timeout, Duration::from_secs(10));
+    assert_eq!(config.api.connect_timeout, Duration::from_secs(3));
+    assert_eq!(config.api.max_concurrent_requests.get(), 32);
+    assert_eq!(config.api.max_requests_per_second, NonZeroU32::new(50));
+    assert_eq!(config.api.max_response_bytes, 2 << 20);
+    assert_eq!(config.api.max_retries, 2);
+    assert_eq!((config.api.ca_file, config.api.proxy_url), (None, None));
+    assert_eq!(config.api.query_names, QueryNames::default());
+    assert_eq!(config.poll.interval, Duration::from_secs(60));
+    assert_eq!(config.poll.settings_interval, Duration::from_secs(300));
+    assert_eq!(config.poll.windows, [Duration::from_secs(300)]);
+    assert_eq!(config.poll.settle, Duration::from_secs(30));
+    assert_eq!(config.poll.resolution, Resolution::Standard);
+    assert_eq!(config.poll.stale_after, Duration::from_secs(300));
+    assert!(config.accounting.enabled);
+    assert_eq!(config.accounting.step, Duration::from_secs(60));
+    assert_eq!(config.accounting.max_catch_up, Duration::from_secs(86_400));
+    assert_eq!((config.state.path, config.state.prometheus), (None, None));
+}

@@ -1,0 +1,82 @@
+//! The chart and the plain manifests give the same objects.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::template;
+use crate::deploy::kubernetes::{ACCEPTED, ACCEPTED_BESIDE, container, examine, kustomize, object};
+use crate::deploy::{list, string, yaml};
+
+#[test]
+fn the_chart_and_the_manifests_give_the_same_objects() {
+    for (overlay, values) in [
+        ("base", vec![]),
+        ("overlays/sharded", vec!["mode=sharded"]),
+        (
+            "overlays/operator",
+            vec![
+                "podMonitor.enabled=true",
+                "prometheusRule.enabled=true",
+                "dashboards.enabled=true",
+                "state.prometheus.url=http://prometheus-operated.monitoring.svc:9090",
+            ],
+        ),
+    ] {
+        let (chart, manifests) = (template("pds-exporter", &values), yaml(&kustomize(overlay)));
+        let (chart, manifests) = (by_name(chart), by_name(manifests));
+        assert_eq!(chart.keys().collect::<Vec<_>>(), manifests.keys().collect::<Vec<_>>(), "{overlay}");
+        for (name, object) in &chart {
+            assert_eq!(pretty(object), pretty(&manifests[name]), "{overlay}: {name}");
+        }
+    }
+}
+
+#[test]
+fn the_sidecar_patch_is_that_of_the_manifests() {
+    let objects = template("monitoring", &["mode=sidecar"]);
+    let kinds: Vec<&str> = objects.iter().map(|object| string(object, "/kind")).collect();
+    assert_eq!(kinds, ["ConfigMap", "ConfigMap"], "nothing but the configuration and the patch");
+    let patch = objects.iter().find_map(|object| object["data"]["patch.yaml"].as_str()).unwrap();
+    let patch = yaml(patch).remove(0);
+    let beside = object(&yaml(&kustomize("overlays/sidecar")), "Deployment");
+    assert_eq!(pretty(container(&patch)), pretty(container(&beside)));
+    let volumes = |workload: &Value| -> Vec<Value> {
+        let volumes = list(&workload["spec"]["template"]["spec"]["volumes"]).iter();
+        volumes.filter(|volume| string(volume, "/name").starts_with("pds-exporter-")).map(clean).collect()
+    };
+    assert_eq!(volumes(&patch), volumes(&beside));
+    let mut workload = beside;
+    for list in ["containers", "volumes"] {
+        workload["spec"]["template"]["spec"][list] = patch["spec"]["template"]["spec"][list].clone();
+    }
+    examine(&workload.to_string(), &[ACCEPTED, ACCEPTED_BESIDE]);
+}
+
+/// Objects by kind and name, without what only one of the two tools adds.
+fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
+    let name = |object: &Value| format!("{} {}", string(object, "/kind"), string(object, "/metadata/name"));
+    objects.iter().map(clean).map(|object| (name(&object), object)).collect()
+}
+
+/// Without Helm's own labels, and empty maps.
+fn clean(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let helms = ["helm.sh/chart", "app.kubernetes.io/managed-by", "app.kubernetes.io/version"];
+            let kept = fields.iter().filter(|(key, _)| !helms.contains(&key.as_str()));
+            let kept: Map<String, Value> = kept.map(|(key, value)| (key.clone(), clean(value))).collect();
+            let is_empty = |value: &Value| value.as_object().is_some_and(Map::is_empty);
+            let labels = ["annotations", "labels"];
+            kept.into_iter()
+                .filter(|(key, value)| !(labels.contains(&key.as_str()) && is_empty(value)))
+                .collect()
+        }
+        Value::Array(elements) => elements.iter().map(clean).collect(),
+        other => other.clone(),
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(&clean(value)).unwrap()
+}

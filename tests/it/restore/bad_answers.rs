@@ -1,0 +1,144 @@
+//! Answers of a Prometheus that are errors, incomplete, or of something else: counters stay hidden, with the reason.
+
+use super::prometheus::Asked;
+use super::rig::{RESTORED, Rig};
+use super::{assert_true, counters};
+
+/// Counters stay hidden while Prometheus answers so, gauges are shown, and it is said why; once it answers properly,
+/// everything is there.
+async fn hides(reason: &str, trouble: impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static) {
+    let rig = Rig::start(1).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    rig.prometheus.answer(trouble);
+    let exporter = rig.started("new").await;
+    for _ in 0..3 {
+        rig.pass(60);
+        exporter.poll().await;
+        assert!(!exporter.handle.restorer().restore().await, "{reason}");
+    }
+    assert_eq!(counters(&exporter.page()), [], "{reason}");
+    assert_eq!(exporter.metric(RESTORED), Some(0.0), "{reason}");
+    assert!(exporter.page().contains("\npds_app_window_requests{"), "{reason}");
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.contains(reason), "{reason}: {obstacle}");
+    let (status, reasons) = exporter.status().await;
+    let restoring = status.exporter.restoring.as_ref().unwrap();
+    assert_eq!((restoring.missing, restoring.expected), (2, false), "{reason}");
+    let told = reasons.iter().any(|told| told.starts_with("not_restored: ") && told.contains(reason));
+    assert!(told, "{reasons:?}");
+
+    rig.prometheus.mend();
+    assert!(exporter.handle.restorer().restore().await, "{reason}");
+    rig.run(&exporter, 2).await;
+    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (1, Some(1.0)), "{reason}");
+    assert_true(&rig, &exporter, first);
+}
+
+/// This answer to everything but the time.
+fn says(status: u16, body: &'static str) -> impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static {
+    move |asked| (asked.form["query"] != "time()").then(|| (status, body.to_owned()))
+}
+
+const EMPTY: &str = r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#;
+
+#[tokio::test]
+async fn an_answer_that_is_an_error_hides_the_counters_until_there_is_one() {
+    hides("answered 503: no healthy upstream", says(503, "no healthy upstream")).await;
+    hides(
+        "answered 422: execution: query processing would load too many samples",
+        says(
+            422,
+            r#"{"status":"error","errorType":"execution","error":"query processing would load too many samples"}"#,
+        ),
+    )
+    .await;
+    hides(
+        "failed: timeout: query timed out",
+        says(200, r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#),
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_that_lacks_something_hides_the_counters_until_it_is_whole() {
+    let partial = r#"{"status":"success","warnings":["fetch series from store-1: EOF"],"data":{"resultType":"vector","result":[]}}"#;
+    hides("may be incomplete: fetch series from store-1: EOF", says(200, partial)).await;
+    let partial = r#"{"status":"success","isPartial":true,"data":{"resultType":"vector","result":[]}}"#;
+    hides("may be incomplete: it says that it is partial", says(200, partial)).await;
+    hides("not one of Prometheus' HTTP API: EOF", says(200, &EMPTY[..EMPTY.len() - 4])).await;
+}
+
+#[tokio::test]
+async fn an_answer_of_something_else_hides_the_counters() {
+    hides("not one of Prometheus' HTTP API", says(200, "<html>Sign in</html>")).await;
+    hides("it does not tell the time", |_| Some((200, EMPTY.to_owned()))).await;
+    hides("answered 302", says(302, "elsewhere")).await;
+}
+
+#[tokio::test]
+async fn a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none() {
+    let rig = Rig::start(1).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    rig.prometheus.answer(says(200, EMPTY));
+    let exporter = rig.started("new").await;
+    for _ in 0..5 {
+        rig.run(&exporter, 1).await;
+    }
+    assert_eq!((counters(&exporter.page()).len(), exporter.metric(RESTORED)), (0, Some(0.0)));
+    let (_, reasons) = exporter.status().await;
+    assert!(
+        reasons.iter().any(|told| told.starts_with("restoring: ") && told.contains("tenant")),
+        "{reasons:?}"
+    );
+    rig.prometheus.mend();
+    rig.run(&exporter, 2).await;
+    assert_eq!(exporter.shown(), 1);
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told() {
+    let rig = Rig::start(1).await;
+    let password = rig.folder.path().join("password");
+    let more = format!(
+        "prometheus_username = \"pds\"\nprometheus_password_file = {password:?}\n\
+         prometheus_headers = {{ X-Scope-OrgID = \"tenant-7\" }}"
+    );
+    let config = rig.config(1, &more);
+    let exporter = rig.started_with(config.clone(), "new").await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.contains("state.prometheus_password_file names"), "{obstacle}");
+    std::fs::write(&password, "hunter2\n").unwrap();
+    rig.prometheus.answer(|asked| {
+        let told = asked.headers["authorization"].to_str().unwrap();
+        Some((403, format!("no: {told}, {}", asked.headers["x-scope-orgid"].to_str().unwrap())))
+    });
+    exporter.handle.restorer().restore().await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.ends_with("answered 403: no: Basic [redacted], [redacted]"), "{obstacle}");
+
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let mut config = config;
+    config.state.prometheus.as_mut().unwrap().url = format!("http://{free}").parse().unwrap();
+    let exporter = rig.started_with(config, "new").await;
+    let obstacle = exporter.obstacle().await;
+    assert!(obstacle.starts_with(&format!("http://{free}/api/v1/query cannot be reached: ")), "{obstacle}");
+    assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (0, Some(0.0)));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_asked_for_in_parts() {
+    let rig = Rig::start(4).await;
+    let first = rig.clock.unix_seconds() / 60 * 60;
+    rig.predecessor().await;
+    rig.prometheus.answer(|asked| {
+        let two = asked.form["query"].split("app=~").nth(1).is_some_and(|apps| apps.contains('|'));
+        two.then(|| (200, " ".repeat((32 << 20) + 1)))
+    });
+    let exporter = rig.started("new").await;
+    rig.run(&exporter, 2).await;
+    assert_eq!(exporter.shown(), 4);
+    assert_true(&rig, &exporter, first);
+}
