@@ -44,14 +44,12 @@ pub fn head(out: &mut Vec<u8>, format: Format, family: &Family) {
         Format::OpenMetrics => family.base_name(),
     };
     let kind = match (family.kind, format) {
-        (Kind::Counter, _) => "counter",
-        (Kind::Gauge, _) | (Kind::Info, Format::Text) => "gauge",
-        (Kind::Histogram, _) => "histogram",
-        (Kind::Info, Format::OpenMetrics) => "info",
+        (Kind::Info, Format::Text) => Kind::Gauge,
+        (kind, _) => kind,
     };
     line(out, &["# HELP ", name, " "]);
     escape_help(out, format, family.help);
-    line(out, &["\n# TYPE ", name, " ", kind, "\n"]);
+    line(out, &["\n# TYPE ", name, " ", kind.as_str(), "\n"]);
     if let (Format::OpenMetrics, Some(unit)) = (format, family.unit()) {
         line(out, &["# UNIT ", name, " ", unit, "\n"]);
     }

@@ -18,6 +18,19 @@ pub enum Kind {
     Info,
 }
 
+impl Kind {
+    /// The type's name in OpenMetrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::Histogram => "histogram",
+            Self::Info => "info",
+        }
+    }
+}
+
 /// One metric family: name, type, help and labels. Declared as a constant where its values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::family::{Family, Kind};
+use super::family::Family;
 
 /// The families of one module, with a heading.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub fn render(groups: &[Group]) -> String {
                 out,
                 "| `{}` | {} | {labels} | {} |",
                 family.name,
-                kind(family.kind),
+                family.kind.as_str(),
                 cell(family.help)
             );
         }
@@ -39,15 +39,6 @@ pub fn render(groups: &[Group]) -> String {
     out.truncate(out.trim_end().len());
     out.push('\n');
     out
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Gauge => "gauge",
-        Kind::Counter => "counter",
-        Kind::Histogram => "histogram",
-        Kind::Info => "info",
-    }
 }
 
 fn cell(text: &str) -> String {

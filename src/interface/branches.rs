@@ -5,26 +5,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::call::{Call, Command, Method};
-use super::reply::{ReplyBody, ReplyFormat};
-use super::template::Template;
+use super::reply::ReplyBody;
 use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = BranchesReply;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 12,
-    id: "branches",
-    method: Method::Get,
-    path: Template("/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/branches"),
-    purpose: "list branches",
-    query: &[],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: None,
-    command: Command::safe(&["repo", "branches"], "acme ranker"),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    12,
+    "branches",
+    Method::Get,
+    "/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/branches",
+    "list branches",
+    Command::safe(&["repo", "branches"], "acme ranker"),
+);
 
 impl ReplyBody for BranchesReply {}
 

@@ -2,7 +2,7 @@
 
 use super::param::Param;
 use super::polled::Polled;
-use super::reply::ReplyFormat;
+use super::reply::{ReplyBody, ReplyFormat};
 use super::template::Template;
 
 /// HTTP methods that the interface uses.
@@ -54,6 +54,46 @@ pub struct Call {
     pub polled: Option<Polled>,
     /// Its subcommand of `pdstool call`.
     pub command: Command,
+}
+
+impl Call {
+    /// A call answered by an `R`. Without query parameters, body and polling until they are given.
+    pub const fn new<R: ReplyBody>(
+        number: u8,
+        id: &'static str,
+        method: Method,
+        path: &'static str,
+        purpose: &'static str,
+        command: Command,
+    ) -> Self {
+        Self {
+            number,
+            id,
+            method,
+            path: Template(path),
+            purpose,
+            query: &[],
+            body: &[],
+            reply: ReplyFormat::of::<R>(),
+            polled: None,
+            command,
+        }
+    }
+
+    /// With these query parameters.
+    pub const fn with_query(self, query: &'static [Param]) -> Self {
+        Self { query, ..self }
+    }
+
+    /// With these fields in its JSON body.
+    pub const fn with_body(self, body: &'static [Param]) -> Self {
+        Self { body, ..self }
+    }
+
+    /// Polled by the daemon.
+    pub const fn polled_as(self, polled: Polled) -> Self {
+        Self { polled: Some(polled), ..self }
+    }
 }
 
 /// A call as a subcommand of `pdstool call`. Identifiers and body fields become arguments, query parameters become

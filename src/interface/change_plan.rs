@@ -5,30 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
-use super::reply::{ReplyBody, ReplyFormat};
-use super::template::Template;
+use super::reply::ReplyBody;
 use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = PlanChanged;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 2,
-    id: "change_plan",
-    method: Method::Patch,
-    path: Template("/v2/projects/{project_id}/subscription"),
-    purpose: "upgrade or downgrade the plan",
-    query: &[],
-    body: &[PLAN],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: None,
-    command: Command::confirmed(
+pub static CALL: Call = Call::new::<Reply>(
+    2,
+    "change_plan",
+    Method::Patch,
+    "/v2/projects/{project_id}/subscription",
+    "upgrade or downgrade the plan",
+    Command::confirmed(
         &["plan", "change"],
         "standard",
         "changes the plan of project {project_id} to {planCode}, which may cost money",
     ),
-};
+)
+.with_body(&[PLAN]);
 
 /// The plans of section 8, the cheapest first.
 pub const PLANS: [&str; 3] = ["hobby", "standard", "enterprise"];

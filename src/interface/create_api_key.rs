@@ -7,8 +7,7 @@ use crate::secret::Secret;
 
 use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
-use super::reply::{ReplyBody, ReplyFormat};
-use super::template::Template;
+use super::reply::ReplyBody;
 use super::wire::lenient_text;
 
 /// The most characters of a key's name (section 8).
@@ -46,17 +45,13 @@ const EXPIRES_AT: Param = Param {
 pub type Reply = ApiKey;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 1,
-    id: "create_api_key",
-    method: Method::Post,
-    path: Template("/v2/projects/{project_id}/api-keys"),
-    purpose: "create an API key",
-    query: &[NAME, DESCRIPTION, EXPIRES_AT],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: None,
-    command: Command {
+pub static CALL: Call = Call::new::<Reply>(
+    1,
+    "create_api_key",
+    Method::Post,
+    "/v2/projects/{project_id}/api-keys",
+    "create an API key",
+    Command {
         secret: Some("apiKey"),
         ..Command::confirmed(
             &["api-key", "create"],
@@ -64,7 +59,8 @@ pub static CALL: Call = Call {
             "creates an API key of project {project_id}",
         )
     },
-};
+)
+.with_query(&[NAME, DESCRIPTION, EXPIRES_AT]);
 
 impl ReplyBody for ApiKey {}
 

@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::call::{Call, Command, Method};
 use super::number::Number;
 use super::param::{Param, ParamKind};
-use super::reply::{ReplyBody, ReplyFormat};
-use super::template::Template;
+use super::reply::ReplyBody;
 
 const REF: Param = Param {
     name: "ref",
@@ -27,18 +26,15 @@ const PATH: Param = Param {
 pub type Reply = FileTreeReply;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 6,
-    id: "file_tree",
-    method: Method::Get,
-    path: Template("/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/tree"),
-    purpose: "repository file tree",
-    query: &[REF, PATH],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: None,
-    command: Command::safe(&["repo", "tree"], "acme ranker --ref main --path src"),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    6,
+    "file_tree",
+    Method::Get,
+    "/v4/projects/{project_id}/integrations/codehost/repos/{owner}/{repo}/tree",
+    "repository file tree",
+    Command::safe(&["repo", "tree"], "acme ranker --ref main --path src"),
+)
+.with_query(&[REF, PATH]);
 
 impl ReplyBody for FileTreeReply {}
 

@@ -13,27 +13,23 @@ use super::number::{Number, as_text};
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody, ReplyFormat};
+use super::reply::{DecodeError, ReplyBody};
 use super::resource::Resource;
-use super::template::Template;
 use super::wire::{Flag, lenient_text, lenient_texts};
 
 /// The reply.
 pub type Reply = App;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 3,
-    id: "get_app",
-    method: Method::Get,
-    path: Template("/v2/projects/{project_id}/apps/{app_id}"),
-    purpose: "get one app",
-    query: &[],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: Some(Polled::of::<Reply>("app", Scope::App, Cadence::Settings)),
-    command: Command::safe(&["app", "get"], "p-abc12345-ranker"),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    3,
+    "get_app",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}",
+    "get one app",
+    Command::safe(&["app", "get"], "p-abc12345-ranker"),
+)
+.polled_as(Polled::of::<Reply>("app", Scope::App, Cadence::Settings));
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

@@ -16,27 +16,23 @@ use super::call::{Call, Command, Method};
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
-use super::reply::{ReplyBody, ReplyFormat};
+use super::reply::ReplyBody;
 use super::resource::Resource;
-use super::template::Template;
 use super::wire::optional_list;
 
 /// The reply.
 pub type Reply = Domains;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 11,
-    id: "list_domains",
-    method: Method::Get,
-    path: Template("/v2/projects/{project_id}/domains"),
-    purpose: "list custom domains",
-    query: &[],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: Some(Polled::of::<Reply>("domains", Scope::Project, Cadence::Settings)),
-    command: Command::safe(&["domains", "list"], ""),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    11,
+    "list_domains",
+    Method::Get,
+    "/v2/projects/{project_id}/domains",
+    "list custom domains",
+    Command::safe(&["domains", "list"], ""),
+)
+.polled_as(Polled::of::<Reply>("domains", Scope::Project, Cadence::Settings));
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

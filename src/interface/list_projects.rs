@@ -10,27 +10,23 @@ use super::lenient;
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::Unexpected;
-use super::reply::{DecodeError, ReplyBody, ReplyFormat};
+use super::reply::{DecodeError, ReplyBody};
 use super::resource::Resource;
-use super::template::Template;
 use super::wire::{lenient_text, list};
 
 /// The reply.
 pub type Reply = Vec<Project>;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 7,
-    id: "list_projects",
-    method: Method::Get,
-    path: Template("/v2/projects"),
-    purpose: "list projects",
-    query: &[],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: Some(Polled::of::<Reply>("projects", Scope::Account, Cadence::Settings)),
-    command: Command::safe(&["projects", "list"], ""),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    7,
+    "list_projects",
+    Method::Get,
+    "/v2/projects",
+    "list projects",
+    Command::safe(&["projects", "list"], ""),
+)
+.polled_as(Polled::of::<Reply>("projects", Scope::Account, Cadence::Settings));
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

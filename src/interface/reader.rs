@@ -74,6 +74,14 @@ impl<'a> Reader<'a> {
         self.sink.put_labelled(labels, value);
     }
 
+    /// Puts how many there were in the window, if that is known.
+    pub fn put_window_count(&mut self, count: Option<u64>) {
+        if let Some(count) = count {
+            #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
+            self.put_window(&[], count as f64);
+        }
+    }
+
     /// Puts a series with the label `container_id`, if one was asked for, followed by `more`.
     pub fn put_container(&mut self, more: &[Label<'_>], value: f64) {
         let labels = self.container().into_iter().chain(more.iter().copied());

@@ -15,27 +15,23 @@ use super::number::{Number, NumberMap, decimal, scaled};
 use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
-use super::reply::ReplyFormat;
 use super::resource::Resource;
-use super::template::Template;
 use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = Envelope<ResponseTime>;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 4,
-    id: "response_time",
-    method: Method::Get,
-    path: Template("/v2/projects/{project_id}/apps/{app_id}/metrics/response-time"),
-    purpose: "response time percentiles",
-    query: metrics::QUERY,
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: Some(Polled::of::<Reply>("response_time", Scope::App, Cadence::Metrics)),
-    command: Command::safe(&["metrics", "response-time"], "p-abc12345-ranker --start 24h"),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    4,
+    "response_time",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}/metrics/response-time",
+    "response time percentiles",
+    Command::safe(&["metrics", "response-time"], "p-abc12345-ranker --start 24h"),
+)
+.with_query(metrics::QUERY)
+.polled_as(Polled::of::<Reply>("response_time", Scope::App, Cadence::Metrics));
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);
@@ -208,15 +204,7 @@ static ROWS: &[Row<Facts>] = &[
             }
         },
     },
-    Row {
-        family: WINDOW_REQUESTS,
-        read: |facts, reader| {
-            if let Some(total) = facts.tally.total {
-                #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
-                reader.put_window(&[], total as f64);
-            }
-        },
-    },
+    Row { family: WINDOW_REQUESTS, read: |facts, reader| reader.put_window_count(facts.tally.total) },
 ];
 
 #[cfg(test)]

@@ -14,32 +14,26 @@ use super::number::Number;
 use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
-use super::reply::ReplyFormat;
 use super::resource::Resource;
-use super::template::Template;
 use super::wire::{Object, lenient_text};
 
 /// The reply.
 pub type Reply = Envelope<RunExecutionTime>;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 5,
-    id: "run_execution_time",
-    method: Method::Get,
-    path: Template("/v2/projects/{project_id}/apps/{app_id}/metrics/run-execution-time"),
-    purpose: "run execution time percentiles",
-    query: metrics::QUERY,
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: Some(
-        Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics).with_series::<Reply>(),
-    ),
-    command: Command::safe(
+pub static CALL: Call = Call::new::<Reply>(
+    5,
+    "run_execution_time",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}/metrics/run-execution-time",
+    "run execution time percentiles",
+    Command::safe(
         &["metrics", "run-execution-time"],
         "p-abc12345-ranker --start 2026-01-31 --end 2026-02-01 --resolution high",
     ),
-};
+)
+.with_query(metrics::QUERY)
+.polled_as(Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics).with_series::<Reply>());
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);
@@ -219,15 +213,7 @@ static ROWS: &[Row<Facts>] = &[
             }
         },
     },
-    Row {
-        family: WINDOW_RUNS,
-        read: |facts, reader| {
-            if let Some(total) = facts.tally.total {
-                #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
-                reader.put_window(&[], total as f64);
-            }
-        },
-    },
+    Row { family: WINDOW_RUNS, read: |facts, reader| reader.put_window_count(facts.tally.total) },
 ];
 
 #[cfg(test)]

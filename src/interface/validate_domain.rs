@@ -4,26 +4,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Command, Method};
-use super::reply::{ReplyBody, ReplyFormat};
-use super::template::Template;
+use super::reply::ReplyBody;
 use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = Validation;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 9,
-    id: "validate_domain",
-    method: Method::Post,
-    path: Template("/v2/projects/{project_id}/domains/{domain_id}/validate"),
-    purpose: "trigger DNS validation",
-    query: &[],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: None,
-    command: Command::safe(&["domains", "validate"], "d-1"),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    9,
+    "validate_domain",
+    Method::Post,
+    "/v2/projects/{project_id}/domains/{domain_id}/validate",
+    "trigger DNS validation",
+    Command::safe(&["domains", "validate"], "d-1"),
+);
 
 impl ReplyBody for Validation {}
 

@@ -12,27 +12,23 @@ use super::number::Number;
 use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
 use super::range::TimeRange;
 use super::reader::{Reader, Unexpected};
-use super::reply::{ReplyBody, ReplyFormat};
+use super::reply::ReplyBody;
 use super::resource::Resource;
-use super::template::Template;
 use super::wire::optional_list;
 
 /// The reply.
 pub type Reply = Alerts;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 10,
-    id: "volume_alerts",
-    method: Method::Get,
-    path: Template("/v2/projects/{project_id}/volumes/alerts"),
-    purpose: "storage alert thresholds",
-    query: &[],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: Some(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings)),
-    command: Command::safe(&["volume-alerts"], ""),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    10,
+    "volume_alerts",
+    Method::Get,
+    "/v2/projects/{project_id}/volumes/alerts",
+    "storage alert thresholds",
+    Command::safe(&["volume-alerts"], ""),
+)
+.polled_as(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings));
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

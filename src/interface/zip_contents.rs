@@ -5,26 +5,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::call::{Call, Command, Method};
-use super::reply::{ReplyBody, ReplyFormat};
-use super::template::Template;
+use super::reply::ReplyBody;
 use super::wire::lenient_text;
 
 /// The reply.
 pub type Reply = ZipContentsReply;
 
 /// The call.
-pub static CALL: Call = Call {
-    number: 8,
-    id: "zip_contents",
-    method: Method::Get,
-    path: Template("/v2/projects/{project_id}/apps/{app_id}/builds/{build_id}/zip-contents"),
-    purpose: "files of a build's ZIP archive",
-    query: &[],
-    body: &[],
-    reply: ReplyFormat::of::<Reply>(),
-    polled: None,
-    command: Command::safe(&["build", "zip-contents"], "p-abc12345-ranker b-1"),
-};
+pub static CALL: Call = Call::new::<Reply>(
+    8,
+    "zip_contents",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}/builds/{build_id}/zip-contents",
+    "files of a build's ZIP archive",
+    Command::safe(&["build", "zip-contents"], "p-abc12345-ranker b-1"),
+);
 
 impl ReplyBody for ZipContentsReply {}
 

@@ -230,6 +230,9 @@ pub fn builds(seed: u64, app: usize) -> [String; 3] {
     [0, 1, 2].map(|age| format!("b-{}", word(hash(&[seed, 2, app as u64, age]), 12)))
 }
 
+const SCALING_METRICS: &[&str] =
+    &["concurrency_utilization", "requests_per_second", "cpu_utilization", "memory_utilization"];
+
 /// The settings of app number `app` (section 2).
 #[must_use]
 pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
@@ -272,10 +275,7 @@ pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
         min_replica_count: number(&[0.0, 1.0, 2.0], 14),
         max_replica_count: number(&[3.0, 5.0, 20.0], 15),
         replica_concurrency: number(&[1.0, 10.0, 100.0], 16),
-        scaling_metric: one_of(
-            &["concurrency_utilization", "requests_per_second", "cpu_utilization", "memory_utilization"],
-            17,
-        ),
+        scaling_metric: one_of(SCALING_METRICS, 17),
         scaling_target: number(&[50.0, 80.0, 100.0], 18),
         scaling_buffer: number(&[0.0, 1.0], 19),
         cooldown_period_seconds: number(&[30.0, 60.0, 1800.0], 20),

@@ -30,10 +30,10 @@ pub(crate) fn free_port() -> u16 {
 
 /// A server with a folder of its own, killed at the end.
 pub(crate) struct Server {
-    child: Child,
+    _process: Process,
     /// `127.0.0.1:port`
     pub(crate) address: String,
-    folder: TempDir,
+    _folder: TempDir,
 }
 
 impl Server {
@@ -94,43 +94,17 @@ impl Server {
         arguments: impl Fn(&Path, &str) -> Vec<String>,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = folder.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
+        write_all(folder.path(), files);
         let address = format!("127.0.0.1:{}", free_port());
-        let log = fs::File::create(folder.path().join("log")).unwrap();
-        let child = Command::new(tool(program))
-            .args(arguments(folder.path(), &address))
-            .current_dir(folder.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut server = Self { child, address, folder };
-        let ready = format!("http://{}/-/ready", server.address);
-        until(&format!("{program} is ready"), async || {
-            let ended = server.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{program} ended:\n{}", server.log());
-            get(&ready).await.is_ok_and(|reply| reply.status() == 200)
-        })
-        .await;
-        server
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+        let arguments = arguments(folder.path(), &address);
+        let ready = format!("http://{address}/-/ready");
+        let process = Process::start(program, &arguments, folder.path(), &ready).await;
+        Self { _process: process, address, _folder: folder }
     }
 
     /// The JSON at this path and query.
     pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Value {
-        let mut url = reqwest::Url::parse(&format!("http://{}{path}", self.address)).unwrap();
-        url.query_pairs_mut().extend_pairs(query);
-        let reply = get(url.as_str()).await.unwrap();
-        let text = reply.text().await.unwrap();
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
+        json_of(&format!("http://{}", self.address), path, query).await
     }
 
     /// The series that an expression gives Prometheus now, each with its labels and value.
@@ -165,15 +139,64 @@ impl Server {
     }
 
     async fn result(&self, path: &str, query: &[(&str, &str)]) -> Vec<Value> {
-        let answer = self.get(path, query).await;
-        assert_eq!(answer["status"], "success", "{query:?}: {answer}");
-        answer["data"]["result"].as_array().unwrap().clone()
+        result_of(&format!("http://{}", self.address), path, query).await
     }
 }
 
-impl Drop for Server {
+/// The JSON that the server at `url` gives for this path and query.
+async fn json_of(url: &str, path: &str, query: &[(&str, &str)]) -> Value {
+    let mut url = reqwest::Url::parse(&format!("{url}{path}")).unwrap();
+    url.query_pairs_mut().extend_pairs(query);
+    let text = get(url.as_str()).await.unwrap().text().await.unwrap();
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"))
+}
+
+/// The result of a query that the Prometheus API at `url` answers.
+pub(crate) async fn result_of(url: &str, path: &str, query: &[(&str, &str)]) -> Vec<Value> {
+    let answer = json_of(url, path, query).await;
+    assert_eq!(answer["status"], "success", "{query:?}: {answer}");
+    answer["data"]["result"].as_array().unwrap().clone()
+}
+
+/// Writes these files into `folder`.
+pub(crate) fn write_all(folder: &Path, files: &[(&str, &str)]) {
+    for (name, text) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// A program that serves HTTP, killed at the end.
+pub(crate) struct Process(Child);
+
+impl Process {
+    /// Starts `program` in `folder`, with its output in `{program}.log`, and waits until `ready` answers 200.
+    pub(crate) async fn start(program: &str, arguments: &[String], folder: &Path, ready: &str) -> Self {
+        let path = folder.join(format!("{program}.log"));
+        let log = fs::File::create(&path).unwrap();
+        let child = Command::new(tool(program))
+            .args(arguments)
+            .current_dir(folder)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut process = Self(child);
+        until(&format!("{program} is ready"), async || {
+            let ended = process.0.try_wait().unwrap();
+            assert!(ended.is_none(), "{program} ended:\n{}", fs::read_to_string(&path).unwrap_or_default());
+            get(ready).await.is_ok_and(|reply| reply.status() == 200)
+        })
+        .await;
+        process
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }

@@ -75,7 +75,7 @@ fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
             th scope="row" {
                 a href={ "#" (family.name) } { code { (family.name) } }
                 span .sub {
-                    (kind(family.kind))
+                    (family.kind.as_str())
                     @if let Some(unit) = family.unit() { ", in " (unit.replace('_', " ")) }
                     @if !family.labels.is_empty() { "; by " @for label in family.labels { code { (label) } " " } }
                 }
@@ -120,15 +120,6 @@ fn query(family: &Family) -> String {
         Kind::Gauge if family.labels.contains(&"status") => format!("sum by (status) ({name})"),
         Kind::Gauge if name.starts_with("pds_app_") => format!("topk(10, {name})"),
         Kind::Gauge | Kind::Info => name.to_owned(),
-    }
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Gauge => "gauge",
-        Kind::Counter => "counter",
-        Kind::Histogram => "histogram",
-        Kind::Info => "info",
     }
 }
 

@@ -2,15 +2,12 @@
 //! and evaluates the shipped rules that join them.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::deploy::text;
-use crate::process::{get, until};
-use crate::tools::tool;
+use crate::server::{Process, result_of, write_all};
 
 /// Which engine.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +23,7 @@ pub(super) struct Engine {
     /// Where its HTTP API is.
     pub(super) url: String,
     kind: Kind,
-    _servers: Vec<Server>,
+    _processes: Vec<Process>,
     folder: TempDir,
 }
 
@@ -45,21 +42,21 @@ impl Engine {
         );
         let rules = text("prometheus/rules/recording.yml");
         let (joined, _) = rules.split_once("  - name: pds-apps").unwrap();
-        fs::write(folder.path().join("rules.yml"), joined).unwrap();
+        write_all(folder.path(), &[("rules.yml", joined)]);
         let url = format!("http://{host}:9090");
-        let mut engine = Self { url: url.clone(), kind, _servers: Vec::new(), folder };
+        let mut engine = Self { url: url.clone(), kind, _processes: Vec::new(), folder };
         match kind {
             Kind::Prometheus(program) => {
                 let global =
                     "global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yml]\n";
-                fs::write(engine.folder.path().join("prometheus.yml"), format!("{global}{scrape}")).unwrap();
+                write_all(engine.folder.path(), &[("prometheus.yml", &format!("{global}{scrape}"))]);
                 let listen = format!("--web.listen-address={host}:9090");
                 let arguments = ["--config.file=prometheus.yml", "--storage.tsdb.path=data", &listen];
                 engine.run(program, &arguments, &format!("{url}/-/ready")).await;
             }
             Kind::VictoriaMetrics => {
                 let global = "global: {scrape_interval: 1s}\n";
-                fs::write(engine.folder.path().join("scrape.yml"), format!("{global}{scrape}")).unwrap();
+                write_all(engine.folder.path(), &[("scrape.yml", &format!("{global}{scrape}"))]);
                 let listen = format!("-httpListenAddr={host}:9090");
                 let arguments = [
                     "-storageDataPath=data",
@@ -71,16 +68,17 @@ impl Engine {
                 ];
                 engine.run("victoria-metrics", &arguments, &format!("{url}/health")).await;
                 let rules = format!("http://{host}:8880");
+                let listen = format!("-httpListenAddr={host}:8880");
+                let (source, target) = (format!("-datasource.url={url}"), format!("-remoteWrite.url={url}"));
                 let arguments = [
-                    "-rule=rules.yml".to_owned(),
-                    "-evaluationInterval=1s".to_owned(),
-                    "-rule.evalDelay=5s".to_owned(),
-                    format!("-httpListenAddr={host}:8880"),
-                    format!("-datasource.url={url}"),
-                    format!("-remoteWrite.url={url}"),
-                    "-remoteWrite.flushInterval=100ms".to_owned(),
+                    "-rule=rules.yml",
+                    "-evaluationInterval=1s",
+                    "-rule.evalDelay=5s",
+                    "-remoteWrite.flushInterval=100ms",
+                    &listen,
+                    &source,
+                    &target,
                 ];
-                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
                 engine.run("vmalert", &arguments, &format!("{rules}/health")).await;
             }
         }
@@ -88,7 +86,8 @@ impl Engine {
     }
 
     async fn run(&mut self, program: &str, arguments: &[&str], ready: &str) {
-        self._servers.push(Server::start(program, arguments, self.folder.path(), ready).await);
+        let arguments: Vec<String> = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        self._processes.push(Process::start(program, &arguments, self.folder.path(), ready).await);
     }
 
     /// Whether a rule sees what the rules before it have just recorded, as those that join counters need. vmalert writes
@@ -99,12 +98,7 @@ impl Engine {
 
     /// What an expression gives now.
     pub(super) async fn query(&self, expression: &str) -> Vec<Value> {
-        let mut url = reqwest::Url::parse(&format!("{}/api/v1/query", self.url)).unwrap();
-        url.query_pairs_mut().append_pair("query", expression);
-        let reply = get(url.as_str()).await.unwrap().text().await.unwrap();
-        let reply: Value = serde_json::from_str(&reply).unwrap_or_else(|error| panic!("{error}: {reply}"));
-        assert_eq!(reply["status"], "success", "{expression}: {reply}");
-        reply["data"]["result"].as_array().unwrap().clone()
+        result_of(&self.url, "/api/v1/query", &[("query", expression)]).await
     }
 
     /// What its programs have logged.
@@ -112,39 +106,5 @@ impl Engine {
         let logs = ["prometheus", "prometheus-3", "victoria-metrics", "vmalert"];
         let logs = logs.map(|name| fs::read_to_string(self.folder.path().join(format!("{name}.log"))));
         logs.into_iter().flatten().collect()
-    }
-}
-
-/// A program that serves HTTP until it is dropped.
-struct Server(Child);
-
-impl Server {
-    /// Starts `program` in `folder`, and waits until `ready` answers 200.
-    async fn start(program: &str, arguments: &[&str], folder: &Path, ready: &str) -> Self {
-        let path = folder.join(format!("{program}.log"));
-        let log = fs::File::create(&path).unwrap();
-        let child = Command::new(tool(program))
-            .args(arguments)
-            .current_dir(folder)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let mut server = Self(child);
-        until(&format!("{program} is ready"), async || {
-            let ended = server.0.try_wait().unwrap();
-            assert!(ended.is_none(), "{program} ended:\n{}", fs::read_to_string(&path).unwrap_or_default());
-            get(ready).await.is_ok_and(|reply| reply.status() == 200)
-        })
-        .await;
-        server
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

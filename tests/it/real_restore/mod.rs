@@ -12,10 +12,10 @@ use pds_exporter::clock::Clock;
 use pds_exporter::interface::TimeRange;
 use pds_exporter::simulator::{self, Fault, Settings, World};
 use serde_json::Value;
-use tokio::net::TcpListener;
 
 use crate::process::Exporter;
 use crate::real_kill::configuration;
+use crate::rig;
 
 use engine::{Engine, Kind, SELECTOR};
 
@@ -60,9 +60,7 @@ impl Cast {
     async fn gather(kind: Kind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let service = listener.local_addr().unwrap().to_string();
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let service = rig::serve(&world).await;
         let network = network();
         let addresses: Vec<_> = (1..=ADDRESSES).map(|host| format!("{network}.{host}:10090")).collect();
         let engine = Engine::start(kind, &format!("{network}.100"), &addresses).await;

@@ -1,25 +1,22 @@
 //! Exporters polled by hand, beside the service that they ask and the Prometheus that scrapes them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
 use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::catalogue::Format;
 use pds_exporter::clock::Clock;
-use pds_exporter::config::{self, Config, Shard};
+use pds_exporter::config::{Config, Shard};
 use pds_exporter::interface::{Resource, TimeRange, response_time};
 use pds_exporter::poll::execute;
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
-use pds_exporter::simulator::{self, Settings, World};
+use pds_exporter::simulator::{Settings, World};
 use pds_exporter::status;
-use pds_exporter::store::Filter;
 use pds_exporter::telemetry::Telemetry;
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 use crate::process::{series, value};
+use crate::rig::{self, Configuration};
 
 use super::prometheus::Prometheus;
 
@@ -49,9 +46,7 @@ impl Rig {
         let clock = Clock::standing_at("2026-03-01T12:00:27Z".parse().unwrap());
         let settings = Settings { seed: 7, projects: 1, apps, ..Settings::default() };
         let world = World::new(settings, clock.clone());
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base_url = format!("http://{}", listener.local_addr().unwrap());
-        tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+        let base_url = rig::serve(&world).await;
         let prometheus = Prometheus::start(clock.clone()).await;
         Self { world, clock, prometheus, folder: tempfile::tempdir().unwrap(), base_url }
     }
@@ -66,19 +61,16 @@ impl Rig {
 
     /// The configuration of the first `apps` apps, with `more` lines in `[state]`.
     pub(super) fn config(&self, apps: usize, more: &str) -> Config {
-        let named: Vec<String> = self.apps().iter().take(apps).map(|app| format!("{app:?}")).collect();
-        let text = format!(
-            "[api]\nbase_url = \"{}\"\ntoken = \"{}\"\nmax_retries = 0\nmax_requests_per_second = 0\n\
-             [poll]\nsettle = \"20s\"\n[accounting]\nmax_catch_up = \"10d\"\n\
-             [state]\nprometheus_url = \"http://{}\"\nlookback = \"10d\"\n{more}\n\
-             [[projects]]\nid = \"{}\"\napps = [{}]\n",
-            self.base_url,
-            self.world.token(&self.project()).unwrap().expose(),
-            self.prometheus.address,
-            self.project(),
-            named.join(","),
+        let state = format!(
+            "[state]\nprometheus_url = \"http://{}\"\nlookback = \"10d\"\n{more}",
+            self.prometheus.address
         );
-        config::load_text(Path::new("test.toml"), &text).unwrap().config
+        let polls = "[poll]\nsettle = \"20s\"\n[accounting]\nmax_catch_up = \"10d\"";
+        Configuration::new(&self.world, &self.base_url)
+            .api("max_retries = 0\nmax_requests_per_second = 0\n")
+            .tables(&format!("{polls}\n{state}"))
+            .first_apps(apps)
+            .load()
     }
 
     /// A new process.
@@ -153,14 +145,7 @@ impl Exporter {
     }
 
     pub(super) fn page(&self) -> String {
-        let mut page = Vec::new();
-        let snapshot = self.handle.context().store.snapshot(Instant::now());
-        let Ok(()) = snapshot.write(Format::Text, &Filter::default(), &mut |chunk: &[u8]| {
-            page.extend_from_slice(chunk);
-            Ok::<(), std::convert::Infallible>(())
-        });
-        self.handle.context().telemetry.write(&mut page, Format::Text, |_| true);
-        String::from_utf8(page).unwrap()
+        rig::whole_page(self.handle.context())
     }
 
     pub(super) fn metric(&self, series: &str) -> Option<f64> {
