@@ -199,11 +199,11 @@ static BY_NEED: &[Shown] = &[
 const ORDER: [&str; 9] = ["VERDICT", "STATUS", "REQ/MIN", "P50", "P90", "P95", "P99", "REPLICAS", "$/H"];
 
 /// The least room for a reason.
-const LEAST_REASON: u16 = 18;
+const MIN_REASON: u16 = 18;
 
 /// The columns that fit beside an id of this width.
 fn fitting(width: u16, id: u16) -> Vec<&'static Shown> {
-    let mut room = width.saturating_sub(id + 1 + LEAST_REASON);
+    let mut room = width.saturating_sub(id + 1 + MIN_REASON);
     let mut fitting: Vec<&Shown> = Vec::new();
     for column in BY_NEED {
         if room <= column.width {
