@@ -23,26 +23,27 @@ pub static CALL: Call = Call::new::<Reply>(
 
 impl ReplyBody for BranchesReply {}
 
-/// The reply (section 4.12).
+/// The branches of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct BranchesReply {
-    /// One item a branch.
+    /// The branches.
     pub branches: Vec<Branch>,
 }
 
-/// A branch (section 2). Which type `protected` and `default` have the interface does not say.
+/// A branch of a repository.
+// The interface does not state the types of `protected` and `default`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Branch {
-    /// Its name.
+    /// Name of the branch.
     #[serde(deserialize_with = "lenient_text")]
     pub name: String,
-    /// Whether it is protected.
+    /// Whether the branch is protected.
     pub protected: Value,
-    /// Whether it is the repository's default.
+    /// Whether the branch is the default of the repository.
     pub default: Value,
-    /// Its newest commit.
+    /// SHA of the newest commit.
     #[serde(deserialize_with = "lenient_text")]
     pub sha: String,
 }

@@ -34,16 +34,16 @@ pub const PLAN: Param = Param {
     name: "planCode",
     configured: None,
     kind: ParamKind::Word { words: &PLANS, default: None },
-    purpose: "the plan to change to: hobby, standard or enterprise",
+    purpose: "plan to change to",
 };
 
 impl ReplyBody for PlanChanged {}
 
-/// The reply (section 4.2).
+/// The result of a plan change.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PlanChanged {
-    /// Where to complete the payment; empty when there is nothing to do.
+    /// URL to complete payment when payment is required; empty when no action is needed.
     #[serde(deserialize_with = "lenient_text")]
     pub redirect_url: String,
 }

@@ -8,6 +8,7 @@ use crate::secret::Secret;
 use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
 use super::reply::ReplyBody;
+use super::stated;
 use super::wire::lenient_text;
 
 /// The most characters of a key's name (section 8).
@@ -25,20 +26,20 @@ pub const NEVER: &str = "never";
 const NAME: Param = Param {
     name: "name",
     configured: Some(|names| &names.key_name),
-    kind: ParamKind::Text { max_chars: Some(MAX_NAME) },
-    purpose: "name of the key; \"API Key\" when omitted",
+    kind: ParamKind::Text { max_chars: Some(MAX_NAME), default: Some(DEFAULT_NAME) },
+    purpose: "name of the key",
 };
 const DESCRIPTION: Param = Param {
     name: "description",
     configured: Some(|names| &names.key_description),
-    kind: ParamKind::Text { max_chars: Some(MAX_DESCRIPTION) },
+    kind: ParamKind::Text { max_chars: Some(MAX_DESCRIPTION), default: None },
     purpose: "description of the key",
 };
 const EXPIRES_AT: Param = Param {
     name: "expiresAt",
     configured: Some(|names| &names.key_expires_at),
     kind: ParamKind::FutureDate,
-    purpose: "expiration date, which must be in the future; the key never expires when omitted",
+    purpose: "expiration date, which must be in the future; when omitted the key never expires",
 };
 
 /// The reply.
@@ -64,11 +65,11 @@ pub static CALL: Call = Call::new::<Reply>(
 
 impl ReplyBody for ApiKey {}
 
-/// An API key (section 2).
+/// An API key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
-    /// The key itself; shown this once.
+    /// The secret key value; returned in the creation response.
     #[serde(serialize_with = "expose")]
     #[schemars(with = "String")]
     pub api_key: Secret,
@@ -90,11 +91,13 @@ pub struct ApiKey {
     /// Status of the key.
     #[serde(default, deserialize_with = "lenient_text")]
     pub status: String,
-    /// RFC 3339 timestamp.
+    /// RFC 3339 timestamp of creation.
     #[serde(default, deserialize_with = "lenient_text")]
+    #[schemars(schema_with = "stated::timestamp")]
     pub created_at: String,
     /// RFC 3339 timestamp of last update.
     #[serde(default, deserialize_with = "lenient_text")]
+    #[schemars(schema_with = "stated::timestamp")]
     pub updated_at: String,
     /// RFC 3339 timestamp, or the literal word never when the key does not expire.
     #[serde(default, deserialize_with = "lenient_text")]

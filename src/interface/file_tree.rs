@@ -8,18 +8,19 @@ use super::call::{Call, Command, Method};
 use super::number::Number;
 use super::param::{Param, ParamKind};
 use super::reply::ReplyBody;
+use super::stated;
 
 const REF: Param = Param {
     name: "ref",
     configured: Some(|names| &names.tree_ref),
-    kind: ParamKind::Text { max_chars: None },
+    kind: ParamKind::Text { max_chars: None, default: None },
     purpose: "branch name or commit SHA for which the tree is returned",
 };
 const PATH: Param = Param {
     name: "path",
     configured: Some(|names| &names.tree_path),
-    kind: ParamKind::Text { max_chars: None },
-    purpose: "directory within the repository; its root when omitted",
+    kind: ParamKind::Text { max_chars: None, default: None },
+    purpose: "directory path within the repository; the repository root when omitted",
 };
 
 /// The reply.
@@ -38,15 +39,17 @@ pub static CALL: Call = Call::new::<Reply>(
 
 impl ReplyBody for FileTreeReply {}
 
-/// The reply (section 2, repository file tree).
+/// The file tree of a repository.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileTreeReply {
-    /// The entries, whose fields the interface does not show.
+    /// Hierarchical file tree of the repository at the requested ref.
     pub tree: Vec<Value>,
-    /// How many entries there are.
+    /// Count of entries.
+    #[schemars(schema_with = "stated::integer")]
     pub total_count: Number,
     /// Whether the tree was cut short.
+    #[schemars(with = "bool")]
     pub truncated: Option<bool>,
 }
 

@@ -15,6 +15,7 @@ use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody};
 use super::resource::Resource;
+use super::stated;
 use super::wire::{Flag, lenient_text, lenient_texts};
 
 /// The reply.
@@ -54,7 +55,7 @@ impl MetricSource for App {
     }
 }
 
-/// An app (section 2).
+/// An app.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct App {
@@ -79,7 +80,8 @@ pub struct App {
     /// Last update timestamp.
     #[serde(deserialize_with = "lenient_text")]
     pub updated_at: String,
-    /// Cortex or custom.
+    /// Runtime: cortex or custom.
+    #[schemars(schema_with = "stated::runtime")]
     #[serde(deserialize_with = "lenient_text")]
     pub runtime: String,
     /// Command that starts a custom-runtime app.
@@ -95,6 +97,7 @@ pub struct App {
     #[serde(deserialize_with = "lenient_text")]
     pub service_version: String,
     /// Port the app listens on.
+    #[schemars(schema_with = "stated::integer")]
     pub port: Number,
     /// Whether authentication on the app endpoint is disabled.
     pub disable_auth: Flag,
@@ -107,7 +110,8 @@ pub struct App {
     /// HTTP endpoint used to check readiness for traffic.
     #[serde(deserialize_with = "lenient_text")]
     pub readycheck_endpoint: String,
-    /// Interruptible or protected.
+    /// Compute tier: interruptible or protected.
+    #[schemars(schema_with = "stated::compute_tier")]
     #[serde(deserialize_with = "lenient_text")]
     pub compute_tier: String,
     /// Compute type the app runs on.
@@ -121,48 +125,62 @@ pub struct App {
     pub region: String,
     /// CPU cores allocated.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub cpu: Number,
     /// Memory in GB.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub memory: Number,
     /// GPUs allocated.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub gpu_count: Number,
     /// Estimated cost per second in US cents while a replica runs.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub cost_per_second_cents: Number,
     /// Minimum replicas.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub min_replica_count: Number,
     /// Maximum replicas.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub max_replica_count: Number,
     /// Maximum concurrent requests per replica.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub replica_concurrency: Number,
     /// Metric used for autoscaling.
     #[serde(deserialize_with = "lenient_text")]
     pub scaling_metric: String,
     /// Target value of the scaling metric.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub scaling_target: Number,
     /// Extra replicas kept beyond current demand.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub scaling_buffer: Number,
     /// Seconds before an idle replica scales down.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub cooldown_period_seconds: Number,
     /// Seconds between autoscaling evaluations.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub evaluation_interval_seconds: Number,
     /// Seconds of grace for in-flight requests when a replica stops.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub response_grace_period_seconds: Number,
     /// Seconds over which a new version is rolled out.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub roll_out_duration_seconds: Number,
     /// Maximum seconds to wait for a deployment to initialize.
     #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
     pub deployment_initialization_timeout: Number,
     /// Algorithm used by the app.
     #[serde(deserialize_with = "lenient_text")]

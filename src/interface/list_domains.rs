@@ -83,16 +83,17 @@ impl Domain {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Domains {
-    /// One item a domain.
+    /// The custom domains.
+    #[schemars(with = "Vec<Domain>")]
     #[serde(deserialize_with = "optional_list")]
     pub domains: Option<Vec<Domain>>,
 }
 
-/// A custom domain. The interface names none of its fields: all are written, and only those that may hold the
-/// validation status are read.
+/// A custom domain: its validation status, DNS validation record details, region and timestamps.
+// The interface does not name the fields: all are written, and only those that may hold the validation status are read.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Domain {
-    /// Validation status, DNS validation record, region, timestamps and whatever else is sent.
+    /// All fields.
     #[serde(flatten)]
     pub fields: BTreeMap<String, Value>,
 }

@@ -48,17 +48,17 @@ impl MetricSource for Vec<Project> {
     }
 }
 
-/// A project as the list has it (section 2).
+/// A project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Project {
-    /// Its identifier.
+    /// Project identifier.
     #[serde(deserialize_with = "lenient_text")]
     pub id: String,
-    /// Its name.
+    /// Project name.
     #[serde(deserialize_with = "lenient_text")]
     pub name: String,
-    /// The caller's role in it.
+    /// Caller's role in the project.
     #[serde(deserialize_with = "lenient_text")]
     pub role: String,
 }

@@ -27,29 +27,29 @@ pub const QUERY: &[Param] = &[
     Param {
         name: "container_id",
         configured: Some(|names| &names.container),
-        kind: ParamKind::Text { max_chars: None },
+        kind: ParamKind::Text { max_chars: None, default: None },
         purpose: "restricts metrics to one container",
     },
     Param {
         name: "resolution",
         configured: Some(|names| &names.resolution),
         kind: ParamKind::Word { words: &Resolution::NAMES, default: Some("standard") },
-        purpose: "medium or high gives more data points than the default, standard",
+        purpose: "data resolution; medium or high gives more data points",
     },
 ];
 
 /// The word of an envelope when data was retrieved.
 pub const SUCCESS: &str = "success";
 
-/// A payload in its envelope.
+/// Metrics in their envelope.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(bound = "T: Default + Serialize + serde::de::DeserializeOwned")]
 #[schemars(rename = "{T}Reply", bound = "T: Default + Serialize + JsonSchema")]
 pub struct Envelope<T> {
-    /// The payload; empty if there is none, as with a status other than `success`.
+    /// The metrics.
     #[serde(default, deserialize_with = "or_default")]
     pub data: T,
-    /// `success` when data was retrieved.
+    /// Success when data was retrieved.
     #[serde(default, deserialize_with = "lenient_text")]
     pub status: String,
 }

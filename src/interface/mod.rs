@@ -15,6 +15,7 @@
 //! - [`number`]: numeric values in all forms that the service sends.
 //! - `wire`: text, flags, lists and objects in all forms that the service sends.
 //! - `lenient`: replies with values that no JSON reader holds.
+//! - `stated`: values of replies as the interface states them.
 //! - [`range`]: half-open stretches of time.
 //! - [`openapi`]: all calls as an OpenAPI document.
 
@@ -30,6 +31,7 @@ pub mod reader;
 pub mod reply;
 pub mod request;
 pub mod resource;
+mod stated;
 pub mod subject;
 pub mod template;
 pub mod wire;
@@ -74,14 +76,14 @@ macro_rules! calls {
 
         /// Something that answers every call: a method per call, so that none can be forgotten.
         pub trait Service {
-            /// Why the service refuses a call.
-            type Error;
+            /// Why a call is refused.
+            type Refusal;
             $(
                 #[doc = concat!("Answers [`", stringify!($call), "`](mod@", stringify!($call), ").")]
                 ///
                 /// # Errors
                 /// If the service refuses the call.
-                fn $call(&self) -> Result<$call::Reply, Self::Error>;
+                fn $call(&self) -> Result<$call::Reply, Self::Refusal>;
             )+
         }
 
@@ -118,7 +120,7 @@ macro_rules! calls {
 }
 
 /// Answers one call: the reply as it is written, or the refusal.
-pub type Handler<S> = fn(&S) -> Result<Result<Vec<u8>, serde_json::Error>, <S as Service>::Error>;
+pub type Handler<S> = fn(&S) -> Result<Result<Vec<u8>, serde_json::Error>, <S as Service>::Refusal>;
 
 /// Reads the reply of one call and visits it.
 pub type Visit<V> = fn(&V, &[u8]) -> Result<<V as Visitor>::Output, DecodeError>;

@@ -150,15 +150,16 @@ pub fn as_text<S: Serializer>(number: &Number, serializer: S) -> Result<S::Ok, S
 }
 
 impl JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+
     fn schema_name() -> Cow<'static, str> {
         "Number".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A number, as a JSON number or as a string holding one; null or an empty string where there is no value.",
-            "type": ["number", "string", "null"]
-        })
+        json_schema!({ "type": ["number", "null"] })
     }
 }
 
@@ -204,12 +205,16 @@ impl Serialize for NumberMap {
 }
 
 impl JsonSchema for NumberMap {
+    fn inline_schema() -> bool {
+        true
+    }
+
     fn schema_name() -> Cow<'static, str> {
         "NumberMap".into()
     }
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["object", "null"], "additionalProperties": generator.subschema_for::<Number>() })
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "additionalProperties": { "type": "number" } })
     }
 }
 

@@ -15,15 +15,11 @@ const ERRORS: [(&str, &str); 7] = [
     ("400", "a parameter or the body breaks a rule"),
     ("401", "the token is missing, unknown or expired"),
     ("403", "the service account does not belong to the project"),
-    ("404", "there is no such thing"),
-    ("409", "the state of things does not allow it"),
+    ("404", "a resource in the path does not exist"),
+    ("409", "the state of a resource does not allow the change"),
     ("415", "the body is not JSON"),
     ("429", "too many requests"),
 ];
-
-/// The words that the interface has for fields of replies, by schema and field.
-const WORDS: [(&str, &str, &[&str]); 2] =
-    [("App", "runtime", &["cortex", "custom"]), ("App", "computeTier", &["interruptible", "protected"])];
 
 /// The document.
 #[must_use]
@@ -41,8 +37,8 @@ pub fn document() -> Value {
         path[call.method.as_str().to_lowercase()] = operation;
     }
     let mut schemas = generator.take_definitions(true);
-    for (name, schema) in &mut schemas {
-        plain(name, schema);
+    for schema in schemas.values_mut() {
+        plain(schema);
     }
     for call in CALLS.iter().filter(|call| !call.body.is_empty()) {
         schemas.insert(body_name(call), body(call));
@@ -51,8 +47,8 @@ pub fn document() -> Value {
         "Error".to_owned(),
         json!({
             "type": "object",
-            "description": "The body of an error.",
-            "properties": { "message": { "type": "string", "description": "What went wrong." } },
+            "description": "Body of an error.",
+            "properties": { "message": { "type": "string", "description": "Why the call failed." } },
             "required": ["message"]
         }),
     );
@@ -62,11 +58,11 @@ pub fn document() -> Value {
             "title": "Project Deployment Service",
             "version": "2",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
-            "description": "All calls of the service's interface. Names of query parameters, statuses of errors and names of a domain's fields are not fixed by it.",
+            "description": "All calls of the service. The names of query parameters, the statuses of errors and the fields of a custom domain are not documented; this document has those in use.",
         },
         "servers": [{
             "url": "{base_url}",
-            "description": "The address of the service.",
+            "description": "Address of the service.",
             "variables": { "base_url": { "default": "https://pds.invalid" } }
         }],
         "security": [{ "serviceAccount": [] }],
@@ -77,7 +73,7 @@ pub fn document() -> Value {
             },
             "responses": {
                 "Error": {
-                    "description": "an error",
+                    "description": "The call failed.",
                     "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } }
                 }
             },
@@ -86,26 +82,38 @@ pub fn document() -> Value {
     })
 }
 
-/// A schema as the interface states it: without the defaults of our readers, without `true` for any value, and with the
-/// words that a field takes.
-fn plain(name: &str, schema: &mut Value) {
+/// Takes out of a schema what is not the interface's: the defaults of our readers, line breaks in descriptions, and
+/// `true` for any value.
+fn plain(schema: &mut Value) {
+    one_line(schema);
     if let Some(items) = schema.get_mut("items") {
         anything(items);
     }
     let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
-    for (field, property) in properties {
+    for property in properties.values_mut() {
         anything(property);
+        one_line(property);
         if let Some(items) = property.get_mut("items") {
             anything(items);
         }
         if let Some(property) = property.as_object_mut() {
             property.remove("default");
         }
-        let words = WORDS.iter().find(|(of, known, _)| of == &name && known == field);
-        if let Some((.., words)) = words {
-            property["enum"] = json!(words);
-        }
     }
+}
+
+/// Writes the description of a schema in one line.
+fn one_line(schema: &mut Value) {
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ");
+    }
+}
+
+/// A purpose as a sentence: `get one app` gives `Get one app.`
+fn sentence(purpose: &str) -> String {
+    let mut chars = purpose.chars();
+    let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", chars.as_str())
 }
 
 /// A schema that takes any value, as an object rather than `true`, which generators of clients do not know.
@@ -118,14 +126,14 @@ fn anything(schema: &mut Value) {
 fn operation(call: &Call, generator: &mut SchemaGenerator) -> Value {
     let ids = call.path.names().map(|name| {
         json!({
-            "name": name, "in": "path", "required": true, "description": id_purpose(name),
+            "name": name, "in": "path", "required": true, "description": sentence(&id_purpose(name)),
             "schema": { "type": "string", "minLength": 1 }
         })
     });
     let parameters: Vec<Value> = ids.chain(call.query.iter().map(parameter)).collect();
     let mut operation = json!({
         "operationId": call.id,
-        "summary": call.purpose,
+        "summary": sentence(call.purpose).trim_end_matches('.'),
         "parameters": parameters,
         "responses": responses(call, generator),
     });
@@ -141,7 +149,7 @@ fn operation(call: &Call, generator: &mut SchemaGenerator) -> Value {
 fn id_purpose(name: &str) -> String {
     match name.strip_suffix("_id") {
         Some(of) => format!("identifier of the {of}"),
-        None => format!("the repository's {name}"),
+        None => format!("{} of the repository", if name == "repo" { "name" } else { name }),
     }
 }
 
@@ -157,26 +165,34 @@ fn body(call: &Call) -> Value {
         .iter()
         .map(|field| {
             let mut schema = schema(field.kind);
-            schema["description"] = field.purpose.into();
+            schema["description"] = sentence(field.purpose).into();
             (field.name.to_owned(), schema)
         })
         .collect();
     let required: Vec<&str> = call.body.iter().map(|field| field.name).collect();
     json!({
-        "type": "object", "description": format!("What to {}.", call.purpose), "properties": properties, "required": required
+        "type": "object", "description": format!("What is needed to {}.", call.purpose), "properties": properties, "required": required
     })
 }
 
 fn parameter(param: &Param) -> Value {
     json!({
-        "name": param.name, "in": "query", "description": param.purpose, "schema": schema(param.kind)
+        "name": param.name, "in": "query", "description": sentence(param.purpose), "schema": schema(param.kind)
     })
 }
 
 fn schema(kind: ParamKind) -> Value {
     match kind {
-        ParamKind::Text { max_chars: Some(max) } => json!({ "type": "string", "maxLength": max }),
-        ParamKind::Text { max_chars: None } => json!({ "type": "string" }),
+        ParamKind::Text { max_chars, default } => {
+            let mut schema = json!({ "type": "string" });
+            if let Some(max) = max_chars {
+                schema["maxLength"] = max.into();
+            }
+            if let Some(default) = default {
+                schema["default"] = default.into();
+            }
+            schema
+        }
         ParamKind::RangeStart | ParamKind::RangeEnd => json!({ "type": "string", "format": "date-time" }),
         ParamKind::FutureDate => json!({ "type": "string", "format": "date" }),
         ParamKind::Word { words, default: None } => json!({ "type": "string", "enum": words }),
@@ -194,7 +210,7 @@ fn responses(call: &Call, generator: &mut SchemaGenerator) -> Value {
         Format::Empty => ("204", None),
     };
     let mut responses = Map::new();
-    let mut success = json!({ "description": "success" });
+    let mut success = json!({ "description": "The call succeeded." });
     if let Some(content) = content {
         success["content"] = content;
     }
@@ -211,7 +227,7 @@ fn responses(call: &Call, generator: &mut SchemaGenerator) -> Value {
         };
         if possible {
             let mut error = json!({ "$ref": "#/components/responses/Error" });
-            error["description"] = when.into();
+            error["description"] = sentence(when).into();
             responses.insert(status.to_owned(), error);
         }
     }
@@ -258,7 +274,10 @@ mod tests {
     fn limits_and_bodies_stand_where_the_interface_has_them() {
         let document = document();
         let key = &document["paths"]["/v2/projects/{project_id}/api-keys"]["post"];
-        assert_eq!(key["parameters"][1]["schema"], json!({ "type": "string", "maxLength": 50 }));
+        assert_eq!(
+            key["parameters"][1]["schema"],
+            json!({ "type": "string", "maxLength": 50, "default": "API Key" })
+        );
         assert_eq!(key["parameters"][3]["schema"]["format"], "date");
         let plan = &document["components"]["schemas"]["ChangePlanBody"];
         assert_eq!(plan["required"], json!(["planCode"]));

@@ -35,7 +35,7 @@ impl Param {
         let malformed =
             |wanted| RuleError::Malformed { name, wanted, value: value.chars().take(MAX_SHOWN).collect() };
         match self.kind {
-            ParamKind::Text { max_chars } => match max_chars {
+            ParamKind::Text { max_chars, .. } => match max_chars {
                 Some(max) if value.chars().count() > max => {
                     Err(RuleError::TooLong { name, max, len: value.chars().count() })
                 }
@@ -72,6 +72,8 @@ pub enum ParamKind {
     Text {
         /// The limit in characters, if section 8 gives one.
         max_chars: Option<usize>,
+        /// The text that an absent parameter stands for, if section 4 gives one.
+        default: Option<&'static str>,
     },
     /// An RFC 3339 timestamp: the start of a range.
     RangeStart,

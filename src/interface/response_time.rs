@@ -16,6 +16,7 @@ use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
 use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::resource::Resource;
+use super::stated;
 use super::wire::lenient_text;
 
 /// The reply.
@@ -36,20 +37,25 @@ pub static CALL: Call = Call::new::<Reply>(
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);
 
-/// Response times within a range (section 2).
+/// Response times within a range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ResponseTime {
-    /// `p50`, `p90`, `p95`, `p99` in milliseconds.
+    /// Response time percentiles in milliseconds.
+    #[schemars(schema_with = "stated::percentiles")]
     pub percentiles: NumberMap,
-    /// Latency threshold (`1ms` through `1hr`) to the cumulative percentage of requests within it.
+    /// Latency thresholds (labels from 1ms through 1hr), each with the estimated cumulative percentage of requests
+    /// completing within it.
     pub distribution: NumberMap,
-    /// How many requests there were.
+    /// Total request count in the range.
+    #[schemars(schema_with = "stated::integer")]
     pub total_requests: Number,
-    /// Start of the range, RFC 3339.
+    /// RFC 3339 start of the range.
+    #[schemars(schema_with = "stated::timestamp")]
     #[serde(deserialize_with = "lenient_text")]
     pub start_date: String,
-    /// End of the range, RFC 3339.
+    /// RFC 3339 end of the range.
+    #[schemars(schema_with = "stated::timestamp")]
     #[serde(deserialize_with = "lenient_text")]
     pub end_date: String,
 }

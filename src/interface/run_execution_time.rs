@@ -15,6 +15,7 @@ use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, S
 use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::resource::Resource;
+use super::stated;
 use super::wire::{Object, lenient_text};
 
 /// The reply.
@@ -38,34 +39,37 @@ pub static CALL: Call = Call::new::<Reply>(
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);
 
-/// Run execution times within a range (section 2).
+/// Run execution times within a range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RunExecutionTime {
-    /// The datapoints, in the order sent.
+    /// Datapoints.
     #[serde(deserialize_with = "newest_datapoints")]
     pub time_series: Vec<Datapoint>,
-    /// How many runs there were.
+    /// Total run count in the range.
+    #[schemars(schema_with = "stated::integer")]
     pub total_runs: Number,
-    /// Start of the range, RFC 3339.
+    /// RFC 3339 start of the range.
+    #[schemars(schema_with = "stated::timestamp")]
     #[serde(deserialize_with = "lenient_text")]
     pub start_date: String,
-    /// End of the range, RFC 3339.
+    /// RFC 3339 end of the range.
+    #[schemars(schema_with = "stated::timestamp")]
     #[serde(deserialize_with = "lenient_text")]
     pub end_date: String,
 }
 
-/// One point of the series.
+/// A datapoint of the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Datapoint {
-    /// Unix seconds.
+    /// Timestamp in Unix seconds.
     pub timestamp: Number,
-    /// Median, seconds.
+    /// 50th percentile in seconds.
     pub p50: Number,
-    /// 90th percentile, seconds.
+    /// 90th percentile in seconds.
     pub p90: Number,
-    /// 99th percentile, seconds.
+    /// 99th percentile in seconds.
     pub p99: Number,
 }
 

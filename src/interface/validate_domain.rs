@@ -22,14 +22,15 @@ pub static CALL: Call = Call::new::<Reply>(
 
 impl ReplyBody for Validation {}
 
-/// The result (section 2, domain validation result).
+/// The result of a domain validation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Validation {
-    /// What the service says of it.
+    /// Message about the result.
     #[serde(deserialize_with = "lenient_text")]
     pub message: String,
     /// Whether the domain is validated.
+    #[schemars(with = "bool")]
     pub success: Option<bool>,
 }
 

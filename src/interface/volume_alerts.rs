@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Family;
@@ -44,17 +44,23 @@ impl MetricSource for Alerts {
     }
 }
 
-/// At which percentages the project's owner is mailed (section 2).
+/// Volume alert thresholds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Alerts {
-    /// Percentages at which the project owner is emailed; empty when alerts are disabled.
+    /// Percentages at which the project owner is emailed; empty array when alerts are disabled.
+    #[schemars(schema_with = "stated")]
     #[serde(deserialize_with = "optional_list")]
     pub thresholds: Option<Vec<Number>>,
 }
 
 /// The percentages of section 8.
 pub const THRESHOLDS: [u8; 3] = [80, 90, 95];
+
+/// The thresholds as the interface states them; the reader takes more than that.
+fn stated(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "integer", "enum": THRESHOLDS } })
+}
 
 /// Which thresholds are on.
 pub const ENABLED: Family = Family::gauge(

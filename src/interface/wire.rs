@@ -54,7 +54,7 @@ impl JsonSchema for Flag {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["boolean", "null"] })
+        json_schema!({ "type": "boolean" })
     }
 }
 

@@ -23,14 +23,14 @@ pub static CALL: Call = Call::new::<Reply>(
 
 impl ReplyBody for ZipContentsReply {}
 
-/// The reply (section 2, build zip contents).
+/// The files of a build's ZIP archive.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ZipContentsReply {
-    /// The build's id.
+    /// Build identifier.
     #[serde(deserialize_with = "lenient_text")]
     pub id: String,
-    /// The files, in a structure that the interface does not show.
+    /// Files contained in the build's uploaded ZIP archive.
     pub zip_files: Map<String, Value>,
 }
 

@@ -1,10 +1,66 @@
-//! The simulator is the interface: schemathesis attacks `pdstool simulate` with the generated document.
+//! `pdstool openapi`: its text, what linters and generators of clients make of it, and whether the simulator follows it.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use pds_exporter::interface::CALLS;
+use serde_json::Value;
+
+use crate::deploy::{output, succeed};
+use crate::golden::assert_golden;
+use crate::tool::simulated::Simulated;
 use crate::tools::tool;
+
+/// The document, and the folder it lies in.
+fn document() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut pdstool = Command::new(env!("CARGO_BIN_EXE_pdstool"));
+    pdstool.arg("openapi");
+    let file = folder.path().join("openapi.json");
+    std::fs::write(&file, output(pdstool)).unwrap();
+    (folder, file)
+}
+
+#[test]
+fn the_document_states_every_call_and_field_as_the_interface_does() {
+    let (_folder, file) = document();
+    assert_golden(Path::new("tests/it/openapi/document.json"), &std::fs::read_to_string(file).unwrap());
+}
+
+#[test]
+fn the_recommended_rules_of_redocly_have_no_complaint() {
+    let (folder, file) = document();
+    let mut redocly = Command::new(tool("redocly"));
+    redocly.args(["lint", "--extends=recommended", "--format=json"]).arg(file).current_dir(&folder);
+    redocly.env("REDOCLY_TELEMETRY", "off").env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true");
+    let found = redocly.output().unwrap();
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let totals = ["errors", "warnings", "ignored"].map(|kind| found["totals"][kind].as_u64());
+    assert_eq!(totals, [Some(0); 3], "{found:#}");
+}
+
+#[test]
+fn a_client_made_by_openapi_python_client_makes_every_call_of_the_simulator() {
+    let (folder, file) = document();
+    let config = folder.path().join("config.yml");
+    std::fs::write(&config, "post_hooks: []\n").unwrap();
+    let mut generate = Command::new(tool("openapi-python-client"));
+    generate.args(["generate", "--fail-on-warning", "--output-path", "client", "--path"]).arg(file);
+    generate.arg("--config").arg(config).current_dir(&folder);
+    succeed(generate);
+    let service = Simulated::start();
+    let (project, apps) = service.world.projects()[0].clone();
+    let mut client = Command::new(tool("python3"));
+    client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/openapi/client.py")).arg(&service.url);
+    client.args([service.world.token(&project).unwrap().expose(), &project, &apps[0]]);
+    client.env("PYTHONPATH", folder.path().join("client"));
+    succeed(client);
+    let requests = service.world.requests();
+    for call in CALLS {
+        assert!(requests.by_call.get(call.id).is_some_and(|count| *count > 0), "{}", call.id);
+    }
+}
 
 /// `pdstool simulate` as a process, and what it said of itself.
 struct Simulator {
@@ -87,17 +143,13 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "400", "401", "403",
 fn schemathesis_finds_the_simulator_to_be_the_interface() {
     let schemathesis = tool("schemathesis");
     let simulator = Simulator::start();
-    let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str| folder.path().join(name);
-    let document = Command::new(env!("CARGO_BIN_EXE_pdstool")).arg("openapi").output().unwrap();
-    assert!(document.status.success());
-    std::fs::write(file("openapi.json"), document.stdout).unwrap();
-    std::fs::write(file("schemathesis.toml"), configuration(&simulator)).unwrap();
+    let (folder, _) = document();
+    std::fs::write(folder.path().join("schemathesis.toml"), configuration(&simulator)).unwrap();
     let output = Command::new(schemathesis)
         .args(["--config-file", "schemathesis.toml", "run", "openapi.json", "--checks", "all"])
         .args(["--seed", "1", "--generation-database", "none", "--max-examples", "40", "--no-color"])
         .args(["--url", &simulator.url, "--header", &format!("Authorization: Bearer {}", simulator.token)])
-        .current_dir(Path::new(folder.path()))
+        .current_dir(&folder)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
