@@ -42,6 +42,6 @@ mod tokens;
 
 pub use faults::{Fault, Kind, RetryAfter};
 pub use quirks::Quirks;
-pub use server::serve;
+pub use server::{serve, serve_over};
 pub use settings::Settings;
 pub use world::{Truth, World};

@@ -14,11 +14,12 @@ use hyper::body::Incoming as Receiving;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use super::answer::{Answer, ErrorReply};
 use super::body::{Chunks, Sending};
@@ -37,6 +38,16 @@ const MAX_BODY: usize = 1024 * 1024;
 /// Answers for `world` on `listener`, over HTTP/1.1 and HTTP/2 (with prior knowledge), until `shutdown` is done.
 /// Replies under way get a second to end; then all connections are closed.
 pub async fn serve(world: World, listener: TcpListener, shutdown: impl Future<Output = ()>) {
+    serve_over(world, listener, None, shutdown).await;
+}
+
+/// As [`serve`], over TLS if there is an acceptor, which decides on HTTP/2.
+pub async fn serve_over(
+    world: World,
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    shutdown: impl Future<Output = ()>,
+) {
     let mut shutdown = pin!(shutdown);
     let graceful = GracefulShutdown::new();
     let mut connections = JoinSet::new();
@@ -45,7 +56,9 @@ pub async fn serve(world: World, listener: TcpListener, shutdown: impl Future<Ou
             () = &mut shutdown => break,
             // An error here is of one connection, or of a lack of descriptors that will pass.
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => { connections.spawn(connection(world.clone(), stream, graceful.watcher())); }
+                Ok((stream, _)) => {
+                    connections.spawn(connection(world.clone(), stream, tls.clone(), graceful.watcher()));
+                }
                 Err(_) => tokio::task::yield_now().await,
             },
             Some(_) = connections.join_next() => {}
@@ -57,18 +70,34 @@ pub async fn serve(world: World, listener: TcpListener, shutdown: impl Future<Ou
     connections.shutdown().await;
 }
 
-async fn connection(world: World, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
+async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>, watcher: Watcher) {
     let _connected = world.recorder().connect();
     // Small replies must not wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     let reset = Arc::new(Reset::default());
-    let wire = TokioIo::new(Wire { stream, reset: Arc::clone(&reset) });
-    let service = service_fn(|request| respond(world.clone(), Arc::clone(&reset), request));
+    let wire = Wire { stream, reset: Arc::clone(&reset) };
+    match tls {
+        None => exchange(world, wire, &reset, watcher).await,
+        Some(tls) => {
+            if let Ok(stream) = tls.accept(wire).await {
+                exchange(world, stream, &reset, watcher).await;
+            }
+        }
+    }
+}
+
+async fn exchange<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+    world: World,
+    stream: S,
+    reset: &Arc<Reset>,
+    watcher: Watcher,
+) {
+    let service = service_fn(|request| respond(world.clone(), Arc::clone(reset), request));
     let mut builder = auto::Builder::new(TokioExecutor::new());
     let dated = !world.settings().quirks.undated;
     builder.http1().header_read_timeout(None).auto_date_header(dated);
     builder.http2().auto_date_header(dated);
-    let connection = watcher.watch(builder.serve_connection(wire, service).into_owned());
+    let connection = watcher.watch(builder.serve_connection(TokioIo::new(stream), service).into_owned());
     tokio::select! {
         _ = connection => {}
         () = reset.wanted() => {}
