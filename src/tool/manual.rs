@@ -1,4 +1,4 @@
-//! Shell completions and man pages, made from the same definitions as the command line.
+//! Scripts for shell completion, and man pages, made from the same definitions as the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,24 @@ use clap_complete::Shell;
 use crate::app::flags::Flags;
 
 use super::Cli;
+use super::completion;
 use super::console::Console;
 use super::error::ToolError;
 
 /// `pdstool completions`.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = "Examples:
+#[command(
+    after_help = "The completions of pdstool offer the project and app ids of the configuration. They run pdstool, which has to be \
+on the PATH.
+
+Examples:
   pdstool completions bash > /etc/bash_completion.d/pdstool
-  pdstool completions zsh --of pds-exporter > /usr/share/zsh/site-functions/_pds-exporter")]
+  pdstool completions zsh --of pds-exporter > /usr/share/zsh/site-functions/_pds-exporter"
+)]
 pub struct Completions {
-    /// The shell.
+    /// Shell to complete for.
     shell: Shell,
-    /// The program.
+    /// Program to complete.
     #[arg(long, value_name = "PROGRAM", value_parser = ["pdstool", "pds-exporter"], default_value = "pdstool")]
     of: String,
 }
@@ -28,20 +34,22 @@ pub struct Completions {
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  pdstool man /usr/share/man/man1")]
 pub struct Man {
-    /// The folder; created if missing.
+    /// Folder to write to; created if missing.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 
 impl Completions {
-    /// Prints them.
+    /// Prints the script.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If it cannot be written.
     pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
-        let mut command = if self.of == "pdstool" { Cli::command() } else { Flags::command() };
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut command, &self.of, &mut text);
+        match completion::script(&self.shell.to_string()).filter(|_| self.of == "pdstool") {
+            Some(script) => text = script?,
+            None => clap_complete::generate(self.shell, &mut Flags::command(), &self.of, &mut text),
+        }
         Ok(console.out.write_all(&text)?)
     }
 }

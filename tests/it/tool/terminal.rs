@@ -1,0 +1,66 @@
+//! A real terminal: programs run in tmux, and the screen is read back as text.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::process::DEADLINE;
+use crate::tools::tool;
+
+/// A terminal in which a program runs. Its server ends with it.
+pub(super) struct Terminal {
+    socket: String,
+}
+
+impl Terminal {
+    /// A terminal of 80 columns and 24 lines.
+    pub(super) fn run(name: &str, program: &str) -> Self {
+        Self::of_size(name, program, 80, 24)
+    }
+
+    pub(super) fn of_size(name: &str, program: &str, columns: u16, lines: u16) -> Self {
+        let terminal = Self { socket: format!("pdstool-{name}-{}", std::process::id()) };
+        let size = [columns.to_string(), lines.to_string()];
+        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", &size[0], "-y", &size[1], program]);
+        terminal
+    }
+
+    pub(super) fn tmux(&self, args: &[&str]) -> String {
+        let mut command = Command::new(tool("tmux"));
+        let output = command.args(["-L", &self.socket]).args(args).env("LANG", "C.UTF-8").output().unwrap();
+        assert!(output.status.success(), "tmux {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Presses keys by their tmux names; what is not a name is typed.
+    pub(super) fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    /// Types `text` as it is.
+    pub(super) fn types(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+    }
+
+    pub(super) fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    /// The screen, once it is as wanted.
+    pub(super) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let began = Instant::now();
+        loop {
+            let screen = self.screen();
+            if wanted(&screen) {
+                return screen;
+            }
+            assert!(began.elapsed() < DEADLINE, "{what} never came:\n{screen}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = Command::new(tool("tmux")).args(["-L", &self.socket, "kill-server"]).output();
+    }
+}
