@@ -1,15 +1,15 @@
 //! Builds the daemon from a configuration, and runs it.
 //!
 //! ```text
-//! config file + environment -> Config -> Daemon::build -> Client, Store, LedgerStore, Plan -> Poller, Pages, Server
+//! config file + environment -> Config -> Daemon::build -> Client, Store, Book, Plan -> Poller, Pages, Web
 //! ```
 //!
 //! - [`flags`]: the command line.
 //! - [`logging`]: the log.
-//! - [`daemon`]: the daemon built from its parts. Nothing is global; clock and shutdown are arguments.
+//! - [`daemon`]: the parts put together; nothing global, clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
-//! - [`serve`]: what the web server asks of the daemon, and reloading.
-//! - [`run`]: what `main` does: the runtime, signals, exit codes.
+//! - [`serve`]: the daemon as the web server sees it.
+//! - [`run`]: what `main` does: signals, exit codes.
 
 pub mod daemon;
 pub mod demo;
@@ -25,7 +25,7 @@ use crate::interface::Resource;
 use crate::store::{LAST_SUCCESS, OBJECTIVE, UP};
 use crate::telemetry;
 
-/// Every family that can be on the page, in its order and by section.
+/// Every family that can be on the page, in its order, by the part it comes from.
 #[must_use]
 pub fn catalogue() -> Vec<Group> {
     let of_service = Resource::all()

@@ -28,14 +28,14 @@ use super::flags::{CommandLine, Flags};
 use super::logging::{self, LogLevel};
 use super::serve::{Overrides, Served, Source};
 
-/// Exit code: the daemon failed.
+/// The daemon ended because it failed.
 const FAILED: u8 = 1;
-/// Exit code: the command line is invalid.
+/// The command line is bad.
 const BAD_USAGE: u8 = 2;
-/// Exit code: the configuration is invalid (`EX_CONFIG` of sysexits.h).
+/// The configuration is bad (EX_CONFIG of sysexits.h).
 const BAD_CONFIGURATION: u8 = 78;
 
-/// Why the daemon did not start, or stopped.
+/// Why the daemon did not run, or not to its end.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -77,7 +77,7 @@ impl Error {
     }
 }
 
-/// Runs the daemon with this command line (the program's name first) and environment until it is asked to stop.
+/// Runs the daemon with this command line (the program's name first) and environment until it is told to stop.
 pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -85,12 +85,12 @@ pub fn main(
     let line = match CommandLine::parse(arguments) {
         Ok(line) => line,
         Err(error) => {
-            // If even this cannot be written, there is no one to tell.
+            // Nobody is left to tell where even this cannot be written.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
         }
     };
-    // A name or value that is not Unicode is not one of ours.
+    // A name or value that is no Unicode is none of ours.
     let environment = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -117,11 +117,12 @@ pub fn main(
 enum Configuration {
     /// A file.
     File(Source),
-    /// The demo, which generates one.
+    /// The demo makes one up.
     Demo(Overrides),
 }
 
-/// `--config.check`: prints what the configuration costs, the flags, and warnings.
+/// `--config.check`: what the configuration costs, the flags given with it, and what may be wrong without being a
+/// problem of the files.
 fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
@@ -150,8 +151,8 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tokens that cannot be sent, by key. A warning only: their files may appear later, and may be readable only where the
-/// daemon runs.
+/// What keeps tokens from being sent, by key. No problem of the configuration: their files may come later, and may be
+/// readable only where the daemon runs.
 fn token_warnings(config: &Config) -> Vec<String> {
     let projects = config.projects.iter().enumerate();
     let projects = projects.map(|(index, project)| (format!("projects[{index}]"), &project.token));
@@ -171,17 +172,17 @@ fn token_warnings(config: &Config) -> Vec<String> {
 
 /// Starts logging and a runtime, and runs.
 fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
-    // A second start in one process uses the logger of the first.
+    // Only a second start in one process finds a log already there, and then that one is used.
     let log = logging::start(flags.log_level, flags.log_format).ok();
     logging::report_panics();
-    // One thread schedules polls and serves requests. The client has a thread of its own, as has whatever takes long:
-    // rendering, bcrypt, the state file.
+    // One thread plans polls and serves; the client has one of its own, and what takes long (rendering, bcrypt, the
+    // state file) has more.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::System("the runtime cannot be started", error))?;
     let result = runtime.block_on(run(flags, configuration, log));
-    // A page that is still being rendered must not delay the exit.
+    // A page that is still being rendered for nobody must not hold up the end.
     runtime.shutdown_background();
     result
 }
@@ -237,7 +238,8 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
     Ok(())
 }
 
-/// Completes on SIGTERM, SIGINT or a request to quit. Reloads the configuration on SIGHUP.
+/// Completes when it is time to stop: SIGTERM, SIGINT, or a request to quit. SIGHUP loads the configuration again
+/// meanwhile.
 fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
     let (mut hangup, mut terminate, mut interrupt) =
         (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -247,14 +249,14 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
                 _ = terminate.recv() => return tracing::info!("stopping at SIGTERM"),
                 _ = interrupt.recv() => return tracing::info!("stopping at SIGINT"),
                 () = served.quit_asked() => return tracing::info!("stopping at a request to quit"),
-                // The reload itself logs its outcome and sets the metric.
+                // The outcome is logged and a metric where it happens.
                 _ = hangup.recv() => drop(served.load_again().await),
             }
         }
     })
 }
 
-/// The path under which browsers reach the pages: that of the external URL, else the route prefix.
+/// The path under which browsers reach us: that of the external URL, else the route prefix.
 fn link_prefix(flags: &Flags) -> String {
     match &flags.web_external_url {
         Some(url) => url.path().to_owned(),
@@ -268,7 +270,7 @@ fn web_config(flags: &Flags) -> web::Config {
     web::Config {
         listen_addresses: if addresses.is_empty() { vec![default.to_owned()] } else { addresses.clone() },
         systemd_socket: flags.web_systemd_socket,
-        // As in Prometheus: the path of the external URL, unless a route prefix says that a proxy strips it.
+        // As Prometheus has it: the external URL's path, unless a proxy takes that off and a prefix says so.
         route_prefix: flags.web_route_prefix.clone().unwrap_or_else(|| link_prefix(flags)),
         external_url: flags.web_external_url.clone(),
         telemetry_path: flags.web_telemetry_path.clone(),

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// All replies in flight hold at most this many bytes together. Others wait. A single reply may be larger if
+/// All replies in flight hold at most this together; others wait. A single reply may be larger where
 /// `api.max_response_bytes` allows it.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// A reply larger than this is read once there is room for the whole of it.
 pub(super) const SMALL: u64 = 64 * 1024;
-/// Unit of the semaphore, in bytes.
+/// What room is counted in.
 const UNIT: u64 = 1024;
 
-/// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that a reply
-/// that waits for the rest of its room does not block those that could finish.
+/// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that one that
+/// waits for the rest holds up nobody who could finish.
 #[derive(Debug)]
 pub(super) struct InFlight {
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
 }
 
-/// Room taken by a reply, released on drop.
+/// Room taken by a reply, given back when dropped.
 #[derive(Debug)]
 pub(super) struct Room {
     _permit: Option<OwnedSemaphorePermit>,

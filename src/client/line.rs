@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// A queue ordered by waiting time.
+/// The line.
 #[derive(Debug, Default)]
 pub(super) struct Line(Mutex<State>);
 
@@ -16,7 +16,7 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Arc<Notify>>,
 }
 
-/// A place in the line, given up on drop.
+/// A place in the line, left when dropped.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     line: &'a Line,
@@ -35,12 +35,12 @@ impl Line {
         Place { line: self, key, turn }
     }
 
-    /// Whether the line is empty.
+    /// Whether nobody waits.
     pub(super) fn is_empty(&self) -> bool {
         self.state().waiting.is_empty()
     }
 
-    /// Wakes the first, which checks again whether it may go.
+    /// Lets the first look again whether it may go.
     pub(super) fn wake_first(&self) {
         self.state().wake_first();
     }
@@ -59,7 +59,7 @@ impl State {
 }
 
 impl Place<'_> {
-    /// Whether this place is the first. A request that has waited longer may still overtake it.
+    /// Whether this place is the first. It may lose that to a request that has waited longer.
     pub(super) fn is_first(&self) -> bool {
         self.line.state().waiting.first_key_value().is_some_and(|(key, _)| *key == self.key)
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// One problem.
+/// One thing to change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The key, as `projects[0].apps[1].id` (counted from 0), or the name of an environment variable.
@@ -24,21 +24,21 @@ impl fmt::Display for Problem {
 /// Why a configuration could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// The file does not exist.
+    /// There is no such file.
     #[error("there is no configuration file {}; config.example.toml shows how to write one", path.display())]
     Missing {
-        /// Its path.
+        /// Where it was looked for.
         path: PathBuf,
     },
-    /// The file exists but cannot be read.
+    /// The file is there, but cannot be read.
     #[error("cannot read the configuration file {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// The cause.
+        /// What the system said.
         source: io::Error,
     },
-    /// The file is not valid TOML. The message never shows the file's text, which may hold a token.
+    /// The file is no TOML. The message never shows the text of the file, which may hold a token.
     #[error("{}:{line}:{column}: not valid TOML: {message}", path.display())]
     Syntax {
         /// The file.
@@ -47,24 +47,24 @@ pub enum LoadError {
         line: usize,
         /// The column in characters, counted from 1.
         column: usize,
-        /// The problem.
+        /// What is wrong there.
         message: String,
     },
-    /// The layers could not be merged: a mistake in the declared defaults.
+    /// The layers could not be laid over each other: a mistake in the declared defaults.
     #[error("the declared defaults cannot be read")]
     Layers(#[from] config::ConfigError),
-    /// Keys or values are not valid.
+    /// The keys and values are not as they have to be.
     #[error("the configuration {}is not valid:\n{}", named(file.as_deref()), lines(problems))]
     Problems {
-        /// The file, if any. Problems name the environment variables that override it.
+        /// The file, if any. What the environment has set over it is said with each problem.
         file: Option<PathBuf>,
-        /// All problems, sorted by key; displayed one per line.
+        /// All problems, sorted by key; told one a line.
         problems: Vec<Problem>,
     },
 }
 
 impl LoadError {
-    /// All problems; empty if the file could not be read or parsed.
+    /// All that is to be changed; empty where the file could not be read as TOML.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {

@@ -1,4 +1,4 @@
-//! Replies of the HTTP API of Prometheus to an instant query.
+//! What the HTTP API of Prometheus answers to an instant query.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Sample {
     }
 }
 
-/// A reply, in the form of all programs with this API.
+/// A reply, as all programs with this API write it.
 #[derive(Debug, Deserialize)]
 struct Envelope {
     status: String,
@@ -44,10 +44,10 @@ struct Envelope {
     error_type: Option<String>,
     #[serde(default)]
     error: Option<String>,
-    /// What the answer lacks (Thanos, Mimir).
+    /// Thanos and Mimir say here what their answer lacks.
     #[serde(default)]
     warnings: Option<Vec<String>>,
-    /// Whether the answer lacks something (VictoriaMetrics).
+    /// VictoriaMetrics says here that its answer lacks something.
     #[serde(default, rename = "isPartial")]
     is_partial: Option<bool>,
     #[serde(default)]
@@ -60,7 +60,7 @@ enum Data {
     Vector(Vec<Sample>),
     Matrix(Vec<Sample>),
     Scalar(Point),
-    /// Strings, which no query here returns.
+    /// Texts, which nobody asked for.
     #[serde(other)]
     Other,
 }

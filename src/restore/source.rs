@@ -21,21 +21,20 @@ use super::query;
 use super::reply::Sample;
 use super::series::{AppName, Series, Targets, identity, take_app};
 
-/// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
-/// samples.
+/// The look-back widens in these steps, for those not found: 250,000 series over a day are a thousand million samples.
 const WINDOWS: &[Duration] = &[Duration::from_secs(300), Duration::from_secs(3600)];
 /// The most apps in one query of the first window; wider windows take a quarter of them.
 const MAX_APPS: usize = 200;
-/// The widest window in which whole pages are searched.
+/// The widest window that is searched for whole pages.
 const MAX_WINDOW: Duration = Duration::from_secs(3600);
 /// How many hours before that of the last cursor are searched.
 const MAX_TRIES: usize = 6;
 /// The most queries in flight.
 const MAX_QUERIES: usize = 4;
-/// Tolerance of the start time, in seconds: VictoriaMetrics keeps twelve digits.
+/// The same start time, as far as an engine keeps it: VictoriaMetrics has twelve digits.
 const SAME_TIME: f64 = 0.002;
 
-/// A Prometheus, or another program with its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
+/// A Prometheus, or what has its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
 ///
 /// ```text
 /// let source = Source::new(&config, None)?;
@@ -46,9 +45,9 @@ const SAME_TIME: f64 = 0.002;
 pub struct Source {
     http: Arc<Http>,
     selector: Arc<str>,
-    /// The windows that are searched, the narrowest first.
+    /// In which pages are looked for, the narrowest first.
     windows: Arc<[Duration]>,
-    /// How far back the search goes beyond these.
+    /// How far back beyond these.
     beyond: Option<Duration>,
 }
 
@@ -62,9 +61,9 @@ pub enum Answer {
         /// The labels of the target that it was scraped from.
         target: String,
     },
-    /// Something, but nothing usable.
+    /// Something, but none of it belongs together.
     Refused {
-        /// Why the furthest one was refused.
+        /// Why what counted furthest was refused.
         why: Refusal,
         /// The labels of the target that it was scraped from.
         target: String,
@@ -74,7 +73,7 @@ pub enum Answer {
 }
 
 impl Source {
-    /// The Prometheus of `config`. Requests happen on the thread of `network`, if there is one.
+    /// The Prometheus of `config`; asked on the thread of `network`, where there is one.
     ///
     /// # Errors
     /// If its trust anchors cannot be used.
@@ -89,10 +88,10 @@ impl Source {
         })
     }
 
-    /// The time by the clock of that Prometheus. All queries of one attempt use it.
+    /// The time by the clock of the Prometheus: when all questions that belong together are to be answered for.
     ///
     /// # Errors
-    /// If it gives no usable answer.
+    /// If it does not say.
     pub async fn now(&self) -> Result<Timestamp, Error> {
         let samples = self.http.query(query::TIME, None).await?;
         let seconds = samples.first().and_then(Sample::value).unwrap_or(f64::NAN);
@@ -101,11 +100,11 @@ impl Source {
         time.ok_or_else(|| self.http.no_answer("it does not tell the time"))
     }
 
-    /// What it knows at `at` (of [`Source::now`]) of each of `keys`, in any order. `now` is the time by the service's
-    /// clock, which no cursor may be ahead of. `progress` gets the number of answered keys, and of all.
+    /// What it knows at `at` (of [`Source::now`]) of each of `keys`, in any order. `now` is the time by the service's clock,
+    /// which no cursor may be ahead of. `progress` is told how many of how many are answered.
     ///
     /// # Errors
-    /// If one query was not answered in full. Nothing is known then.
+    /// If one question was not answered in full; nothing is known then.
     pub async fn ledgers(
         &self,
         keys: &[Key],
@@ -146,9 +145,8 @@ impl Source {
         Ok(answers)
     }
 
-    /// Searches all of the look-back for `keys`: first for cursors, then for pages in the hour of the cursor and
-    /// before. Searching all of it for pages would take as long as 24 such hours. Returns the keys that were not
-    /// found.
+    /// Looks for `keys` in all of the look-back: whether there is anything, and then in the hour of its cursor and in those
+    /// before that. To look for whole pages in all of it would take as long as 24 such hours. Gives what was not found.
     async fn further_back(
         &self,
         keys: Vec<Key>,
@@ -195,7 +193,7 @@ impl Source {
         Ok(unfound)
     }
 
-    /// What is known at `at` of `keys`, as of the last scrape within `window`, in batches of `apps` apps.
+    /// What is known at `at` of `keys`, asked for in batches of so many apps, of the last scrape within `window`.
     async fn chosen(
         &self,
         (keys, apps): (Vec<Key>, usize),
@@ -221,10 +219,10 @@ impl Source {
     }
 
     /// Which of `keys` were on a page of this very process that was scraped before `at`. The process is recognised by
-    /// `loaded`, the time when it loaded its configuration, which is on every page.
+    /// the time `loaded` when it loaded its configuration, which every page has.
     ///
     /// # Errors
-    /// If one query was not answered in full.
+    /// If one question was not answered in full.
     pub async fn scraped(
         &self,
         keys: &[Key],
@@ -270,8 +268,8 @@ impl Source {
         Ok(scraped)
     }
 
-    /// Runs a query for each of the batches, some at once, and passes on the answers. A batch whose answer is too
-    /// large is divided.
+    /// Asks questions about each of the batches, some at once, and hands over what is answered. A batch with an answer that
+    /// is too large is divided.
     async fn ask(
         &self,
         mut batches: VecDeque<Vec<Key>>,
@@ -289,7 +287,7 @@ impl Source {
                     let mut answers = Vec::with_capacity(queries.len());
                     for query in queries {
                         match http.query(&query, Some(at)).await {
-                            // What one query finds unknown needs no further query.
+                            // Whoever knows nothing need not be asked for more of it.
                             Ok(samples) if samples.is_empty() => break,
                             Ok(samples) => answers.push(samples),
                             Err(error) => return (keys, Err(error)),
@@ -308,7 +306,7 @@ impl Source {
                     }
                     batches.append(&mut halves);
                 }
-                // No task is aborted, and a panic would be a bug.
+                // Nothing here is aborted, and a panic is ours.
                 Some(Err(error)) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => return Ok(()),
@@ -324,7 +322,7 @@ impl From<Chosen> for Answer {
     }
 }
 
-/// The furthest cursor of targets with a total.
+/// The furthest cursor of targets that have a total.
 fn furthest(targets: &Targets) -> Option<i64> {
     let cursors = targets.values().filter(|said| said.total.is_some()).filter_map(|said| said.until);
     #[expect(clippy::cast_possible_truncation, reason = "only decides where to look")]

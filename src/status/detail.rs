@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::interface::{
     Cadence, Counted, Number, ReplyBody as _, Resource, get_app, response_time, run_execution_time,
 };
-use crate::store::{PollRecord, Reply, SlotSummary};
+use crate::store::{PollRecord, Reply, Stretch};
 
 use super::changes::{Changed, Deploy, changed, deploys};
 use super::exporter::next_poll;
@@ -42,7 +42,7 @@ pub struct Detail {
     /// The length of its window.
     pub window_minutes: f64,
     /// The last hours, the oldest stretch first.
-    pub course: Vec<SlotSummary>,
+    pub course: Vec<Stretch>,
     /// Builds that became ready within the last day, the newest first.
     pub deploys: Vec<Deploy>,
     /// The settings in groups.

@@ -116,7 +116,7 @@ impl Console {
     /// If there is no terminal to ask on, or it was closed.
     pub fn ask(&mut self, question: &str, flag: &str) -> Result<String, ToolError> {
         if !self.can_ask {
-            return Err(ToolError::Usage(format!("without a terminal to ask on, say {flag}")));
+            return Err(ToolError::Usage(format!("there is no terminal to prompt on; use {flag}")));
         }
         let _ = write!(self.err, "{question} ");
         let _ = self.err.flush();
@@ -163,7 +163,7 @@ impl Console {
         }
         if !self.can_ask {
             return Err(ToolError::Usage(format!(
-                "this {consequence}; without a terminal to ask on, say --yes"
+                "this {consequence}; there is no terminal to prompt on: use --yes to confirm"
             )));
         }
         let _ = write!(self.err, "This {consequence}. Go on? [y/N] ");

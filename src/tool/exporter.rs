@@ -12,16 +12,19 @@ use url::Url;
 use crate::error_chain::with_sources;
 use crate::tool::error::ToolError;
 
+/// Where an exporter serves its status, below its own path.
+const STATUS_PATH: &str = "/api/v1/status";
+
 /// How long an exporter may take: it answers from memory.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The largest status that is read: some 100,000 apps.
 const MAX_STATUS: usize = 256 << 20;
 
-/// Which exporter is read.
+/// The options that name an exporter.
 #[derive(Clone, Debug, Args)]
 pub struct ExporterArgs {
-    /// The running exporter; may carry a path, and a user and password.
+    /// Address of a running exporter; may contain a path, user and password.
     #[arg(
         long,
         value_name = "URL",
@@ -75,11 +78,11 @@ pub struct About {
 pub struct Summary {
     /// `ok`, `warning`, `problem` or `waiting`.
     pub verdict: String,
-    /// Why it is not `ok`, the gravest first.
+    /// Why it is not `ok`, worst first.
     pub reasons: Vec<Reason>,
     /// How many apps there are.
     pub apps: usize,
-    /// How many of them are well.
+    /// How many of them are ok.
     pub ok: usize,
 }
 
@@ -89,9 +92,9 @@ pub struct Summary {
 pub struct Reason {
     /// Its code.
     pub code: String,
-    /// How grave it is.
+    /// Its severity.
     pub verdict: String,
-    /// In words.
+    /// The reason in words.
     pub text: String,
     /// What to do about it.
     pub action: String,
@@ -109,7 +112,7 @@ pub struct Row {
     pub status: Option<String>,
     /// The exporter's verdict: `ok`, `warning`, `problem`, `waiting`.
     pub verdict: String,
-    /// Why the verdict is not `ok`, the gravest first.
+    /// Why the verdict is not `ok`, worst first.
     pub problems: Vec<String>,
     /// Requests per minute.
     pub requests_per_minute: Option<f64>,
@@ -141,13 +144,20 @@ pub struct Percentiles {
 pub enum ExporterError {
     /// No successful reply.
     #[error(transparent)]
-    Http(#[from] reqwest::Error),
+    Http(reqwest::Error),
     /// A reply beyond 256 MiB.
-    #[error("the reply is larger than any status; is this address an exporter's?")]
+    #[error("the reply is too large for a status; is this the address of an exporter?")]
     TooLarge,
     /// The reply is not a status.
-    #[error("the reply is not the status of an exporter; is this address an exporter's?")]
+    #[error("the reply is not a status; is this the address of an exporter?")]
     Json(#[from] serde_json::Error),
+}
+
+/// Without the address, which the message names already and which may hold a password.
+impl From<reqwest::Error> for ExporterError {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Http(error.without_url())
+    }
 }
 
 impl Exporter {
@@ -169,18 +179,18 @@ impl Exporter {
         let http = reqwest::Client::builder().tls_backend_preconfigured(tls).timeout(TIMEOUT).no_proxy();
         let http = http.build().map_err(|error| failed(&error))?;
         let mut url = base.clone();
-        url.set_path(&format!("{}/api/v1/status", base.path().trim_end_matches('/')));
+        url.set_path(&format!("{}{STATUS_PATH}", base.path().trim_end_matches('/')));
         Ok(Self { http, url })
     }
 
-    /// Its address without user and password.
+    /// Its address without user, password and the path of the status.
     #[must_use]
     pub fn name(&self) -> String {
         let mut url = self.url.clone();
         // Neither fails for a URL with a host.
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        url.to_string()
+        url.as_str().trim_end_matches(STATUS_PATH).to_owned()
     }
 
     /// Its status.

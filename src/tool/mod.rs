@@ -14,23 +14,24 @@
 //! - [`top`]: a live view of the apps.
 //! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
 //! - [`simulate`]: the service's simulator as a server.
-//! - [`manual`]: shell completions and man pages.
+//! - [`manual`]: completion scripts and man pages; [`completion`]: what the scripts ask.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`form`], [`time_arg`]: what people see and write.
+//! - [`console`], [`page`], [`output`]: what people see; [`time_arg`], [`tls_args`]: what they write.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod backfill;
 pub mod call;
 pub mod check;
+pub mod completion;
 pub mod console;
 pub mod doctor;
 pub mod error;
 pub mod exporter;
-pub mod form;
 pub mod init;
 pub mod manual;
 pub mod metrics;
 pub mod openapi;
+pub mod output;
 pub mod page;
 pub mod probe;
 pub mod report;
@@ -39,6 +40,7 @@ pub mod simulate;
 pub mod state;
 pub mod status;
 pub mod time_arg;
+pub mod tls_args;
 pub mod top;
 
 use std::ffi::OsString;
@@ -75,48 +77,51 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make any call of the service's interface by hand.
+    /// Make any call of the service.
     Call {
         /// Options of every call.
         #[command(flatten)]
         options: call::CallOptions,
-        /// Which call, and its arguments.
+        /// The call.
         #[command(subcommand)]
         called: call::Called,
     },
-    /// Examine configuration, tokens, network, service and daemon: what is right, what is not, and the remedy.
+    /// Diagnose configuration, tokens, network, service and daemon, with a remedy for each problem.
     Doctor(doctor::DoctorArgs),
-    /// Write a first configuration: asks for what the flags do not say, and checks it against the service.
+    /// Write a first configuration, checked against the service.
     Init(init::InitArgs),
-    /// Check a configuration or a token.
+    /// Check a configuration, tokens, or what the service does.
     #[command(subcommand)]
     Check(check::Check),
-    /// Write history as an OpenMetrics file from which Prometheus makes blocks.
+    /// Write history as an OpenMetrics file, for Prometheus to import.
     Backfill(backfill::BackfillArgs),
-    /// Print a running exporter's verdict, with its reasons and what to do about each.
+    /// Print the verdict of a running exporter, with a remedy for each reason.
     Status(status::StatusArgs),
-    /// Print a running exporter's apps, those with problems first.
+    /// Print the apps of a running exporter, problems first.
     Apps(status::AppsArgs),
-    /// Print the exact counters' ledgers in a state file or a Prometheus, or where the two differ.
+    /// Print the ledgers of the exact counters in a state file or Prometheus, or their differences.
     #[command(subcommand)]
     State(state::StateCommand),
-    /// Watch the apps live: status, requests, percentiles, cost.
+    /// Watch apps live: verdict, status, requests, percentiles, cost.
     Top(top::TopArgs),
-    /// Print every metric family that the exporter can show, as Markdown.
-    Metrics,
+    /// Print every metric family that the exporter can show.
+    Metrics(metrics::MetricsArgs),
     /// Print the service's interface as an OpenAPI document.
     Openapi,
-    /// Serve a simulator of the service.
+    /// Run a simulator of the service.
     Simulate(simulate::Simulate),
-    /// Print the completions for a shell.
+    /// Print the completion script for a shell.
     Completions(manual::Completions),
-    /// Write the man pages of all commands into a folder.
+    /// Write man pages for all commands to a folder.
     Man(manual::Man),
 }
 
 /// Runs the tool: `arguments` with the program's name first, `environment` by name.
 #[must_use]
 pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Console) -> ExitCode {
+    if completion::answer(&mut console, &environment, &arguments) {
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => return explain(&mut console, &error),
@@ -155,7 +160,7 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Apps(args) => status::apps(console, &args).await,
         Command::State(command) => state::run(console, environment, &command).await,
         Command::Top(args) => top::run(console, environment, &args).await,
-        Command::Metrics => metrics::run(console),
+        Command::Metrics(args) => metrics::run(console, args),
         Command::Openapi => openapi::run(console),
         Command::Simulate(args) => {
             let interrupted = async {

@@ -10,7 +10,7 @@ use crate::printable::plain;
 use crate::units;
 
 use super::console::{BAR, Console, FAINT, STRONG};
-use super::form::Form;
+use super::output::OutputFormat;
 
 /// A part of what a command shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,22 +84,22 @@ pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
     console.out.flush()
 }
 
-/// Writes `blocks` in this form: for people as [`print()`], cut to the terminal unless it is `wide`; for programs the
+/// Writes `blocks` in this format: for people as [`print()`], cut to the terminal unless it is `wide`; for programs the
 /// facts and tables without what is written around them.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn print_as(console: &mut Console, form: Form, blocks: &[Block]) -> io::Result<()> {
-    match form {
-        Form::Table => print(console, &blocks.iter().flat_map(narrow).collect::<Vec<_>>()),
-        Form::Wide => {
+pub fn print_as(console: &mut Console, format: OutputFormat, blocks: &[Block]) -> io::Result<()> {
+    match format {
+        OutputFormat::Table => print(console, &blocks.iter().flat_map(narrow).collect::<Vec<_>>()),
+        OutputFormat::Wide => {
             let cut = std::mem::take(&mut console.cut);
             let printed = print(console, blocks);
             console.cut = cut;
             printed
         }
-        Form::Json => print_json(console, &json(blocks)),
-        Form::Csv => match blocks.iter().find_map(as_table) {
+        OutputFormat::Json => print_json(console, &json(blocks)),
+        OutputFormat::Csv => match blocks.iter().find_map(as_table) {
             Some(table) => print_csv(console, table),
             None => {
                 let facts = blocks.iter().filter_map(|block| match block {
@@ -249,12 +249,12 @@ fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
 
 /// Makes columns of text narrower until all fit into `width`: the last one first, the first one never.
 fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: usize) {
-    const MIN_WIDTH: usize = 8;
+    const LEAST: usize = 8;
     let mut excess =
         (widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)).saturating_sub(width);
     for (column, (_, align)) in widths.iter_mut().zip(columns).skip(1).rev() {
         if *align == Align::Left {
-            let less = excess.min(column.saturating_sub(MIN_WIDTH));
+            let less = excess.min(column.saturating_sub(LEAST));
             *column -= less;
             excess -= less;
         }

@@ -1,4 +1,4 @@
-//! One request of a polled call, with the answer read: what checks make of the service.
+//! One request of a polled call with its reply decoded, as checks need it.
 
 use jiff::Timestamp;
 
@@ -8,10 +8,10 @@ use crate::interface::{Arguments, Cadence, Resource, RuleError, TimeRange};
 use super::error::code_of_fetch;
 use super::service::Service;
 
-/// Why a call does not answer as needed.
+/// Why a call fails.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
-    /// No reply that can be used.
+    /// No usable reply.
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// The request breaks a rule of the interface.
@@ -20,7 +20,7 @@ pub enum Unanswered {
 }
 
 impl Unanswered {
-    /// The exit code that says why.
+    /// The exit code for this reason.
     #[must_use]
     pub fn code(&self) -> u8 {
         match self {
@@ -30,7 +30,7 @@ impl Unanswered {
     }
 }
 
-/// Asks for `resource` once, as a poll does; a metrics call for the last five settled minutes.
+/// Requests `resource` once, as a poll does; metrics for the last five settled minutes.
 ///
 /// # Errors
 /// If the service does not reply, or the reply cannot be read.

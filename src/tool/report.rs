@@ -1,4 +1,4 @@
-//! Findings, and how they are printed: what is right, what is not, and the remedy.
+//! Findings of checks, each with its remedy, and how they are printed.
 
 use std::time::Duration;
 
@@ -7,21 +7,21 @@ use serde::Serialize;
 use crate::printable::plain;
 use crate::tool::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
 use crate::tool::error::ToolError;
-use crate::tool::form::Form;
+use crate::tool::output::OutputFormat;
 use crate::tool::page::{self, Align, Table};
 use crate::units;
 
-/// How a finding is judged.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As it has to be.
+    /// Correct.
     Ok,
-    /// Neither right nor wrong.
+    /// Information only.
     Note,
-    /// It works, but not as it should, or not for long.
+    /// Works, but badly or not for much longer.
     Warning,
-    /// It does not work.
+    /// Does not work.
     Problem,
 }
 
@@ -41,7 +41,7 @@ impl State {
 pub struct Finding {
     /// What was checked.
     pub check: &'static str,
-    /// How it is judged.
+    /// Its severity.
     pub state: State,
     /// What was found.
     pub text: String,
@@ -64,28 +64,28 @@ impl Report {
         self.findings.push(Finding { check, state, text, remedy, seconds: None });
     }
 
-    /// Something is as it has to be.
+    /// Adds a finding that is ok.
     pub fn ok(&mut self, check: &'static str, text: impl Into<String>) {
         self.add(check, State::Ok, text.into(), None);
     }
 
-    /// As [`Report::ok`], and it took that long.
+    /// As [`Report::ok`], with the time it took.
     pub fn ok_after(&mut self, check: &'static str, text: impl Into<String>, took: Duration) {
         let seconds = Some(took.as_secs_f64());
         self.findings.push(Finding { check, state: State::Ok, text: text.into(), remedy: None, seconds });
     }
 
-    /// Something is neither right nor wrong.
+    /// Adds a note.
     pub fn note(&mut self, check: &'static str, text: impl Into<String>) {
         self.add(check, State::Note, text.into(), None);
     }
 
-    /// Something is not as it should be.
+    /// Adds a warning.
     pub fn warning(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
         self.add(check, State::Warning, text.into(), Some(remedy.into()));
     }
 
-    /// Something does not work.
+    /// Adds a problem.
     pub fn problem(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
         self.add(check, State::Problem, text.into(), Some(remedy.into()));
     }
@@ -100,24 +100,24 @@ impl Report {
         self.findings.iter().filter(|finding| finding.state == state).count()
     }
 
-    /// The last line: how much is wrong.
+    /// The last line: the number of problems and warnings.
     fn summary(&self) -> String {
         let of =
             |count: usize, word: &str| (count > 0).then(|| units::counted(count, word, &format!("{word}s")));
         let wrong = [of(self.count(State::Problem), "problem"), of(self.count(State::Warning), "warning")];
         let wrong: Vec<String> = wrong.into_iter().flatten().collect();
-        if wrong.is_empty() { "nothing is wrong".to_owned() } else { wrong.join(", ") }
+        if wrong.is_empty() { "no problems".to_owned() } else { wrong.join(", ") }
     }
 
     /// Prints all findings.
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn print(&self, console: &mut Console, form: Form) -> Result<(), ToolError> {
-        match form {
-            Form::Json => page::print_json(console, &self.json())?,
-            Form::Csv => page::print_csv(console, &self.table())?,
-            Form::Table | Form::Wide => self.print_page(console)?,
+    pub fn print(&self, console: &mut Console, format: OutputFormat) -> Result<(), ToolError> {
+        match format {
+            OutputFormat::Json => page::print_json(console, &self.json())?,
+            OutputFormat::Csv => page::print_csv(console, &self.table())?,
+            OutputFormat::Table | OutputFormat::Wide => self.print_page(console)?,
         }
         Ok(())
     }
@@ -179,17 +179,17 @@ impl Report {
                 console.print(&format!("{}-> {line}", " ".repeat(INDENT)))?;
             }
         }
-        // What is wrong is the error's text.
+        // Problems are counted in the error message instead.
         if self.result().is_ok() {
             console.print(&format!("\n{}", self.summary()))?;
         }
         Ok(console.out.flush()?)
     }
 
-    /// Whether nothing is wrong.
+    /// Succeeds if there is no problem and no warning.
     ///
     /// # Errors
-    /// If something is.
+    /// If there is one.
     pub fn result(&self) -> Result<(), ToolError> {
         if self.findings.iter().all(|finding| finding.state < State::Warning) {
             return Ok(());

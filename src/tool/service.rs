@@ -20,7 +20,7 @@ pub type Environment = Vec<(String, String)>;
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Service")]
 pub struct ServiceArgs {
-    /// The daemon's configuration file, with its service, tokens, proxy and limits.
+    /// The daemon's configuration file: service, tokens, proxy and limits.
     #[arg(
         long = "config.file",
         value_name = "FILE",
@@ -30,19 +30,19 @@ pub struct ServiceArgs {
     )]
     pub config_file: PathBuf,
 
-    /// Do without a configuration file: the service's address. PDS_EXPORTER__API__... variables still count.
+    /// Address of the service, instead of a configuration file. PDS_EXPORTER__API__... variables still apply.
     #[arg(long = "base-url", value_name = "URL", value_parser = base_url, global = true)]
     pub base_url: Option<Url>,
 
-    /// With --base-url: the file that holds the token [default: the variable PDS_EXPORTER__API__TOKEN].
+    /// With --base-url: file with the token [default: the variable PDS_EXPORTER__API__TOKEN].
     #[arg(long = "token-file", value_name = "FILE", requires = "base_url", global = true)]
     pub token_file: Option<PathBuf>,
 }
 
-/// An address of a service.
+/// Parses the address of a service.
 ///
 /// # Errors
-/// If it is none.
+/// If it is not a valid address.
 pub fn base_url(text: &str) -> Result<Url, String> {
     config::value::url(&::config::Value::new(None, text))
 }
@@ -52,7 +52,7 @@ pub fn base_url(text: &str) -> Result<Url, String> {
 pub struct Service {
     /// The configuration in force.
     pub config: Config,
-    /// Asks.
+    /// Sends the requests.
     pub client: Client,
 }
 
@@ -123,10 +123,15 @@ pub fn project(config: &Config, given: Option<&str>) -> Result<String, ToolError
     match (given, &*config.projects) {
         (Some(project), _) => Ok(project.to_owned()),
         (None, [only]) => Ok(only.id.to_string()),
-        (None, []) => Err(ToolError::Usage("which project? say --project or set PDSTOOL_PROJECT".to_owned())),
+        (None, []) => {
+            Err(ToolError::Usage("no project given; use --project or set PDSTOOL_PROJECT".to_owned()))
+        }
         (None, several) => {
             let ids: Vec<&str> = several.iter().map(|project| &*project.id).collect();
-            Err(ToolError::Usage(format!("which project of {}? say --project", ids.join(", "))))
+            Err(ToolError::Usage(format!(
+                "several projects are configured ({}); use --project",
+                ids.join(", ")
+            )))
         }
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use serde_json::json;
 use tokio::net::TcpListener;
 
 use crate::clock::Clock;
@@ -16,8 +17,11 @@ use super::console::Console;
 use super::error::ToolError;
 use super::init;
 use super::init::draft::{Draft, DraftProject};
+use super::output::{OutputArg, OutputFormat};
+use super::page;
+use super::tls_args::TlsArgs;
 
-/// Address and size of the simulated service.
+/// `pdstool simulate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   pdstool simulate
@@ -25,70 +29,76 @@ use super::init::draft::{Draft, DraftProject};
   pdstool simulate --write-config simulated.toml
   pdstool simulate --faults faults.json   # [{\"kind\": {\"latency\": {\"millis\": 500}}, \"call\": \"app\"}]
 
-Beside the service: GET /simulator/truth?project=&app=&start=&end=, GET /simulator/requests,
+Besides the service: GET /simulator/truth?project=&app=&start=&end=, GET /simulator/requests,
 GET, PUT and DELETE /simulator/faults, GET /simulator/projects")]
 pub struct Simulate {
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10091")]
     pub listen: SocketAddr,
-    /// Seed of projects, apps and traffic; the same seed gives the same ones.
+    /// Seed of projects, apps and traffic.
     #[arg(long, default_value_t = Settings::default().seed)]
     pub seed: u64,
-    /// How many projects there are.
+    /// Number of projects.
     #[arg(long, default_value_t = Settings::default().projects, value_name = "COUNT")]
     pub projects: usize,
-    /// How many apps there are in all, spread evenly over the projects.
+    /// Number of apps, spread evenly over the projects.
     #[arg(long, default_value_t = Settings::default().apps, value_name = "COUNT")]
     pub apps: usize,
-    /// How long the tokens are valid, such as 5m [default: for ever].
+    /// Lifetime of the tokens, such as 5m [default: unlimited].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub token_lifetime: Option<Duration>,
-    /// Write a configuration for the simulator to this file; one written so before is replaced.
+    /// Write a configuration for the simulator to this file; replaces one written by this command.
     #[arg(long, value_name = "FILE")]
     pub write_config: Option<PathBuf>,
     /// How the service differs from an ideal one.
     #[command(flatten)]
     pub habits: Habits,
-    /// A file of faults as JSON: a list as PUT /simulator/faults takes it.
+    /// File with a list of faults as JSON, as PUT /simulator/faults takes it.
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
+    /// Certificate and key.
+    #[command(flatten)]
+    pub tls: TlsArgs,
+    /// The output format.
+    #[command(flatten)]
+    pub output: OutputArg,
 }
 
 /// How the simulated service differs from an ideal one.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Habits of the service")]
+#[command(next_help_heading = "Deviations from an ideal service")]
 pub struct Habits {
-    /// The share of requests and runs (0 to 1) that the metrics calls learn of late.
+    /// Share of requests and runs (0 to 1) that the metrics calls report late.
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub late_share: f64,
-    /// The longest delay of what is late, in seconds.
+    /// Longest delay of late data in seconds.
     #[arg(long, default_value_t = 600, value_name = "SECONDS")]
     pub late_within: u32,
-    /// Ranges include their last instant.
+    /// Include the last instant of a range.
     #[arg(long)]
     pub inclusive_ends: bool,
-    /// Ranges are rounded outwards to multiples of this many seconds; 0 for as they are asked for.
+    /// Round ranges outwards to multiples of this many seconds; 0 for no rounding.
     #[arg(long, default_value_t = 0, value_name = "SECONDS")]
     pub round_to: u32,
-    /// The range that is asked for is ignored, as with other query names; the last hour is answered.
+    /// Ignore the requested range, as with wrong query names; reply for the last hour.
     #[arg(long)]
     pub ignore_range: bool,
-    /// Ranges longer than this are refused, such as 7d [default: none is].
+    /// Refuse longer ranges, such as 7d [default: no limit].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub longest_range: Option<Duration>,
-    /// Replies do not say which range they are about.
+    /// Do not state the range in replies.
     #[arg(long)]
     pub unnamed_ranges: bool,
-    /// Another name of a query parameter, such as start=from; repeatable. Its default name is ignored then.
+    /// Rename a query parameter, such as start=from; its default name is then ignored. Repeatable.
     #[arg(long, value_name = "NAME=OTHER", value_parser = renamed)]
     pub query_name: Vec<(String, String)>,
-    /// How far the service's clock is ahead, in seconds; behind if negative.
+    /// Seconds by which the service's clock is ahead; negative for behind.
     #[arg(long, default_value_t = 0, value_name = "SECONDS", allow_negative_numbers = true)]
     pub clock_skew: i64,
-    /// Replies have no Date header.
+    /// Send no Date header.
     #[arg(long)]
     pub undated: bool,
-    /// Replies are compressed (gzip) if the client accepts that.
+    /// Compress replies (gzip) for clients that accept it.
     #[arg(long)]
     pub compress: bool,
 }
@@ -104,7 +114,7 @@ fn renamed(text: &str) -> Result<(String, String), String> {
             let mut names: Vec<&str> = known().collect();
             names.sort_unstable();
             names.dedup();
-            Err(format!("write NAME=OTHER; the names are {}", names.join(", ")))
+            Err(format!("must be NAME=OTHER, with one of the names {}", names.join(", ")))
         }
     }
 }
@@ -147,6 +157,7 @@ pub async fn run(
     let expiry = args.token_lifetime.map(|lifetime| clock.now().saturating_add(lifetime));
     let expiry =
         expiry.transpose().map_err(|error| ToolError::Usage(format!("--token-lifetime: {error}")))?;
+    let tls = args.tls.acceptor()?;
     let world = World::new(settings, clock);
     let mut faults = read_faults(args)?;
     if args.habits.clock_skew != 0 {
@@ -158,36 +169,70 @@ pub async fn run(
         .map_err(|source| ToolError::System { doing: "cannot listen", source })?;
     let address =
         listener.local_addr().map_err(|source| ToolError::System { doing: "cannot listen", source })?;
-    console.print(&format!("base_url  http://{address}"))?;
+    let base_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let mut projects = Vec::new();
     for (project, apps) in world.projects() {
-        console.print(&format!("\nproject   {project}"))?;
         let token = match expiry {
             Some(expiry) => world.token_expiring(&project, expiry),
             None => world.token(&project),
         };
         // A simulated token is no secret: it only opens this simulator.
         let token = token.map(|token| token.expose().to_owned());
-        if let Some(token) = &token {
-            console.print(&format!("token     {token}"))?;
-        }
         projects.push(DraftProject {
             id: project.to_string(),
             token,
             apps: apps.iter().map(ToString::to_string).collect(),
             ..DraftProject::default()
         });
-        for app in apps {
-            console.print(&format!("app       {app}"))?;
-        }
     }
-    console.out.flush()?;
+    print(console, args.output.format, &base_url, &projects)?;
     if let Some(path) = &args.write_config {
-        write_config(path, format!("http://{address}"), projects)?;
+        write_config(path, base_url, projects)?;
         console.say(&format!("wrote {}", path.display()));
     }
-    simulator::serve(world, listener, shutdown).await;
+    simulator::serve_over(world, listener, tls, shutdown).await;
     Ok(())
+}
+
+/// Prints the address, and each project with its token and apps.
+fn print(
+    console: &mut Console,
+    format: OutputFormat,
+    base_url: &str,
+    projects: &[DraftProject],
+) -> Result<(), ToolError> {
+    let token = |project: &DraftProject| project.token.clone().unwrap_or_default();
+    match format {
+        OutputFormat::Table | OutputFormat::Wide => {
+            console.print(&format!("base_url  {base_url}"))?;
+            for project in projects {
+                console.print(&format!("\nproject   {}\ntoken     {}", project.id, token(project)))?;
+                for app in &project.apps {
+                    console.print(&format!("app       {app}"))?;
+                }
+            }
+        }
+        OutputFormat::Json => {
+            let projects = projects
+                .iter()
+                .map(|project| json!({ "id": project.id, "token": token(project), "apps": project.apps }));
+            let projects: Vec<_> = projects.collect();
+            page::print_json(console, &json!({ "base_url": base_url, "projects": projects }))?;
+        }
+        OutputFormat::Csv => {
+            let row = |project: &DraftProject, app: &String| {
+                vec![base_url.to_owned(), project.id.clone(), token(project), app.clone()]
+            };
+            let rows =
+                projects.iter().flat_map(|project| project.apps.iter().map(move |app| row(project, app)));
+            page::print_csv_rows(
+                console,
+                &["base_url", "project", "token", "app"],
+                &rows.collect::<Vec<_>>(),
+            )?;
+        }
+    }
+    Ok(console.out.flush()?)
 }
 
 /// The first line of a configuration that this command wrote.
@@ -199,7 +244,7 @@ fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> R
         Err(_) => !path.exists(),
     };
     if !ours {
-        let message = format!("{} is there already and not of a simulator: it is left alone", path.display());
+        let message = format!("{} already exists and was not written by pdstool simulate", path.display());
         return Err(ToolError::Usage(message));
     }
     let draft = Draft { title: TITLE.to_owned(), base_url, token_file: None, projects };
@@ -214,5 +259,5 @@ fn read_faults(args: &Simulate) -> Result<Vec<Fault>, ToolError> {
         source,
     })?;
     faults::parse(&json)
-        .map_err(|problem| ToolError::Usage(format!("{} is no list of faults: {problem}", path.display())))
+        .map_err(|problem| ToolError::Usage(format!("{} is not a list of faults: {problem}", path.display())))
 }

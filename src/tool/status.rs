@@ -7,11 +7,11 @@ use clap::Args;
 use super::console::Console;
 use super::error::ToolError;
 use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus, Row};
-use super::form::{Form, FormArg};
+use super::output::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
 use crate::units;
 
-/// What `pdstool status` shows.
+/// `pdstool status`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Exit code: 0 unless the verdict is problem.
 
@@ -23,10 +23,10 @@ pub struct StatusArgs {
     exporter: ExporterArgs,
 
     #[command(flatten)]
-    form: FormArg,
+    output: OutputArg,
 }
 
-/// What `pdstool apps` shows.
+/// `pdstool apps`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   pdstool apps --problems
@@ -37,9 +37,9 @@ pub struct AppsArgs {
     exporter: ExporterArgs,
 
     #[command(flatten)]
-    form: FormArg,
+    output: OutputArg,
 
-    /// Only apps whose verdict is not ok.
+    /// Only apps that are not ok.
     #[arg(long)]
     problems: bool,
 
@@ -55,8 +55,8 @@ pub struct AppsArgs {
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), ToolError> {
     let exporter = args.exporter.open()?;
     let status = exporter.status().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
-    match args.form.output {
-        Form::Json => {
+    match args.output.format {
+        OutputFormat::Json => {
             let mut shown =
                 exporter.status_json().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
             if let Some(fields) = shown.as_object_mut() {
@@ -65,8 +65,8 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), Tool
             }
             page::print_json(console, &shown)?;
         }
-        Form::Csv => page::print_csv(console, &reasons(&status))?,
-        form => page::print_as(console, form, &verdict(&exporter, &status))?,
+        OutputFormat::Csv => page::print_csv(console, &reasons(&status))?,
+        format => page::print_as(console, format, &verdict(&exporter, &status))?,
     }
     if status.summary.verdict == "problem" {
         let message = format!("the verdict of {} is problem", exporter.name());
@@ -75,13 +75,13 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), Tool
     Ok(())
 }
 
-/// Prints the apps, those that are not well first.
+/// Prints the apps, problems first.
 ///
 /// # Errors
 /// If the exporter does not answer.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolError> {
     let exporter = args.exporter.open()?;
-    if args.form.output == Form::Json {
+    if args.output.format == OutputFormat::Json {
         let mut json =
             exporter.status_json().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
         let mut apps = json.get_mut("apps").map(serde_json::Value::take).unwrap_or_default();
@@ -94,14 +94,14 @@ pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolErro
     let mut rows: Vec<Row> = status.apps.into_iter().filter(|row| args.wants(row)).collect();
     // Stable: apps of the same verdict stay in the order of the configuration.
     rows.sort_by_key(|row| gravity(&row.verdict));
-    if args.form.output == Form::Csv {
+    if args.output.format == OutputFormat::Csv {
         let names: Vec<&str> = RAW.iter().map(|(name, _)| *name).collect();
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| RAW.iter().map(|(_, value)| value(row)).collect()).collect();
         return Ok(page::print_csv_rows(console, &names, &rows)?);
     }
-    let table = table(&rows, args.form.output != Form::Table);
-    Ok(page::print_as(console, args.form.output, &[Block::Table(table)])?)
+    let table = table(&rows, args.output.format != OutputFormat::Table);
+    Ok(page::print_as(console, args.output.format, &[Block::Table(table)])?)
 }
 
 impl AppsArgs {
@@ -122,7 +122,7 @@ fn unreachable_exporter(exporter: &Exporter, error: &ExporterError) -> ToolError
     ToolError::Failed { message: format!("no status from {name}: {why}"), code: 1 }
 }
 
-/// Grave verdicts before others; an unknown word between them.
+/// Worse verdicts first; unknown words in the middle.
 fn gravity(verdict: &str) -> Reverse<u8> {
     Reverse(match verdict {
         "problem" => 4,
@@ -136,10 +136,11 @@ fn gravity(verdict: &str) -> Reverse<u8> {
 fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
     let summary = &status.summary;
     let facts = vec![
-        ("exporter", format!("{} {}", exporter.name(), status.exporter.version)),
-        ("started", status.exporter.started.clone()),
+        ("exporter", exporter.name()),
+        ("version", status.exporter.version.clone()),
+        ("started", moment(&status.exporter.started)),
         ("service", status.service.base_url.clone()),
-        ("last reply", status.service.last_success.clone().unwrap_or_else(|| "none yet".to_owned())),
+        ("last reply", status.service.last_success.as_deref().map_or_else(|| "none yet".to_owned(), moment)),
         ("apps", format!("{} of {} ok", summary.ok, summary.apps)),
         ("verdict", summary.verdict.clone()),
         ("why", status.service.reason.clone().unwrap_or_default()),
@@ -152,6 +153,11 @@ fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
         }
     }
     blocks
+}
+
+/// An RFC 3339 time as the status page writes it.
+fn moment(text: &str) -> String {
+    text.parse().map_or_else(|_| text.to_owned(), units::time)
 }
 
 fn reasons(status: &ExporterStatus) -> Table {

@@ -20,11 +20,11 @@ pub(super) struct Connections {
     limits: Limits,
     gauges: ConnectionGauges,
     free: Arc<Semaphore>,
-    open: Mutex<OpenConnections>,
+    open: Mutex<Open>,
 }
 
 #[derive(Default)]
-struct OpenConnections {
+struct Open {
     all: HashMap<u64, ConnectionState>,
     next: u64,
     /// The limit was reached, and that was logged.
@@ -99,7 +99,7 @@ impl Connections {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+    fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -33,7 +33,7 @@ use super::time_arg::TimeArg;
 use crate::units;
 use plan::{Plan, Work};
 
-/// The history to fetch.
+/// `pdstool backfill`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:
   pdstool backfill --start 30d history.om
@@ -43,43 +43,44 @@ use plan::{Plan, Work};
 promtool reads the file once for each block it makes: over a long range, say
   promtool tsdb create-blocks-from --max-block-duration=744h openmetrics history.om FOLDER
 
-Interrupted, the same command goes on where it stood: what was answered is in FILE.partial.
-Samples are stamped with the end of their range. Counters begin at 0 at the start of the range:
-import history from before the exporter's first start, not over what was scraped from it.")]
+An interrupted run is resumed by the same command; FILE.partial holds its replies.
+The result is FILE; standard output stays empty, and messages go to standard error.
+Samples are stamped with the end of their range. Counters start at 0 at the start of the range:
+import history from before the exporter's first start only, not over scraped data.")]
 pub struct BackfillArgs {
-    /// The project of the apps [default: the one in which they are configured].
+    /// Project of the apps [default: the one in which they are configured].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
 
-    /// An app; repeatable [default: all apps configured].
+    /// App; repeatable [default: all configured apps].
     #[arg(long = "app", value_name = "ID")]
     apps: Vec<String>,
 
-    /// Where history begins: a time, a day, or how long ago (30d).
+    /// Start of the history: a time, a day, or how long ago (30d).
     #[arg(long, value_name = "TIME", value_parser = checked_moment)]
     start: String,
 
-    /// Where it ends [default: now, less poll.settle].
+    /// End of the history [default: now minus poll.settle].
     #[arg(long, value_name = "TIME", value_parser = checked_moment)]
     end: Option<String>,
 
-    /// One sample each: divides a day, 6h at most. As long as a window, it shares that one's requests.
+    /// Time between samples; must divide a day and be at most 6h. A step as long as a window needs no requests of its own.
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = step)]
     step: Duration,
 
-    /// A trailing window to show; repeatable [default: poll.windows].
+    /// Trailing window; repeatable [default: poll.windows].
     #[arg(long = "window", value_name = "DURATION", value_parser = window)]
     windows: Vec<Duration>,
 
-    /// A label for every series, such as the job and instance that Prometheus gives what it scrapes; repeatable.
+    /// Label for every series, such as the job and instance of a scrape; repeatable.
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 
-    /// Discard the replies of an earlier run and start again.
+    /// Discard the replies of an earlier run and start over.
     #[arg(long)]
     restart: bool,
 
-    /// The file to write; must not exist.
+    /// File to write; must not exist.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -103,16 +104,16 @@ fn step(text: &str) -> Result<Duration, String> {
     const DAY: u64 = 86_400;
     let step = window(text)?;
     if step > crate::accounting::MAX_MERGED || !DAY.is_multiple_of(step.as_secs()) {
-        return Err("must divide a day and be 6h at most, such as 5m or 1h".to_owned());
+        return Err("must divide a day and be at most 6h, such as 5m or 1h".to_owned());
     }
     Ok(step)
 }
 
 fn label(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as name=value")?;
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     let taken = ["project", "app", "window", "container_id", "percentile", "threshold", "resource", "le"];
     if !crate::catalogue::family::is_label_name(name) || name.starts_with("__") || taken.contains(&name) {
-        return Err(format!("{name} cannot be the name of a further label"));
+        return Err(format!("{name} is reserved"));
     }
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -136,7 +137,7 @@ pub async fn run(
     progress.finish_and_clear();
     if let Err(error) = asked {
         let partial = work.folder.display();
-        console.say(&format!("What was answered is kept in {partial}; the same command goes on from there."));
+        console.say(&format!("The replies so far are in {partial}; run the same command to resume."));
         return Err(error);
     }
     let written = write::file(&work)?;
@@ -167,7 +168,7 @@ fn say_plan(console: &mut Console, work: &Work, done: u64) {
         plan.shown_end()
     );
     if done > 0 {
-        text.push_str(&format!(", {} of them answered by an earlier run", units::count_of(done)));
+        text.push_str(&format!(", {} of them done by an earlier run", units::count_of(done)));
     }
     console.say(&text);
 }
@@ -179,9 +180,8 @@ fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Writ
     if written.unaccounted > 0 {
         #[expect(clippy::cast_precision_loss, reason = "a range of time stays below 2^53 seconds")]
         let lost = units::seconds(written.unaccounted as f64);
-        console.say(&format!(
-            "The service gave no usable count for {lost} of it, counted in pds_app_unaccounted_seconds_total."
-        ));
+        console
+            .say(&format!("{lost} of the range have no usable count (pds_app_unaccounted_seconds_total)."));
     }
     console.say(&format!("Next: promtool tsdb create-blocks-from openmetrics {file} DATA_FOLDER"));
 }

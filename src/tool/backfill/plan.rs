@@ -41,7 +41,7 @@ pub struct Plan {
     pub labels: Vec<(String, String)>,
 }
 
-/// One metrics call of one app; it has a journal of its own.
+/// One metrics cdetails of an app; it has a journal of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
     /// Its place in the plan, which names its journal.
@@ -75,12 +75,12 @@ impl Plan {
         if end > settled {
             let settled = rfc3339(settled);
             return Err(ToolError::Usage(format!(
-                "the range must end by {settled}: what is later has not settled"
+                "the range must end by {settled}: later data has not settled"
             )));
         }
         if end <= start {
             let (start, end) = (rfc3339(start), rfc3339(end));
-            return Err(ToolError::Usage(format!("there is no whole step between {start} and {end}")));
+            return Err(ToolError::Usage(format!("no whole step fits between {start} and {end}")));
         }
         let windows = if args.windows.is_empty() { &config.poll.windows } else { &args.windows };
         Ok(Self {
@@ -184,7 +184,7 @@ fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>, T
         }
     }
     if apps.is_empty() {
-        return Err(ToolError::Usage("which apps? none is configured; say --project and --app".to_owned()));
+        return Err(ToolError::Usage("no apps are configured; use --project and --app".to_owned()));
     }
     Ok(apps)
 }
@@ -210,7 +210,7 @@ impl Work {
     pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self, ToolError> {
         let file = args.file.clone();
         if file.exists() {
-            return Err(ToolError::Usage(format!("{} is there already; name a new file", file.display())));
+            return Err(ToolError::Usage(format!("{} already exists", file.display())));
         }
         let mut folder = file.clone().into_os_string();
         folder.push(".partial");
@@ -230,8 +230,9 @@ impl Work {
                 Ok(earlier) if plan.continues(&earlier) => earlier,
                 _ => {
                     let folder = folder.display();
-                    let message =
-                        format!("{folder} is of a run with other arguments; repeat those, or say --restart");
+                    let message = format!(
+                        "{folder} belongs to a run with other arguments; repeat those, or use --restart"
+                    );
                     return Err(ToolError::Usage(message));
                 }
             },
@@ -281,6 +282,6 @@ fn lock(folder: &Path) -> Result<File, ToolError> {
     let file = File::create(&path).map_err(failed("cannot write", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(_) => Err(ToolError::Usage(format!("another run works on {}", folder.display()))),
+        Err(_) => Err(ToolError::Usage(format!("another run is using {}", folder.display()))),
     }
 }

@@ -1,4 +1,4 @@
-//! A call about no project: made with the token of every project, and answered by one list.
+//! A call without a project: made with the token of every project, the lists merged into one.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub async fn ask(
                         }
                     }
                 }
-                Err(error) => refusals.push((account.name(), format!("the reply is no list: {error}"), 1)),
+                Err(error) => refusals.push((account.name(), format!("the reply is not a list: {error}"), 1)),
             },
             Err(error) if !several => return Err(error.into()),
             Err(error) => refusals.push((account.name(), with_sources(&error), code_of_fetch(&error))),
@@ -62,7 +62,7 @@ fn refused(refusals: &[(&str, String, u8)], tokens: usize) -> ToolError {
     }
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
-    let message = format!("{} of {tokens} tokens got no list: {}", refusals.len(), reasons.join("; "));
+    let message = format!("{} of {tokens} tokens failed: {}", refusals.len(), reasons.join("; "));
     let code = refusals.iter().map(|(.., code)| *code).max().unwrap_or(1);
     ToolError::Failed { message, code }
 }

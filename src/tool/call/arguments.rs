@@ -102,7 +102,10 @@ fn capitalized(text: &str) -> String {
 /// A query parameter as an option.
 fn option(param: &'static Param) -> Arg {
     let help = match param.kind {
-        ParamKind::Text { max_chars: Some(max) } => format!("{}; at most {max} characters", param.purpose),
+        ParamKind::Text { max_chars: Some(max), default } => {
+            let default = default.map(|text| format!("; \"{text}\" when omitted")).unwrap_or_default();
+            format!("{}{default}; at most {max} characters", param.purpose)
+        }
         ParamKind::RangeStart | ParamKind::RangeEnd => {
             format!("{}: a time, a day, or how long ago (24h)", param.purpose)
         }

@@ -1,5 +1,5 @@
-//! What was created, compared with what was asked for: the names of query parameters are not documented, and a service
-//! ignores those that it does not know.
+//! Compares what was created with what was requested: the names of query parameters are not documented, and a service
+//! ignores names that it does not know.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -10,7 +10,7 @@ use crate::interface::param::{Param, ParamKind};
 use crate::interface::{Arguments, Call};
 use crate::tool::error::ToolError;
 
-/// Checks that `reply` is what the arguments asked for. A field that the reply does not have is not compared.
+/// Checks that `reply` has what the arguments requested. Fields missing in the reply are not compared.
 ///
 /// # Errors
 /// If a parameter was ignored. What was created exists nevertheless; the error names its id.
@@ -25,18 +25,18 @@ pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Resu
         return Ok(());
     }
     let id = match created.get("id").and_then(Value::as_str).filter(|id| !id.is_empty()) {
-        Some(id) => format!("it exists and has the id {id}: delete that one"),
-        None => "it exists, and the reply does not say its id: look for it, and delete it".to_owned(),
+        Some(id) => format!("it exists, and its id is {id}: delete it"),
+        None => "it exists, but the reply has no id: find it and delete it".to_owned(),
     };
     let message = format!(
-        "the service did not create what was asked for: {}; {id}. [api.query_names] may have other names for the \
-         parameters than the service",
+        "the service did not create what was asked for: {}; {id}. the names of the parameters in \
+         [api.query_names] may be wrong",
         differences.join(", ")
     );
     Err(ToolError::Failed { message, code: 1 })
 }
 
-/// What of `created` is not the value asked for.
+/// The difference between `created` and the requested value, if any.
 fn difference(param: &Param, asked: &str, created: &Value) -> Option<String> {
     let got = created.get(param.name)?.as_str()?;
     let same = match param.kind {
@@ -46,7 +46,7 @@ fn difference(param: &Param, asked: &str, created: &Value) -> Option<String> {
     (!same).then(|| format!("{} is '{got}' instead of '{asked}'", param.name))
 }
 
-/// Whether the time `got` is the day `asked`. Its beginning, its end, and any time zone are taken for the day.
+/// Whether the time `got` is on the day `asked`, in any time zone; the day's end counts too.
 fn is_about(got: &str, asked: &str) -> bool {
     let Ok(asked) = asked.parse::<Date>() else { return false };
     let day = match got.parse::<Timestamp>() {

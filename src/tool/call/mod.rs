@@ -31,18 +31,18 @@ use crate::secret::REDACTED;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::form::Form;
+use super::output::OutputFormat;
 use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
 
 pub use arguments::{Called, Given};
 
-/// A reply as people see it.
+/// A reply for people.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct View {
     /// Its parts.
     pub blocks: Vec<Block>,
-    /// Where the call succeeded but what it was to do did not: the reason.
+    /// The reason, if the call succeeded but its action did not.
     pub failure: Option<String>,
 }
 
@@ -54,17 +54,17 @@ impl From<Vec<Block>> for View {
 
 /// Options of every call.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of every call")]
+#[command(next_help_heading = "Call options")]
 pub struct CallOptions {
-    /// The project [default: the only one configured].
+    /// Project [default: the only configured project].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true, global = true)]
     project: Option<String>,
 
-    /// How the reply is printed [default: table on a terminal, json elsewhere].
-    #[arg(short, long, value_name = "FORM", global = true)]
-    output: Option<Form>,
+    /// Output format [default: table on a terminal, json elsewhere].
+    #[arg(short, long, value_name = "FORMAT", global = true)]
+    output: Option<OutputFormat>,
 
-    /// Do not ask before something that cannot be undone or costs money.
+    /// Do not prompt before a call that cannot be undone or costs money.
     #[arg(long, global = true)]
     yes: bool,
 
@@ -72,7 +72,7 @@ pub struct CallOptions {
     #[arg(long, global = true)]
     dry_run: bool,
 
-    /// Write a created secret to this new file, which only its owner can read, instead of printing it.
+    /// Write a created secret to this new file (mode 0600) instead of printing it.
     #[arg(long, value_name = "FILE", global = true)]
     secret_file: Option<PathBuf>,
 
@@ -99,7 +99,7 @@ pub async fn run(
         return dry_run(console, &config, options, &request);
     }
     if options.secret_file.is_some() && call.command.secret.is_none() {
-        return Err(ToolError::Usage("--secret-file is for calls that create a secret".to_owned()));
+        return Err(ToolError::Usage("--secret-file is only for calls that create a secret".to_owned()));
     }
     if let Some(consequence) = call.command.consequence {
         let filled = consequence.fill(|name, text| {
@@ -110,21 +110,21 @@ pub async fn run(
     }
     let file = options.secret_file.as_deref().map(secret::SecretFile::create).transpose()?;
     let service = Service::new(config)?;
-    // A call about no project goes by the token of the one that is meant nevertheless.
+    // A call without a project uses the token of the project given, if any.
     let project = given.option("project_id").or(options.project.as_deref());
-    let form = form(console, options);
+    let format = output_format(console, options);
     let (reply, refused) = accounts::ask(&service, &request, project).await?;
     if let Some(field) = call.command.secret {
-        secret::deliver(console, &reply, file, form, call, field)?;
+        secret::deliver(console, &reply, file, format, call, field)?;
         return created::is_as_asked(call, &arguments, &reply);
     }
     let view = show::view(call, &reply);
-    match form {
-        Form::Json => print_json(console, &reply)?,
-        Form::Csv => csv::print(console, &reply)?,
-        Form::Table | Form::Wide => {
+    match format {
+        OutputFormat::Json => print_json(console, &reply)?,
+        OutputFormat::Csv => csv::print(console, &reply)?,
+        OutputFormat::Table | OutputFormat::Wide => {
             let blocks = view.as_ref().map_or(Vec::new(), |view| view.blocks.clone());
-            page::print_as(console, form, &blocks)?;
+            page::print_as(console, format, &blocks)?;
         }
     }
     if let Some(refused) = refused {
@@ -132,15 +132,15 @@ pub async fn run(
     }
     match view {
         Ok(View { failure: Some(message), .. }) => Err(ToolError::Failed { message, code: 1 }),
-        // What came was printed as it came.
-        Err(_) if matches!(form, Form::Json | Form::Csv) => Ok(()),
+        // The reply was printed as received.
+        Err(_) if !format.is_for_people() => Ok(()),
         other => Ok(other.map(|_| ())?),
     }
 }
 
-/// The form wanted, or the one that suits who reads.
-fn form(console: &Console, options: &CallOptions) -> Form {
-    options.output.unwrap_or(if console.out_is_terminal { Form::Table } else { Form::Json })
+/// The format asked for; otherwise one for people on a terminal, one for programs elsewhere.
+fn output_format(console: &Console, options: &CallOptions) -> OutputFormat {
+    options.output.unwrap_or(if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json })
 }
 
 /// What was given, with the project that is meant.
@@ -161,7 +161,7 @@ fn dry_run(
 ) -> Result<(), ToolError> {
     let base = config.api.base_url.as_str().trim_end_matches('/');
     let (method, url) = (request.method.as_str(), format!("{base}{}", request.target()));
-    if form(console, options) == Form::Json && options.output.is_some() {
+    if output_format(console, options) == OutputFormat::Json && options.output.is_some() {
         let request = json!({ "method": method, "url": url, "body": request.body });
         return Ok(console.print(&request.to_string())?);
     }

@@ -1,4 +1,4 @@
-//! The one reply that holds a secret: printed once, alone, or written to a file that only its owner can read.
+//! The reply that holds a secret: printed once, alone, or written to a file with mode 0600.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -11,15 +11,15 @@ use crate::printable::plain;
 use crate::secret::REDACTED;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
-use crate::tool::form::Form;
+use crate::tool::output::OutputFormat;
 use crate::tool::page;
 
 use crate::interface::Call;
 
 use super::{print_json, show};
 
-/// A new file for a secret. It is made before the call: a secret that has nowhere to go is lost. Removed again
-/// where nothing was written.
+/// A new file for a secret. It is created before the call, since a secret that cannot be stored is lost, and removed if
+/// nothing is written.
 #[derive(Debug)]
 pub struct SecretFile {
     path: PathBuf,
@@ -31,7 +31,7 @@ impl SecretFile {
     /// Makes the file, with mode 0600.
     ///
     /// # Errors
-    /// If it cannot be made, also because it is there already.
+    /// If it cannot be created, or exists.
     pub fn create(path: &Path) -> Result<Self, ToolError> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file =
@@ -55,8 +55,8 @@ impl Drop for SecretFile {
     }
 }
 
-/// Hands out the secret of `reply`: to `file`, or alone on standard output; as JSON with the whole reply. What else
-/// the reply says goes where it is in nobody's way.
+/// Delivers the secret of `reply`: to `file`, or alone on standard output; as JSON with the whole reply. Other fields
+/// go to standard error, so that standard output can be piped.
 ///
 /// # Errors
 /// If it cannot be written; a secret that does not fit into its file is printed.
@@ -64,17 +64,17 @@ pub fn deliver(
     console: &mut Console,
     reply: &[u8],
     file: Option<SecretFile>,
-    form: Form,
+    format: OutputFormat,
     call: &'static Call,
     field: &str,
 ) -> Result<(), ToolError> {
     let mut known: Value = serde_json::from_slice(reply).unwrap_or_default();
     let Some(secret) = known.get(field).and_then(Value::as_str).map(str::to_owned) else {
-        // Not what the interface says; whatever it is, it must not be lost.
+        // Not what the interface states, but it must not be lost.
         return print_json(console, reply);
     };
     let Some(mut file) = file else {
-        if matches!(form, Form::Json | Form::Csv) {
+        if !format.is_for_people() {
             return print_json(console, reply);
         }
         print_alone(console, &secret)?;
@@ -87,15 +87,15 @@ pub fn deliver(
         return Err(error);
     }
     let redacted = redacted(&mut known, field);
-    if matches!(form, Form::Json | Form::Csv) {
+    if !format.is_for_people() {
         return print_json(console, &redacted);
     }
     page::print(console, &show::view(call, &redacted)?.blocks)?;
-    console.say(&format!("The key is in {}, which only you can read.", file.path.display()));
+    console.say(&format!("Wrote the key to {}, readable only by you.", file.path.display()));
     Ok(())
 }
 
-/// Prints the secret as it is; on a terminal without what could steer it.
+/// Prints the secret; on a terminal without control characters.
 fn print_alone(console: &mut Console, secret: &str) -> std::io::Result<()> {
     if console.out_is_terminal { console.print(&plain(secret)) } else { console.print(secret) }
 }
@@ -108,7 +108,7 @@ fn redacted(reply: &mut Value, field: &str) -> Vec<u8> {
     reply.to_string().into_bytes()
 }
 
-/// What the reply says apart from the secret, on standard error.
+/// Prints the other fields of the reply to standard error.
 fn say(console: &mut Console, redacted: &[u8], call: &'static Call, field: &str) {
     let Ok(view) = show::view(call, redacted) else { return };
     for block in view.blocks {
@@ -119,5 +119,5 @@ fn say(console: &mut Console, redacted: &[u8], call: &'static Call, field: &str)
             console.say(&plain(&row.join(": ")));
         }
     }
-    console.say("The key is not shown again: keep it now.");
+    console.say("This is the only time the key is shown: save it now.");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::config::Config;
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
-use crate::tool::form::Form;
+use crate::tool::output::OutputFormat;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::service::{self, Environment};
 use crate::units::number;
@@ -18,30 +18,30 @@ pub fn run(
     console: &mut Console,
     environment: &Environment,
     path: &Path,
-    form: Form,
+    format: OutputFormat,
 ) -> Result<(), ToolError> {
     let config = service::load(path, environment)?;
-    if matches!(form, Form::Table | Form::Wide) {
+    if format.is_for_people() {
         console.print(&format!("{} is valid", path.display()))?;
-        return Ok(page::print_as(console, form, &demand(&config, number))?);
+        return Ok(page::print_as(console, format, &demand(&config, number))?);
     }
-    Ok(page::print_as(console, form, &demand(&config, |rate| rate.to_string()))?)
+    Ok(page::print_as(console, format, &demand(&config, |rate| rate.to_string()))?)
 }
 
 /// The requests that the configuration needs, and whether its own limit allows them.
 fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
     let load = config.requests_per_minute();
     let columns =
-        page::columns([("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS A MINUTE", Align::Right)]);
+        page::columns([("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS/MIN", Align::Right)]);
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (project, of_project) in &load.projects {
         let apps = load.apps.iter().filter(|(of, ..)| of == project);
         rows.extend(apps.map(|(_, app, rate)| vec![project.to_string(), app.to_string(), number(*rate)]));
-        rows.push(vec![project.to_string(), "all of it".to_owned(), number(*of_project)]);
+        rows.push(vec![project.to_string(), "(whole project)".to_owned(), number(*of_project)]);
     }
-    rows.push(vec!["in all".to_owned(), String::new(), number(load.total)]);
+    rows.push(vec!["(total)".to_owned(), String::new(), number(load.total)]);
     let allowed = match config.api.max_requests_per_second {
-        Some(limit) => format!("api.max_requests_per_second allows {} a minute", limit.get() * 60),
+        Some(limit) => format!("api.max_requests_per_second allows {} requests/min", limit.get() * 60),
         None => "no limit is set (api.max_requests_per_second = 0)".to_owned(),
     };
     let mut blocks = vec![

@@ -18,13 +18,13 @@ use crate::app::flags::DEFAULT_CONFIG;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::form::FormArg;
+use super::output::OutputArg;
 use super::service::Environment;
 
-/// What is checked.
+/// `pdstool check`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Check {
-    /// A configuration file: all its problems, or what it will cost in requests.
+    /// A configuration file: all its problems, or how many requests it needs.
     #[command(after_help = "Example:\n  pdstool check config /etc/pds-exporter/pds-exporter.toml")]
     Config {
         /// The file.
@@ -32,7 +32,7 @@ pub enum Check {
         file: PathBuf,
         /// The output format.
         #[command(flatten)]
-        form: FormArg,
+        output: OutputArg,
     },
     /// A web configuration file, as --web.config.file takes it: TLS, users, client certificates, rate limit.
     #[command(after_help = "Example:\n  pdstool check web-config /etc/pds-exporter/web.yml")]
@@ -42,25 +42,25 @@ pub enum Check {
         file: PathBuf,
         /// The output format.
         #[command(flatten)]
-        form: FormArg,
+        output: OutputArg,
     },
-    /// The tokens: for which projects they are, until when, and which of the calls needed they are let make.
+    /// Tokens: their projects, expiry, and which of the needed calls they may make.
     #[command(
         after_help = "Examples:\n  pdstool check token\n  pdstool check token --base-url https://api.example.com --token-file token --project p-abc12345"
     )]
     Token(token::TokenArgs),
-    /// What the interface leaves open, found out by asking: query names, range ends, late data, filters, limits.
+    /// What the service does where its interface is open: query names, range ends, late data, filters, limits.
     Service(service::CheckServiceArgs),
 }
 
-/// Checks.
+/// Runs the check.
 ///
 /// # Errors
 /// If a check fails.
 pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
     match check {
-        Check::Config { file, form } => configuration::run(console, environment, file, form.output),
-        Check::WebConfig { file, form } => web::run(console, file, form.output),
+        Check::Config { file, output } => configuration::run(console, environment, file, output.format),
+        Check::WebConfig { file, output } => web::run(console, file, output.format),
         Check::Token(args) => token::run(console, environment, args).await,
         Check::Service(args) => service::run(console, environment, args).await,
     }

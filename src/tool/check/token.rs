@@ -9,25 +9,25 @@ use crate::error_chain::with_sources;
 use crate::interface::{Arguments, ReplyBody as _, Resource, Scope, list_projects};
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
-use crate::tool::form::{Form, FormArg};
+use crate::tool::output::OutputArg;
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::{Environment, Service, ServiceArgs};
 use crate::units;
 
-/// The token to check.
+/// `pdstool check token`.
 #[derive(Clone, Debug, Args)]
 pub struct TokenArgs {
-    /// A project to ask about, beside those configured.
+    /// Project to check, besides those configured.
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
 
-    /// An app of that project to ask about.
+    /// App of that project to check.
     #[arg(long, value_name = "ID", requires = "project")]
     app: Option<String>,
 
     #[command(flatten)]
-    form: FormArg,
+    output: OutputArg,
 
     #[command(flatten)]
     service: ServiceArgs,
@@ -44,7 +44,7 @@ pub async fn run(
 ) -> Result<(), ToolError> {
     let service = args.service.open(environment)?;
     let wanted = wanted(&service.config, args);
-    let people = matches!(args.form.output, Form::Table | Form::Wide);
+    let people = args.output.format.is_for_people();
     let mut outcome = Outcome::default();
     let mut all: Vec<Vec<String>> = Vec::new();
     for account in &accounts(&service, &wanted) {
@@ -52,13 +52,13 @@ pub async fn run(
         let facts = facts(account, listed.as_deref().unwrap_or_default());
         if people {
             let heading = Block::Heading(format!("Token {}", account.name()));
-            page::print_as(console, args.form.output, &[heading, Block::Facts(facts)])?;
+            page::print_as(console, args.output.format, &[heading, Block::Facts(facts)])?;
         }
         let rows = ask_all(&service, account, &wanted, &mut outcome).await;
         if people {
-            let columns = ["CALL", "OF", "ANSWER"].map(|name| (name, Align::Left));
-            let table = Table { columns: page::columns(columns), rows, empty: "nothing to ask" };
-            page::print_as(console, args.form.output, &[Block::Table(table)])?;
+            let columns = ["CALL", "TARGET", "RESULT"].map(|name| (name, Align::Left));
+            let table = Table { columns: page::columns(columns), rows, empty: "no calls to make" };
+            page::print_as(console, args.output.format, &[Block::Table(table)])?;
         } else {
             let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
             let token = |row: Vec<String>| [vec![account.name().to_owned(), expiry.clone()], row].concat();
@@ -67,8 +67,12 @@ pub async fn run(
     }
     if !people {
         let columns =
-            page::columns(["TOKEN", "EXPIRES", "CALL", "OF", "ANSWER"].map(|name| (name, Align::Left)));
-        page::print_as(console, args.form.output, &[Block::Table(Table { columns, rows: all, empty: "" })])?;
+            page::columns(["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"].map(|name| (name, Align::Left)));
+        page::print_as(
+            console,
+            args.output.format,
+            &[Block::Table(Table { columns, rows: all, empty: "" })],
+        )?;
     }
     outcome.result()
 }
@@ -149,12 +153,12 @@ fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
             let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
             format!("{}, in {}", units::time(expiry), units::seconds(left))
         }
-        None => "it does not say; as far as the token goes, never".to_owned(),
+        None => "never, according to the token".to_owned(),
     };
     vec![("projects", projects.to_owned()), ("expires", expiry)]
 }
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Debug, Default)]
 struct Outcome {
     asked: usize,
@@ -180,31 +184,31 @@ impl Outcome {
             Scope::App => app,
         };
         let answer = match answer {
-            Ok(_) => "answers".to_owned(),
+            Ok(_) => "ok".to_owned(),
             Err(error) => {
                 self.unanswered += 1;
                 self.code = self.code.max(error.code());
-                self.said(with_sources(&error))
+                self.said(&with_sources(&error))
             }
         };
         vec![resource.call().purpose.to_owned(), of.to_owned(), answer]
     }
 
-    /// The text of an error; one that was said of another request is not repeated.
-    fn said(&mut self, text: String) -> String {
-        let reason = text.splitn(3, ' ').nth(2).unwrap_or(&text).to_owned();
-        if self.reasons.contains(&reason) {
-            return "fails as above".to_owned();
+    /// The text of an error without its request, which the row names. A reason given before is not repeated.
+    fn said(&mut self, text: &str) -> String {
+        let reason = text.splitn(3, ' ').nth(2).filter(|_| text.starts_with("GET ")).unwrap_or(text);
+        if self.reasons.iter().any(|known| known == reason) {
+            return "failed as above".to_owned();
         }
-        self.reasons.push(reason);
-        text
+        self.reasons.push(reason.to_owned());
+        reason.to_owned()
     }
 
     fn result(&self) -> Result<(), ToolError> {
         if self.unanswered == 0 {
             return Ok(());
         }
-        let message = format!("{} of {} calls did not answer as needed", self.unanswered, self.asked);
+        let message = format!("{} of {} calls failed", self.unanswered, self.asked);
         Err(ToolError::Failed { message, code: self.code })
     }
 }

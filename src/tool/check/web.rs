@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
-use crate::tool::form::Form;
+use crate::tool::output::OutputFormat;
 use crate::tool::page::{self, Block};
 use crate::units;
 use crate::web::webconfig::{self, ClientAuth, Rate};
@@ -13,15 +13,12 @@ use crate::web::webconfig::{self, ClientAuth, Rate};
 ///
 /// # Errors
 /// Its first problem.
-pub fn run(console: &mut Console, path: &Path, form: Form) -> Result<(), ToolError> {
+pub fn run(console: &mut Console, path: &Path, format: OutputFormat) -> Result<(), ToolError> {
     let summary = webconfig::check(path)?;
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-    let users = if summary.users == 0 {
-        "none: no password is asked for".to_owned()
-    } else {
-        summary.users.to_string()
-    };
-    if matches!(form, Form::Table | Form::Wide) {
+    let users =
+        if summary.users == 0 { "none (no password required)".to_owned() } else { summary.users.to_string() };
+    if format.is_for_people() {
         console.print(&format!("{} is valid", path.display()))?;
     }
     let facts = vec![
@@ -33,22 +30,22 @@ pub fn run(console: &mut Console, path: &Path, form: Form) -> Result<(), ToolErr
     ];
     let mut blocks = vec![Block::Facts(facts)];
     blocks.extend(summary.notes.iter().map(|note| Block::Text(format!("note: {note}"))));
-    Ok(page::print_as(console, form, &blocks)?)
+    Ok(page::print_as(console, format, &blocks)?)
 }
 
 fn certificates(policy: ClientAuth) -> &'static str {
     match policy {
-        ClientAuth::NoClientCert => "not asked for",
-        ClientAuth::RequestClientCert => "asked for; any is taken, and none",
-        ClientAuth::RequireAnyClientCert => "demanded; any is taken, whoever signed it",
-        ClientAuth::VerifyClientCertIfGiven => "asked for; one that is given must be of the CA",
-        ClientAuth::RequireAndVerifyClientCert => "demanded, and must be of the CA",
+        ClientAuth::NoClientCert => "not requested",
+        ClientAuth::RequestClientCert => "requested, optional, not verified",
+        ClientAuth::RequireAnyClientCert => "required, not verified",
+        ClientAuth::VerifyClientCertIfGiven => "requested, optional, verified against the CA",
+        ClientAuth::RequireAndVerifyClientCert => "required, verified against the CA",
     }
 }
 
 /// A limit on requests in words.
 fn limit(rate: &Rate) -> String {
     let seconds = rate.interval.as_secs_f64();
-    let lasting = if seconds > 0.0 { units::number(1.0 / seconds) } else { "any number of".to_owned() };
-    format!("{lasting} requests a second in the long run, {} at once", rate.burst)
+    let lasting = if seconds > 0.0 { units::number(1.0 / seconds) } else { "unlimited".to_owned() };
+    format!("{lasting} requests/s, bursts of {}", rate.burst)
 }

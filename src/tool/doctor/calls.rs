@@ -21,7 +21,7 @@ const MAX_APPS: usize = 200;
 /// A reply's clock against ours, in seconds: the service's minus ours.
 type Skew = f64;
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Debug, Default)]
 struct Answers {
     took: Vec<Duration>,
@@ -31,7 +31,7 @@ struct Answers {
     failures: Vec<(String, &'static str, Vec<String>)>,
 }
 
-/// Makes each polled call, and says what came of it. The times that replies took.
+/// Makes every polled call and reports its result. Returns the times that replies took.
 pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     let mut answers = Answers::default();
     for resource in service.config.poll.resources.clone() {
@@ -58,10 +58,10 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
         answers.took.extend(took);
     }
     if answers.took.is_empty() && answers.failures.is_empty() {
-        report.note(CHECK, "no projects and apps are configured: nothing to ask");
+        report.note(CHECK, "no projects or apps are configured");
     }
     for (reason, remedy, subjects) in &answers.failures {
-        // Enough to know which; the rest is counted.
+        // The first few are named, the rest counted.
         let mut shown = subjects.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
         if subjects.len() > 5 {
             shown = format!("{shown} and {} more", subjects.len() - 5);
@@ -72,8 +72,8 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     answers.took
 }
 
-/// Whom a resource is asked about: each account, each project, and of the apps the first of each project; the settings
-/// of every app, so that an id that is mistyped is found.
+/// The subjects of a resource: every account, every project, and the first app of each project; for settings every app,
+/// to find mistyped ids.
 fn subjects(service: &Service, resource: Resource) -> Vec<(String, String)> {
     let projects = &service.config.projects;
     let scope = resource.polled().scope;
@@ -139,7 +139,7 @@ impl Answers {
         }
     }
 
-    /// The same reason is said once.
+    /// Reports each reason once.
     fn failed(&mut self, subject: String, error: &Unanswered) {
         let text = with_sources(error);
         // The request is named by its subject: `GET URL answered ...`.
@@ -156,21 +156,21 @@ impl Answers {
 
 /// What to do about a call that does not answer.
 fn remedy(error: &Unanswered) -> &'static str {
-    let Unanswered::Fetch(error) = error else { return "Mend the id in the configuration." };
+    let Unanswered::Fetch(error) = error else { return "Correct the id in the configuration." };
     match error.status() {
         Some(401) => "Create a new token in the service's dashboard and replace the old one.",
-        Some(402) => "Pay, or change the plan: the service demands it.",
+        Some(402) => "The service demands payment: pay, or change the plan.",
         Some(403) => "Use a token of this project's own service account: token_file of the project.",
         Some(404) => "Check the id, and the path in api.base_url.",
         Some(429) => "Lower api.max_requests_per_second, or poll less often.",
-        Some(300..=399) => "Write the address that it redirects to in api.base_url.",
-        Some(500..) => "Wait for the service, or report it to its owner.",
+        Some(300..=399) => "Set api.base_url to the address that it redirects to.",
+        Some(500..) => "Wait, or report it to the owner of the service.",
         Some(_) => "Look at the reply with pdstool call.",
         None => match error.class().as_str() {
-            "timeout" => "Raise api.timeout, or look for what slows the service.",
+            "timeout" => "Raise api.timeout, or find out what slows the service down.",
             "too_large" => "Raise api.max_response_bytes.",
-            "decode" => "Look at the reply with pdstool call; is this address the service's?",
-            "credentials" => "Mend the token.",
+            "decode" => "Look at the reply with pdstool call; is this the address of the service?",
+            "credentials" => "Correct the token.",
             _ => "Check the network and the service.",
         },
     }
@@ -183,7 +183,7 @@ fn clock(report: &mut Report, answers: &Answers) {
     skews.sort_by(f64::total_cmp);
     let Some(skew) = skews.get(skews.len() / 2) else {
         if answers.undated > 0 {
-            report.note(CHECK, "the replies have no Date header: the clocks cannot be compared");
+            report.note(CHECK, "replies have no Date header, so the clocks cannot be compared");
         }
         return;
     };
@@ -191,11 +191,11 @@ fn clock(report: &mut Report, answers: &Answers) {
     let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
     // Dates have whole seconds.
     if skew.abs() <= 1.5 {
-        report.ok(CHECK, "this machine's and the service's agree within 1.5 s");
+        report.ok(CHECK, "the clocks of the service and this machine agree within 1.5 s");
     } else {
-        let text = format!("the service's is {} {behind} this machine's", units::seconds(skew.abs()));
+        let text = format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs()));
         if differ(*skew) {
-            report.warning(CHECK, text, "Set this machine's clock by NTP.");
+            report.warning(CHECK, text, "Synchronise this machine's clock (NTP).");
         } else {
             report.ok(CHECK, text);
         }

@@ -12,7 +12,7 @@ use crate::tool::report::Report;
 pub async fn state_file(report: &mut Report, path: Option<&Path>) {
     const CHECK: &str = "state file";
     let Some(path) = path else {
-        report.note(CHECK, "none (state.path is empty): counters begin at zero with each start");
+        report.note(CHECK, "none (state.path is empty): counters start at zero on every start");
         return;
     };
     let examined = state::examine(path).await;
@@ -24,33 +24,32 @@ pub async fn state_file(report: &mut Report, path: Option<&Path>) {
         }
         Ok(Examined::Missing) => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             Some(folder) if !folder.is_dir() => {
-                let text = format!("there is no folder {}", folder.display());
-                report.problem(CHECK, text, "Create it, and let the daemon's user write there.");
+                let text = format!("the folder {} does not exist", folder.display());
+                report.problem(CHECK, text, "Create it, writable for the daemon's user.");
             }
-            _ => report.note(CHECK, format!("{name} is not there yet: the daemon creates it")),
+            _ => report.note(CHECK, format!("{name} does not exist yet; the daemon creates it")),
         },
         Err(error) => {
             let remedy =
-                "Restore the file, or move it away to count from zero; let the daemon's user read it.";
+                "Make it readable for the daemon's user, restore it, or move it away to count from zero.";
             report.problem(CHECK, with_sources(&error), remedy);
         }
     }
 }
 
-/// What a running daemon says of itself. Without one at the usual address nothing is wrong; `expected` is whether an
-/// address was given.
+/// The verdict of a running daemon. A missing one is a problem only if its address was given (`expected`).
 pub async fn running(report: &mut Report, exporter: &Exporter, expected: bool) {
     const CHECK: &str = "daemon";
     let name = exporter.name();
     let status = match exporter.status().await {
         Ok(status) => status,
         Err(ExporterError::Http(error)) if error.is_connect() && !expected => {
-            report.note(CHECK, format!("none answers at {name}; --exporter names another address"));
+            report.note(CHECK, format!("no daemon at {name}; use --exporter for another address"));
             return;
         }
         Err(error) => {
             let text = format!("no status from {name}: {}", with_sources(&error));
-            report.problem(CHECK, text, "Start the daemon, or name its address with --exporter.");
+            report.problem(CHECK, text, "Start the daemon, or give its address with --exporter.");
             return;
         }
     };

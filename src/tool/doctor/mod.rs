@@ -16,12 +16,12 @@ use clap::Args;
 use super::console::Console;
 use super::error::ToolError;
 use super::exporter::Exporter;
-use super::form::FormArg;
+use super::output::OutputArg;
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
 use url::Url;
 
-/// What is examined.
+/// `pdstool doctor`.
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "Sends GET requests only: each polled call once for each project and its first app, and the app \
@@ -35,21 +35,21 @@ Examples:
   pdstool doctor -o json"
 )]
 pub struct DoctorArgs {
-    /// The running daemon [default: http://127.0.0.1:10090, where one may run or not].
+    /// Address of the running daemon [default: http://127.0.0.1:10090, if one runs there].
     #[arg(long, value_name = "URL", env = "PDSTOOL_EXPORTER", hide_env_values = true)]
     exporter: Option<Url>,
 
     #[command(flatten)]
-    form: FormArg,
+    output: OutputArg,
 
     #[command(flatten)]
     service: ServiceArgs,
 }
 
-/// Examines and reports.
+/// Runs all checks and prints the report.
 ///
 /// # Errors
-/// If something is wrong, which is printed before.
+/// If a check finds a problem.
 pub async fn run(
     console: &mut Console,
     environment: &Environment,
@@ -68,7 +68,7 @@ pub async fn run(
             }
             (Err(error), _) => {
                 let text = crate::error_chain::with_sources(&error);
-                report.problem("configuration", text, "Mend the key that it names.");
+                report.problem("configuration", text, "Correct the key that it names.");
             }
         }
         daemon::state_file(&mut report, state.as_deref()).await;
@@ -77,6 +77,6 @@ pub async fn run(
     if let Some(url) = args.exporter.as_ref().or(usual.as_ref()) {
         daemon::running(&mut report, &Exporter::new(url)?, args.exporter.is_some()).await;
     }
-    report.print(console, args.form.output)?;
+    report.print(console, args.output.format)?;
     report.result()
 }

@@ -1,4 +1,4 @@
-//! The way to the service, step by step: name, connection, proxy, TLS. It ends at the first step that fails.
+//! The path to the service, step by step: name, connection, proxy, TLS. Stops at the first step that fails.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::tool::report::Report;
 
 const CHECK: &str = "network";
 
-/// The most that a proxy says about a tunnel.
+/// Longest reply of a proxy to CONNECT.
 const MAX_PROXY_REPLY: usize = 16 << 10;
 
 /// A certificate that expires within this time is worth a warning.
@@ -34,7 +34,7 @@ const CERTIFICATE_SOON: f64 = 14.0 * 86_400.0;
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
-/// Follows the way to the service. Whether requests may reach it.
+/// Checks the path to the service step by step. Returns whether requests can reach it.
 pub async fn check(report: &mut Report, api: &Api) -> bool {
     follow(report, api).await.is_some()
 }
@@ -46,7 +46,7 @@ async fn follow(report: &mut Report, api: &Api) -> Option<()> {
     let tls = match tls_config("api.ca_file", api.ca_file.as_deref()) {
         Ok(tls) => Arc::new(tls),
         Err(error) => {
-            report.problem(CHECK, with_sources(&error), "Mend api.ca_file.");
+            report.problem(CHECK, with_sources(&error), "Correct api.ca_file.");
             return None;
         }
     };
@@ -86,7 +86,7 @@ fn excepted(no_proxy: Option<&str>, host: &str) -> bool {
     })
 }
 
-/// Resolves the name and connects to the first address that takes it.
+/// Resolves the name and connects to the first address that accepts.
 async fn connect(
     report: &mut Report,
     key: &str,
@@ -100,12 +100,12 @@ async fn connect(
         Ok(Ok(addresses)) => addresses.collect(),
         Ok(Err(error)) => {
             let remedy = format!("Check the name in {key}, and this machine's DNS (/etc/resolv.conf).");
-            report.problem(CHECK, format!("the name {host} has no address: {error}"), remedy);
+            report.problem(CHECK, format!("{host} has no address: {error}"), remedy);
             return None;
         }
         Err(_) => {
             let text =
-                format!("no answer about the name {host} within {}", units::seconds(limit.as_secs_f64()));
+                format!("DNS gave no answer for {host} within {}", units::seconds(limit.as_secs_f64()));
             report.problem(CHECK, text, "Check this machine's DNS (/etc/resolv.conf).");
             return None;
         }
@@ -120,10 +120,10 @@ async fn connect(
         match timeout(limit, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
                 if !failures.is_empty() {
-                    let text = format!("some addresses take no connection: {}", failures.join("; "));
-                    report.warning(CHECK, text, "Mend those addresses, or take them out of DNS.");
+                    let text = format!("some addresses do not accept connections: {}", failures.join("; "));
+                    report.warning(CHECK, text, "Repair these addresses, or remove them from DNS.");
                 }
-                report.ok_after(CHECK, format!("{address} takes connections"), began.elapsed());
+                report.ok_after(CHECK, format!("{address} accepts connections"), began.elapsed());
                 return Some((stream, address));
             }
             Ok(Err(error)) => failures.push(format!("{address}: {error}")),
@@ -134,9 +134,9 @@ async fn connect(
     }
     let refused = failures.iter().all(|failure| failure.contains("refused"));
     let remedy = if refused {
-        format!("Nothing listens there: check host and port in {key}.")
+        format!("Nothing listens there. Check host and port in {key}.")
     } else {
-        format!("Check {key}, routes and firewalls; where only a proxy leads out, name it in api.proxy_url.")
+        format!("Check {key}, routes and firewalls; if a proxy is needed, set api.proxy_url.")
     };
     report.problem(CHECK, format!("no connection: {}", failures.join("; ")), remedy);
     None
@@ -169,7 +169,8 @@ impl Way<'_> {
                     .is_none_or(|error| matches!(error, rustls::Error::InvalidMessage(_)));
                 if plain && no_tls {
                     let text = format!("{} speaks plain HTTP, but api.base_url says https", self.address);
-                    let remedy = "Name the port that speaks TLS in api.base_url, or write http:// if the network may read the token.";
+                    let remedy =
+                        "Set api.base_url to the TLS port; or to http://, if the network may read the token.";
                     report.problem(CHECK, text, remedy);
                 } else {
                     let (text, remedy) = explain(&error, self.ca_file);
@@ -192,7 +193,7 @@ impl Way<'_> {
         };
         if tls {
             let text = format!("{} speaks TLS, but api.base_url says http", self.address);
-            report.problem(CHECK, text, "Write https:// in api.base_url.");
+            report.problem(CHECK, text, "Use https:// in api.base_url.");
             return None;
         }
         match spoken {
@@ -201,7 +202,7 @@ impl Way<'_> {
                 Some(())
             }
             _ => {
-                let text = format!("{} answers no HTTP request", self.address);
+                let text = format!("{} does not answer HTTP requests", self.address);
                 report.problem(CHECK, text, "Check the port in api.base_url.");
                 None
             }
@@ -220,7 +221,7 @@ async fn shake<S: Stream>(
     limit: Duration,
 ) -> io::Result<TlsStream<S>> {
     let name = server_name(host)
-        .ok_or_else(|| io::Error::other(format!("no certificate can be for the name {host}")))?;
+        .ok_or_else(|| io::Error::other(format!("{host} is not a name that a certificate can be for")))?;
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
     timeout(limit, TlsConnector::from(Arc::clone(tls)).connect(name, stream)).await.map_err(late)?
 }
@@ -245,10 +246,7 @@ async fn handshake<S: Stream>(
             let no_tls = matches!(wire::tls_error(&error), Some(rustls::Error::InvalidMessage(_)));
             let (text, remedy) = if no_tls {
                 let key = if with == "proxy" { "api.proxy_url" } else { "api.base_url" };
-                (
-                    format!("{host} speaks no TLS, but {key} says https"),
-                    "Write http://, or the port that speaks TLS.",
-                )
+                (format!("{host} does not speak TLS, but {key} says https"), "Use http://, or the TLS port.")
             } else {
                 explain(&error, api.ca_file.is_some())
             };
@@ -282,7 +280,7 @@ fn describe<S>(report: &mut Report, with: &str, stream: &TlsStream<S>, took: Dur
     let left = expiry.map(|expiry| expiry.duration_since(Timestamp::now()).as_secs_f64());
     if let Some(left) = left.filter(|left| *left < CERTIFICATE_SOON) {
         let text = format!("the certificate of the {with} expires in {}", units::seconds(left.max(0.0)));
-        report.warning(CHECK, text, "Renew it before then.");
+        report.warning(CHECK, text, "Renew it.");
     }
 }
 
@@ -322,17 +320,17 @@ async fn tunnel(
             Some(stream)
         }
         Some("407") => {
-            let remedy = "Write user and password into api.proxy_url: http://user:password@proxy:3128.";
-            report.problem(CHECK, format!("the proxy demands a password: {status}"), remedy);
+            let remedy = "Add user and password to api.proxy_url: http://user:password@proxy:3128.";
+            report.problem(CHECK, format!("the proxy requires a password: {status}"), remedy);
             None
         }
         Some(_) => {
-            let remedy = "Let the proxy reach the service, or except the host by NO_PROXY.";
-            report.problem(CHECK, format!("the proxy opens no tunnel to {host}:{port}: {status}"), remedy);
+            let remedy = "Allow the proxy to reach the service, or exclude the host with NO_PROXY.";
+            report.problem(CHECK, format!("the proxy refuses a tunnel to {host}:{port}: {status}"), remedy);
             None
         }
         None => {
-            let text = format!("the proxy does not answer as one: {status}");
+            let text = format!("this is not a proxy: {status}");
             report.problem(CHECK, text, "Check host, port and scheme in api.proxy_url.");
             None
         }

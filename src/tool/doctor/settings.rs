@@ -24,7 +24,7 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
     match args.load(environment) {
         Ok(config) => {
             match &args.base_url {
-                Some(url) => report.ok(CHECK, format!("the address {url}, without a configuration file")),
+                Some(url) => report.ok(CHECK, format!("address {url}, no configuration file")),
                 None => {
                     let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
                     let file = args.config_file.display();
@@ -42,18 +42,22 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
                 }
             }
             if let Some(warning) = plain_http_warning(&config.api.base_url) {
-                report.warning(CHECK, warning, "Write https:// in api.base_url.");
+                report.warning(CHECK, warning, "Use https:// in api.base_url.");
             }
             Some(config)
         }
         Err(ToolError::Config(LoadError::Problems { problems, .. })) => {
             for problem in problems {
-                report.problem(CHECK, problem.to_string(), "Mend this key; pdstool check config checks it.");
+                report.problem(
+                    CHECK,
+                    problem.to_string(),
+                    "Correct this key; pdstool check config checks the file.",
+                );
             }
             None
         }
         Err(error) => {
-            let remedy = "Name the file with --config.file, or the address with --base-url.";
+            let remedy = "Give the file with --config.file, or the address with --base-url.";
             report.problem(CHECK, with_sources(&error), remedy);
             None
         }
@@ -81,11 +85,7 @@ pub fn tokens(report: &mut Report, service: &Service) {
             Some(TokenSource::File(path)) => {
                 if let Err(error) = std::fs::read(path) {
                     let text = format!("token {name}: cannot read {}: {error}", path.display());
-                    report.problem(
-                        CHECK,
-                        text,
-                        "Create the file, or let this user and the daemon's read it.",
-                    );
+                    report.problem(CHECK, text, "Create the file, readable for this user and the daemon's.");
                     continue;
                 }
                 if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o004 != 0) {
@@ -102,7 +102,7 @@ pub fn tokens(report: &mut Report, service: &Service) {
         };
         let renew = "Create a new token in the service's dashboard and replace the old one.";
         match account.expiry() {
-            None => report.ok(CHECK, format!("{what}: it does not say when it expires")),
+            None => report.ok(CHECK, format!("{what}: has no expiry")),
             Some(expiry) => {
                 let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
                 let when = units::time(expiry);
@@ -132,14 +132,14 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
         }
         (None, Some(limit)) => {
             let text = format!(
-                "{} requests a minute are needed, api.max_requests_per_second allows {}",
+                "needs {} requests/min; api.max_requests_per_second allows {}",
                 units::number(load.total),
                 limit.get() * 60
             );
             report.ok(CHECK, text);
         }
         (None, None) => {
-            let text = format!("{} requests a minute are needed, no limit is set", units::number(load.total));
+            let text = format!("needs {} requests/min; no limit is set", units::number(load.total));
             report.ok(CHECK, text);
         }
     }
@@ -149,7 +149,7 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
     let allowed = config.api.max_concurrent_requests.get();
     if needed > f64::from(allowed) {
         let text = format!(
-            "up to {} requests in flight are needed, api.max_concurrent_requests allows {allowed}",
+            "needs up to {} requests in flight; api.max_concurrent_requests allows {allowed}",
             units::number(needed)
         );
         report.warning(CHECK, text, "Raise api.max_concurrent_requests, poll less often, or shard.");
@@ -158,7 +158,7 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
     }
     if *slowest * 2 > config.api.timeout {
         let text = format!(
-            "the slowest reply took {}, api.timeout is {}",
+            "the slowest reply took {}; api.timeout is {}",
             units::seconds(slowest.as_secs_f64()),
             units::seconds(config.api.timeout.as_secs_f64())
         );

@@ -1,4 +1,4 @@
-//! What a port speaks: plain HTTP, TLS, or something else. And what a failed TLS handshake means.
+//! The protocol of a port (plain HTTP, TLS, something else), and the meaning of a failed TLS handshake.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,16 +12,16 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-/// What a port answers to a plain HTTP request.
+/// The reply of a port to a plain HTTP request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
     /// HTTP.
     Http,
-    /// HTTP that refuses the request as a bad one, as web servers do on their TLS ports.
+    /// HTTP 400, as web servers reply on their TLS ports.
     BadRequest,
     /// A TLS record.
     Tls,
-    /// Nothing, or an end of the connection.
+    /// Nothing, or the connection was closed.
     Nothing,
     /// Something else.
     Other,
@@ -81,22 +81,22 @@ pub fn tls_error(error: &io::Error) -> Option<&TlsError> {
     error.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>())
 }
 
-/// What a failed handshake means, and what to do about it.
+/// The meaning of a failed handshake, and the remedy.
 #[must_use]
 pub fn explain(error: &io::Error, ca_file: bool) -> (String, &'static str) {
     let Some(tls) = tls_error(error) else {
         return (
             format!("the connection ended during the TLS handshake: {error}"),
-            "Look for a firewall or proxy on the way that cuts TLS, or name the proxy in api.proxy_url.",
+            "Look for a firewall that cuts TLS; if a proxy is needed, set api.proxy_url.",
         );
     };
     match tls {
         TlsError::InvalidCertificate(CertificateError::UnknownIssuer) => (
-            "the certificate is of an authority that is not trusted".to_owned(),
+            "the certificate is signed by an authority that is not trusted".to_owned(),
             if ca_file {
-                "Write the certificate of the authority that signed the service's into api.ca_file."
+                "Add the certificate of the authority that signed the service's to api.ca_file."
             } else {
-                "Name the file with the authority's certificate in api.ca_file."
+                "Set api.ca_file to a file with the authority's certificate."
             },
         ),
         TlsError::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
@@ -112,12 +112,12 @@ pub fn explain(error: &io::Error, ca_file: bool) -> (String, &'static str) {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => (
             format!("the certificate is for another name: {tls}"),
-            "Write the name that the certificate is for in api.base_url.",
+            "Use the name that the certificate is for in api.base_url.",
         ),
         TlsError::AlertReceived(AlertDescription::CertificateRequired | AlertDescription::BadCertificate) => {
             (
-                "the service demands a client certificate, which is not supported".to_owned(),
-                "Reach the service by a way that takes tokens alone.",
+                "the service requires a client certificate, which is not supported".to_owned(),
+                "Use an address of the service that does not require one.",
             )
         }
         _ => (format!("no trusted TLS connection: {tls}"), "Check the TLS settings of the service."),

@@ -1,4 +1,4 @@
-//! `pdstool init`: a first configuration, asked for or given by flags, and checked against the service.
+//! `pdstool init`: writes a first configuration from flags and prompts, checked against the service.
 //!
 //! - [`draft`]: the text that is written.
 
@@ -22,49 +22,49 @@ use super::error::ToolError;
 use super::service::{Environment, Service, base_url};
 use draft::{Draft, DraftProject};
 
-/// What is written.
+/// `pdstool init`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Asks on a terminal for what the flags do not say. Each app is looked up before anything is \
-written; a name such as ranker stands for PROJECT-ranker too.
+    after_help = "Prompts for what the flags do not specify. Looks up every app before it writes the file; a name \
+such as ranker also stands for PROJECT-ranker.
 
 Examples:
   pdstool init
   pdstool init --base-url https://api.example.com --token-file token --app ranker --app embed"
 )]
 pub struct InitArgs {
-    /// The file to write.
+    /// File to write.
     #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
     file: PathBuf,
 
-    /// Write over a file that is there.
+    /// Overwrite an existing file.
     #[arg(long)]
     force: bool,
 
-    /// The service's address.
+    /// Address of the service.
     #[arg(long = "base-url", value_name = "URL", value_parser = base_url)]
     base_url: Option<Url>,
 
-    /// The file that holds the token.
+    /// File with the token.
     #[arg(long = "token-file", value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// A project; repeatable [default: those that the token is for].
+    /// Project; repeatable [default: all projects of the token].
     #[arg(long, value_name = "ID")]
     project: Vec<String>,
 
-    /// An app; repeatable.
+    /// App; repeatable.
     #[arg(long, value_name = "ID")]
     app: Vec<String>,
 }
 
-/// Asks, checks and writes.
+/// Prompts, checks and writes.
 ///
 /// # Errors
 /// If an answer is missing, the service refuses, or the file cannot be written.
 pub async fn run(console: &mut Console, environment: &Environment, args: &InitArgs) -> Result<(), ToolError> {
     if args.file.exists() && !args.force {
-        let message = format!("{} is there already; say --force to write over it", args.file.display());
+        let message = format!("{} already exists; use --force to overwrite it", args.file.display());
         return Err(ToolError::Usage(message));
     }
     let url = address(console, args)?;
@@ -98,7 +98,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     config::load_text(&args.file, &text)?;
     write(&args.file, &text, args.force)?;
     let file = args.file.display();
-    console.say(&format!("Wrote {file}. pdstool doctor --config.file {file} examines all of it."));
+    console.say(&format!("Wrote {file}. Next: pdstool doctor --config.file {file}"));
     Ok(())
 }
 
@@ -144,10 +144,8 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolErr
     if path.exists() || !console.can_ask {
         return Ok(path);
     }
-    let token = console.ask_secret(&format!(
-        "There is no {}. Paste the token, which is written there and not shown:",
-        path.display()
-    ))?;
+    let token = console
+        .ask_secret(&format!("{} does not exist. Paste the token (hidden) to create it:", path.display()))?;
     if token.is_empty() {
         return Err(ToolError::Usage("no token was given".to_owned()));
     }
@@ -220,7 +218,7 @@ async fn apps(
     loop {
         let mut wanted = args.app.clone();
         if asked {
-            let question = format!("Apps of {project}, ids or names with spaces between, or none:");
+            let question = format!("Apps of {project} (ids or names, separated by spaces; empty for none):");
             wanted = words(&console.ask(&question, "--app")?);
         }
         let mut missing = None;

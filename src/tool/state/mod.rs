@@ -16,22 +16,22 @@ use crate::units;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::form::{Form, FormArg};
+use super::output::{OutputArg, OutputFormat};
 use super::page::{self, Block, Table};
 use super::service::Environment;
 
 use read::{Held, Origins};
 
-/// What to do with ledgers.
+/// `pdstool state`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum StateCommand {
-    /// Print the ledgers of a state file, or those that a Prometheus holds.
+    /// Print the ledgers in a state file or in Prometheus.
     #[command(after_help = "Examples:
   pdstool state show
   pdstool state show --from prometheus --filter ranker -o wide
   pdstool state show --state.path /backup/state.redb -o csv > ledgers.csv")]
     Show(ShowArgs),
-    /// Print where a state file and a Prometheus differ, and which of them the exporter would go on from.
+    /// Print the differences between state file and Prometheus, and which one the exporter would continue from.
     #[command(after_help = "Examples:
   pdstool state diff
   pdstool state diff --state.path /backup/state.redb -o json")]
@@ -41,34 +41,34 @@ pub enum StateCommand {
 /// Which ledgers.
 #[derive(Clone, Debug, Args)]
 pub struct LedgerArgs {
-    /// The daemon's configuration file, which names state file, Prometheus and apps.
+    /// The daemon's configuration file: state file, Prometheus and apps.
     #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
     config_file: PathBuf,
 
-    /// The state file; overrides state.path. It is only read, also while an exporter uses it.
+    /// State file; overrides state.path. Read only, even while an exporter uses it.
     #[arg(long = "state.path", value_name = "FILE")]
     state_path: Option<PathBuf>,
 
     #[command(flatten)]
-    form: FormArg,
+    output: OutputArg,
 
     /// Only apps whose project or id contains this text.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
 }
 
-/// What `pdstool state show` shows.
+/// `pdstool state show`.
 #[derive(Clone, Debug, Args)]
 pub struct ShowArgs {
     #[command(flatten)]
     ledgers: LedgerArgs,
 
-    /// From where [default: the state file if there is one, otherwise Prometheus].
+    /// Source [default: the state file if there is one, otherwise Prometheus].
     #[arg(long, value_name = "ORIGIN")]
     from: Option<Origin>,
 }
 
-/// What `pdstool state diff` compares.
+/// `pdstool state diff`.
 #[derive(Clone, Debug, Args)]
 pub struct DiffArgs {
     #[command(flatten)]
@@ -84,7 +84,7 @@ pub enum Origin {
     Prometheus,
 }
 
-/// Does it.
+/// Runs the command.
 ///
 /// # Errors
 /// If the configuration, the state file or Prometheus cannot be read.
@@ -115,9 +115,9 @@ async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs)
         }
     };
     let held: Vec<Held> = held.into_iter().filter(|held| ledgers.wants(held)).collect();
-    match ledgers.form.output {
-        Form::Json => Ok(page::print_json(console, &view::ledgers_json(&held))?),
-        form => print(console, form, view::ledgers(&held, form != Form::Table)),
+    match ledgers.output.format {
+        OutputFormat::Json => Ok(page::print_json(console, &view::ledgers_json(&held))?),
+        format => print(console, format, view::ledgers(&held, format != OutputFormat::Table)),
     }
 }
 
@@ -130,11 +130,11 @@ async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArg
     pairs.retain(|pair| pair.held().is_some_and(|held| args.wants(held)));
     let all = pairs.len();
     pairs.retain(|pair| !pair.is_same());
-    match args.form.output {
-        Form::Json => page::print_json(console, &view::pairs_json(&pairs))?,
-        form => print(console, form, view::pairs(&pairs, form != Form::Table))?,
+    match args.output.format {
+        OutputFormat::Json => page::print_json(console, &view::pairs_json(&pairs))?,
+        format => print(console, format, view::pairs(&pairs, format != OutputFormat::Table))?,
     }
-    if matches!(args.form.output, Form::Table | Form::Wide) && all > pairs.len() {
+    if args.output.format.is_for_people() && all > pairs.len() {
         console.print(&format!(
             "{} the same.",
             units::counted(all - pairs.len(), "counter is", "counters are")
@@ -144,12 +144,12 @@ async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArg
 }
 
 fn no_file() -> ToolError {
-    ToolError::Usage("there is no state file: state.path is empty; say --state.path".to_owned())
+    ToolError::Usage("no state file: state.path is empty; use --state.path".to_owned())
 }
 
-fn print(console: &mut Console, form: Form, table: Table) -> Result<(), ToolError> {
-    match form {
-        Form::Csv => page::print_csv(console, &table)?,
+fn print(console: &mut Console, format: OutputFormat, table: Table) -> Result<(), ToolError> {
+    match format {
+        OutputFormat::Csv => page::print_csv(console, &table)?,
         _ => page::print(console, &[Block::Table(table)])?,
     }
     Ok(())

@@ -116,7 +116,7 @@ impl Origins {
     /// What its Prometheus holds of the configured apps, sorted. `now` is the time that no cursor may be ahead of.
     pub(super) async fn prometheus(&self, now: i64) -> Result<Vec<Held>, ToolError> {
         let Some(prometheus) = &self.config.state.prometheus else {
-            let message = "there is no Prometheus: state.prometheus_url is empty";
+            let message = "no Prometheus: state.prometheus_url is empty";
             return Err(ToolError::Usage(message.to_owned()));
         };
         let source = Source::new(prometheus, None)?;

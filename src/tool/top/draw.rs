@@ -1,4 +1,4 @@
-//! The screen: the source and its verdict, the reasons, the table, the keys; over it help or one app.
+//! The screen: source and verdict, reasons, table, keys; over the table help or the details of an app.
 
 use jiff::Timestamp;
 use ratatui::Frame;
@@ -12,19 +12,19 @@ use crate::printable::plain;
 use crate::tool::exporter::Row;
 use crate::units;
 
-/// The most lines that reasons take.
+/// Most lines for reasons.
 const MAX_REASONS: usize = 3;
 
 /// The keys, as the help shows them.
 const KEYS: &str = "\
 q        quit                      ?        this help
-Enter    all of the selected app   Esc      back; clears the filter
+Enter    details of the app        Esc      back; clears the filter
 /        filter by project, id, status, verdict or problem
 s S      sort by the next, the previous column
 r        reverse the order
 up down page-up page-down home end: move";
 
-/// Draws all of it.
+/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
     let reasons = reasons(view);
     let [head, why, table, problem, keys] = Layout::vertical([
@@ -67,7 +67,7 @@ fn over(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }).block(block), area);
 }
 
-/// All of an app.
+/// The details of an app.
 fn details(row: &Row) -> Vec<Line<'static>> {
     let time = |value: Option<f64>| value.map(units::seconds).unwrap_or_default();
     let number = |value: Option<f64>| value.map(units::number).unwrap_or_default();
@@ -109,7 +109,7 @@ fn color(verdict: &str) -> Color {
     }
 }
 
-/// The source, how many apps are shown and not well, and how old that is.
+/// Source, number of apps shown and not ok, and age of the data.
 fn title(view: &View) -> Line<'static> {
     let shown = view.shown().len();
     let count = if shown == view.count() {
@@ -128,7 +128,7 @@ fn title(view: &View) -> Line<'static> {
         }
         None => "nothing yet".to_owned(),
     };
-    let source = view.source.trim_end_matches("/api/v1/status").trim_end_matches('/');
+    let source = view.source.trim_end_matches('/');
     let mut spans = vec![Span::raw(format!("{}  {count}{unwell}  {age}", plain(source)))];
     let verdict = &view.summary.verdict;
     if !verdict.is_empty() && verdict != "ok" {
@@ -138,7 +138,7 @@ fn title(view: &View) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Why nothing new comes, and the reasons of the verdict.
+/// Why the last refresh failed, and the reasons of the verdict.
 fn reasons(view: &View) -> Vec<Line<'static>> {
     let failure = view.failure.iter().map(|failure| ("problem", failure.clone()));
     let reasons = view.summary.reasons.iter().map(|reason| (&*reason.verdict, reason.text.clone()));
@@ -182,7 +182,7 @@ fn time(seconds: Option<f64>) -> String {
     seconds.map(units::seconds).unwrap_or_default()
 }
 
-/// The columns after the app's id, in the order in which they find room; the reason takes what is left.
+/// The columns after the app's id, most important first; the reason takes the remaining width.
 static BY_NEED: &[Shown] = &[
     shown("VERDICT", 8, false, |row| row.verdict.clone()),
     shown("REQ/MIN", 8, true, |row| row.requests_per_minute.map(units::number).unwrap_or_default()),
@@ -198,12 +198,12 @@ static BY_NEED: &[Shown] = &[
 /// The order of the columns on the screen.
 const ORDER: [&str; 9] = ["VERDICT", "STATUS", "REQ/MIN", "P50", "P90", "P95", "P99", "REPLICAS", "$/H"];
 
-/// The least room for a reason.
-const MIN_REASON: u16 = 18;
+/// Least width of a reason.
+const LEAST_REASON: u16 = 18;
 
 /// The columns that fit beside an id of this width.
 fn fitting(width: u16, id: u16) -> Vec<&'static Shown> {
-    let mut room = width.saturating_sub(id + 1 + MIN_REASON);
+    let mut room = width.saturating_sub(id + 1 + LEAST_REASON);
     let mut fitting: Vec<&Shown> = Vec::new();
     for column in BY_NEED {
         if room <= column.width {
@@ -219,7 +219,7 @@ fn fitting(width: u16, id: u16) -> Vec<&'static Shown> {
 fn apps(view: &View, width: u16) -> Table<'static> {
     let rows = view.shown();
     let longest = rows.iter().map(|row| row.id.chars().count()).max().unwrap_or(0);
-    // The id keeps its room: the other columns go first.
+    // The id keeps its width; other columns are dropped first.
     let id = u16::try_from(longest).unwrap_or(u16::MAX).clamp(8, (width / 2).max(8));
     let columns = fitting(width, id);
     let head = |name: &'static str, right: bool| {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     fn view() -> View {
-        let mut view = View::new("http://127.0.0.1:10090/api/v1/status".to_owned(), String::new(), true);
+        let mut view = View::new("http://127.0.0.1:10090".to_owned(), String::new(), true);
         let response_time = Percentiles { p50: Some(0.0123), p90: None, p95: Some(1.5), p99: Some(75.0) };
         let ranker = Row {
             id: "p-abc12345-a-rather-long-name".into(),
@@ -335,7 +335,7 @@ mod tests {
     fn help_and_one_app_cover_the_table() {
         let mut view = view();
         view.over = Over::Help;
-        assert!(screen(&mut view, 80, 24).join("\n").contains("Enter    all of the selected app"));
+        assert!(screen(&mut view, 80, 24).join("\n").contains("Enter    details of the app"));
         view.over = Over::App;
         let lines = screen(&mut view, 80, 24).join("\n");
         assert!(lines.contains("p-1-�broken") && lines.contains("problem       no such app"), "{lines}");

@@ -32,10 +32,10 @@ use super::service::{Environment, ServiceArgs};
 use source::Source;
 use view::{Next, View};
 
-/// What is watched.
+/// `pdstool top`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Keys:
-  q quit   ? help   Enter all of one app   s S sort by the next, the previous column   r reverse
+  q quit   ? help   Enter details of an app   s S sort by the next, the previous column   r reverse
   / filter, Enter or Esc ends it
   up down page-up page-down home end: move
 
@@ -44,11 +44,11 @@ Examples:
   pdstool top --exporter http://pds-exporter.internal:10090
   pdstool top --direct --config.file /etc/pds-exporter/pds-exporter.toml")]
 pub struct TopArgs {
-    /// A running exporter, whose status is read.
+    /// Address of a running exporter.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10090")]
     exporter: Url,
 
-    /// Ask the service itself, about the apps of the configuration, instead of a running exporter.
+    /// Poll the service for the configured apps, instead of reading a running exporter.
     #[arg(long, conflicts_with = "exporter")]
     direct: bool,
 
@@ -67,7 +67,7 @@ pub struct TopArgs {
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if interval < Duration::from_millis(100) {
-        Err("must be 100ms at least".to_owned())
+        Err("must be at least 100ms".to_owned())
     } else {
         Ok(interval)
     }
@@ -82,9 +82,7 @@ const EXPORTER_INTERVAL: Duration = Duration::from_secs(2);
 /// If standard output is not a terminal, or the configuration is not valid.
 pub async fn run(console: &mut Console, environment: &Environment, args: &TopArgs) -> Result<(), ToolError> {
     if !console.out_is_terminal || !console.can_ask {
-        return Err(ToolError::Usage(
-            "top needs a terminal; pdstool call and /api/v1/status go without".to_owned(),
-        ));
+        return Err(ToolError::Usage("top needs a terminal; use pdstool apps instead".to_owned()));
     }
     let (source, usual) = if args.direct {
         let service = args.service.open(environment)?;

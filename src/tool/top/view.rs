@@ -90,7 +90,7 @@ pub enum Over {
     Nothing,
     /// The keys.
     Help,
-    /// All of the selected app.
+    /// The details of the selected app.
     App,
 }
 
@@ -136,7 +136,7 @@ impl View {
         self.rows.len()
     }
 
-    /// How many rows are not well.
+    /// How many rows are not ok.
     #[must_use]
     pub fn unwell(&self) -> usize {
         self.rows.iter().filter(|row| row.verdict != "ok").count()

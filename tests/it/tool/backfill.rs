@@ -90,13 +90,13 @@ fn an_interrupted_run_goes_on_where_it_stood_and_ends_up_the_same() {
     assert!(sent.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", ended(&output));
-    assert!(stderr(&output).contains("goes on from there") && !resumed.exists());
+    assert!(stderr(&output).contains("run the same command to resume") && !resumed.exists());
 
     breath.store(false, Ordering::SeqCst);
     let before = service.requests().len();
     let output = backfill(&service.url(), 8, &resumed, &[]).output().unwrap();
     succeeded(&output);
-    assert!(stderr(&output).contains("answered by an earlier run"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("done by an earlier run"), "{}", stderr(&output));
     assert_eq!(std::fs::read_to_string(&whole).unwrap(), std::fs::read_to_string(&resumed).unwrap());
     let all = undisturbed.requests().len();
     let again = service.requests().len() - before;
@@ -142,7 +142,7 @@ fn a_step_without_a_count_is_unaccounted_and_said() {
     });
     let output = backfill(&service.url(), 1, &file, &["--step", "30m", "--window", "30m"]).output().unwrap();
     succeeded(&output);
-    assert!(stderr(&output).contains("no usable count for 1 h of it"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("1 h of the range have no usable count"), "{}", stderr(&output));
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(
         "pds_app_unaccounted_seconds_total{project=\"p-1\",app=\"p-1-a\",resource=\"response_time\"} 1800 "
@@ -158,7 +158,7 @@ fn only_the_same_run_goes_on_and_nothing_is_overwritten() {
     assert_eq!(run(&[]).status.code(), Some(3));
     let other = run(&["--step", "1h"]);
     assert_eq!(other.status.code(), Some(2), "{}", ended(&other));
-    assert!(stderr(&other).contains("of a run with other arguments"), "{}", stderr(&other));
+    assert!(stderr(&other).contains("a run with other arguments"), "{}", stderr(&other));
     assert_eq!(run(&["--step", "1h", "--restart"]).status.code(), Some(3), "begins anew");
     std::fs::write(&file, "precious").unwrap();
     assert_eq!(run(&[]).status.code(), Some(2));

@@ -69,10 +69,17 @@ fn every_call_sends_its_request_and_shows_the_reply() {
     for arguments in CALLS {
         let words: Vec<&str> = arguments.split(' ').collect();
         let mut text = String::new();
-        for more in [&["--dry-run", "--output", "table"][..], &["--output", "table"], &["--output", "json"]] {
+        for (columns, more) in [
+            ("80", "--dry-run --output table"),
+            ("80", "--output table"),
+            ("200", "--output wide"),
+            ("80", "--output csv"),
+            ("80", "--output json"),
+        ] {
             let before = service.requests().len();
-            let output = call(&service.url(), &words).args(more).output().unwrap();
-            writeln!(text, "$ pdstool call {arguments} {}", more.join(" ")).unwrap();
+            let mut command = call(&service.url(), &words);
+            let output = command.args(more.split(' ')).env("COLUMNS", columns).output().unwrap();
+            writeln!(text, "$ pdstool call {arguments} {more}  # {columns} columns").unwrap();
             for request in &service.requests()[before..] {
                 writeln!(text, "request: {request}").unwrap();
             }
@@ -214,7 +221,7 @@ fn a_key_that_is_not_as_asked_is_an_error_that_names_it() {
     let said = stderr(&ignored);
     assert!(said.contains("name is 'ci' instead of 'deploy'"), "{said}");
     assert!(said.contains("expiresAt is '2999-12-31T00:00:00Z' instead of '2998-01-31'"), "{said}");
-    assert!(said.contains("it exists and has the id k-1: delete that one"), "{said}");
+    assert!(said.contains("it exists, and its id is k-1: delete it"), "{said}");
     assert!(!said.contains("sk-0123456789"), "{said}");
     assert_eq!(create(&["--name", "ci", "--expires-at", "2999-12-31"]).status.code(), Some(0));
     assert_eq!(create(&[]).status.code(), Some(0), "what was not asked for is not compared");
@@ -247,7 +254,7 @@ fn projects_are_listed_with_the_token_of_every_project() {
     assert_eq!((ids, service.requests().len()), (vec![Some("p-1"), Some("p-2")], 2));
     let some = list(&[("p-1", "one"), ("p-8", "bad"), ("p-9", "bad-too")]);
     assert_eq!(some.status.code(), Some(4), "{}", stderr(&some));
-    assert!(stdout(&some).contains("p-1") && stderr(&some).contains("2 of 3 tokens got no list: p-8, p-9: "));
+    assert!(stdout(&some).contains("p-1") && stderr(&some).contains("2 of 3 tokens failed: p-8, p-9: "));
 }
 
 #[test]

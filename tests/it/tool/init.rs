@@ -50,7 +50,7 @@ fn flags_make_a_configuration_that_the_daemon_takes() {
     let (code, said) = init(&["--project", "p-other", "--app", name, "--force"]);
     assert!(code == Some(3) && said.contains("the token is not for the project p-other"), "{said}");
     let (code, said) = init(&["--force"]);
-    assert!(code == Some(2) && said.contains("without a terminal to ask on, say --app"), "{said}");
+    assert!(code == Some(2) && said.contains("there is no terminal to prompt on; use --app"), "{said}");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn questions_on_a_terminal_are_asked_again_until_the_answer_holds() {
     session.send_line(&service.url).unwrap();
     session.exp_string("File with the token [token]:").unwrap();
     session.send_line("").unwrap();
-    session.exp_string("Paste the token, which is written there and not shown:").unwrap();
+    session.exp_string("Paste the token (hidden) to create it:").unwrap();
     session.send(&format!("{token}\r")).unwrap();
     session.flush().unwrap();
     let shown = session.exp_string("The service answers. The token is for ").unwrap();

@@ -1,10 +1,9 @@
-//! Help, completions and man pages, all from one definition.
+//! Help and man pages, all from one definition.
 
 use std::fmt::Write as _;
 
 use super::{golden, pdstool, stderr, stdout};
 use crate::golden::assert_golden;
-use crate::tools::tool;
 
 #[test]
 fn help_shows_every_command_with_an_example() {
@@ -26,22 +25,6 @@ fn help_shows_every_command_with_an_example() {
         write!(text, "$ pdstool {} --help\n{}\n", words.join(" "), stdout(&output)).unwrap();
     }
     assert_golden(&golden("help.txt"), &text);
-}
-
-#[test]
-fn completions_are_scripts_that_the_shell_reads() {
-    for program in ["pdstool", "pds-exporter"] {
-        let output = pdstool(&["completions", "bash", "--of", program]).output().unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let script = folder.path().join("completion");
-        std::fs::write(&script, &output.stdout).unwrap();
-        let read = std::process::Command::new(tool("bash")).arg("-n").arg(&script).output().unwrap();
-        assert!(read.status.success(), "{}", stderr(&read));
-        assert!(stdout(&output).contains(&format!("-o default {program}\n")), "{}", stdout(&output));
-    }
-    let all = stdout(&pdstool(&["completions", "zsh"]).output().unwrap());
-    assert!(all.contains("run-execution-time") && all.contains("secret-file"));
-    assert_eq!(pdstool(&["completions", "no-shell"]).output().unwrap().status.code(), Some(2));
 }
 
 #[test]

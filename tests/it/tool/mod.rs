@@ -4,7 +4,10 @@ mod ask;
 pub(crate) mod backfill;
 mod calls;
 mod checks;
+mod completion;
 mod doctor;
+mod exchange;
+mod formats;
 pub(crate) mod history;
 mod init;
 mod manual;
@@ -12,6 +15,7 @@ mod service;
 pub(crate) mod simulated;
 mod state;
 mod status;
+mod terminal;
 mod top;
 
 use std::fmt::Write as _;

@@ -64,8 +64,8 @@ fn an_ideal_service_needs_no_change() {
     let found = checked(Settings::default(), "", &[]);
     assert_eq!((found.code, &found.json["suggested"]), (Some(0), &json!({})), "{:#}", found.json);
     for (check, state, part) in [
-        ("query names", "ok", "start and end are heeded"),
-        ("query names", "ok", "replies say which range they are about"),
+        ("query names", "ok", "start and end are honoured"),
+        ("query names", "ok", "replies state their range"),
         ("rounding", "ok", "to the second"),
         ("range ends", "ok", "parts of an hour add up to the hour"),
         ("longest range", "ok", "90 d are answered at once"),
@@ -73,7 +73,7 @@ fn an_ideal_service_needs_no_change() {
         ("resolution", "ok", "1 min (standard), 30 s (medium), 10 s (high)"),
         ("late data", "note", "not watched"),
         ("clock", "ok", "agree within 1.5 s"),
-        ("http", "ok", "HTTP/1.1, as HTTP/2 is agreed on over https only"),
+        ("http", "ok", "HTTP/1.1: HTTP/2 needs https"),
         ("http", "ok", "replies are not compressed"),
     ] {
         found.says(check, state, part);
@@ -86,7 +86,7 @@ fn names_that_the_service_does_not_know_are_found_and_others_suggested() {
     let names = [("start", "from"), ("end", "to"), ("container_id", "containerId")];
     let names: Vec<_> = names.map(|(name, other)| (name.to_owned(), other.to_owned())).into();
     let found = checked(Settings { names: names.clone(), ..Settings::default() }, "", &[]);
-    found.says("query names", "problem", "start and end are not both heeded");
+    found.says("query names", "problem", "start and end are not both honoured");
     found.says("container filter", "problem", "container_id does not filter; containerId does");
     found.suggests(&json!({
         "api.query_names.start": "\"from\"",
@@ -104,7 +104,7 @@ fn names_that_the_service_does_not_know_are_found_and_others_suggested() {
 #[test]
 fn a_service_that_ignores_every_range_is_a_problem() {
     let found = checked(habits(Quirks { ignores_range: true, ..Quirks::default() }), "", &[]);
-    found.says("query names", "problem", "nor other usual names are heeded");
+    found.says("query names", "problem", "nor other common names are honoured");
     assert_eq!(found.code, Some(1));
 }
 
@@ -113,10 +113,10 @@ fn replies_that_name_no_range_are_told_by_their_counts() {
     let unnamed = Quirks { unnamed_ranges: true, ..Quirks::default() };
     let found = checked(habits(unnamed), "", &[]);
     assert_eq!(found.code, Some(0), "{:#}", found.json);
-    found.says("query names", "ok", "by the counts of an hour and a minute");
-    found.says("query names", "note", "do not say which range");
+    found.says("query names", "ok", "judging by the counts of two ranges");
+    found.says("query names", "note", "do not state their range");
     let found = checked(habits(Quirks { ignores_range: true, ..unnamed }), "", &[]);
-    found.says("query names", "problem", "nor other usual names are heeded");
+    found.says("query names", "problem", "nor other common names are honoured");
 }
 
 #[test]
@@ -135,10 +135,10 @@ fn ends_that_are_included_are_found_by_the_parts_of_an_hour() {
 #[test]
 fn rounded_ranges_want_a_step_that_is_a_multiple() {
     let found = checked(habits(Quirks { round_to: 300, ..Quirks::default() }), "", &[]);
-    found.says("rounding", "problem", "rounded outwards to whole 5 min");
+    found.says("rounding", "problem", "rounded outwards to multiples of 5 min");
     found.suggests(&json!({ "accounting.step": "\"5m\"" }));
     let found = checked(habits(Quirks { round_to: 60, ..Quirks::default() }), "", &[]);
-    found.says("rounding", "ok", "rounded outwards to whole 1 min; accounting.step is a multiple");
+    found.says("rounding", "ok", "rounded outwards to multiples of 1 min; accounting.step is a multiple");
     assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 
@@ -167,11 +167,21 @@ fn a_clock_that_is_wrong_a_missing_date_and_compression_are_found() {
     let service = Simulated::with(habits(Quirks { compresses: true, ..Quirks::default() }));
     service.world.faults().set(vec![Kind::ClockSkew { seconds: -90 }.into()]);
     let skewed = found(&service, "", &[]);
-    skewed.says("clock", "warning", "the service's is 1 min 30 s behind this machine's");
-    skewed.says("http", "ok", "replies are compressed (gzip) if that is asked for");
+    skewed.says("clock", "warning", "the service's clock is 1 min 30 s behind this machine's");
+    skewed.says("http", "ok", "replies are compressed (gzip) on request");
     let undated = checked(habits(Quirks { undated: true, ..Quirks::default() }), "", &[]);
     undated.says("clock", "note", "replies have no Date header");
     assert_eq!(undated.code, Some(0));
+}
+
+#[test]
+fn a_filter_and_a_resolution_of_no_known_name_are_found_to_have_no_effect() {
+    let names = [("container_id", "pod"), ("resolution", "detail")];
+    let names: Vec<_> = names.map(|(name, other)| (name.to_owned(), other.to_owned())).into();
+    let found = checked(Settings { names, ..Settings::default() }, "", &[]);
+    found.says("container filter", "note", "container_id does not filter, nor does another common name");
+    found.says("resolution", "note", "resolution has no effect, or another name");
+    assert_eq!(found.code, Some(0), "{:#}", found.json);
 }
 
 #[test]
@@ -184,11 +194,11 @@ fn a_window_shorter_than_two_datapoints_is_warned_of() {
 fn without_an_app_it_says_what_to_name() {
     let output = pdstool(&["check", "service", "--base-url", "http://127.0.0.1:1"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", ended(&output));
-    assert!(ended(&output).contains("say --project and --app"), "{}", ended(&output));
+    assert!(ended(&output).contains("use --project and --app"), "{}", ended(&output));
 }
 
 /// `pdstool simulate` as a process; it ends with this.
-struct Process(Child, Vec<String>);
+pub(super) struct Process(Child, Vec<String>);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -198,7 +208,7 @@ impl Drop for Process {
 }
 
 impl Process {
-    fn simulate(flags: &[&str]) -> Self {
+    pub(super) fn simulate(flags: &[&str]) -> Self {
         let mut command = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--projects", "1"]);
         let mut process = command.args(flags).stdout(Stdio::piped()).spawn().unwrap();
         let lines = std::io::BufReader::new(process.stdout.take().unwrap()).lines();
@@ -206,7 +216,7 @@ impl Process {
         Self(process, lines)
     }
 
-    fn said(&self, name: &str) -> &str {
+    pub(super) fn said(&self, name: &str) -> &str {
         self.1.iter().find_map(|line| line.strip_prefix(name)).unwrap().trim()
     }
 }
@@ -241,5 +251,5 @@ fn the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_
     assert_golden(&golden("check-service.txt"), &text);
     let wrong = pdstool(&["simulate", "--query-name", "begin=from"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2), "{}", ended(&wrong));
-    assert!(ended(&wrong).contains("the names are container_id, "), "{}", ended(&wrong));
+    assert!(ended(&wrong).contains("one of the names container_id, "), "{}", ended(&wrong));
 }

@@ -161,9 +161,9 @@ async fn what_is_missing_is_said_in_one_sentence() {
     let scene = Scene::set().await;
     let neither = scene.config("", "");
     for (args, said) in [
-        (&["show"][..], "there is no Prometheus: state.prometheus_url is empty"),
-        (&["show", "--from", "file"], "there is no state file: state.path is empty; say --state.path"),
-        (&["diff"], "there is no state file: state.path is empty; say --state.path"),
+        (&["show"][..], "no Prometheus: state.prometheus_url is empty"),
+        (&["show", "--from", "file"], "no state file: state.path is empty; use --state.path"),
+        (&["diff"], "no state file: state.path is empty; use --state.path"),
     ] {
         let output = ended(&run(&[args, &["--config.file", &neither]].concat()).await);
         assert!(output.starts_with("exit code 2") && output.contains(said), "{args:?}: {output}");

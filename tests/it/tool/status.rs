@@ -21,15 +21,21 @@ fn exporter(body: &'static str) -> Service {
 }
 
 fn run(service: &Service, args: &[&str]) -> String {
-    let output = pdstool(args).args(["--exporter", &service.url()]).output().unwrap();
+    run_at(service, args, "80")
+}
+
+fn run_at(service: &Service, args: &[&str], columns: &str) -> String {
+    let mut command = pdstool(args);
+    let output = command.args(["--exporter", &service.url()]).env("COLUMNS", columns).output().unwrap();
     ended(&output).replace(&service.url(), "http://EXPORTER")
 }
 
 #[test]
 fn the_verdict_is_printed_with_its_reasons_and_decides_the_exit_code() {
     let service = exporter(STATUS);
-    let text: String =
-        ["table", "csv", "json"].iter().map(|form| run(&service, &["status", "-o", form])).collect();
+    let formats = [("80", "table"), ("200", "table"), ("80", "wide"), ("80", "csv"), ("80", "json")];
+    let shown = formats.map(|(columns, format)| run_at(&service, &["status", "-o", format], columns));
+    let text = shown.concat();
     assert!(!text.contains('\u{1b}'), "{text}");
     assert_golden(&golden("status.txt"), &text);
     let fine = exporter(r#"{"summary":{"verdict":"warning"}}"#);
@@ -39,8 +45,10 @@ fn the_verdict_is_printed_with_its_reasons_and_decides_the_exit_code() {
 #[test]
 fn apps_with_problems_come_first_in_every_form() {
     let service = exporter(STATUS);
-    let text: String =
-        ["table", "wide", "csv", "json"].iter().map(|form| run(&service, &["apps", "-o", form])).collect();
+    let formats =
+        [("80", "table"), ("200", "table"), ("80", "wide"), ("200", "wide"), ("80", "csv"), ("80", "json")];
+    let shown = formats.map(|(columns, format)| run_at(&service, &["apps", "-o", format], columns));
+    let text = shown.concat();
     assert_golden(&golden("apps.txt"), &text);
     let problems = run(&service, &["apps", "--problems", "--filter", "LATE", "-o", "csv"]);
     assert!(problems.contains("p-1-late") && !problems.contains("p-2-down"), "{problems}");
@@ -53,13 +61,12 @@ fn what_is_no_exporter_is_said_in_one_sentence() {
     assert!(run(&refusing, &["status"]).contains("401"), "{}", run(&refusing, &["status"]));
     let other = exporter("<html>");
     let said = run(&other, &["apps"]);
-    assert!(said.starts_with("exit code 1") && said.contains("is this address an exporter's?"), "{said}");
-    let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
     assert!(
-        ended(&nobody).contains("no status from http://127.0.0.1:1/api/v1/status: "),
-        "{}",
-        ended(&nobody)
+        said.starts_with("exit code 1") && said.contains("is this the address of an exporter?"),
+        "{said}"
     );
+    let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
+    assert!(ended(&nobody).contains("no status from http://127.0.0.1:1: "), "{}", ended(&nobody));
 }
 
 #[tokio::test]

@@ -1,12 +1,9 @@
 //! The live view, in a real terminal.
 
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use super::{Service, TOKEN, pdstool, stderr};
+use super::terminal::Terminal;
+use super::{Service, TOKEN, golden, pdstool, stderr};
 use crate::client::server::{ok, status};
-use crate::process::DEADLINE;
-use crate::tools::tool;
+use crate::golden::assert_golden;
 
 const STATUS: &str = r#"{"exporter":{},"apps":[
   {"project":"p-1","id":"p-1-ranker","status":"active","verdict":"ok","problems":[],"requests_per_minute":120.5,
@@ -14,48 +11,15 @@ const STATUS: &str = r#"{"exporter":{},"apps":[
   {"project":"p-1","id":"p-1-embed","status":"error","verdict":"problem","problems":["the app reports an error"],
    "requests_per_minute":900,"response_time":{"p50":1},"dollars_per_replica_hour":2}]}"#;
 
-/// A terminal in which a program runs; its server ends with it.
-struct Terminal {
-    socket: String,
-}
-
-impl Terminal {
-    fn run(name: &str, program: &str) -> Self {
-        let terminal = Self { socket: format!("pdstool-{name}-{}", std::process::id()) };
-        terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", program]);
-        terminal
-    }
-
-    fn tmux(&self, args: &[&str]) -> String {
-        let mut command = Command::new(tool("tmux"));
-        let output = command.args(["-L", &self.socket]).args(args).env("LANG", "C.UTF-8").output().unwrap();
-        assert!(output.status.success(), "tmux {args:?}: {}", stderr(&output));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        self.tmux(&[&["send-keys"], keys].concat());
-    }
-
-    /// The screen, once it is as wanted.
-    fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
-        let began = Instant::now();
-        loop {
-            let screen = self.tmux(&["capture-pane", "-p"]);
-            if wanted(&screen) {
-                return screen;
-            }
-            assert!(began.elapsed() < DEADLINE, "{what} never came:\n{screen}");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        let _ = Command::new(tool("tmux")).args(["-L", &self.socket, "kill-server"]).output();
-    }
-}
+/// An outage of the service, with the reasons of the exporter.
+const OUTAGE: &str = r#"{"exporter":{},"summary":{"verdict":"problem","apps":3,"ok":0,"reasons":[
+  {"code":"service_down","verdict":"problem","text":"The service does not answer: connect","action":"Check the network."},
+  {"code":"token_expires_soon","verdict":"warning","text":"The token default expires in 2 d","action":"Renew it."}]},
+ "apps":[
+  {"project":"p-1","id":"p-1-ranker","status":"active","verdict":"problem","problems":["response time: failing, connect, and slow before"],
+   "requests_per_minute":120.5,"response_time":{"p50":0.0123,"p90":0.25,"p95":0.5,"p99":4.2},"min_replicas":0,"max_replicas":5,"hardware":"A10","dollars_per_replica_hour":0.432},
+  {"project":"p-1","id":"p-1-embed-with-a-rather-long-name","status":"active","verdict":"warning","problems":["settings: late"],"requests_per_minute":900},
+  {"project":"p-1","id":"p-1-silent","verdict":"waiting","problems":[]}]}"#;
 
 /// The first word of each row of the table.
 fn apps(screen: &str) -> Vec<&str> {
@@ -90,11 +54,73 @@ fn a_running_exporter_is_watched_sorted_and_filtered() {
     terminal.wait_for("the table again", |screen| apps(screen).len() == 2);
     terminal.keys(&["r"]);
     terminal.wait_for("the other order", |screen| apps(screen) == ["p-1-ranker", "p-1-embed"]);
+    terminal.keys(&["s"]);
+    terminal.wait_for("another column to sort by", |screen| screen.contains("s sort by APP"));
     terminal.keys(&["/", "r", "a", "n", "k", "Enter"]);
     let screen = terminal.wait_for("the filtered table", |screen| apps(screen) == ["p-1-ranker"]);
     assert!(screen.contains("1 of 2 apps"), "{screen}");
     terminal.keys(&["q"]);
     terminal.wait_for("the end", |screen| screen.contains("ended with 0"));
+}
+
+/// A screen with the port of `url` and the age of the data as they always are.
+fn steady(screen: &str, url: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in screen.lines() {
+        let mut words: Vec<&str> = line.trim_end().split(' ').collect();
+        let ages: Vec<usize> =
+            (2..words.len()).filter(|at| words[*at] == "ago" && words[at - 1] == "s").collect();
+        for at in ages {
+            words[at - 2] = "0";
+        }
+        lines.push(words.join(" ").replace(url, "http://127.0.0.1:10090"));
+    }
+    lines.join("\n").trim_end().to_owned()
+}
+
+#[test]
+fn every_screen_fits_80_columns_and_24_lines() {
+    let up = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let is_up = std::sync::Arc::clone(&up);
+    let service = Service::start(move |_| match is_up.load(std::sync::atomic::Ordering::SeqCst) {
+        true => ok(OUTAGE),
+        false => status(503, ""),
+    });
+    let program = env!("CARGO_BIN_EXE_pdstool");
+    let command = format!(
+        "NO_COLOR=1 {program} top --interval 100ms --exporter {}; echo ended; sleep 60",
+        service.url()
+    );
+    let terminal = Terminal::run("screens", &command);
+    let mut screens = String::new();
+    let mut take = |title: &str, keys: &[&str], wanted: &dyn Fn(&str) -> bool| {
+        if !keys.is_empty() {
+            terminal.keys(keys);
+        }
+        let screen = terminal.wait_for(title, wanted);
+        assert!(screen.lines().all(|line| line.chars().count() <= 80), "{screen}");
+        screens.push_str(&format!("===== {title}\n{}\n", steady(&screen, &service.url())));
+    };
+    let table =
+        |screen: &str| screen.contains("VERDICT▼") && apps(screen).len() == 3 && !screen.contains("Keys");
+    take("an outage", &[], &table);
+    take("help: ?", &["?"], &|screen| screen.contains("reverse the order"));
+    take("back: Esc", &["Escape"], &table);
+    take("details: Enter", &["Enter"], &|screen| screen.contains("requests/min"));
+    take("back: q", &["q"], &table);
+    take("sorted by name: s", &["s"], &|screen| {
+        apps(screen).first() == Some(&"p-1-embed-with-a-rather-long-name")
+    });
+    take("reversed: r", &["r"], &|screen| apps(screen).first() == Some(&"p-1-silent"));
+    take("filtered: /slow Enter", &["/", "s", "l", "o", "w", "Enter"], &|screen| {
+        apps(screen) == ["p-1-ranker"]
+    });
+    take("unfiltered: Esc", &["Escape"], &|screen| apps(screen).len() == 3);
+    up.store(false, std::sync::atomic::Ordering::SeqCst);
+    take("the exporter is gone", &[], &|screen| screen.contains("503"));
+    terminal.keys(&["q"]);
+    terminal.wait_for("the end", |screen| screen.contains("ended"));
+    assert_golden(&golden("top.txt"), &screens);
 }
 
 #[test]

@@ -27,19 +27,19 @@ pub struct Asking {
     pub project: String,
     /// The app.
     pub app: String,
-    /// The names that the service heeds, as far as is known.
+    /// Query names that the service honours, as far as known.
     pub names: QueryNames,
-    /// An hour that is over for long.
+    /// An hour long past, whose data is complete.
     pub hour: TimeRange,
     /// How many requests there were in the hour.
     pub total: f64,
-    /// How many requests were sent.
+    /// Requests sent.
     pub sent: usize,
     /// The service's clock minus ours, in seconds, with each reply that said so.
     pub skews: Vec<f64>,
 }
 
-/// What a reply says of a range.
+/// What a reply states about a range.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     /// How many requests.
@@ -49,7 +49,7 @@ pub struct Answer {
 }
 
 impl Asking {
-    /// Asks nothing yet.
+    /// For a service not asked anything yet.
     #[must_use]
     pub fn new(service: Service) -> Self {
         let now = Timestamp::now().as_second();
@@ -164,10 +164,10 @@ impl Asking {
     }
 }
 
-/// What the service said when it refused a request as a bad one; other errors stay errors.
+/// Separates a refusal of the request (`Err` inside) from other errors.
 ///
 /// # Errors
-/// Those that are no refusal.
+/// All errors but refusals.
 pub fn refused<T>(answer: Result<T, ToolError>) -> Result<Result<T, String>, ToolError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
@@ -180,7 +180,7 @@ pub fn refused<T>(answer: Result<T, ToolError>) -> Result<Result<T, String>, Too
     }
 }
 
-/// Whole seconds as people read them.
+/// Whole seconds for people.
 #[must_use]
 pub fn lasting(seconds: u64) -> String {
     units::seconds(Duration::from_secs(seconds).as_secs_f64())

@@ -1,4 +1,4 @@
-//! What an exchange is like: HTTP version, compression, the service's clock.
+//! HTTP version, compression, and the service's clock.
 
 use std::time::Duration;
 
@@ -20,40 +20,41 @@ pub fn clock(asking: &Asking, findings: &mut Findings) {
     let mut skews = asking.skews.clone();
     skews.sort_by(f64::total_cmp);
     let Some(skew) = skews.get(skews.len() / 2).copied() else {
-        let text = "replies have no Date header: counting goes by this machine's clock alone";
+        let text = "replies have no Date header: counting relies on this machine's clock alone";
         findings.report.note(CHECK, text);
         return;
     };
     let behind = if skew < 0.0 { "behind" } else { "ahead of" };
-    let text = format!("the service's is {} {behind} this machine's", units::seconds(skew.abs().round()));
+    let text =
+        format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs().round()));
     // Dates have whole seconds.
     if skew.abs() <= 1.5 {
         findings.report.ok(CHECK, "replies have a Date header; the clocks agree within 1.5 s");
     } else if differ(skew) {
-        findings.report.warning(CHECK, text, "Set this machine's clock by NTP.");
+        findings.report.warning(CHECK, text, "Synchronise this machine's clock (NTP).");
     } else {
         findings.report.ok(CHECK, text);
     }
 }
 
-/// Asks once as the exporter does not: whether replies come compressed, and by which version of HTTP.
+/// Sends one request of its own, to see the HTTP version and whether replies can be compressed.
 pub async fn check(asking: &mut Asking, findings: &mut Findings) {
     const CHECK: &str = "http";
     let Some((version, encoding)) = ask(asking).await else {
-        findings.report.note(CHECK, "the app call gave no answer: nothing can be told");
+        findings.report.note(CHECK, "the app call failed: cannot be determined");
         return;
     };
     let text = match version {
         http::Version::HTTP_2 => "HTTP/2: all requests share one connection",
         _ if asking.service.config.api.base_url.scheme() == "https" => {
-            "HTTP/1.1: each request in flight has a connection of its own"
+            "HTTP/1.1: one connection per request in flight"
         }
-        _ => "HTTP/1.1, as HTTP/2 is agreed on over https only",
+        _ => "HTTP/1.1: HTTP/2 needs https",
     };
     findings.report.ok(CHECK, text);
     let text = match encoding {
         Some(encoding) => {
-            format!("replies are compressed ({encoding}) if that is asked for; the exporter does not")
+            format!("replies are compressed ({encoding}) on request; the exporter does not request it")
         }
         None => "replies are not compressed".to_owned(),
     };

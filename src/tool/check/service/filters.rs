@@ -1,4 +1,4 @@
-//! Whether a container filter filters, and what the resolution changes.
+//! The container filter and the resolution.
 
 use crate::interface::param::QueryNames;
 use crate::interface::{RangeEnd, Resolution};
@@ -14,14 +14,14 @@ const NO_CONTAINER: &str = "pdstool-no-such-container";
 /// Other names of the filter that services of this kind use.
 const NAMES: [&str; 4] = ["container", "containerId", "container_id", "replica_id"];
 
-/// Whether the container filter filters: nothing happened in a container that does not exist.
+/// Tests the container filter with a container that does not exist.
 ///
 /// # Errors
 /// If the service does not answer.
 pub async fn container(asking: &mut Asking, findings: &mut Findings) -> Result<(), ToolError> {
     const CHECK: &str = "container filter";
     if asking.total == 0.0 {
-        findings.report.note(CHECK, "the app had no requests: nothing can be told");
+        findings.report.note(CHECK, "the app had no requests: cannot be determined");
         return Ok(());
     }
     let configured = asking.names.clone();
@@ -44,18 +44,18 @@ pub async fn container(asking: &mut Asking, findings: &mut Findings) -> Result<(
             findings.report.problem(
                 CHECK,
                 format!("{text}; {name} does"),
-                "Write the line below into the configuration.",
+                "Add the line below to the configuration.",
             );
             findings.suggest("api.query_names", "container", format!("\"{name}\""));
         }
         None => {
             let wanted = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
-            let text = format!("{text}, and no other usual name does");
+            let text = format!("{text}, nor does another common name");
             if wanted.into_iter().any(|app| !app.containers.is_empty()) {
                 findings.report.problem(
                     CHECK,
                     text,
-                    "Ask the service's owner for the name, or take the containers out of the configuration.",
+                    "Ask the owner of the service for the name, or remove the containers from the configuration.",
                 );
             } else {
                 findings.report.note(CHECK, format!("{text}; no containers are configured"));
@@ -67,11 +67,11 @@ pub async fn container(asking: &mut Asking, findings: &mut Findings) -> Result<(
 
 async fn filters(asking: &mut Asking) -> Result<bool, ToolError> {
     let answer = asking.counted(asking.hour, RangeEnd::Exclusive, Some(NO_CONTAINER)).await;
-    // A container that is refused is one that was looked for.
+    // A service that refuses the container has applied the filter.
     Ok(refused(answer)?.map_or(true, |answer| answer.total.unwrap_or(0.0) == 0.0))
 }
 
-/// How far datapoints are apart at each resolution.
+/// Measures the distance of datapoints at each resolution.
 ///
 /// # Errors
 /// If the service does not answer.
@@ -87,12 +87,12 @@ pub async fn resolution(asking: &mut Asking, findings: &mut Findings) -> Result<
         }
     }
     if widths.len() < Resolution::WORDS.len() {
-        findings.report.note(CHECK, "run execution times have too few datapoints: nothing can be told");
+        findings.report.note(CHECK, "too few datapoints of run execution times: cannot be determined");
         return Ok(());
     }
     let shown = widths.iter().map(|(word, _, width)| format!("{} ({word})", units::seconds(*width)));
     let text =
-        format!("datapoints of run execution times are apart by {}", shown.collect::<Vec<_>>().join(", "));
+        format!("datapoints of run execution times are {} apart", shown.collect::<Vec<_>>().join(", "));
     let differ = widths.windows(2).any(|pair| matches!(pair, [(.., one), (.., other)] if one != other));
     let name = &asking.names.resolution;
     if differ {
@@ -100,7 +100,7 @@ pub async fn resolution(asking: &mut Asking, findings: &mut Findings) -> Result<
     } else {
         findings.report.note(
             CHECK,
-            format!("{text}: {name} changes nothing, or has another name (api.query_names.resolution)"),
+            format!("{text}: {name} has no effect, or another name (api.query_names.resolution)"),
         );
     }
     let poll = &asking.service.config.poll;

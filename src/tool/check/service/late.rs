@@ -1,4 +1,4 @@
-//! How late data still arrives: one range, asked for again at growing ages.
+//! How late data arrives: one range, requested again at growing ages.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub async fn watch(
     let ages = AGES.into_iter().filter(|age| *age < last).chain([last]);
     for age in ages {
         if console.can_ask {
-            console.say(&format!("late data: asking again at an age of {}", lasting(age)));
+            console.say(&format!("late data: asking again at age {}", lasting(age)));
         }
         tokio::time::sleep_until(began + Duration::from_secs(age)).await;
         seen.push((age, asking.requests(range).await?.total.unwrap_or(0.0)));
@@ -47,7 +47,7 @@ pub async fn watch(
     let most = seen.last().map_or(0.0, |(_, total)| *total);
     let settle = i64::try_from(asking.service.config.poll.settle.as_secs()).unwrap_or(0);
     if most == 0.0 {
-        findings.report.note(CHECK, "the app had no requests in the last minute: nothing can be told");
+        findings.report.note(CHECK, "the app had no requests in the last minute: cannot be determined");
         return Ok(());
     }
     // The first age from which on nothing changed.
@@ -77,7 +77,7 @@ pub async fn watch(
         ),
     };
     if needed > settle {
-        findings.report.warning(CHECK, text, "Write the line below into the configuration.");
+        findings.report.warning(CHECK, text, "Add the line below to the configuration.");
         findings.suggest("poll", "settle", written(needed));
     } else {
         findings.report.ok(CHECK, format!("{text}; poll.settle is {}", lasting(settle.unsigned_abs())));

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use crate::tool::console::{Console, STRONG};
 use crate::tool::error::ToolError;
-use crate::tool::form::{Form, FormArg};
+use crate::tool::output::{OutputArg, OutputFormat};
 use crate::tool::page;
 use crate::tool::report::Report;
 use crate::tool::service::{Environment, Service, ServiceArgs};
@@ -25,13 +25,13 @@ use crate::units;
 
 use asking::Asking;
 
-/// What is asked.
+/// `pdstool check service`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "Sends some 25 GET requests, 60 at most, mostly about an hour that ended two hours ago; with --late-for \
-25 more. Prints what was found, and the lines of the configuration that it suggests.
+    after_help = "Sends about 25 GET requests, at most 60, mostly for an hour that ended two hours ago; with --late-for \
+25 more. Prints findings, and configuration lines to fix them.
 
-Exit code: 0 if the configuration suits the service, 1 if something should be changed.
+Exit code: 0 if the configuration fits the service, 1 if it should be changed.
 
 Examples:
   pdstool check service
@@ -39,20 +39,20 @@ Examples:
   pdstool check service --base-url https://api.example.com --token-file token --project p-abc12345 --app p-abc12345-ranker"
 )]
 pub struct CheckServiceArgs {
-    /// The project of --app [default: the one configured that has it].
+    /// Project of --app [default: the configured project that has it].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
     project: Option<String>,
 
-    /// An app with traffic [default: of the first five configured the one with the most].
+    /// App with traffic [default: the busiest of the first five configured].
     #[arg(long, value_name = "ID")]
     app: Option<String>,
 
-    /// Watch this long how data still arrives, such as 10m, and suggest poll.settle.
+    /// Watch for late data this long, such as 10m, and suggest poll.settle.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     late_for: Option<Duration>,
 
     #[command(flatten)]
-    form: FormArg,
+    output: OutputArg,
 
     #[command(flatten)]
     service: ServiceArgs,
@@ -89,8 +89,8 @@ impl Findings {
         sections.into_iter().map(lines).collect()
     }
 
-    fn print(&self, console: &mut Console, form: Form, requests: usize) -> Result<(), ToolError> {
-        if form == Form::Json {
+    fn print(&self, console: &mut Console, format: OutputFormat, requests: usize) -> Result<(), ToolError> {
+        if format == OutputFormat::Json {
             let mut json = self.report.json();
             let keys = self.lines.iter();
             let keys = keys.map(|(section, key, value)| (format!("{section}.{key}"), Value::from(&**value)));
@@ -98,8 +98,8 @@ impl Findings {
             json["requests"] = requests.into();
             return Ok(page::print_json(console, &json)?);
         }
-        self.report.print(console, form)?;
-        if form != Form::Csv {
+        self.report.print(console, format)?;
+        if format != OutputFormat::Csv {
             let toml = self.toml();
             if !toml.is_empty() {
                 let heading = console.styled(STRONG, "Lines for the configuration");
@@ -127,10 +127,9 @@ pub async fn run(
     let mut asking = Asking::new(Service::new(config)?);
     let mut findings = Findings::default();
     let requests = asking.choose(&apps).await?;
-    findings.report.ok(
-        "app",
-        format!("{}, with {} requests in the hour asked about", asking.app, units::count(requests)),
-    );
+    findings
+        .report
+        .ok("app", format!("{}, with {} requests in the hour examined", asking.app, units::count(requests)));
     // Without names that the service heeds, nothing else can be found out.
     if ranges::names(&mut asking, &mut findings).await? {
         ranges::rounding(&mut asking, &mut findings).await?;
@@ -140,12 +139,12 @@ pub async fn run(
         filters::resolution(&mut asking, &mut findings).await?;
         match args.late_for {
             Some(period) => late::watch(console, &mut asking, &mut findings, period).await?,
-            None => findings.report.note("late data", "not watched; --late-for 10m watches it"),
+            None => findings.report.note("late data", "not watched; use --late-for 10m"),
         }
     }
     exchange::clock(&asking, &mut findings);
     exchange::check(&mut asking, &mut findings).await;
-    findings.print(console, args.form.output, asking.sent)?;
+    findings.print(console, args.output.format, asking.sent)?;
     findings.report.result()
 }
 
@@ -164,7 +163,7 @@ fn apps(config: &crate::config::Config, args: &CheckServiceArgs) -> Result<Vec<(
             .collect(),
     };
     if apps.is_empty() {
-        let message = "which app? none is configured that could be asked about; say --project and --app";
+        let message = "no app to ask about is configured; use --project and --app";
         return Err(ToolError::Usage(message.to_owned()));
     }
     Ok(apps)

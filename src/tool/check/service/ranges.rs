@@ -1,4 +1,4 @@
-//! Ranges: by which names they are asked for, how they are rounded, how they end, and how long they may be.
+//! Ranges: their query names, rounding, ends and greatest length.
 
 use crate::interface::param::QueryNames;
 use crate::interface::{RangeEnd, TimeRange};
@@ -19,7 +19,7 @@ const NAMES: [(&str, &str); 7] = [
     ("since", "until"),
 ];
 
-/// Whether a range by these names is the one that is answered.
+/// Tests whether the service honours a range given by these names.
 async fn heeds(asking: &mut Asking, names: &QueryNames) -> Result<Heeded, ToolError> {
     let hour = asking.hour;
     let before = std::mem::replace(&mut asking.names, names.clone());
@@ -46,7 +46,7 @@ async fn heeds(asking: &mut Asking, names: &QueryNames) -> Result<Heeded, ToolEr
     heeded
 }
 
-/// Which bounds are heeded.
+/// The bounds that the service honours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heeded {
     /// Both, and the reply says so.
@@ -60,7 +60,7 @@ enum Heeded {
     Unknown,
 }
 
-/// Which query names of a range the service heeds. Whether any are known in the end.
+/// Finds the query names of a range. Returns whether any work.
 ///
 /// # Errors
 /// If the service does not answer.
@@ -71,27 +71,27 @@ pub async fn names(asking: &mut Asking, findings: &mut Findings) -> Result<bool,
     let heeded = heeds(asking, &configured).await?;
     match heeded {
         Heeded::Named => {
-            findings.report.ok(CHECK, format!("{start} and {end} are heeded"));
-            findings.report.ok(CHECK, "replies say which range they are about");
+            findings.report.ok(CHECK, format!("{start} and {end} are honoured"));
+            findings.report.ok(CHECK, "replies state their range");
             return Ok(true);
         }
         Heeded::Unnamed => {
-            findings
-                .report
-                .ok(CHECK, format!("{start} and {end} are heeded, by the counts of an hour and a minute"));
-            findings.report.note(CHECK, "replies do not say which range they are about: that a range was ignored cannot be seen while running");
+            let text = format!("{start} and {end} are honoured, judging by the counts of two ranges");
+            findings.report.ok(CHECK, text);
+            let text = "replies do not state their range: the exporter cannot notice an ignored range";
+            findings.report.note(CHECK, text);
             return Ok(true);
         }
         Heeded::Unknown => {
-            let text = "the app had no requests, and replies do not say which range they are about: nothing can be told";
-            findings.report.warning(CHECK, text, "Name an app with traffic: --project and --app.");
+            let text = "the app had no requests, and replies do not state their range: cannot be determined";
+            findings.report.warning(CHECK, text, "Choose an app with traffic with --project and --app.");
             return Ok(false);
         }
         Heeded::StartOnly | Heeded::EndOnly | Heeded::No => {}
     }
     for (from, to) in NAMES {
         let names = QueryNames { start: from.to_owned(), end: to.to_owned(), ..configured.clone() };
-        // One that is heeded stays.
+        // A name that works stays.
         let names = match heeded {
             Heeded::StartOnly => QueryNames { start: start.clone(), ..names },
             Heeded::EndOnly => QueryNames { end: end.clone(), ..names },
@@ -101,10 +101,10 @@ pub async fn names(asking: &mut Asking, findings: &mut Findings) -> Result<bool,
             continue;
         }
         let text = format!(
-            "{start} and {end} are not both heeded: the service answers about another range; {} and {} are",
+            "{start} and {end} are not both honoured: the reply is for another range; {} and {} are",
             names.start, names.end
         );
-        findings.report.problem(CHECK, text, "Write the lines below into the configuration.");
+        findings.report.problem(CHECK, text, "Add the lines below to the configuration.");
         if names.start != *start {
             findings.suggest("api.query_names", "start", format!("\"{}\"", names.start));
         }
@@ -115,10 +115,12 @@ pub async fn names(asking: &mut Asking, findings: &mut Findings) -> Result<bool,
         asking.total = asking.requests(asking.hour).await?.total.unwrap_or(0.0);
         return Ok(true);
     }
-    let text = format!(
-        "neither {start} and {end} nor other usual names are heeded: the service answers about another range"
+    let text = format!("neither {start} and {end} nor other common names are honoured");
+    findings.report.problem(
+        CHECK,
+        text,
+        "Ask the owner of the service for the names, and set api.query_names.",
     );
-    findings.report.problem(CHECK, text, "Ask the service's owner for the names, and set api.query_names.");
     Ok(false)
 }
 
@@ -131,14 +133,15 @@ pub async fn rounding(asking: &mut Asking, findings: &mut Findings) -> Result<()
     // A second beyond the hour on both sides is rounded by nearly a whole width, which shows the width.
     let asked = TimeRange { start: asking.hour.start - 1, end: asking.hour.end + 1 };
     let Some(range) = asking.requests(asked).await?.range else {
-        findings.report.note(CHECK, "replies do not say which range they are about: nothing can be told");
+        findings.report.note(CHECK, "replies do not state their range: cannot be determined");
         return Ok(());
     };
     match range.rounding_of(asked) {
         Some(1) => findings.report.ok(CHECK, "ranges are answered to the second"),
         Some(width) => {
             let step = i64::try_from(asking.service.config.accounting.step.as_secs()).unwrap_or(0);
-            let text = format!("ranges are rounded outwards to whole {}", lasting(width.unsigned_abs()));
+            let text =
+                format!("ranges are rounded outwards to multiples of {}", lasting(width.unsigned_abs()));
             if step % width == 0 {
                 findings.report.ok(CHECK, format!("{text}; accounting.step is a multiple of that"));
             } else {
@@ -174,7 +177,7 @@ pub async fn ends(asking: &mut Asking, findings: &mut Findings) -> Result<(), To
     let mut sure = false;
     for parts in [2, 4, 8] {
         let Some(sum) = sum_of(asking, parts, RangeEnd::Exclusive).await? else {
-            findings.report.note(ENDS, "parts of the hour are rounded: nothing can be told");
+            findings.report.note(ENDS, "parts of the hour are rounded: cannot be determined");
             return Ok(());
         };
         let counted = format!(
@@ -215,7 +218,7 @@ fn inclusive_ends(asking: &Asking, exact: Option<f64>, counted: &str, findings: 
     } else if asking.service.config.accounting.range_end == RangeEnd::Inclusive {
         findings.report.ok(ENDS, format!("{text}; accounting.range_end says so"));
     } else {
-        findings.report.problem(ENDS, text, "Write the line below into the configuration.");
+        findings.report.problem(ENDS, text, "Add the line below to the configuration.");
         findings.suggest("accounting", "range_end", "\"inclusive\"");
     }
 }
@@ -226,7 +229,7 @@ fn exclusive_ends(asking: &Asking, sure: bool, findings: &mut Findings) {
     if !sure {
         findings.report.note(ENDS, format!("{text}, as far as so few requests tell"));
     } else if asking.service.config.accounting.range_end == RangeEnd::Inclusive {
-        findings.report.problem(ENDS, text, "Write the line below into the configuration.");
+        findings.report.problem(ENDS, text, "Add the line below to the configuration.");
         findings.suggest("accounting", "range_end", "\"exclusive\"");
     } else {
         findings.report.ok(ENDS, text);

@@ -107,14 +107,14 @@ fn a_simulated_service_is_found_to_be_well() {
     assert_eq!((found.code, found.wrong()), (Some(0), vec![]), "{:#}", found.json);
     for (check, part) in [
         ("configuration", "is valid: 1 project, 3 apps"),
-        ("network", "takes connections"),
+        ("network", "accepts connections"),
         ("network", "speaks HTTP"),
         ("tokens", "token default, in the configuration"),
         ("calls", "get one app: all 3 answer, in "),
         ("calls", "response time percentiles: answers in "),
         ("clock", "agree within 1.5 s"),
-        ("limits", "requests a minute are needed, api.max_requests_per_second allows 3000"),
-        ("state file", "counters begin at zero with each start"),
+        ("limits", "requests/min; api.max_requests_per_second allows 3000"),
+        ("state file", "counters start at zero on every start"),
         ("daemon", "1 of 1 apps ok, verdict ok"),
     ] {
         found.says(check, part);
@@ -260,7 +260,7 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     );
     let absent = patient.examined(&text);
     assert_eq!(absent.code, Some(0), "{:#}", absent.json);
-    absent.says("state file", "is not there yet");
+    absent.says("state file", "does not exist yet");
     std::fs::write(&file, "not a database").unwrap();
     let found = patient.examined(&text);
     assert!(found.only().1.contains("is damaged"), "{:#}", found.json);

@@ -38,7 +38,7 @@ fn https_to_a_plain_port_and_http_to_a_tls_port_are_told_apart() {
         .examined(&format!("base_url = \"http://{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", server.address));
     let (check, text, remedy) = found.only();
     assert!(check == "network" && text.contains("speaks TLS, but api.base_url says http"), "{text}");
-    assert_eq!(remedy, "Write https:// in api.base_url.");
+    assert_eq!(remedy, "Use https:// in api.base_url.");
 }
 
 #[test]
@@ -48,8 +48,8 @@ fn certificates_are_judged_by_authority_and_name() {
     let api = format!("base_url = \"https://{}\"\ntoken = \"{TOKEN}\"\n", server.address);
     let found = patient.examined(&format!("{api}{PROJECT}"));
     let (_, text, remedy) = found.only();
-    assert_eq!(text, "the certificate is of an authority that is not trusted");
-    assert_eq!(remedy, "Name the file with the authority's certificate in api.ca_file.");
+    assert_eq!(text, "the certificate is signed by an authority that is not trusted");
+    assert_eq!(remedy, "Set api.ca_file to a file with the authority's certificate.");
     let trusting = patient.examined(&format!("{api}ca_file = {ca:?}\n{PROJECT}"));
     assert_eq!((trusting.code, trusting.wrong()), (Some(0), vec![]), "{:#}", trusting.json);
     trusting.says("network", "TLS 1.3 with the service, HTTP/2, certificate until ");
@@ -67,13 +67,13 @@ fn a_port_where_nothing_listens_and_a_name_without_address_are_named() {
     let found = patient.examined(&format!("base_url = \"http://{closed}\"\ntoken = \"{TOKEN}\"\n{PROJECT}"));
     let (_, text, remedy) = found.only();
     assert!(
-        text.contains("refused") && remedy.contains("check host and port in api.base_url"),
+        text.contains("refused") && remedy.contains("Check host and port in api.base_url"),
         "{text}: {remedy}"
     );
     let found =
         patient.examined(&format!("base_url = \"https://nowhere.invalid\"\ntoken = \"{TOKEN}\"\n{PROJECT}"));
     let (_, text, remedy) = found.only();
-    assert!(text.contains("the name nowhere.invalid") && remedy.contains("DNS"), "{text}: {remedy}");
+    assert!(text.contains("nowhere.invalid") && remedy.contains("DNS"), "{text}: {remedy}");
 }
 
 /// A proxy that answers one request with `reply`; its address.
@@ -96,13 +96,13 @@ fn proxy(reply: &'static str) -> std::net::SocketAddr {
 fn a_proxy_is_asked_for_a_tunnel_and_its_refusal_is_explained() {
     let patient = Patient::new();
     for (reply, said, remedy) in [
-        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "demands a password", "user:password@"),
+        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "requires a password", "user:password@"),
         (
             "HTTP/1.1 403 Forbidden\r\n\r\n",
-            "opens no tunnel to api.example.com:443: HTTP/1.1 403",
+            "refuses a tunnel to api.example.com:443: HTTP/1.1 403",
             "NO_PROXY",
         ),
-        ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "does not answer as one", "api.proxy_url"),
+        ("SSH-2.0-OpenSSH_9.2\r\n\r\n", "this is not a proxy", "api.proxy_url"),
         ("HTTP/1.1 200 Connection established\r\n\r\n", "TLS handshake", "firewall"),
     ] {
         let text = format!(

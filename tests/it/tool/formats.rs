@@ -1,0 +1,96 @@
+//! The output formats of commands that print what is theirs: `simulate`, `metrics`, `check`.
+
+use std::io::BufRead as _;
+
+use serde_json::Value;
+
+use super::{ended, golden, pdstool, stdout};
+use crate::golden::assert_golden;
+
+/// Kills its process when dropped.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `pdstool simulate` prints in this format before it serves: lines up to the one that `last` is true for.
+fn simulated(format: &str, last: impl Fn(&str) -> bool) -> String {
+    let mut simulate = pdstool(&["simulate", "--listen", "127.0.0.1:0", "--projects", "2", "--apps", "3"]);
+    let process = simulate.args(["-o", format]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut running = Running(process);
+    let lines = std::io::BufReader::new(running.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(&line);
+        text.push('\n');
+        if last(&line) {
+            break;
+        }
+    }
+    text
+}
+
+#[test]
+fn the_simulator_prints_its_projects_for_programs() {
+    let json: Value = serde_json::from_str(&simulated("json", |line| line == "}")).unwrap();
+    assert!(json["base_url"].as_str().unwrap().starts_with("http://127.0.0.1:"));
+    let projects = json["projects"].as_array().unwrap();
+    assert_eq!(projects.len(), 2);
+    assert!(projects.iter().all(|project| project["token"].as_str().unwrap().contains('.')));
+    assert_eq!(projects[0]["apps"].as_array().unwrap().len(), 2);
+    let last = projects[1]["apps"][0].as_str().unwrap();
+    let csv = simulated("csv", |line| line.ends_with(&format!(",{last}")));
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("base_url,project,token,app", 4));
+    assert!(lines[1].contains(&format!(",{},", projects[0]["id"].as_str().unwrap())), "{csv}");
+}
+
+#[test]
+fn the_catalogue_of_metrics_has_every_format() {
+    let of = |args: &[&str]| stdout(&pdstool(&["metrics"]).args(args).output().unwrap());
+    let markdown = of(&[]);
+    for family in
+        ["pds_app_info", "pds_app_requests_total", "pds_up", "pds_api_requests_total", "process_open_fds"]
+    {
+        assert!(markdown.contains(&format!("\n| `{family}` | ")), "{family} is missing:\n{markdown}");
+    }
+    let json: Value = serde_json::from_str(&of(&["-o", "json"])).unwrap();
+    let up = json["rows"].as_array().unwrap().iter().find(|row| row["family"] == "pds_up").unwrap();
+    assert_eq!((&up["type"], &up["labels"]), (&Value::from("gauge"), &Value::from("resource")));
+    assert!(of(&["-o", "csv"]).starts_with("FAMILY,TYPE,LABELS,MEANING\npds_"));
+    assert!(of(&["-o", "table"]).starts_with("FAMILY "));
+    assert_eq!(of(&["-o", "wide"]).lines().count(), of(&["-o", "csv"]).lines().count());
+}
+
+#[test]
+fn checks_of_files_have_every_format_at_any_width() {
+    let folder = tempfile::tempdir().unwrap();
+    let web = folder.path().join("web.yml");
+    std::fs::write(&web, "http_server_config:\n  http2: false\n").unwrap();
+    let mut text = String::new();
+    for args in [["check", "config", "config.example.toml"], ["check", "web-config", web.to_str().unwrap()]] {
+        for (columns, format) in
+            [("80", "table"), ("200", "table"), ("80", "wide"), ("80", "csv"), ("80", "json")]
+        {
+            let output = pdstool(&args).args(["-o", format]).env("COLUMNS", columns).output().unwrap();
+            let shown = ended(&output).replace(folder.path().to_str().unwrap(), "/etc/pds-exporter");
+            text.push_str(&format!(
+                "$ pdstool {} {} -o {format}  # {columns} columns\n{shown}\n",
+                args[0], args[1]
+            ));
+        }
+    }
+    assert_golden(&golden("check-formats.txt"), &text);
+}
+
+#[test]
+fn a_backfill_prints_nothing_to_standard_output() {
+    let output = pdstool(&["backfill", "--help"]).output().unwrap();
+    let help = stdout(&output);
+    assert!(help.contains("The result is FILE; standard output stays empty"), "{help}");
+    assert!(!help.contains("--output"), "{help}");
+}
