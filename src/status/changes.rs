@@ -1,4 +1,4 @@
-//! What changed in an app's settings of late.
+//! Recent changes to an app's settings.
 
 use jiff::Timestamp;
 
@@ -16,9 +16,9 @@ pub struct Changed {
     pub at: Timestamp,
     /// The setting's name.
     pub name: String,
-    /// What it was; `None` if the service stated nothing.
+    /// The value before; `None` if the service sent none.
     pub before: Option<Value>,
-    /// What it is.
+    /// The value now.
     pub after: Option<Value>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
     changes.iter().map(changed).collect()
 }
 
-/// The builds that became ready, the newest first.
+/// Builds that became ready, newest first.
 pub(super) fn deploys(changes: &[Change]) -> Vec<Deploy> {
     let build = |change: &Change| match &change.after {
         Some(Fact::Text(id))

@@ -15,13 +15,13 @@ use super::rechecked::CountedAgain;
 use super::settings::{self, Group};
 use super::view::{Parts, View};
 
-/// The polls listed, of all resources of the app together; beyond them only failures.
+/// Polls listed, over all resources of the app; older ones only if they failed.
 const POLLS: usize = 20;
 
 /// One app in full.
 #[derive(Clone, Debug)]
 pub struct Detail {
-    /// What the overview says of it.
+    /// The app as on the overview.
     pub app: App,
     /// The latency distribution of the window: (threshold in seconds, share 0..=1), by rising threshold.
     pub distribution: Vec<(f64, f64)>,
@@ -41,17 +41,17 @@ pub struct Detail {
     pub interval: f64,
     /// The length of its window.
     pub window_minutes: f64,
-    /// The last hours, the oldest stretch first.
+    /// The last hours, oldest first.
     pub course: Vec<Stretch>,
-    /// Builds that became ready within the last day, the newest first.
+    /// Builds that became ready within the last day, newest first.
     pub deploys: Vec<Deploy>,
     /// The settings in groups.
     pub settings: Vec<Group>,
-    /// What changed in them within the last day, the newest first.
+    /// Changes to them within the last day, newest first.
     pub changes: Vec<Changed>,
     /// When each resource is polled next.
     pub next_polls: Vec<(&'static str, Option<Timestamp>)>,
-    /// The last polls of all resources, the newest first; failures are kept longer than successes.
+    /// The last polls of all resources, newest first; failures are kept longer than successes.
     pub polls: Vec<(&'static str, PollRecord)>,
     /// The last replies; `None` if one was not kept.
     pub replies: Vec<(&'static str, Option<Reply>)>,

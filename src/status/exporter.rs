@@ -10,13 +10,13 @@ use crate::telemetry::{self, Snapshot, UnexpectedValue};
 
 use super::model::{Exporter, Restoring, Token, Unexpected};
 
-/// How long a panic stays a reason.
+/// How long a panic counts as a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);
 
-/// How long a poll may take beyond its interval.
+/// How much longer than its interval a poll may take.
 const POLL_TIME: Duration = Duration::from_secs(10);
 
-/// The exporter as it fares at `now`.
+/// The state of the exporter at `now`.
 pub(super) fn exporter(snapshot: &Snapshot, plan: &Plan, started: Timestamp, now: Timestamp) -> Exporter {
     let tokens = plan.client.accounts().map(|account| {
         let known = snapshot.tokens.get(account.name()).copied().unwrap_or_default();

@@ -22,7 +22,7 @@ use super::Source;
 /// When the fixture's clock starts.
 pub(crate) const NOW: &str = "2026-03-01T03:00:00Z";
 
-/// A name that does harm unless it is escaped.
+/// A name that is harmful unless escaped.
 pub(crate) const HOSTILE: &str = "p-<script>alert(1)</script>\"'&/é 🦀";
 
 /// A source and what it reads from.
@@ -32,7 +32,7 @@ pub(crate) struct Fixture {
     pub(crate) context: Context,
 }
 
-/// A fixture of `apps` apps in projects of twenty. Nothing was asked yet.
+/// A fixture of `apps` apps in projects of twenty, not polled yet.
 pub(crate) async fn fixture(apps: usize) -> Fixture {
     let ids: Vec<String> = (0..apps).map(|n| format!("p-{:08}-app-{n}", n / 20)).collect();
     with_apps(&ids.iter().map(|id| (&id[..10], id.as_str())).collect::<Vec<_>>()).await
@@ -87,12 +87,12 @@ fn config(apps: &[(&str, &str)]) -> Config {
 }
 
 impl Fixture {
-    /// Every target answers, slower by `slowness`.
+    /// Every target answers, slowed down by the factor `slowness`.
     pub(crate) fn answer(&self, slowness: f64) {
         self.answer_with(slowness, |body| body);
     }
 
-    /// The same with replies as `change` makes them.
+    /// The same with replies changed by `change`.
     pub(crate) fn answer_with(&self, slowness: f64, change: impl Fn(String) -> String) {
         let now = self.context.clock.now();
         self.plan.watermark.observe(Some(now));
@@ -124,7 +124,7 @@ impl Fixture {
         }
     }
 
-    /// The counters of every target end `ago` seconds before what has settled.
+    /// The counters of every target end `ago` seconds before the settled time.
     pub(crate) async fn count_until(&self, ago: i64) {
         let until = self.plan.watermark.settled() - ago;
         for target in self.plan.targets.iter().filter(|target| target.counter.is_some()) {

@@ -1,4 +1,4 @@
-//! What is wrong: with an app, with a project, and with all of it.
+//! What is wrong with an app, with a project, and with the whole.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use super::problem::Problem;
 use super::read::Values;
 use super::verdict::{Reason, Verdict};
 
-/// Polls that begin later than this are a reason, in seconds.
+/// Polls that start later than this are a reason, in seconds.
 const MAX_POLL_LAG: f64 = 10.0;
 
-/// A token that expires within this many seconds is a reason: a week.
+/// A token that expires within a week is a reason; in seconds.
 const TOKEN_SOON: i64 = 7 * 86_400;
 
-/// Finds what is wrong with an app, the gravest first.
+/// Finds what is wrong with an app, most severe first.
 pub(super) fn judge_app(app: &mut App, settings: &Values<'_>) {
     let mut found: Vec<Problem> = app.resources.iter().flat_map(of_resource).collect();
     let bad = |word: &str| word.contains("error") || word.contains("fail");
@@ -38,7 +38,7 @@ pub(super) fn judge_app(app: &mut App, settings: &Values<'_>) {
     (app.verdict, app.problems) = by_gravity(found);
 }
 
-/// Finds what is wrong with a project, the gravest first.
+/// Finds what is wrong with a project, most severe first.
 pub(super) fn judge_project(project: &mut Project) {
     (project.verdict, project.problems) =
         by_gravity(project.resources.iter().flat_map(of_resource).collect());
@@ -65,7 +65,7 @@ fn of_resource(resource: &Resource) -> Vec<Problem> {
         State::Waiting => Some(problem(&cause::WAITING, format!("{what}: not polled yet"))),
         State::Fresh => None,
     };
-    // Counters from before a restart are judged once the resource was polled.
+    // Counters from before a restart are judged once the resource has been polled.
     let counting = resource.counting.filter(|_| resource.state != State::Waiting);
     let counted = match (counting, resource.accounted_until) {
         (Some(Counting::Behind), _) => Some(Problem {
@@ -94,7 +94,7 @@ fn behind(seconds: Option<u64>) -> String {
     }
 }
 
-/// All reasons why the verdict is not `ok`, the gravest first; consequences of a silent service are left out.
+/// All reasons why the verdict is not `ok`, most severe first, without the consequences of a silent service.
 pub(super) fn reasons(status: &Status, now: Timestamp) -> Vec<Reason> {
     let mut reasons = of_service(&status.service);
     let silent = !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting);
@@ -114,7 +114,7 @@ pub(super) fn reasons(status: &Status, now: Timestamp) -> Vec<Reason> {
         "projects",
         "/?reason=",
     ));
-    // Stable: the service and the exporter before the apps of the same gravity.
+    // Stable: the service and the exporter come before apps of the same severity.
     reasons.sort_by_key(|reason| reason.verdict);
     reasons
 }
@@ -151,7 +151,7 @@ fn reason(cause: &'static Cause, text: String, link: &str) -> Reason {
     }
 }
 
-/// Why nothing comes from the service, if so.
+/// Why the service sends nothing, if it does not.
 fn of_service(service: &Service) -> Vec<Reason> {
     let silence = match service.state {
         ServiceState::Waiting | ServiceState::Up => None,
@@ -186,7 +186,7 @@ fn of_exporter(exporter: &Exporter, now: Timestamp) -> Vec<Reason> {
     reasons.extend(bad(
         exporter.web_configuration_good,
         &cause::WEB_CONFIG_REFUSED,
-        "The web configuration file cannot be read; the former one stays in force",
+        "The web configuration file cannot be read; the previous one stays active",
     ));
     if exporter.panicked {
         let text = "A poll panicked within the last hour".to_owned();
@@ -204,7 +204,7 @@ fn of_exporter(exporter: &Exporter, now: Timestamp) -> Vec<Reason> {
     ));
     reasons.extend(exporter.restoring.as_ref().and_then(of_restoring));
     if let Some(lag) = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG) {
-        reasons.push(reason(&cause::POLLS_LATE, format!("Polls begin {lag:.0} s late"), "/config"));
+        reasons.push(reason(&cause::POLLS_LATE, format!("Polls start {lag:.0} s late"), "/config"));
     }
     reasons
 }

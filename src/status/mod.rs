@@ -1,24 +1,24 @@
 //! The state of the exporter and of everything it polls, for people: one model behind the status pages and
 //! `/api/v1/status`.
 //!
-//! A [`Source`] reads it from plan, store and the exporter's own metrics, and never calls the service.
-//! The model holds points in time, not ages, so it changes only when something happens; pages
-//! shows it knows what time it is.
+//! A [`Source`] reads it from the plan, the store and the exporter's own metrics, and never calls the service.
+//! The model holds points in time, not ages, so it changes only when something happens; the pages
+//! compute ages from the current time.
 //!
 //! - [`model`]: the content of `/api/v1/status` and its schema.
 //! - [`verdict`]: whether the numbers can be trusted, and why not.
 //! - [`detail`]: one app in full.
 //! - [`source`]: reads the model, at most once per second.
 //! - `view`: what the model is read from.
-//! - `overview`: plan and store to model.
+//! - `overview`: turns plan and store into the model.
 //! - `problem`: what is wrong with an app or a project.
 //! - [`cause`]: what can be wrong, and what to do about it.
-//! - `judge`: what is wrong with an app, a project, and all of it.
-//! - `service`: the service's part of it.
-//! - `exporter`: the exporter's own part of it.
+//! - `judge`: what is wrong with an app, a project, and the whole.
+//! - `service`: the service's part of the model.
+//! - `exporter`: the exporter's own part of the model.
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family and label.
-//! - [`rechecked`]: what came of counting again.
+//! - [`rechecked`]: the result of counting again.
 //! - [`settings`]: an app's settings in groups, with their meaning; [`changes`]: what changed in them.
 
 pub mod cause;

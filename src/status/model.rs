@@ -1,4 +1,4 @@
-//! What `/api/v1/status` says. The comments here are the descriptions in its schema.
+//! The content of `/api/v1/status`. The comments here are the descriptions in its schema.
 
 use std::sync::Arc;
 
@@ -16,9 +16,9 @@ use super::verdict::{Summary, Verdict};
 pub struct Status {
     /// The exporter itself.
     pub exporter: Exporter,
-    /// The service that is asked.
+    /// The polled service.
     pub service: Service,
-    /// How many apps are in which state.
+    /// The verdict, its reasons, and the number of apps in each state.
     pub summary: Summary,
     /// The projects, in the order of the configuration.
     pub projects: Vec<Project>,
@@ -34,48 +34,48 @@ pub struct Exporter {
     /// When it started.
     #[schemars(with = "String")]
     pub started: Timestamp,
-    /// Whether the last attempt to load the configuration succeeded; otherwise the one before is in force.
+    /// Whether the last load of the configuration succeeded; otherwise the previous one is active.
     pub configuration_good: Option<bool>,
-    /// When the configuration in force was loaded.
+    /// When the active configuration was loaded.
     #[schemars(with = "Option<String>")]
     pub configuration_loaded: Option<Timestamp>,
     /// Whether the web configuration file could be read when it last changed; null if there is none.
     pub web_configuration_good: Option<bool>,
-    /// Whether a poll panicked within the last hour; it was contained.
+    /// Whether a poll panicked within the last hour; other polls are not affected.
     pub panicked: bool,
-    /// Fields whose last replies held values outside their meaning, such as `response_time.percentiles`.
+    /// Fields whose last replies held values that make no sense, such as `response_time.percentiles`.
     pub unexpected: Vec<Unexpected>,
-    /// Whether the last write to the state file succeeded; null where counters are kept in memory.
+    /// Whether the last write to the state file succeeded; null if counters are kept in memory.
     pub state_file_good: Option<bool>,
-    /// Counters that are read back from Prometheus; null without `state.prometheus_url`.
+    /// Counters read back from Prometheus; null without `state.prometheus_url`.
     pub restoring: Option<Restoring>,
     /// When the next poll of any target is due.
     #[schemars(with = "Option<String>")]
     pub next_poll: Option<Timestamp>,
-    /// How late the last poll began after it was due, in seconds.
+    /// How long after its due time the last poll started, in seconds.
     pub poll_lag_seconds: Option<f64>,
     /// The service accounts' tokens.
     pub tokens: Vec<Token>,
 }
 
-/// How reading counters back from Prometheus stands.
+/// Progress of reading counters back from Prometheus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Restoring {
-    /// Counters that are hidden until it is known what was counted before.
+    /// Counters hidden until their previous values are known.
     pub missing: usize,
-    /// Counters that continue from what Prometheus knew.
+    /// Counters that continue from values in Prometheus.
     pub restored: usize,
-    /// Counters that continue from the state file, because Prometheus knew nothing later.
+    /// Counters that continue from the state file, because Prometheus has no later values.
     pub kept: usize,
-    /// Counters that began at 0, because Prometheus knew this process and nothing of them.
+    /// Counters that started at 0, because Prometheus has scraped this process and has no values of them.
     pub opened: usize,
-    /// Why some are missing; null before the first answer.
+    /// Why some are still missing; null before the first answer.
     pub obstacle: Option<Arc<str>>,
-    /// Whether that is as expected: Prometheus has not scraped this process yet.
+    /// Whether that is expected: Prometheus has not scraped this process yet.
     pub expected: bool,
 }
 
-/// A field whose last replies held values outside their meaning; such values count as missing.
+/// A field whose last replies held values that make no sense; such values count as missing.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unexpected {
     /// What was polled.
@@ -91,53 +91,54 @@ pub struct Unexpected {
 pub struct Token {
     /// "default", or the id of the first project that uses it.
     pub name: String,
-    /// When it expires; null for a token that does not say.
+    /// When it expires; null if the token does not say.
     #[schemars(with = "Option<String>")]
     pub expires: Option<Timestamp>,
-    /// Whether its file could be read when it was last looked at; null for a token that stands in the configuration.
+    /// Whether its file was readable at the last check; null for a token written in the configuration.
     pub readable: Option<bool>,
 }
 
-/// The service that is asked.
+/// The polled service.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Service {
     /// Its base URL.
     pub base_url: String,
-    /// How it fares.
+    /// Its state.
     pub state: ServiceState,
     /// When a poll of any target last succeeded.
     #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
-    /// Since when every target's metrics fail, for whatever reason; null while it is `waiting` or `up`.
+    /// Since when the metrics polls of every target fail, for whatever reason; null while it is `waiting` or `up`.
     #[schemars(with = "Option<String>")]
     pub down_since: Option<Timestamp>,
     /// The last of those failures.
     pub reason: Option<String>,
-    /// Its clock minus ours in whole seconds, as of its last reply; null before that, or where it sends no date.
+    /// Its clock minus ours in whole seconds, as of its last reply; null before the first reply, or if it sends no
+    /// date.
     pub clock_skew_seconds: Option<i64>,
-    /// Whether they are more than 15 s apart. Values and counters follow the clock that is behind.
+    /// Whether the clocks are more than 15 s apart. Values and counters follow the clock that is behind.
     pub clocks_differ: bool,
-    /// Requests a minute over the last four whole minutes.
+    /// Requests per minute over the last four whole minutes.
     pub requests_per_minute: f64,
-    /// Of them, those that failed.
+    /// Failed requests among them.
     pub failures_per_minute: f64,
 }
 
-/// How the service fares.
+/// The state of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
-    /// Nothing was asked yet.
+    /// Nothing has been polled yet.
     Waiting,
     /// It answers.
     Up,
-    /// Every target's metrics fail because there is no token: the service is not even asked.
+    /// All metrics polls fail because there is no token: no request is sent.
     NotAsked,
-    /// Every target's metrics fail because the service refuses the token.
+    /// All metrics polls fail because the service refuses the token.
     TokenRefused,
-    /// Every target's metrics fail because the service asks us to slow down.
+    /// All metrics polls fail because the service asks us to slow down.
     Throttled,
-    /// Every target's metrics fail, for other reasons.
+    /// All metrics polls fail for other reasons.
     Down,
 }
 
@@ -146,22 +147,22 @@ pub enum ServiceState {
 pub struct Project {
     /// Its id.
     pub id: Arc<str>,
-    /// Its name, as the service says.
+    /// Its name in the service.
     pub name: Option<String>,
     /// The role of its service account.
     pub role: Option<String>,
     /// The verdict on it.
     pub verdict: Verdict,
-    /// Why the verdict is not `ok`, the gravest first.
+    /// Why the verdict is not `ok`, most severe first.
     #[schemars(with = "Vec<String>")]
     pub problems: Vec<Problem>,
     /// How many of its apps are configured.
     pub apps: usize,
     /// How many custom domains it has.
     pub custom_domains: Option<f64>,
-    /// Percentages of storage at which its owner is warned; null if it is not known.
+    /// Percentages of storage at which its owner is warned; null if not known.
     pub volume_alerts: Option<Vec<String>>,
-    /// The resources asked about it.
+    /// The resources polled for it.
     pub resources: Vec<Resource>,
 }
 
@@ -172,36 +173,36 @@ pub struct App {
     pub project: Arc<str>,
     /// Its id.
     pub id: Arc<str>,
-    /// Its name, as the service says.
+    /// Its name in the service.
     pub name: Option<String>,
-    /// Its status, as the service says, in lower case.
+    /// Its status in the service, in lower case.
     pub status: Option<String>,
-    /// Its own error text, as its settings have it: one line of at most 1000 characters; null if there is none.
+    /// The error message in its settings, cut to one line of 1000 characters; null if there is none.
     pub error_message: Option<String>,
     /// The verdict on it.
     pub verdict: Verdict,
-    /// Why the verdict is not `ok`, the gravest first.
+    /// Why the verdict is not `ok`, most severe first.
     #[schemars(with = "Vec<String>")]
     pub problems: Vec<Problem>,
-    /// The window that the values are of: the first one configured.
+    /// The window of the values: the first one configured.
     pub window: String,
-    /// Response times of the window; null while it has no request.
+    /// Response times in the window; null without requests.
     pub response_time: ResponseTime,
     /// Requests a minute over the window.
     pub requests_per_minute: Option<f64>,
-    /// Fewest replicas that autoscaling keeps.
+    /// The minimum number of replicas.
     pub min_replicas: Option<f64>,
-    /// Most replicas that autoscaling starts.
+    /// The maximum number of replicas.
     pub max_replicas: Option<f64>,
-    /// What it runs on.
+    /// The hardware it runs on.
     pub hardware: Option<String>,
     /// The cost of a running replica in US dollars per hour.
     pub dollars_per_replica_hour: Option<f64>,
-    /// The resources asked about it.
+    /// The resources polled for it.
     pub resources: Vec<Resource>,
-    /// The last failed poll, however many have succeeded since.
+    /// The last failed poll, even if later ones succeeded.
     pub last_error: Option<LastError>,
-    /// The window's values at the last polls, the oldest first.
+    /// The window's values at the last polls, oldest first.
     pub trend: Vec<TrendPoint>,
 }
 
@@ -231,22 +232,22 @@ pub struct Resource {
     pub resource: &'static str,
     /// How fresh it is.
     pub state: State,
-    /// When it was last polled with success.
+    /// When a poll of it last succeeded.
     #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
-    /// Since when and why it fails, if it does.
+    /// Since when and why it fails; null if it does not.
     pub failing: Option<Failing>,
-    /// End of the last range added to its counters; null where it has none.
+    /// End of the last range added to its counters; null if it has none.
     #[schemars(with = "Option<String>")]
     pub accounted_until: Option<Timestamp>,
-    /// Whether its counters keep up; null where it has none.
+    /// Whether its counters keep up; null if it has none.
     pub counting: Option<Counting>,
-    /// How far its counters lie behind what has settled, in seconds; null unless they are `behind`.
+    /// How far its counters are behind the settled time, in seconds; null unless they are `behind`.
     pub behind_seconds: Option<u64>,
     /// End of the last hour counted again; null before the first.
     #[schemars(with = "Option<String>")]
     pub rechecked_until: Option<Timestamp>,
-    /// What came of counting again; null before that.
+    /// The result of counting again; null before that.
     pub rechecked: Option<CountedAgain>,
 }
 
@@ -263,11 +264,11 @@ pub fn resource_title(resource: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {
-    /// They do.
+    /// They keep up.
     Current,
-    /// They lack time that had settled two polls ago: they are not on the metrics page until they have caught up.
+    /// They lack time that had settled two polls ago; they return to the metrics page once they have caught up.
     Behind,
-    /// They end in the future, because a clock was set back; they stand still until then.
+    /// They end in the future because a clock was set back, and stand still until then.
     Ahead,
 }
 
@@ -275,13 +276,13 @@ pub enum Counting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Its last success is so long ago that nothing is exposed any more.
+    /// The last success is so long ago that its series are no longer exposed.
     Stale,
-    /// The last poll failed; what was said before is still exposed.
+    /// The last poll failed; the values before it are still exposed.
     Failing,
     /// The last poll succeeded, but the next one is overdue.
     Late,
-    /// It was not asked yet.
+    /// It has not been polled yet.
     Waiting,
     /// The last poll succeeded.
     Fresh,
@@ -305,11 +306,11 @@ pub struct LastError {
     /// When it failed.
     #[schemars(with = "String")]
     pub at: Timestamp,
-    /// Of what.
+    /// The resource.
     pub resource: &'static str,
     /// The class of the failure.
     pub class: &'static str,
-    /// In words.
+    /// The failure in words.
     pub message: Arc<str>,
 }
 
@@ -328,7 +329,7 @@ impl State {
 }
 
 impl Status {
-    /// The JSON schema of what `/api/v1/status` says.
+    /// The JSON schema of `/api/v1/status`.
     #[must_use]
     pub fn schema() -> schemars::Schema {
         schemars::schema_for!(Self)

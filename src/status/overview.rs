@@ -1,4 +1,4 @@
-//! Plan and store into the model.
+//! Turns plan and store into the model.
 
 use std::collections::HashMap;
 
@@ -79,7 +79,7 @@ impl View<'_> {
         pairs.filter(|(_, subject)| (subject.project, subject.app) == (project, Some(app))).collect()
     }
 
-    /// What `resource` said of the shown window, if it is not stale.
+    /// The samples of `resource` for the shown window, unless stale.
     pub(super) fn values(&self, parts: &Parts<'_>, resource: interface::Resource) -> Values<'_> {
         let part = parts.iter().find(|(target, _)| target.key.resource == resource);
         let samples =
@@ -212,7 +212,7 @@ impl View<'_> {
     }
 }
 
-/// What came of counting requests of these apps again.
+/// The result of counting requests of these apps again.
 pub(super) fn requests_rechecked(apps: &[App]) -> CountedAgain {
     let resources = apps.iter().flat_map(|app| &app.resources);
     let of_requests = resources.filter(|resource| resource.resource == response_time::RESOURCE.as_str());

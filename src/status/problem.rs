@@ -12,7 +12,7 @@ pub struct Problem {
     pub code: &'static str,
     /// The problem in words.
     pub text: String,
-    /// The same without what is particular to the app, so that apps with the same problem can be counted.
+    /// The same without details of the app, so that apps with the same problem can be grouped.
     pub(super) summary: String,
     pub(super) cause: &'static Cause,
 }
@@ -24,7 +24,7 @@ impl Problem {
         self.cause.action
     }
 
-    /// How grave it is.
+    /// How severe it is.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.cause.verdict

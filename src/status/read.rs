@@ -14,7 +14,7 @@ pub(super) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// What `resource` said: `samples`, if it said anything.
+    /// The samples of `resource`, if it has any.
     pub(super) fn new(store: &'a Store, resource: Resource, samples: Option<Arc<Samples>>) -> Self {
         let families = store.families().get(resource.index());
         Self { families: families.map_or(&[], Vec::as_slice), samples }

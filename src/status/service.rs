@@ -1,4 +1,4 @@
-//! The service's own part of the model, read from how all targets fare.
+//! The service's part of the model, derived from the state of all targets.
 
 use crate::client::Class;
 use crate::clock::differ;
@@ -18,7 +18,7 @@ const TELLING: [(Class, ServiceState); 5] = [
     (Class::Paused, ServiceState::Throttled),
 ];
 
-/// The service as the targets of `projects` and `apps` know it.
+/// The state of the service as the targets of `projects` and `apps` show it.
 pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project], apps: &[App]) -> Service {
     let resources = || {
         let of_projects = projects.iter().flat_map(|project| &project.resources);

@@ -1,7 +1,7 @@
 //! An app's settings in groups, with their meaning.
 //!
-//! A setting is a family of the app endpoint, and its meaning that family's help; or it is a label of one of its
-//! infos. Labels beyond those declared are the configured ones.
+//! A setting is a family of the app endpoint, explained by that family's HELP, or a label of one of its info
+//! families. Labels that are not declared come from the configuration.
 
 use crate::catalogue::Family;
 use crate::interface::get_app::family;
@@ -11,9 +11,9 @@ use super::read::Values;
 /// Settings that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// What they are about.
+    /// Their heading.
     pub title: &'static str,
-    /// The settings that the service has stated.
+    /// The settings that the service has sent.
     pub settings: Vec<Setting>,
 }
 
@@ -22,7 +22,7 @@ pub struct Group {
 pub struct Setting {
     /// Its name.
     pub name: String,
-    /// What it is set to.
+    /// Its value.
     pub value: Value,
     /// What that means.
     pub meaning: &'static str,
@@ -30,12 +30,12 @@ pub struct Setting {
     pub family: &'static str,
 }
 
-/// What a setting is set to.
+/// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A text as the service sent it.
     Text(String),
-    /// A number of a unit: that of the family, or `""`.
+    /// A number with the unit of its family, or `""`.
     Number(f64, &'static str),
     /// Unix seconds.
     Time(f64),

@@ -28,10 +28,10 @@ struct Inner {
     read: Mutex<Option<(Instant, Arc<Status>)>>,
 }
 
-/// An attempt to load the configuration again that changed nothing.
+/// A reload that was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// When.
+    /// When it was refused.
     pub at: Timestamp,
     /// All problems, as text.
     pub problems: String,
@@ -54,31 +54,31 @@ impl Source {
         Self(Arc::new(Inner { context, started, followed, refused, read }))
     }
 
-    /// Follows another plan, as the poller does.
+    /// Switches to another plan, as the poller does at a reload.
     pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
         let followed = Followed { plan, explained: explained.into() };
         *self.0.followed.write().unwrap_or_else(PoisonError::into_inner) = followed;
         *self.0.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The last attempt to load the configuration again was `refused`, or not.
+    /// Sets whether the last reload was `refused`.
     pub fn refused(&self, refused: Option<Refused>) {
         *self.0.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
     }
 
-    /// The last attempt to load the configuration again, if it was refused.
+    /// The last reload, if it was refused.
     #[must_use]
     pub fn last_refused(&self) -> Option<Refused> {
         self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The links of the pages to other programs.
+    /// The configured links to other programs.
     #[must_use]
     pub fn web(&self) -> Web {
         self.followed().plan.config.web.clone()
     }
 
-    /// The model, at most a second old. Reads some thousand cells: not for an I/O thread.
+    /// The model, at most a second old. Reads thousands of cells, so it must not run on an I/O thread.
     #[must_use]
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
@@ -94,13 +94,13 @@ impl Source {
         status
     }
 
-    /// One app in full; `None` if there is none of that name. Its replies are kept from now on.
+    /// One app in full; `None` if it is not configured. Its replies are kept from now on.
     #[must_use]
     pub fn detail(&self, project: &str, app: &str) -> Option<Detail> {
         self.view(|view| detail::detail(&view, project, app))
     }
 
-    /// The configuration in force.
+    /// The active configuration.
     #[must_use]
     pub fn explained(&self) -> Arc<[Explained]> {
         self.followed().explained
@@ -112,7 +112,7 @@ impl Source {
         &self.0.context
     }
 
-    /// The time by which ages are told.
+    /// The time against which ages are computed.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.0.context.clock.now()

@@ -107,7 +107,7 @@ async fn what_fails_for_several_reasons_or_for_ours_is_not_put_down_to_one_of_th
         ("401", "unauthorized_paused", ServiceState::TokenRefused),
         ("401", "429", ServiceState::Down),
         ("credentials", "connect", ServiceState::Down),
-        // The service has answered; what came of it is the apps' problem.
+        // The service has answered; bad answers are the apps' problem.
         ("unsettled", "refused", ServiceState::Up),
         ("state", "connect", ServiceState::Up),
     ] {

@@ -1,4 +1,4 @@
-//! The verdict on apps, on projects and on all of it, with its reasons. The comments here are the descriptions in the
+//! Verdicts on apps, projects and the whole, with their reasons. The comments here are the descriptions in the
 //! schema of `/api/v1/status`.
 
 use schemars::JsonSchema;
@@ -10,23 +10,23 @@ use super::rechecked::CountedAgain;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Something is not there or not right.
+    /// Something is missing or wrong.
     Problem,
-    /// Something deserves a look.
+    /// Something needs attention.
     Warning,
-    /// Not every resource was polled yet.
+    /// Not every resource has been polled yet.
     #[default]
     Waiting,
     /// All is well.
     Ok,
 }
 
-/// The verdict on all of it, and how many apps are in which state.
+/// The verdict on the whole, and the number of apps in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
-    /// Whether the numbers can be trusted: `ok` only without any reason to the contrary.
+    /// Whether the numbers can be trusted: `ok` only if there is no reason against it.
     pub verdict: Verdict,
-    /// Why the verdict is not `ok`, the gravest first.
+    /// Why the verdict is not `ok`, most severe first.
     pub reasons: Vec<Reason>,
     /// All apps.
     pub apps: usize,
@@ -47,7 +47,7 @@ pub struct Summary {
 pub struct Reason {
     /// Its code; codes do not change between versions.
     pub code: &'static str,
-    /// How grave it is.
+    /// How severe it is.
     pub verdict: Verdict,
     /// The reason in words.
     pub text: String,
@@ -60,7 +60,7 @@ pub struct Reason {
 }
 
 impl Verdict {
-    /// All verdicts, the gravest first.
+    /// All verdicts, most severe first.
     pub const ALL: [Self; 4] = [Self::Problem, Self::Warning, Self::Waiting, Self::Ok];
 
     /// The word for it.

@@ -1,5 +1,5 @@
-//! Basic auth: passwords against bcrypt hashes. Neither a flood of guesses nor the time an answer takes helps
-//! anybody.
+//! Basic auth: passwords against bcrypt hashes. Neither a flood of guesses nor the time of an answer helps an
+//! attacker.
 //!
 //! A hash costs tens of milliseconds by design. So hashes are computed off the I/O threads, few at a time and once for
 //! each credential; the outcome is remembered under a keyed hash, never the password itself.
@@ -16,14 +16,14 @@ use super::peer::Peer;
 use super::turns::Turns;
 use crate::secret::Secret;
 
-/// Hashes computed at once: two leave the rest of the machine to scrapes, and one slow guess does not hold up the
-/// scraper whose first visit it is.
+/// Hashes computed at once: two leave the rest of the machine to scrapes, and one slow guess does not delay a
+/// scraper's first request.
 const AT_ONCE: usize = 2;
 
 /// Checks that may wait for their turn.
 const MAX_WAITING: usize = 64;
 
-/// Outcomes remembered, right and wrong ones apart, so that guesses never push out what is right.
+/// Outcomes remembered, right and wrong ones apart, so that guesses never evict right ones.
 const REMEMBERED: usize = 256;
 
 /// The highest cost at which unknown users are checked: about a quarter of a second. Users above it can be told from
@@ -31,7 +31,7 @@ const REMEMBERED: usize = 256;
 /// minute.
 const MAX_UNKNOWN_COST: u32 = 12;
 
-/// Any salt and digest: checking against them takes as long as against others.
+/// An arbitrary salt and digest: checking against them takes as long as against others.
 const NOBODYS_DIGEST: &str = "QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
 
 /// The outcome of a check.
@@ -53,14 +53,14 @@ pub(super) struct Auth {
     outcomes: Mutex<Outcomes>,
 }
 
-/// A credential without what it consists of.
+/// A credential's fingerprint, without the credential itself.
 type Fingerprint = [u8; 32];
 
 #[derive(Default)]
 struct Outcomes {
     right: HashSet<Fingerprint>,
     wrong: HashSet<Fingerprint>,
-    /// Checks that are not done; requests with the same credential wait for the same outcome.
+    /// Checks in progress; requests with the same credential share the outcome.
     pending: HashMap<Fingerprint, watch::Receiver<Option<AuthOutcome>>>,
 }
 
@@ -75,7 +75,7 @@ impl Auth {
         }))
     }
 
-    /// Checks the value of an `Authorization` header that `peer` sent; without users everybody is welcome.
+    /// Checks the value of an `Authorization` header that `peer` sent; without users everybody may pass.
     pub(super) async fn check(
         self: &Arc<Self>,
         users: &BTreeMap<String, Secret>,
@@ -89,11 +89,11 @@ impl Auth {
             return AuthOutcome::Refused;
         };
         let known = std::str::from_utf8(&user).ok().and_then(|user| users.get(user));
-        // An unknown user costs what a known one costs.
+        // An unknown user takes as long as a known one.
         let hash = known.cloned().unwrap_or_else(|| nobodys_hash(users));
         let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
         match self.outcome(fingerprint, password, hash, peer).await {
-            // Somebody may find what nobody's digest is of; that makes no user.
+            // Even a password that matches the decoy digest is not a user's.
             AuthOutcome::Welcome if known.is_none() => AuthOutcome::Refused,
             outcome => outcome,
         }
@@ -111,7 +111,7 @@ impl Auth {
         fingerprint
     }
 
-    /// Whether the password is the hash's, remembered or computed.
+    /// Whether the password matches the hash, remembered or computed.
     async fn outcome(
         self: &Arc<Self>,
         fingerprint: Fingerprint,
@@ -147,7 +147,7 @@ impl Auth {
                 }
             }
         };
-        // A check that was lost with its runtime lets nobody in.
+        // A check lost with its runtime lets nobody in.
         let outcome = outcome.wait_for(Option::is_some).await;
         outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
     }

@@ -1,4 +1,4 @@
-//! What the web server needs of the daemon behind it, and the routes of every exporter.
+//! What the web server needs from the daemon behind it, and the routes of every exporter.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,10 +39,10 @@ pub trait Backend: Send + Sync + 'static {
     /// A sentence that says what is missing.
     fn ready(&self) -> Result<(), String>;
 
-    /// Loads the configuration again.
+    /// Reloads the configuration.
     ///
     /// # Errors
-    /// All problems, as text; the old configuration stays in force.
+    /// All problems, as text; the old configuration stays active.
     fn reload(&self) -> BoxFuture<'_, Result<(), String>>;
 
     /// Begins to shut down; returns at once.

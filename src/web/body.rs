@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-/// The largest piece of a body that is handed over at once: a slow reader shows by not taking it, and compressing it
-/// holds up the thread for a moment only.
+/// The largest piece of a body handed over at once: a slow reader is noticed by not taking it, and compressing it
+/// blocks the thread only briefly.
 pub(super) const PIECE: usize = 256 * 1024;
 
 /// The body of an answer.

@@ -8,10 +8,10 @@ use flate2::write::GzEncoder;
 
 use super::negotiate::Encoding;
 
-/// Metrics pages repeat themselves: the fastest level takes them to a twentieth.
+/// Metrics pages are repetitive: the fastest level reduces them to a twentieth.
 const LEVEL: u8 = 1;
 
-/// A compressor that gives what it has after every piece.
+/// A compressor that flushes after every piece.
 pub(super) enum Compressor {
     Gzip(GzEncoder<Vec<u8>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),

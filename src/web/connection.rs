@@ -1,4 +1,4 @@
-//! One connection after its handshake: requests, and the end, whichever side wants it.
+//! One connection after its handshake: its requests, and its end by either side.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::listen::Stream;
 use super::router::Router;
 use super::tracked_io::TrackedIo;
 
-/// How far the server is on its way to its end.
+/// The phases of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ServerState {
     /// Requests are taken.
@@ -114,8 +114,8 @@ async fn run<C>(
     }
 }
 
-/// Completes once the server is that far on its way to its end.
+/// Completes once the shutdown has reached that phase.
 pub(super) async fn reached(server: &mut watch::Receiver<ServerState>, wanted: ServerState) {
-    // A server that is gone has come all the way.
+    // A server that is gone has passed every phase.
     let _ = server.wait_for(|state| *state >= wanted).await;
 }

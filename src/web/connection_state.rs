@@ -1,5 +1,5 @@
-//! What a connection does, and how long it may: the times of handshakes, headers, idle connections and readers that
-//! are stuck.
+//! What a connection is doing, and for how long it may: timeouts of handshakes, headers, idle connections and stuck
+//! readers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::telemetry::ConnectionGauges;
 /// places of `--web.max-requests`.
 const MAX_PLACES: usize = 4;
 
-/// A request or connection that has not moved for so long gives way to others where room is short.
+/// A request or connection idle for this long gives way to others when room is short.
 const GIVES_WAY_AFTER: Duration = Duration::from_secs(1);
 
 /// Time for a connection without a whole request when the server stops or the connection has reached its age.

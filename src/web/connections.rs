@@ -1,5 +1,5 @@
-//! The open connections. At the limit the one that has done nothing for longest makes room, first of the peer that
-//! has most, so that nobody locks others out by holding connections.
+//! The open connections. At the limit, the connection idle for longest makes room, starting with the peer that has
+//! the most, so that nobody locks others out by holding connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::connection_state::ConnectionState;
 use super::peer::Peer;
 use crate::telemetry::{ConnectionGauges, Telemetry};
 
-/// How often room is looked for while every connection is busy.
+/// How often to look for room while every connection is busy.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// All open connections.

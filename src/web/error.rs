@@ -41,7 +41,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// Nowhere to listen.
+    /// No address to listen on.
     #[error("no address to listen on: give --web.listen-address or --web.systemd-socket")]
     NoAddress,
     /// `--web.systemd-socket` without sockets.
@@ -73,7 +73,7 @@ pub enum Error {
         /// What is wrong with it.
         source: WebConfigError,
     },
-    /// A health check gets no answer.
+    /// A health check got no answer.
     #[error("no answer from {address}")]
     Unreachable {
         /// Where it was asked.
@@ -81,7 +81,7 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A health check gets another answer than this exporter gives.
+    /// A health check got an answer that this exporter does not give.
     #[error("{address} does not answer like a healthy exporter: {answer:?}")]
     Unhealthy {
         /// Where it was asked.
@@ -89,7 +89,7 @@ pub enum Error {
         /// The first line of its answer.
         answer: String,
     },
-    /// The system has no randomness to give.
+    /// The system provides no randomness.
     #[error("the system gives no random numbers")]
     NoRandomness,
 }

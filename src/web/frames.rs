@@ -1,6 +1,6 @@
 //! How many HTTP/2 frames a connection may send. A frame costs the client nine bytes and us a place in a queue, an
-//! acknowledgement or a whole request, so a flood of `WINDOW_UPDATE`, `PING`, `SETTINGS` or `RST_STREAM` takes a
-//! processor. What a client needs follows from what it is sent: acknowledgements of data.
+//! acknowledgement or a whole request, so a flood of `WINDOW_UPDATE`, `PING`, `SETTINGS` or `RST_STREAM` would occupy
+//! a processor. What a client needs follows from what it is sent: acknowledgements of data.
 
 use tokio::time::Instant;
 

@@ -1,4 +1,4 @@
-//! TLS handshakes, whose cost (a signature takes milliseconds with RSA) is kept off the thread that serves.
+//! TLS handshakes. Their cost (an RSA signature takes milliseconds) is kept off the serving thread.
 
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) fn turns() -> Turns {
     Turns::new(AT_ONCE, MAX_WAITING)
 }
 
-/// Shakes hands with a client.
+/// Performs the handshake with a client.
 ///
 /// # Errors
 /// If the client does not speak TLS as `config` asks for, or too many handshakes wait.

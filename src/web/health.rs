@@ -17,7 +17,7 @@ impl Config {
     /// password or for TLS is alive, too.
     ///
     /// # Errors
-    /// If the daemon does not answer, or answers otherwise.
+    /// If the daemon does not answer, or gives another answer.
     pub fn check_health(&self) -> Result<(), Error> {
         let address = self.listen_addresses.first().ok_or(Error::NoAddress)?;
         let unreachable = |source| Error::Unreachable { address: address.clone(), source };

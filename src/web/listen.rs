@@ -1,4 +1,4 @@
-//! Where connections come from: addresses as Go's exporters take them, unix sockets, and sockets of systemd.
+//! Where connections come from: addresses as Go's exporters accept them, unix sockets, and systemd's sockets.
 
 use std::fmt;
 use std::io;
@@ -45,7 +45,7 @@ impl Listener {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 let socket = SockRef::from(&stream);
-                // These fail only for a connection that is gone, which its first read will say.
+                // These fail only for a connection that is gone; its first read reports that.
                 // Answers are written whole: waiting for more would delay their last packet.
                 let _ = socket.set_tcp_nodelay(true);
                 let _ = socket.set_tcp_notsent_lowat(MAX_KERNEL_BYTES);

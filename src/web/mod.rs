@@ -57,7 +57,7 @@ pub use response::Response;
 pub use route::{HandlerFuture, Methods, PageRequest, Route};
 pub use server::Server;
 
-/// What the web flags say.
+/// The web flags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// `--web.listen-address`, any number: `host:port`, `:port` (all interfaces), `[v6]:port`, `unix:/path`.
@@ -70,7 +70,7 @@ pub struct Config {
     pub route_prefix: String,
     /// `--web.external-url`: its host may send lifecycle requests from a browser.
     pub external_url: Option<url::Url>,
-    /// `--web.config.file`, in the exporter toolkit is format.
+    /// `--web.config.file`, in the exporter toolkit's format.
     pub config_file: Option<PathBuf>,
     /// `--web.max-requests`: requests answered at once, without probes; 0 means unlimited.
     pub max_requests: u32,
@@ -99,7 +99,7 @@ impl Default for Config {
     }
 }
 
-/// How much time and room a client gets.
+/// Time and size limits for clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// For the TLS handshake.
@@ -108,12 +108,12 @@ pub struct Limits {
     pub header_timeout: Duration,
     /// Between the requests of a connection.
     pub idle_timeout: Duration,
-    /// For reading anything of an answer that waits.
+    /// For reading any part of a pending answer.
     pub unread_timeout: Duration,
     /// For reading one piece (256 KiB) of an answer.
     pub write_timeout: Duration,
-    /// Age at which a connection ends after the request in progress, so that certificates that no longer count end
-    /// with their connections.
+    /// Age at which a connection ends after the request in progress, so that revoked certificates do not outlive
+    /// their connections for long.
     pub max_connection_age: Duration,
     /// Size of a request's header; a larger one is answered 431.
     pub max_header_bytes: usize,

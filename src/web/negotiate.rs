@@ -1,7 +1,7 @@
 //! Content negotiation: the `Accept` and `Accept-Encoding` headers, as Prometheus writes them.
 //!
-//! Pure functions of a header's text. Nothing a client sends is an error: what cannot be understood is skipped, and a
-//! client that accepts nothing of ours gets text 0.0.4, uncompressed.
+//! Pure functions of a header's text. Nothing a client sends is an error: whatever cannot be parsed is skipped, and a
+//! client that accepts none of our formats gets text 0.0.4, uncompressed.
 
 use crate::catalogue::Format;
 

@@ -10,7 +10,7 @@ pub fn ready() {
     tell(&[NotifyState::Ready]);
 }
 
-/// The daemon begins to load its configuration again; [`ready`] ends this, whatever the outcome.
+/// The daemon starts a reload; [`ready`] ends it, whatever the outcome.
 pub fn reloading() {
     let now = NotifyState::monotonic_usec_now();
     // systemd orders reloads by this time.
@@ -32,7 +32,7 @@ pub fn status(line: &str) {
 /// Keeps telling the watchdog that the runtime is alive; completes at once if the unit has none (`WatchdogSec=`).
 pub async fn watchdog() {
     let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
-    // Half the patience, as sd_watchdog_enabled(3) asks for.
+    // Half the timeout, as sd_watchdog_enabled(3) recommends.
     let mut ticks = tokio::time::interval((patience / 2).max(Duration::from_millis(1)));
     loop {
         ticks.tick().await;

@@ -1,8 +1,8 @@
-//! Who is at the other end of a connection: the unit among which room is shared.
+//! Who is at the other end of a connection: the unit by which room is shared.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// One client as far as sharing goes. Many scrapers behind one proxy are one peer.
+/// One client for the purpose of sharing. Many scrapers behind one proxy are one peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
     /// Everybody on a unix socket.

@@ -1,12 +1,12 @@
-//! Places for requests (`--web.max-requests`) and room for answers that are not read yet.
+//! Places for requests (`--web.max-requests`) and room for unread answers.
 //!
-//! A place is held until the client has taken the answer. Where places or room are short:
+//! A place is held until the client has received the answer. If places or room are short:
 //!
 //! - a request whose client has not read for a second gives way, first one of the peer that has most;
 //! - a peer that holds less than its fair share waits for a place for up to a second;
 //! - everything else is refused with 503.
 //!
-//! So a reader that does not read keeps nobody out, and a single proxy with many scrapers may use all places.
+//! So a stuck reader keeps nobody out, and a single proxy with many scrapers may use all places.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,11 +19,11 @@ use super::body::ResponseBody;
 use super::connection_state::{ConnectionState, InFlight};
 use super::peer::Peer;
 
-/// Bytes of answers that are not read yet, over all connections; bytes shared by several answers count once. An
-/// answer so large that four of it are more may take four times its size.
+/// Bytes of unread answers over all connections; bytes shared by several answers count once. If an answer is larger
+/// than a quarter of this, the limit is four times its size.
 const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
 
-/// An answer that is made or compressed while it is sent: its pieces, its buffers, its encoder.
+/// Memory of an answer that is rendered or compressed while it is sent: its pieces, buffers and encoder.
 const STREAM_BYTES: usize = 1024 * 1024;
 
 /// How long a request waits for a place.

@@ -1,4 +1,4 @@
-//! The answer of a route, before the server adds what all answers have in common.
+//! The answer of a route, before the server adds what all answers share.
 
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -16,7 +16,7 @@ pub struct Response {
     pub(super) encoding: Encoding,
 }
 
-/// A page loads nothing from elsewhere and nothing inline, and cannot be framed.
+/// A page loads nothing from other hosts and nothing inline, and cannot be framed.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; \
      img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -70,7 +70,7 @@ impl Response {
         self
     }
 
-    /// With an entity tag (without quotes, visible ASCII without `"`): a client that has it already gets 304. The tag is
+    /// With an entity tag (visible ASCII without `"`, given without quotes): a client that already has it gets 304. The tag is
     /// weak, as one page is sent in several codings.
     #[must_use]
     pub fn etag(mut self, tag: &str) -> Self {

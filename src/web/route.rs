@@ -1,4 +1,4 @@
-//! Routes: path, methods, conditions and handler of everything that is answered.
+//! Routes: path, methods, conditions and handler of everything the server answers.
 
 use std::fmt;
 use std::pin::Pin;
@@ -50,7 +50,7 @@ pub struct Route {
     pub(super) lifecycle: bool,
     /// For probes: it takes no place of `--web.max-requests`, and with `--web.probes-without-auth` no password.
     pub(super) probe: bool,
-    /// Answers browsers where no other route does.
+    /// Answers browsers if no other route does.
     pub(super) fallback: bool,
     pub(super) handler: Arc<dyn Fn(PageRequest) -> HandlerFuture + Send + Sync>,
 }
@@ -72,7 +72,7 @@ impl Route {
         }
     }
 
-    /// The page that browsers get where there is none.
+    /// The page that browsers get for unknown paths.
     pub fn fallback<F, A>(handler: F) -> Self
     where
         F: Fn(PageRequest) -> A + Send + Sync + 'static,
@@ -118,8 +118,8 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// Whether it names one host and at most one credential. Proxies differ in which of two they take, so of two
-    /// neither can be trusted.
+    /// Whether it names one host and at most one credential. Proxies differ in which of two they use, so neither of
+    /// two can be trusted.
     pub(super) fn is_unambiguous(&self) -> bool {
         let single = |name| self.headers.get_all(name).iter().nth(1).is_none();
         let authority = self.uri.authority().map(|authority| authority.as_str());

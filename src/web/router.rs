@@ -1,5 +1,4 @@
-//! One request, one answer: finds the route, checks who asks and whether there is room, and adds what all answers
-//! have in common.
+//! One request, one answer: finds the route, checks the sender and the room, and adds what all answers share.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,21 +100,21 @@ impl Router {
         let found = self.routes.iter().find_map(|route| Some((route, route.matches(request.path())?)));
         let probe = found.as_ref().is_some_and(|(route, _)| route.probe);
         if !(probe && self.probes_without_auth) {
-            // Before anything else is said: a stranger does not learn which paths there are.
+            // First of all: a stranger does not learn which paths exist.
             self.authenticate(current, &request, in_flight.connection().peer(), probe).await?;
         }
         let (route, segments) = match found {
             Some(found) => self.allow(found, method, &request)?,
             None => (self.elsewhere(method, &request)?, Vec::new()),
         };
-        // Pods live on probes.
+        // Probes keep pods alive, so they are always answered.
         let place = if probe { None } else { Some(self.place(in_flight).await?) };
         request.segments = segments;
         Ok(((route.handler)(request).await, place))
     }
 
-    /// Checks the password, then the rate limit. Strangers have a limit of their own, so that they use up nobody
-    /// else's; probes have none.
+    /// Checks the password, then the rate limit. Strangers have a limit of their own, so that they cannot use up the
+    /// users'; probes have none.
     async fn authenticate(
         &self,
         current: &Current,
@@ -143,7 +142,7 @@ impl Router {
         }
     }
 
-    /// The page that says that there is none, for browsers. A path that means a page is redirected: one slash too many
+    /// The "No such page" page, for browsers. A path that means a page is redirected: one slash too many
     /// or too few, or without the prefix.
     fn elsewhere(&self, method: &Method, request: &PageRequest) -> Result<&Route, Box<Response>> {
         if Methods::Read.contain(method) {
@@ -218,7 +217,7 @@ fn finish(response: Response, accept_encoding: Option<&str>) -> http::Response<O
     let mut compressor = None;
     if encoding == negotiate::Encoding::Identity && worth_encoding(&body) {
         let wanted = negotiate::encoding(accept_encoding);
-        // Without a compressor the answer goes out plain, which every client can read.
+        // Without a compressor the answer is sent plain, which every client can read.
         if let Ok(made @ Some(_)) = Compressor::new(wanted) {
             (compressor, encoding) = (made, wanted);
         }
@@ -233,7 +232,7 @@ fn finish(response: Response, accept_encoding: Option<&str>) -> http::Response<O
     answer
 }
 
-/// Below one network packet there is nothing to gain.
+/// Below the size of one network packet, compression gains nothing.
 fn worth_encoding(body: &ResponseBody) -> bool {
     const PACKET: usize = 1400;
     !matches!(body, ResponseBody::Whole(bytes) if bytes.len() <= PACKET)

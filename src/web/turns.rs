@@ -1,6 +1,6 @@
-//! Turns at work that takes a processor for long: TLS handshakes and password checks.
+//! Turns at work that occupies a processor for long: TLS handshakes and password checks.
 //!
-//! Peers take turns, so that one peer's flood delays another's request by one turn only. Among the requests of one
+//! Peers take turns, so that one peer's flood delays another's request by only one turn. Among the requests of one
 //! peer the newest and the oldest go first alternately: the newest has a client that still waits, and the oldest
 //! must not starve.
 

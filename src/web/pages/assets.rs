@@ -1,4 +1,4 @@
-//! Style, script and icon, under names that change with their content, so that browsers keep them for ever.
+//! Styles, scripts and icons, under names that change with their content, so that browsers may cache them forever.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -22,7 +22,7 @@ pub(super) const SCRIPT: Asset = Asset {
     content_type: "text/javascript; charset=utf-8",
     content: include_str!("assets/script.js"),
 };
-/// Runs before anything is drawn, so that a page never shows the other theme first.
+/// Runs before the first paint, so that a page never flashes in the other theme.
 pub(super) const THEME: Asset = Asset {
     name: "theme.js",
     content_type: "text/javascript; charset=utf-8",
@@ -56,7 +56,7 @@ impl Asset {
     }
 }
 
-/// A hash of content, for names and ETags: against mistakes, not against attackers.
+/// A hash of content for names and ETags; it need not withstand attackers.
 pub(super) fn hash(content: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);

@@ -10,7 +10,7 @@ use crate::status::{Status, Verdict};
 use super::format::{self, ago, count, number};
 use super::layout::{Frame, sign};
 
-/// Reasons shown; the rest is counted.
+/// Reasons listed; the rest is only counted.
 const MAX_REASONS: usize = 8;
 
 /// The verdict in one sentence, and its reasons as links.
@@ -45,26 +45,26 @@ fn line(frame: Frame<'_>, reason: &Reason) -> Markup {
     }
 }
 
-/// How many requests were counted again, and what share of them came late.
+/// How many requests were counted again, and what share of them were late.
 pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
     #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
     let (counted, fewer) = (rechecked.counted as f64, rechecked.overcounted as f64);
     let late = rechecked.late_share()? * 100.0;
     Some(html! {
-        (number(counted)) " requests counted again since the start; " (number(late)) " % came late"
+        (number(counted)) " requests counted again since startup; " (number(late)) " % came late"
         @if fewer > 0.0 { ", and " (number(fewer)) " were no longer there" }
         "."
     })
 }
 
-/// Whether nothing comes from the service.
+/// Whether the service sends nothing.
 fn is_silent(status: &Status) -> bool {
     !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting)
 }
 
 fn sentence(frame: Frame<'_>) -> Markup {
     let Status { service, summary, .. } = frame.status;
-    let well = html! { (summary.ok) " of " (count(summary.apps, "app is", "apps are")) " well." };
+    let well = html! { (summary.ok) " of " (count(summary.apps, "app is", "apps are")) " healthy." };
     match summary.verdict {
         Verdict::Problem if is_silent(frame.status) => html! {
             @if let Some(Reason { text, .. }) = summary.reasons.first() { strong { (text) } }
@@ -77,12 +77,12 @@ fn sentence(frame: Frame<'_>) -> Markup {
         },
         Verdict::Problem => html! { strong { "Some numbers cannot be trusted" } "; " (well) },
         Verdict::Warning => {
-            html! { strong { "All numbers are there; something deserves a look" } ". " (well) }
+            html! { strong { "All numbers are there, but something needs attention" } ". " (well) }
         }
         Verdict::Waiting if service.state == ServiceState::Waiting => {
-            html! { strong { "Nothing was polled yet" } "; numbers come with the first polls." }
+            html! { strong { "Nothing has been polled yet" } "; numbers appear with the first polls." }
         }
-        Verdict::Waiting => html! { strong { "Not every app was polled yet" } "; " (well) },
+        Verdict::Waiting => html! { strong { "Not every app has been polled yet" } "; " (well) },
         Verdict::Ok => html! {
             strong { "All numbers can be trusted" } ": " (count(summary.apps, "app", "apps")) ", every resource fresh."
         },

@@ -1,4 +1,4 @@
-//! What the overview's table of apps is read with: counts per state, headings of projects, a legend.
+//! Aids for reading the overview's table of apps: counts per state, headings of projects, a legend.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use crate::status::{State, Verdict};
 use super::layout::{Frame, sign, verdict_of};
 use super::query::Query;
 
-/// The states of apps with how many are in each, as links that show only those.
+/// The number of apps in each state, as links that show only those apps.
 pub(super) fn chips(frame: Frame<'_>, query: &Query) -> Markup {
     let summary = &frame.status.summary;
     let count = |verdict| match verdict {
@@ -54,11 +54,11 @@ pub(super) fn freshness_legend() -> Markup {
         (State::Waiting, "not polled yet"),
         (State::Late, "the next poll is overdue"),
         (State::Failing, "the last poll failed; values are still shown"),
-        (State::Stale, "failed for so long that nothing is shown"),
+        (State::Stale, "failing for so long that its values are gone"),
     ];
     html! {
         p .freshness-legend.sub {
-            "Freshness: the time since the last success, in the order settings, response time, run execution time. "
+            "Freshness: time since the last successful poll of settings, response time and run execution time, in this order. "
             @for (state, meaning) in meanings {
                 @let verdict = verdict_of(state);
                 span class=(verdict.as_str()) { span .tone aria-hidden="true" { (sign(verdict)) } " " (state.as_str()) ": " (meaning) } " "

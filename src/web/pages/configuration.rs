@@ -1,4 +1,4 @@
-//! `/config`: the configuration in force, and where each value came from.
+//! `/config`: the active configuration, and where each value came from.
 
 use maud::{Markup, html};
 use url::form_urlencoded::parse;
@@ -9,7 +9,7 @@ use crate::status::Refused;
 use super::format::{ago, count};
 use super::layout::Frame;
 
-/// Whether only what differs from the defaults is asked for.
+/// Whether only values that differ from the defaults are asked for.
 pub(super) fn only_changed(query: &str) -> bool {
     parse(query.as_bytes()).any(|(name, value)| name == "changed" && value == "1")
 }
@@ -29,7 +29,7 @@ pub(super) fn configuration(
     let of_one = |one: &&Explained, other: &&Explained| project_of(&one.key) == project_of(&other.key);
     html! {
         div .bar {
-            h1 { "Configuration in force" }
+            h1 { "Active configuration" }
             form .filter method="get" action=(frame.links.to("/config")) aria-label="Configuration" {
                 label .check { input type="checkbox" name="changed" value="1" checked[only_changed]; span { "changed only" } }
                 button type="submit" { "Show" }
@@ -38,7 +38,7 @@ pub(super) fn configuration(
         p {
             @if let Some(loaded) = exporter.configuration_loaded { "Loaded " (ago(loaded, frame.now)) ". " }
             @if exporter.configuration_good == Some(false) {
-                strong .bad { "The last attempt to load it again was refused; this is the one before." }
+                strong .bad { "The last reload was refused; this is the previous configuration." }
             }
         }
         @if let Some(refused) = refused {
@@ -56,7 +56,7 @@ pub(super) fn configuration(
         }
         h2 .apart { "As a file" }
         details .reply {
-            summary { "What differs from the defaults, as TOML" }
+            summary { "Values that differ from the defaults, as TOML" }
             button type="button" .copy hidden { "Copy" }
             pre tabindex="0" role="region" aria-label="Configuration as TOML" { (toml(explained)) }
         }
@@ -83,21 +83,21 @@ fn project(keys: &[&Explained]) -> Markup {
 
 fn table(rows: &[&Explained], caption: &str) -> Markup {
     html! {
-        table .configuration {
+        table .configuration.cards role="table" {
             caption { (caption) }
-            thead { tr { th scope="col" { "Key" } th scope="col" { "Value" } th scope="col" { "From" } th scope="col" { "What it is" } } }
-            tbody {
+            thead role="rowgroup" { tr role="row" { @for title in ["Key", "Value", "From", "What it is"] { th scope="col" role="columnheader" { (title) } } } }
+            tbody role="rowgroup" {
                 @for row in rows {
-                    tr {
-                        th scope="row" { code { (row.key) } }
-                        td { code { (row.value) } }
-                        td { span class={ "origin " (row.origin) } { (row.origin) }
+                    tr role="row" {
+                        th scope="row" role="rowheader" { code { (row.key) } }
+                        td .beside role="cell" { code { (row.value) } }
+                        td .beside role="cell" { span class={ "origin " (row.origin) } { (row.origin) }
                             @if let Some(variable) = &row.variable { span .sub { (variable) } }
                         }
-                        td .meaning { (row.help) }
+                        td .meaning role="cell" { (row.help) }
                     }
                 }
-                @if rows.is_empty() { tr { td colspan="4" .none { "Everything is as by default." } } }
+                @if rows.is_empty() { tr role="row" { td colspan="4" .none role="cell" { "No value differs from its default." } } }
             }
         }
     }

@@ -13,7 +13,7 @@ use super::format::count;
 use super::layout::{Frame, missing};
 use super::links::url;
 
-/// What the page is asked for: families whose name, help or labels hold this, in any case.
+/// The search text: families whose name, help or labels contain it, in any case.
 pub(super) fn search(query: &str) -> String {
     let asked = parse(query.as_bytes()).find(|(name, _)| name == "q");
     asked.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
@@ -45,16 +45,16 @@ pub(super) fn families(
             }
         }
         div .scroll.tall tabindex="0" role="region" aria-label="Metrics" {
-            table .families {
+            table .families.cards role="table" {
                 caption { (count(shown, "metric", "metrics")) @if shown < all { " of " (all) } }
-                thead { tr { @for title in ["Metric", "What it is", "Now, and a query"] { th scope="col" { (title) } } } }
+                thead role="rowgroup" { tr role="row" { @for title in ["Metric", "What it is", "Current sample and query"] { th scope="col" role="columnheader" { (title) } } } }
                 @for (group, families) in &found {
-                    tbody {
-                        tr .group { th scope="rowgroup" colspan="3" { (group.title) } }
+                    tbody role="rowgroup" {
+                        tr .group role="row" { th scope="rowgroup" role="rowheader" colspan="3" { (group.title) } }
                         @for family in families { (entry(family, examples.get(family.name), web)) }
                     }
                 }
-                @if found.is_empty() { tbody { tr { td colspan="3" .none {
+                @if found.is_empty() { tbody role="rowgroup" { tr role="row" { td colspan="3" .none role="cell" {
                     "No metric matches. " a href=(frame.links.to("/metrics-catalogue")) { "All metrics" }
                 } } } }
             }
@@ -71,8 +71,8 @@ fn holds(family: &Family, search: &str) -> bool {
 fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
     let query = query(family);
     html! {
-        tr id=(family.name) {
-            th scope="row" {
+        tr id=(family.name) role="row" {
+            th scope="row" role="rowheader" {
                 a href={ "#" (family.name) } { code { (family.name) } }
                 span .sub {
                     (family.kind.as_str())
@@ -80,11 +80,11 @@ fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
                     @if !family.labels.is_empty() { "; by " @for label in family.labels { code { (label) } " " } }
                 }
             }
-            td .meaning { (family.help) "." }
-            td .example {
+            td .meaning role="cell" { (family.help) "." }
+            td .example role="cell" {
                 @match example {
                     Some(line) => code { (line) },
-                    None => span .none { (missing()) " no series at present" },
+                    None => span .none { (missing()) " no series right now" },
                 }
                 p .query {
                     code { (query) } " "
@@ -98,7 +98,7 @@ fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
     }
 }
 
-/// A query that people begin with.
+/// A query to start from.
 fn query(family: &Family) -> String {
     let name = family.name;
     let by = match name {

@@ -1,4 +1,4 @@
-//! Numbers and times on pages: those of [`crate::units`], and times as elements that the script updates.
+//! Numbers and times on pages: those of [`crate::units`], and time elements that the script updates.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -13,7 +13,7 @@ pub fn ago(time: Timestamp, now: Timestamp) -> Markup {
     relative(time, "ago", &span(now.as_second() - time.as_second()), " ago")
 }
 
-/// As [`ago`] without the word.
+/// Like [`ago`], without the word.
 #[must_use]
 pub fn age(time: Timestamp, now: Timestamp) -> Markup {
     relative(time, "age", &span(now.as_second() - time.as_second()), "")

@@ -1,4 +1,4 @@
-//! What all pages share: head, header, navigation, footer, and the marks for verdicts and states.
+//! What all pages share: head, header, navigation, footer, and the signs of verdicts and states.
 
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
@@ -9,12 +9,12 @@ use super::assets::{ICON, SCRIPT, STYLE, THEME, TROUBLE};
 use super::format;
 use super::links::Links;
 
-/// What a page is made with.
+/// What every page is rendered from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame<'a> {
     pub(super) links: &'a Links,
     pub(super) status: &'a Status,
-    /// The time by which ages are told.
+    /// The time against which ages are computed.
     pub(super) now: Timestamp,
 }
 
@@ -26,13 +26,13 @@ pub(super) enum NavItem {
     Families,
 }
 
-/// One page: where it belongs, and what it is made of.
+/// One page: its place in the navigation, and its content.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
-    /// The entry of the navigation that is marked; `None` for a page beside them.
+    /// The marked entry of the navigation; `None` for other pages.
     pub(super) tab: Option<NavItem>,
     pub(super) title: &'a str,
-    /// What `/api/v1/status` is asked for to get the page's content as JSON; `None` if it has no such content.
+    /// The query of `/api/v1/status` that gives the page's content as JSON; `None` if there is none.
     pub(super) json: Option<String>,
     /// The part of `/metrics` that belongs to the page, as a query.
     pub(super) metrics: String,
@@ -40,7 +40,7 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// A page that `/api/v1/status` has nothing of.
+    /// A page without a counterpart in `/api/v1/status`.
     pub(super) fn beside(tab: Option<NavItem>, title: &'a str, main: Markup) -> Self {
         Self { tab, title, json: None, metrics: String::new(), main }
     }
@@ -89,7 +89,7 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                             a href=(links.to("/api/v1/status/schema")) { "schema" } "), its "
                             a href=(links.metrics(&page.metrics)) { "metrics" } ". "
                         }
-                        span #zone { "All times are UTC." } " No page asks the service."
+                        span #zone { "All times are UTC." } " These pages never query the service."
                     }
                 }
             }
@@ -127,7 +127,7 @@ pub(super) fn verdict_of(state: State) -> Verdict {
     }
 }
 
-/// The place of a value that is missing.
+/// Stands in for a missing value.
 pub(super) fn missing() -> Markup {
     html! { span .missing title="no value" { "–" } }
 }

@@ -1,8 +1,8 @@
-//! Every address of a page, behind any prefix.
+//! The address of every page, behind any prefix.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Everything but RFC 3986's unreserved characters is encoded.
+/// Everything except RFC 3986's unreserved characters is encoded.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The pages' addresses as browsers see them.
@@ -27,7 +27,7 @@ impl Links {
         Self { telemetry_path: path.to_owned(), ..self }
     }
 
-    /// The metrics page, narrowed by `query`: empty, or `?` and what follows.
+    /// The metrics page, filtered by `query`: empty, or beginning with `?`.
     #[must_use]
     pub fn metrics(&self, query: &str) -> String {
         format!("{}{}{query}", self.prefix, self.telemetry_path)

@@ -1,4 +1,4 @@
-//! `/`: can the numbers be trusted, and which app is slow.
+//! `/`: whether the numbers can be trusted, and which app is slow.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -17,7 +17,7 @@ const PROJECTS: usize = 20;
 /// A token that expires within this many seconds is worth a look: a week.
 const TOKEN_SOON: i64 = 7 * 86_400;
 
-/// The overview as `query` has it.
+/// The overview as `query` asks for it.
 pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     let selected = query.select(&frame.status.apps, &frame.status.projects);
     html! {
@@ -39,12 +39,12 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     }
 }
 
-/// The parts of the address that were not understood.
+/// The parts of the address that were not recognized.
 fn ignored(query: &Query) -> Markup {
     html! {
         @if !query.ignored.is_empty() {
             p .notice role="note" {
-                "Not understood and ignored: "
+                "Not recognized and ignored: "
                 @for (index, part) in query.ignored.iter().enumerate() { @if index > 0 { ", " } code { (part) } }
                 "."
             }
@@ -70,27 +70,27 @@ fn facts(frame: Frame<'_>) -> Markup {
                 Some(at) => html! { "last answer " (ago(at, frame.now)) },
                 None => html! { "no answer yet" },
             }))
-            (fact("Requests to it", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
+            (fact("Requests sent", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
                 html! { (number(service.requests_per_minute)) " / min" },
                 html! {
-                    @if failing > 0 { (count(failing, "resource fails", "resources fail")) " now" }
-                    @else if failures > 0.0 { (number(failures)) " / min failed of late" }
+                    @if failing > 0 { (count(failing, "resource", "resources")) " failing now" }
+                    @else if failures > 0.0 { (number(failures)) " / min failed recently" }
                     @else if service.last_success.is_some() { "no failures" }
-                    @else { "no reply yet" }
+                    @else { "no replies yet" }
                 }))
             (fact("Next poll", if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
                 match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
-                html! { @match lag { Some(lag) => { "the last began " (seconds(lag)) " late" } None => "polls begin on time" } }))
+                html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None => "polls are on schedule" } }))
             (configuration_fact(frame))
             (fact("Token", token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now),
                 match expiry {
                     Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
                     Some((at, _)) => html! { "expires " (until(at, frame.now)) },
-                    None => html! { "no expiry stated" },
+                    None => html! { "no expiry date" },
                 },
                 match (unreadable, expiry) {
-                    (Some(token), _) => html! { "the file of " (token.name) " cannot be read" },
-                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) },
+                    (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
+                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) " to expire" },
                     _ => html! { (count(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
             (fact("Up", Verdict::Ok, age(exporter.started, frame.now), html! { "since " (format::absolute(exporter.started)) }))
@@ -112,7 +112,7 @@ fn configuration_fact(frame: Frame<'_>) -> Markup {
     fact(
         "Configuration",
         grade,
-        html! { a href=(frame.links.to("/config")) { @if good { "in force" } @else { "last reload refused" } } },
+        html! { a href=(frame.links.to("/config")) { @if good { "active" } @else { "last reload refused" } } },
         html! {
             @if !stored { "the state file cannot be written" }
             @else if let Some(restoring) = missing { (restoring.missing) " counters to be read back" }
@@ -179,7 +179,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&App]) -> Markup {
     };
     html! {
         div .scroll.tall {
-            table .apps role="table" {
+            table .apps.cards role="table" {
                 caption {
                     (count(selected.len(), "app", "apps")) @if query.filters() { " of " (frame.status.apps.len()) }
                     @if !window.is_empty() { "; response times and rates over the last " (window) }
@@ -230,10 +230,10 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
             }
             td role="cell" data-name="Freshness" { (freshness(&app.resources, frame.now)) }
             td role="cell" data-name="p50" .number { (value(times.p50, seconds)) }
-            td role="cell" data-name="p95" .number { span .trend { (sparkline(&p95, "p95 of late")) span { (value(times.p95, seconds)) } } }
+            td role="cell" data-name="p95" .number { span .trend { (sparkline(&p95, "recent p95")) span { (value(times.p95, seconds)) } } }
             td role="cell" data-name="p99" .number { (value(times.p99, seconds)) }
             td role="cell" data-name="Requests" .number {
-                span .trend { (sparkline(&requests, "requests of late")) span { (value(app.requests_per_minute, number)) @if app.requests_per_minute.is_some() { span .unit { " / min" } } } }
+                span .trend { (sparkline(&requests, "recent requests")) span { (value(app.requests_per_minute, number)) @if app.requests_per_minute.is_some() { span .unit { " / min" } } } }
             }
             td role="cell" data-name="Replicas" .number {
                 @match (app.min_replicas, app.max_replicas) {
@@ -300,7 +300,7 @@ fn projects(frame: Frame<'_>, query: &Query) -> Markup {
         section aria-labelledby="projects" {
             h2 #projects { "Projects" }
             div .scroll {
-                table .projects role="table" {
+                table .projects.cards role="table" {
                     caption {
                         (count(wanted.len(), "project", "projects"))
                         @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", problems first" }

@@ -18,13 +18,13 @@ pub const PAGE: usize = 50;
 pub struct Query {
     /// Only apps of this project.
     pub project: String,
-    /// Only apps whose id, name or project holds this, in any case.
+    /// Only apps whose id, name or project contains this, in any case.
     pub name: String,
     /// Only apps with a problem or warning.
     pub problems: bool,
     /// Only apps of this verdict.
     pub state: Option<Verdict>,
-    /// Whether apps stand by project.
+    /// Whether apps are grouped by project.
     pub grouped: bool,
     /// Only apps with a problem of this code.
     pub reason: String,
@@ -146,7 +146,7 @@ fn shown(app: &App) -> &str {
     app.name.as_deref().unwrap_or(&app.id)
 }
 
-/// The order of two values, turned round where `reversed`; a missing one comes last either way.
+/// The order of two values, reversed if `reversed`; a missing one comes last either way.
 fn missing_last<T>(
     one: Option<T>,
     other: Option<T>,
@@ -207,7 +207,7 @@ impl Query {
         query
     }
 
-    /// The query as part of an address; empty where nothing was asked for.
+    /// The query as part of an address; empty if nothing is asked for.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut parts = Vec::new();
@@ -230,7 +230,7 @@ impl Query {
         if parts.is_empty() { String::new() } else { format!("?{}", parts.join("&")) }
     }
 
-    /// Whether it leaves apps out.
+    /// Whether it filters apps.
     #[must_use]
     pub fn filters(&self) -> bool {
         !self.project.is_empty()
@@ -241,7 +241,7 @@ impl Query {
             || !self.app.is_empty()
     }
 
-    /// The apps asked for, in order, all pages of them. A project is found by its id or its name.
+    /// The selected apps, in order, over all pages. A project is found by its id or its name.
     #[must_use]
     pub fn select<'a>(&self, apps: &'a [App], projects: &[Project]) -> Vec<&'a App> {
         let name = self.name.to_lowercase();

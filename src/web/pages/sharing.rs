@@ -1,4 +1,4 @@
-//! One rendering of a page for all its readers, and one copy of its bytes.
+//! One rendering of a page for all readers, and one copy of its bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -32,7 +32,7 @@ impl Made {
     }
 }
 
-/// The pages made of the last reading of the model, and the bytes that some client is still to read.
+/// The pages rendered from the last reading of the model, and the bytes that some client has yet to read.
 #[derive(Debug, Default)]
 pub(super) struct Sharing {
     kept: Mutex<Vec<Kept>>,
@@ -49,8 +49,8 @@ struct Kept {
 }
 
 impl Sharing {
-    /// The page at `path` for `query` as of the reading `status`; the first reader lets `render` make it, and those
-    /// who come meanwhile wait for it.
+    /// The page at `path` for `query` from the reading `status`; the first reader renders it with `render`, and
+    /// concurrent readers wait for it.
     pub(super) fn made(
         &self,
         status: &Arc<Status>,
@@ -76,7 +76,7 @@ impl Sharing {
         made
     }
 
-    /// Lets go of the oldest pages while there are too many.
+    /// Drops the oldest pages while there are too many.
     fn tidy(&self) {
         let mut kept = lock(&self.kept);
         let bytes =
@@ -102,14 +102,14 @@ impl Sharing {
         }
     }
 
-    /// `text` as bytes, the same as those of an equal text that some client is still to read.
+    /// `text` as bytes, shared with an equal text that some client has yet to read.
     fn shared(&self, text: String) -> Bytes {
         let mut sent = lock(&self.sent);
         sent.retain(|bytes| !bytes.is_unique());
         if let Some(bytes) = sent.iter().find(|bytes| ***bytes == *text.as_bytes()) {
             return bytes.clone();
         }
-        // Without the spare room of a text that grew.
+        // Without the spare capacity of a string that grew.
         let bytes = Bytes::from(text.into_boxed_str().into_boxed_bytes());
         sent.push(bytes.clone());
         bytes

@@ -22,8 +22,8 @@ use super::rendered::Rendered;
 use super::sharing::{Made, Sharing};
 use super::{configuration, detail, families, overview};
 
-/// Pages are revalidated each time and answered with 304 if unchanged; assets change their names
-/// instead of their content.
+/// For assets, which change their names instead of their content. Pages are revalidated each time and answered with
+/// 304 if unchanged.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// The paths; the server puts the route prefix before them.
@@ -37,11 +37,11 @@ const PATHS: &[&str] = &[
     "/static/{file}",
 ];
 
-/// Pages rendered at once: the model and the text of a page take megabytes with thousands of apps.
+/// Pages rendered at once: with thousands of apps, the model and the text of a page take megabytes.
 const MAX_RENDERED_AT_ONCE: usize = 2;
 
-/// Ages on pages move in steps of this many seconds, so that an otherwise unchanged page is not sent again
-/// within them.
+/// Ages on pages advance in steps of this many seconds, so that an otherwise unchanged page is not sent again within
+/// a step.
 const AGE_STEP: i64 = 5;
 
 /// The status pages.
@@ -112,7 +112,7 @@ impl StatusPages {
         }
     }
 
-    /// What `path` (without the route prefix, still encoded) shows for `query` (without `?`).
+    /// The page at `path` (without the route prefix, still encoded) for `query` (without `?`).
     #[must_use]
     pub fn respond(&self, path: &str, query: &str) -> Rendered {
         if let Some(asset) = Asset::at(path) {
@@ -175,7 +175,7 @@ impl StatusPages {
         Rendered::Page(page(frame, &shown).into_string())
     }
 
-    /// The model with only the apps asked for, in that order, and links as browsers follow them; pages are for people.
+    /// The model with only the selected apps, in that order, and with links as browsers follow them.
     fn selected(&self, status: &Status, query: &Query) -> Status {
         let apps = query.select(&status.apps, &status.projects).into_iter().cloned().collect();
         let mut selected = Status { apps, ..status.clone() };
@@ -213,7 +213,7 @@ fn json(document: serde_json::Result<String>) -> Rendered {
     document.map_or(Rendered::Nothing, Rendered::Json)
 }
 
-/// `now` in the steps of ages.
+/// `now`, rounded down to the step of ages.
 fn told(now: Timestamp) -> Timestamp {
     let second = now.as_second();
     Timestamp::from_second(second - second.rem_euclid(AGE_STEP)).unwrap_or(now)
@@ -222,7 +222,7 @@ fn told(now: Timestamp) -> Timestamp {
 fn no_such_app(links: &Links, project: &str, app: &str) -> Markup {
     html! {
         h1 { "No such app" }
-        p { "The configuration in force has no app " code { (app) } " in project " code { (project) } "." }
+        p { "The active configuration has no app " code { (app) } " in project " code { (project) } "." }
         p { a href=(links.to("/")) { "All apps" } }
     }
 }

@@ -56,7 +56,7 @@ async fn says(fixture: &Fixture) -> String {
 #[tokio::test(start_paused = true)]
 async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
     let fixture = fixture::fixture(3).await;
-    assert!(says(&fixture).await.contains("Nothing was polled yet"));
+    assert!(says(&fixture).await.contains("Nothing has been polled yet"));
     fixture.answer(1.0);
     assert_eq!(
         says(&fixture).await,
@@ -65,7 +65,7 @@ async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
     fixture.fail("timeout", "no reply", |key| key.owner.app.ends_with("app-1"));
     assert_eq!(
         says(&fixture).await,
-        "<strong>Some numbers cannot be trusted</strong>; 2 of 3 apps are well."
+        "<strong>Some numbers cannot be trusted</strong>; 2 of 3 apps are healthy."
     );
 }
 
@@ -113,14 +113,14 @@ async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_d
     assert_eq!(reasons().await, still);
     assert_eq!(
         says(&fixture).await,
-        "<strong>Some numbers cannot be trusted</strong>; 0 of 3 apps are well."
+        "<strong>Some numbers cannot be trusted</strong>; 0 of 3 apps are healthy."
     );
     fixture.count_until(0).await;
     fixture.context.telemetry.clock_skew(3599.7);
     assert_eq!(reasons().await, ["The service's clock is 3600 s ahead of ours"]);
     assert_eq!(
         says(&fixture).await,
-        "<strong>All numbers are there; something deserves a look</strong>. 3 of 3 apps are well."
+        "<strong>All numbers are there, but something needs attention</strong>. 3 of 3 apps are healthy."
     );
     fixture.context.telemetry.clock_skew(-3600.2);
     fixture.count_until(-3600).await;
@@ -231,7 +231,7 @@ async fn a_row_draws_how_p95_and_requests_went_of_late() {
         let (_, rest) = page.split_once(&format!(" data-name=\"{name}\">")).unwrap();
         rest.split_once("</td>").unwrap().0
     };
-    for (name, label, value) in [("p95", "p95 of late", "210 ms"), ("Requests", "requests of late", "304")] {
+    for (name, label, value) in [("p95", "recent p95", "210 ms"), ("Requests", "recent requests", "304")] {
         let cell = cell(name);
         assert_eq!(cell.matches("<svg class=\"sparkline\"").count(), 1, "{cell}");
         assert!(cell.contains(&format!("aria-label=\"{label}\"")) && cell.contains(value), "{cell}");
@@ -259,9 +259,9 @@ async fn the_header_says_how_the_exporter_itself_fares() {
     assert_eq!(
         facts(),
         "Service https://api.example.com/ last answer 5 s ago \
-         Requests to it 9 / min no failures \
-         Next poll in 40 s polls begin on time \
-         Configuration in force loaded 30 min ago \
+         Requests sent 9 / min no failures \
+         Next poll in 40 s polls are on schedule \
+         Configuration active loaded 30 min ago \
          Token ▲ expires in 2 d 1 service account \
          Up 30 min since 2026-03-01 03:00:00 UTC"
     );
@@ -273,10 +273,10 @@ async fn the_header_says_how_the_exporter_itself_fares() {
     assert_eq!(
         facts(),
         "Service https://api.example.com/ last answer 65 s ago \
-         Requests to it ▲ 9.5 / min 2 resources fail now \
-         Next poll ▲ now the last began 12 s late \
+         Requests sent ▲ 9.5 / min 2 resources failing now \
+         Next poll ▲ now the last started 12 s late \
          Configuration ✕ last reload refused loaded 31 min ago \
-         Token ✕ expires in 2 d the file of default cannot be read \
+         Token ✕ expires in 2 d token file of default cannot be read \
          Up 31 min since 2026-03-01 03:00:00 UTC"
     );
 }

@@ -18,7 +18,7 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 use super::ClientAuth;
 use super::error::WebConfigError;
 
-/// What is asked of clients, besides the password. While running, no demand is given up.
+/// What clients must show besides the password. A running server never drops a demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demands {
     /// A certificate must be shown.
@@ -32,7 +32,7 @@ pub(super) struct Demands {
 }
 
 impl Demands {
-    /// The first demand of these that `others` do not make.
+    /// The first of these demands that `others` lack.
     pub(super) fn missing_in(self, others: Self) -> Option<&'static str> {
         [
             (self.mandatory && !others.mandatory, "a client certificate is no longer required"),

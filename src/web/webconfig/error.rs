@@ -1,4 +1,4 @@
-//! What can be wrong with a web configuration file, in the exporter toolkit is words where they are clear.
+//! What can be wrong with a web configuration file, in the exporter toolkit's words where they are clear.
 
 use std::io;
 use std::path::PathBuf;

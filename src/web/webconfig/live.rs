@@ -1,4 +1,4 @@
-//! The configuration in force: checked with every handshake and request, read again when its files change.
+//! The active configuration: checked at every handshake and request, reread when its files change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -98,7 +98,7 @@ impl Live {
         Ok(Self { file: path.map(|path| (path.to_owned(), telemetry.clone())), state: Mutex::new(state) })
     }
 
-    /// What is in force now.
+    /// The active configuration.
     pub(in crate::web) fn current(&self) -> Arc<Current> {
         self.current_at(SystemTime::now())
     }
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// Refuses a configuration that asks less of clients than the one in force.
+    /// Refuses a configuration that demands less of clients than the active one.
     fn keeps_shut(&self, loaded: Loaded) -> Result<Loaded, String> {
         if self.current.tls.is_some() && loaded.tls.is_none() {
             return Err("TLS is gone; to switch it off, restart".to_owned());

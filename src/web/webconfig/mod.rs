@@ -1,14 +1,14 @@
-//! The web configuration file (`--web.config.file`), in the exporter toolkit is format: TLS, client
+//! The web configuration file (`--web.config.file`), in the exporter toolkit's format: TLS, client
 //! certificates, passwords, headers and a rate limit.
 //!
 //! [`check`] reads a file once and says what is wrong or what it means. A running server follows its file: a change
-//! that is then left alone for a second is in force from the next handshake or request on.
+//! takes effect once the file has been left alone for a second, from the next handshake or request on.
 //!
 //! - `file`: the YAML, strictly.
 //! - `names`: Go's names of TLS versions, cipher suites and curves, and which of them we have.
 //! - `tls`, `client_cert`: what rustls makes of them.
 //! - `sources`: the files a configuration was read from, and whether they have changed.
-//! - `live`: the configuration in force.
+//! - `live`: the active configuration.
 //!
 //! # Where it differs from the toolkit
 //!
@@ -50,7 +50,7 @@ pub struct Summary {
     pub tls: bool,
     /// Whether TLS connections may speak HTTP/2.
     pub http2: bool,
-    /// `client_auth_type` in force.
+    /// The active `client_auth_type`.
     pub client_auth: ClientAuth,
     /// How many users there are; without one no password is asked for.
     pub users: usize,

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use super::error::WebConfigError;
 use crate::plain_file::{self, PlainFile};
 
-/// A file counts as changed once it was left alone for so long. A write in place leaves half a file for a moment, and
+/// A file counts as changed once it has been left alone for this long. A write in place leaves half a file for a moment, and
 /// half a web configuration may be a valid one that asks for less; and two writes within one tick of the file system's
 /// clock look like one.
 pub(super) const SETTLED: Duration = Duration::from_secs(1);

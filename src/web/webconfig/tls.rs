@@ -128,7 +128,7 @@ fn client_verifier(
     Ok((verifier, demands))
 }
 
-/// What the section asks of clients. Where that is more or other than its words say, `notes` says so.
+/// What the section demands of clients. If that is more than or different from its wording, `notes` says so.
 fn demands(tls: &Tls, has_ca: bool, notes: &mut Vec<String>) -> Demands {
     use ClientAuth::{RequireAndVerifyClientCert, RequireAnyClientCert, VerifyClientCertIfGiven};
     let verifies = [VerifyClientCertIfGiven, RequireAndVerifyClientCert].contains(&tls.client_auth);

@@ -56,7 +56,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
         rig.poll().await;
         assert_well(&rig, -HOUR);
         assert_eq!(rig.counted_from(NOON), behind + poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "Some numbers cannot be trusted; 0 of 4 apps are well.");
+        assert_eq!(rig.sentence(), "Some numbers cannot be trusted; 0 of 4 apps are healthy.");
         assert_eq!(
             rig.reasons(),
             [
@@ -94,7 +94,7 @@ async fn ours_set_back_stops_the_counters_too() {
         rig.poll().await;
         assert_well(&rig, HOUR);
         assert_eq!(-rig.counted_from(NOON), ahead - poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "Some numbers cannot be trusted; 0 of 4 apps are well.");
+        assert_eq!(rig.sentence(), "Some numbers cannot be trusted; 0 of 4 apps are healthy.");
         assert_eq!(
             rig.reasons(),
             [

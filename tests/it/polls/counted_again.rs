@@ -74,7 +74,7 @@ async fn the_status_says_how_many_were_counted_again_and_what_share_came_late() 
     let (project, apps) = rig.world.projects().remove(0);
     for path in ["/".to_owned(), format!("/apps/{project}/{}", apps[0])] {
         let page = rig.web(&path);
-        let (_, said) = page.split_once(" requests counted again since the start; ").unwrap();
+        let (_, said) = page.split_once(" requests counted again since startup; ").unwrap();
         let share: f64 = said.split(' ').next().unwrap().parse().unwrap();
         let exact = rechecked.late as f64 / rechecked.counted as f64 * 100.0;
         assert!((share - exact).abs() <= exact * 0.01, "{share} %, not {exact}");

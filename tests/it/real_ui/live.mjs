@@ -59,9 +59,9 @@ export async function live() {
   const troubles = [
     [(route) => route.abort(), "does not answer"],
     [(route) => route.fulfill({ status: 404, body: "" }), "no longer has it"],
-    [(route) => route.fulfill({ status: 401, body: "" }), "asks for a password"],
+    [(route) => route.fulfill({ status: 401, body: "" }), "requires a password"],
     [(route) => route.fulfill({ status: 503, body: "" }), "too busy"],
-    [(route) => route.fulfill({ status: 200, contentType: "text/html", body: "<p>hello" }), "Something else answers"],
+    [(route) => route.fulfill({ status: 200, contentType: "text/html", body: "<p>hello" }), "Something other than the exporter answers"],
   ];
   page.removeAllListeners("console");
   page.removeAllListeners("response");

@@ -3,7 +3,9 @@
 //! `browser.mjs` does the looking and says what is wrong, one complaint a line.
 //!
 //! - `stage`: a daemon and its service in this process.
+//! - `goldens`: what the pages look like.
 
+mod goldens;
 mod stage;
 
 use std::path::Path;
@@ -18,6 +20,7 @@ use tokio::process::Command;
 
 use crate::process::{Exporter, get, http, until};
 use crate::rig::{self, Configuration};
+use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 use crate::tools::tool;
 
 use stage::{PREFIX, Stage};
@@ -148,6 +151,44 @@ async fn a_process_that_is_reloaded_killed_and_started_again_is_told_by_its_page
     let exporter = env!("CARGO_BIN_EXE_pds-exporter");
     let environment = [("SERVICE", &*service), ("EXPORTER", exporter)];
     look("process", "", Some(folder.path()), &environment).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alerts_and_queries_of_an_app_open_in_prometheus() {
+    links_open_in(PROMETHEUS_2, "yes").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn alerts_and_queries_of_an_app_open_in_prometheus_3() {
+    links_open_in(PROMETHEUS_3, "no").await;
+}
+
+async fn links_open_in(program: &str, pages: &str) {
+    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
+    let service = rig::serve(&world).await;
+    let folder = tempfile::tempdir().unwrap();
+    let usual = || Configuration::new(&world, &service);
+    let file = usual().tables(stage::RHYTHM).write(folder.path());
+    let exporter = Exporter::start(&["--config.file", &file]);
+    exporter.wait_for("/-/ready").await;
+
+    let target = exporter.url.trim_start_matches("http://");
+    let scraping = format!(
+        "global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [rules.yml]\n\
+         scrape_configs:\n- {{job_name: pds, static_configs: [{{targets: ['{target}']}}]}}\n"
+    );
+    let rule = "groups:\n- name: a\n  rules:\n  - {alert: AnAppIsPolled, expr: 'pds_up{app!=\"\"} == 1'}\n";
+    let files = [("prometheus.yml", &*scraping), ("rules.yml", rule)];
+    let prometheus = Server::prometheus(program, &files, "--storage.tsdb.retention.time=1d").await;
+    until("alerts of both apps fire", async || {
+        prometheus.query("count by (app) (ALERTS{alertstate=\"firing\"})").await.len() == 2
+    })
+    .await;
+
+    let web = format!("[web]\nprometheus_url = \"http://{}\"", prometheus.address);
+    usual().tables(&format!("{}\n{web}", stage::RHYTHM)).write(folder.path());
+    exporter.signal("HUP");
+    look("prometheus", &format!("{}/", exporter.url), None, &[("PAGES", pages)]).await;
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ export async function onward() {
   check(links.Grafana === `https://grafana.example.com/d/pds-app?var-project=${project}&var-app=${id}`, JSON.stringify(links));
   check(links["The service"] === `https://service.example.com/${project}/apps/${id}`, JSON.stringify(links));
   check((await page.locator('.queries a[href^="http://prometheus.example.com/in/graph?g0.expr="]').count()) > 10, "queries do not open in Prometheus");
-  const series = await (await fetch(await page.locator(".queries caption a").evaluate((link) => link.href))).text();
+  const series = await (await fetch(await page.locator("#queries + p a").evaluate((link) => link.href))).text();
   const lines = series.split("\n").filter((line) => line.startsWith("pds_app_"));
   check(lines.length > 50 && lines.every((line) => line.includes(`app="${id}"`)), `${lines.length} series of the app, or of others`);
 
@@ -33,7 +33,7 @@ export async function onward() {
   const begins = () => page.locator("main > section, main > .facts").first().innerText();
   check((await begins()).includes("Its numbers can be trusted."), `the page begins with ${await begins()}`);
   await faults([status(500, { app: id, call: "response_time" }), value("maxReplicaCount", '"77"', { app: id })]);
-  await until(page, "the cause", async () => /response time: failing, .*\. Look at the failing polls/s.test(await begins()));
+  await until(page, "the cause", async () => /response time: failing, .*\. Check the failing polls/s.test(await begins()));
   await until(page, "folded failures", async () => /500[\s\S]*/.test(await text(page, "#polls + .scroll")) && /and \d+ more since/.test(await text(page, "#polls + .scroll")));
   const failures = await page.locator("#polls + .scroll tr:has(.verdict.problem)").count();
   check(failures === 1, `${failures} rows of the same failure`);
@@ -60,7 +60,7 @@ export async function onward() {
   await page.click('button[aria-label="Copy a query of pds_app_requests_total"]');
   check((await copied()) === "sum by (project, app) (rate(pds_app_requests_total[5m]))", `copied: ${await copied()}`);
   await page.goto(`${root}config`);
-  const toml = page.locator("details", { hasText: "What differs from the defaults, as TOML" });
+  const toml = page.locator("details", { hasText: "Values that differ from the defaults, as TOML" });
   check(!(await toml.locator("pre").isVisible()), "the file is unfolded");
   await toml.locator("summary").click();
   await toml.locator("button").click();

@@ -103,8 +103,10 @@ export async function pages() {
       await accessible(page, what);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth);
       check(wide <= width, `${what}: ${wide} pixels wide`);
-      const small = await page.locator("svg.plot").evaluateAll((plots) => plots.map((plot) =>
-        (plot.getBoundingClientRect().width / plot.viewBox.baseVal.width) * Number(plot.querySelector("text").getAttribute("font-size"))).filter((size) => size < 11.99));
+      const small = await page.locator("svg.plot text").evaluateAll((texts) => texts.map((node) => {
+        const svg = node.ownerSVGElement;
+        return (svg.getBoundingClientRect().width / svg.viewBox.baseVal.width) * parseFloat(getComputedStyle(node).fontSize);
+      }).filter((size) => size < 11.99));
       check(small.length === 0, `${what}: text of plots is ${small} pixels`);
       const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number));
       check((ground[0] < 64) === (scheme === "dark"), `${what}: the ground is ${ground}`);

@@ -30,7 +30,7 @@ export async function plots() {
   }
   const failed = await figure(page, "Failed polls").locator("tbody td:first-of-type").allTextContents();
   check(failed.some((count) => Number(count) > 0) && failed.some((count) => count === "0"), `failed polls: ${failed}`);
-  check((await text(page, "#course ~ .sub")).startsWith("Kept in memory for six hours in steps of 15 s"), "what memory holds is not said");
+  check((await text(page, "#course ~ .sub")).startsWith("Memory holds six hours in steps of 15 s"), "what memory holds is not said");
 
   await axes(page);
   for (const line of ["p50", "p95", "p99"]) {
@@ -45,7 +45,7 @@ export async function plots() {
     await axes(page);
   }
   await page.goto(`${app}?range=9h`);
-  check((await text(page, ".notice")).includes("Not understood and ignored: range=9h"), "a range that there is not");
+  check((await text(page, ".notice")).includes("Not recognized and ignored: range=9h"), "a range that there is not");
   await accessible(page, "a range that there is not");
   await page.goto(app);
   await crosshair(page);
@@ -95,7 +95,7 @@ async function crosshair(page) {
 async function idle(page) {
   await page.goto(root);
   await Promise.all([page.waitForNavigation(), page.click('table.apps .app:text-is("Canary")')]);
-  check((await figure(page, "Response times").innerText()).includes("No request in the last 5m."), "an idle app has a curve");
+  check((await figure(page, "Response times").innerText()).includes("No requests in the last 5m."), "an idle app has a curve");
   const drawn = await figure(page, "Request rate").locator("svg text").allTextContents();
   check(drawn.map((word) => word.trim()).includes("0") && !drawn.some((word) => /e-/.test(word)), `zeros are drawn as ${drawn}`);
   await accessible(page, "an idle app");

@@ -64,18 +64,18 @@ export async function truth() {
   await page.close();
   const [slow, empty, mute] = process.env.OTHERS.split(" ");
   const late = await open(slow, { base: slow });
-  await until(late, "polls that begin late", async () => /Polls begin \d+ s late/.test(await text(late, ".banner")));
+  await until(late, "polls that begin late", async () => /Polls start \d+ s late/.test(await text(late, ".banner")));
   const none = await open(empty, { base: empty });
   check((await text(none, ".banner")).includes("No apps are configured"), "an exporter without apps is called well");
   check((await status(empty)).summary.verdict === "warning", "without apps");
   await accessible(none, "no apps");
   const waiting = await open(mute, { base: mute });
-  check((await text(waiting, ".banner")).includes("Nothing was polled yet"), `before the first reply: ${await text(waiting, ".banner")}`);
+  check((await text(waiting, ".banner")).includes("Nothing has been polled yet"), `before the first reply: ${await text(waiting, ".banner")}`);
   const app = await waiting.locator("table.apps .app").first().getAttribute("href");
   for (const address of [mute, new URL(app, mute).href]) {
     await waiting.goto(address);
     check(!/no request|no failures|none fail/i.test(await text(waiting, "body")), `${address} calls nothing known "none"`);
     await accessible(waiting, `${address} before the first reply`);
   }
-  check((await text(waiting, "main")).includes("Nothing is known of the last"), "an app of which nothing is known");
+  check((await text(waiting, "main")).includes("Nothing is known about the last"), "an app of which nothing is known");
 }

@@ -1,5 +1,5 @@
 // Keeps a page up to date: ages every second, the rest by fetching the same page again and patching what changed.
-// Without this script the page says the same, as of when it was loaded.
+// Without this script the page shows the same content as of when it was loaded.
 "use strict";
 
 const REFRESH_MILLIS = 15000;
@@ -41,18 +41,18 @@ function tell() {
   if (trouble) say(trouble, `since ${clock(troubleSince)} (${span((performance.now() - troubleSince) / 1000)})`);
 }
 
-// A moment of this page's life by the exporter's clock.
+// A time of performance.now() by the exporter's clock.
 function clock(moment) {
   return new Date(made + moment - loaded).toISOString().slice(11, 19) + " UTC";
 }
 
-// What keeps the page from being up to date, and since when.
+// Why the page is out of date, and since when.
 let trouble = "";
 let troubleSince = 0;
 
 function say(what, since) {
   const line = $("#trouble");
-  const text = since ? `${what} ${since}; the page is as of then.` : what;
+  const text = since ? `${what} ${since}; this page shows what was known then.` : what;
   if (line.textContent !== text) line.textContent = text;
   line.hidden = text === "";
 }
@@ -75,10 +75,10 @@ function live() {
   say(restarted === started ? "" : `The exporter restarted at ${restarted.slice(11, 19)} UTC.`);
 }
 
-// What a plot is given by this script.
+// Attributes that this script sets on a plot.
 const CHART = ["data-at", "tabindex", "role", "aria-label"];
 
-// Makes `old` like `fresh` in place. What the reader did stays: focus, selection, scroll, open details, typed text.
+// Makes `old` equal to `fresh` in place, and keeps what the reader did: focus, selection, scroll, open details, text.
 function patch(old, fresh) {
   if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || key(old) !== key(fresh)) {
     old.replaceWith(fresh);
@@ -101,7 +101,7 @@ function patch(old, fresh) {
   patchChildren(old, fresh);
 }
 
-// Children with a key keep their node wherever they move; the others are matched by place.
+// Children with a key keep their node wherever they move; the others are matched by position.
 function patchChildren(old, fresh) {
   const keyed = new Map();
   for (const child of old.childNodes) if (key(child)) keyed.set(key(child), child);
@@ -128,10 +128,10 @@ function key(node) {
 }
 
 const refused = {
-  401: "The exporter asks for a password",
+  401: "The exporter requires a password",
   403: "The exporter refuses this page",
   404: "This page is gone: the configuration no longer has it",
-  429: "The exporter refuses so many requests",
+  429: "The exporter rejects so many requests",
   503: "The exporter is too busy to answer",
 };
 
@@ -146,7 +146,7 @@ async function refresh() {
     if (turn !== latest) return;
     if (!answer.ok) return frozen(refused[answer.status] || `The exporter answers ${answer.status}`);
     const page = new DOMParser().parseFromString(text, "text/html");
-    if (!page.querySelector("#refreshed time")) return frozen("Something else answers in the exporter's place");
+    if (!page.querySelector("#refreshed time")) return frozen("Something other than the exporter answers here");
     patch($("main"), page.querySelector("main"));
     patch($("#refreshed"), page.querySelector("#refreshed"));
     patch($("footer"), page.querySelector("footer"));
@@ -160,7 +160,7 @@ async function refresh() {
   }
 }
 
-// What works only with a script is shown only with it.
+// Shows what works only with this script.
 function show() {
   tell();
   zone();
@@ -196,7 +196,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// The filter follows the keys; the address follows the filter.
+// Results follow the typing, and the address follows the filter.
 let typed = 0;
 document.addEventListener("input", (event) => {
   const form = event.target.closest("form.filter");
@@ -211,7 +211,7 @@ document.addEventListener("input", (event) => {
   }, TYPING_MILLIS);
 });
 
-// The values under the pointer, or under the crosshair that the arrow keys move: those of the plot's own table.
+// Shows the values under the pointer, or under the crosshair moved by the arrow keys, from the plot's own table.
 function point(chart, find) {
   const figure = chart.closest("figure");
   const rows = [...figure.querySelectorAll("tr[data-x]")];
@@ -265,7 +265,7 @@ document.addEventListener("keydown", (event) => {
   point(chart, (rows) => Math.max(0, Math.min(rows.length - 1, Number(chart.dataset.at ?? rows.length) + steps[event.key])));
 });
 
-// Choices of the reader, kept by the browser where it keeps any.
+// The reader's choices, stored by the browser if it allows that.
 const keep = (name, value) => { try { localStorage.setItem(name, value); } catch { /* for this page only */ } };
 
 const themes = ["system", "light", "dark"];
@@ -283,7 +283,7 @@ themeButton.addEventListener("click", () => {
   dress(themes[(themes.indexOf(now) + 1) % themes.length]);
 });
 
-// Times of the page in the reader's own zone. Those of plots and messages stay UTC.
+// Times of the page in the reader's time zone. Those in plots and messages stay UTC.
 let local = chosen.get("times") === "local";
 const two = (number) => String(number).padStart(2, "0");
 function zoned(time) {

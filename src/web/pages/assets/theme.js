@@ -1,4 +1,4 @@
-// The theme that the reader chose, before anything is drawn. Without a choice it is the system's.
+// Applies the chosen theme before the first paint. Without a choice, the system's theme applies.
 "use strict";
 
 const chosen = { get: (name) => { try { return localStorage.getItem(name); } catch { return null; } } };

@@ -17,11 +17,11 @@ pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
         section {
             h2 #changes { "Changes of settings" }
             @if detail.changes.is_empty() {
-                p .none { "None seen since " time datetime=(since) { (format::absolute(since)) } "." }
+                p .none { "No changes since " time datetime=(since) { (format::absolute(since)) } "." }
             } @else {
                 div .scroll tabindex="0" role="region" aria-labelledby="changes" {
                     table {
-                        caption { "Since " time datetime=(since) { (format::absolute(since)) } ", the newest first." }
+                        caption { "Since " time datetime=(since) { (format::absolute(since)) } ", newest first." }
                         thead { tr { @for title in ["When", "Setting", "Before", "Now"] { th scope="col" { (title) } } } }
                         tbody { @for change in &detail.changes {
                             tr {

@@ -13,29 +13,29 @@ use super::super::layout::{Frame, value};
 use super::super::plots::{LINE, Line, OverTime, P50, P90, P99, Unit};
 use super::figures::{Figure, clock, figure};
 
-/// The most columns of a plot.
+/// The maximum number of columns in a plot.
 const MAX_COLUMNS: f64 = 90.0;
 
-/// Plots that nobody asked a reach of go back at least so many seconds.
+/// Without a chosen range, plots go back at least this many seconds.
 const MIN_REACH: f64 = 120.0;
 
-/// How far back plots reach: the word in a query, and seconds.
+/// The ranges of plots: the word in a query, and seconds.
 const REACHES: [(&str, f64); 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
 
-/// The reach that a query asks for; `None` for the smallest that holds all there is.
+/// The range that a query asks for; `None` for the smallest that covers all data.
 pub(super) fn reach(query: &str) -> Option<&'static str> {
     let asked = parse(query.as_bytes()).find(|(name, _)| name == "range")?.1;
     REACHES.iter().find(|(word, _)| *word == asked).map(|(word, _)| *word)
 }
 
-/// The reach that a query asks for and that is none of those offered, cut where it is long.
+/// A range in a query that is not among those offered, cut if it is long.
 pub(super) fn unknown_reach(query: &str) -> Option<String> {
     let (_, asked) = parse(query.as_bytes()).find(|(name, _)| name == "range")?;
     let known = asked.is_empty() || reach(query).is_some();
     (!known).then(|| format!("range={}", asked.chars().take(20).collect::<String>()))
 }
 
-/// Values of some slots drawn as one: the highest of them.
+/// The highest values of several slots, drawn as one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Column {
     /// Its middle, Unix time.
@@ -45,7 +45,7 @@ struct Column {
     failures: u32,
 }
 
-/// The columns within `times`, those without a poll left out.
+/// The columns within `times`, without those that have no poll.
 fn columns(detail: &Detail, times: &Range<f64>) -> Vec<Column> {
     let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
     let width = ((times.end - times.start) / MAX_COLUMNS / slot).ceil().max(1.0) * slot;
@@ -75,7 +75,7 @@ fn highest(one: Option<f64>, other: Option<f64>) -> Option<f64> {
     [one, other].into_iter().flatten().reduce(f64::max)
 }
 
-/// A line through the columns; where polls are missing for longer than `gap` seconds, it is interrupted.
+/// A line through the columns, interrupted if polls are missing for longer than `gap` seconds.
 fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> Vec<(f64, Option<f64>)> {
     let mut points: Vec<(f64, Option<f64>)> = Vec::new();
     for column in columns {
@@ -87,16 +87,16 @@ fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> 
     points
 }
 
-/// What the plots of the last hours share.
+/// What the plots of the last hours have in common.
 struct Course<'a> {
     columns: Vec<Column>,
     times: Range<f64>,
-    /// Longer than this without a poll is a gap.
+    /// A longer time without a poll is a gap.
     gap: f64,
     deploys: Vec<(f64, &'a str)>,
 }
 
-/// The plots of the last hours, with a choice of how far they reach.
+/// The plots of the last hours, with a choice of ranges.
 pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static str>) -> Markup {
     let now = frame.now.as_duration().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "Unix seconds")]
@@ -104,7 +104,7 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
     let all = REACHES.iter().find(|(_, seconds)| known <= *seconds).or(REACHES.last());
     let chosen = REACHES.iter().find(|(word, _)| Some(*word) == asked).or(all);
     let (word, reach) = chosen.copied().unwrap_or_default();
-    // Minutes after the start, half an hour would be empty.
+    // Minutes after the start, half an hour would be mostly empty.
     let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
     let times = now - reach..now;
     let columns = columns(detail, &times);
@@ -126,7 +126,7 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
             nav .range aria-label="Range of the plots" { @for (name, _) in REACHES {
                 a href={ (page) "?range=" (name) "#course" } aria-current=[(name == word).then_some("true")] { (name) }
             } }
-            p .sub { "Kept in memory for six hours in steps of " (seconds(slot)) "; the highest value of each." }
+            p .sub { "Memory holds six hours in steps of " (seconds(slot)) ", with the highest value of each." }
         }
         div .plots { (times_figure(detail, &course)) (rate(detail, &course)) (failures(&course)) }
     }
@@ -166,8 +166,8 @@ fn rate(detail: &Detail, course: &Course<'_>) -> Markup {
             lines: &[Line { name: "", colour: LINE, points }],
             what: "requests / min",
             unit: Unit::Number,
-            label: &format!("Requests a minute over the last {}", detail.app.window),
-            legend: &[("line", "requests a minute")],
+            label: &format!("Requests per minute over the last {}", detail.app.window),
+            legend: &[("line", "requests per minute")],
             head: &["requests / min"],
             cells: &|column| vec![value(per_minute(column), number)],
         },
@@ -214,7 +214,7 @@ fn drawn(course: &Course<'_>, drawing: &Drawing<'_>) -> Markup {
     figure(&Figure {
         title,
         plot: &plot,
-        instead: "There is not enough to draw yet.",
+        instead: "Not enough data to plot yet.",
         legend: &legend,
         table: html! {
             table { caption .hidden { (label) }

@@ -1,4 +1,4 @@
-//! What is drawn of an app's last window: the distribution of response times and the run execution times.
+//! Plots of an app's last window: the distribution of response times, and run execution times.
 
 use maud::{Markup, html};
 
@@ -17,10 +17,10 @@ pub(super) fn figures(detail: &Detail) -> Markup {
 pub(super) struct Figure<'a> {
     pub(super) title: &'a str,
     pub(super) plot: &'a Plot,
-    /// What is said where there is nothing to draw.
+    /// The text shown if there is nothing to draw.
     pub(super) instead: &'a str,
     pub(super) legend: &'a [(&'a str, &'a str)],
-    /// The values; rows with `data-x` are those that the script finds under the pointer.
+    /// The values; the script finds the row under the pointer by `data-x`.
     pub(super) table: Markup,
 }
 
@@ -43,13 +43,13 @@ pub(super) fn figure(figure: &Figure<'_>) -> Markup {
     }
 }
 
-/// The reason for a missing distribution. It is "no request" only if the service said so.
+/// The reason for a missing distribution. It is "no requests" only if the service said so.
 fn no_distribution(detail: &Detail) -> String {
     let window = &detail.app.window;
     match detail.app.requests_per_minute {
-        Some(0.0) => format!("No request in the last {window}."),
+        Some(0.0) => format!("No requests in the last {window}."),
         Some(_) => format!("The service sent no distribution for the last {window}."),
-        None => format!("Nothing is known of the last {window}."),
+        None => format!("Nothing is known about the last {window}."),
     }
 }
 
@@ -85,7 +85,7 @@ fn runs(detail: &Detail) -> Markup {
     };
     let lines = [line("p50", P50, |p| p.p50), line("p90", P90, |p| p.p90), line("p99", P99, |p| p.p99)];
     let instead = match &detail.runs {
-        None => "The service's reply was not kept; it is from the next poll on.",
+        None => "The last reply was not kept; the next one will be.",
         Some(_) => "The service sent fewer than two datapoints.",
     };
     let label = format!("Run execution time percentiles over the last {}", detail.app.window);

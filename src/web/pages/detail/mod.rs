@@ -1,10 +1,10 @@
 //! `/apps/{project}/{app}`: one app in full.
 //!
-//! - `figures`: what is drawn of the last window; `course`: of the last hours.
-//! - `polls`: what is asked, and how it went.
-//! - `queries`: the way to Prometheus and other programs.
-//! - `settings`: what the app is set to; `changes`: since when.
-//! - `replies`: what the service sent.
+//! - `figures`: plots of the last window; `course`: plots of the last hours.
+//! - `polls`: what is polled, and how the polls went.
+//! - `queries`: queries, and links to Prometheus and other programs.
+//! - `settings`: the app's settings; `changes`: their recent changes.
+//! - `replies`: the last raw replies.
 
 mod changes;
 mod course;
@@ -26,7 +26,7 @@ use super::layout::{Frame, sign, value, verdict};
 use super::query::Query;
 use queries::Selector;
 
-/// What the page of an app has beside the app.
+/// What the page of an app needs besides the app.
 #[derive(Clone, Debug)]
 pub(super) struct Extras {
     /// Links to other programs.
@@ -64,7 +64,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
         (figures::figures(detail))
         @if let Some(ignored) = course::unknown_reach(&extras.query) {
-            p .notice role="note" { "Not understood and ignored: " code { (ignored) } "." }
+            p .notice role="note" { "Not recognized and ignored: " code { (ignored) } "." }
         }
         (course::course(frame, detail, course::reach(&extras.query)))
         (polls::resources(frame, detail))
@@ -76,7 +76,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
     }
 }
 
-/// The verdict: the gravest cause with its remedy, and how many more there are.
+/// The verdict: the most severe cause with its remedy, then the other ones.
 fn cause(detail: &Detail) -> Markup {
     let app = &detail.app;
     html! {
@@ -99,7 +99,7 @@ fn cause(detail: &Detail) -> Markup {
     }
 }
 
-/// The numbers that people come for.
+/// The most wanted numbers.
 fn figures(detail: &Detail) -> Markup {
     let app = &detail.app;
     let times = &app.response_time;

@@ -1,4 +1,4 @@
-//! What is asked about an app, and how the last polls went.
+//! What is polled for an app, and how the last polls went.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -39,7 +39,7 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
     }
 }
 
-/// Polls of one resource, one after the other, with the same outcome.
+/// Consecutive polls of one resource with the same outcome.
 #[derive(Debug, PartialEq)]
 struct Fold<'a> {
     resource: &'static str,
@@ -51,7 +51,7 @@ struct Fold<'a> {
     failure: Option<&'a PollFailure>,
 }
 
-/// `polls`, the newest first, with those of the same outcome as one.
+/// `polls`, newest first, folded by outcome.
 fn folded<'a>(polls: &'a [(&'static str, PollRecord)]) -> Vec<Fold<'a>> {
     let mut folds: Vec<Fold<'a>> = Vec::new();
     for (resource, poll) in polls {
@@ -78,14 +78,14 @@ fn folded<'a>(polls: &'a [(&'static str, PollRecord)]) -> Vec<Fold<'a>> {
     folds
 }
 
-/// The last polls; those of the same outcome are one row.
+/// The last polls; those with the same outcome share a row.
 pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
         section {
             h2 #polls { "Last polls" }
             div .scroll tabindex="0" role="region" aria-labelledby="polls" {
                 table {
-                    caption { "Polls of a resource with the same outcome are one row. Failures are kept longer than successes." }
+                    caption { "Polls of one resource with the same outcome share a row. Failures are kept longer than successes." }
                     thead { tr { th scope="col" { "When" } th scope="col" { "Resource" } th scope="col" { "Outcome" } th scope="col" .number { "Took" } th scope="col" { "Why" } } }
                     tbody {
                         @for fold in folded(&detail.polls) { (row(frame, &fold)) }

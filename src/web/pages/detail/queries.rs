@@ -1,4 +1,4 @@
-//! From an app to Prometheus and the other programs that know of it.
+//! Links from an app to Prometheus and other programs that know it.
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use crate::status::App;
 
 use super::super::links::{encode, url};
 
-/// What an app can be asked about in PromQL; `$app` is where its labels go.
+/// PromQL queries about an app; `$app` stands for its labels.
 pub(super) const QUERIES: &[(&str, &str)] = &[
     (
         "95th percentile of response times in each window",
@@ -21,19 +21,19 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
         "Share of requests within 500 ms in each window",
         "pds_app_response_time_within_ratio{$app,threshold=\"0.5\"}",
     ),
-    ("Requests a second", "rate(pds_app_requests_total{$app}[5m])"),
+    ("Requests per second", "rate(pds_app_requests_total{$app}[5m])"),
     ("Requests of the last day", "increase(pds_app_requests_total{$app}[1d])"),
     ("99th percentile of run execution times", "pds_app_run_execution_time_seconds{$app,percentile=\"p99\"}"),
-    ("Runs a second", "rate(pds_app_runs_total{$app}[5m])"),
+    ("Runs per second", "rate(pds_app_runs_total{$app}[5m])"),
     (
-        "Dollars an hour while all replicas run",
+        "Dollars per hour with all replicas running",
         "3600 * pds_app_max_replicas{$app} * pds_app_replica_cost_dollars_per_second{$app}",
     ),
     (
-        "Seconds since each resource was last polled with success",
+        "Seconds since the last successful poll of each resource",
         "time() - pds_last_success_timestamp_seconds{$app}",
     ),
-    ("Seconds that counters are behind", "time() - pds_app_accounted_until_timestamp_seconds{$app}"),
+    ("Seconds by which counters are behind", "time() - pds_app_accounted_until_timestamp_seconds{$app}"),
     ("Alerts of the app that are pending or firing", ALERTS),
 ];
 
@@ -75,7 +75,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Links to other programs that know the app, where the configuration names them.
+/// Links to the app in the other programs that the configuration names.
 pub(super) fn open_in(web: &Web, app: &App, selector: &Selector) -> Markup {
     let prometheus = web.prometheus_url.as_ref().map(|at| url::table(at, &selector.fill(ALERTS)));
     let grafana = web.grafana_url.as_ref().map(|at| url::dashboard(at, &app.project, &app.id));
@@ -91,21 +91,22 @@ pub(super) fn open_in(web: &Web, app: &App, selector: &Selector) -> Markup {
     }
 }
 
-/// The queries about the app, each to copy, and to open where there is a Prometheus.
+/// The queries about the app, each with a copy button and, if Prometheus is configured, a link.
 pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) -> Markup {
     let only = format!("{metrics}?project={}&app={}", encode(&app.project), encode(&app.id));
     html! {
         section {
             h2 #queries { "Queries" }
+            p .sub { "In PromQL. " a href=(only) { "All series of the app" } " are on the metrics page." }
             div .scroll tabindex="0" role="region" aria-labelledby="queries" {
-                table .queries {
-                    caption { "In PromQL. " a href=(only) { "All series of the app" } "." }
-                    thead { tr { th scope="col" { "What" } th scope="col" { "Query" } } }
-                    tbody { @for (what, query) in QUERIES {
+                table .queries.cards role="table" {
+                    caption .hidden { "Queries about the app" }
+                    thead role="rowgroup" { tr role="row" { @for title in ["What", "Query"] { th scope="col" role="columnheader" { (title) } } } }
+                    tbody role="rowgroup" { @for (what, query) in QUERIES {
                         @let query = selector.fill(query);
-                        tr {
-                            th scope="row" { (what) }
-                            td {
+                        tr role="row" {
+                            th scope="row" role="rowheader" { (what) }
+                            td role="cell" {
                                 code { (query) } " "
                                 button type="button" .copy hidden data-copy=(query) aria-label={ "Copy: " (what) } { "Copy" }
                                 @if let Some(at) = &web.prometheus_url {

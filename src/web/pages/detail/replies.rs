@@ -12,7 +12,7 @@ pub(super) fn replies(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
         section aria-labelledby="replies" {
             h2 #replies { "Last replies" }
-            p .sub { "As the service sent them; tokens are taken out. They are kept as far as there is room, and for apps that are looked at." }
+            p .sub { "As the service sent them, without tokens. They are kept while memory allows, and for apps whose pages are open." }
             @for (resource, reply) in &detail.replies {
                 @match reply {
                     Some(reply) => details .reply {
@@ -20,7 +20,7 @@ pub(super) fn replies(frame: Frame<'_>, detail: &Detail) -> Markup {
                         button type="button" .copy hidden { "Copy" }
                         pre tabindex="0" role="region" aria-label={ "Reply: " (format::resource(resource)) } { (indented(&reply.text)) }
                     }
-                    None => p .none { (format::resource(resource)) ": not kept; it is from the next poll on." }
+                    None => p .none { (format::resource(resource)) ": not kept; the next reply will be." }
                 }
             }
         }

@@ -8,20 +8,20 @@ use super::super::format::{self, bytes, dollars, number, seconds};
 use super::super::layout::{Frame, missing};
 use super::queries::Selector;
 
-/// The settings as a table; what each means unfolds.
+/// The settings as a table; the meaning of each unfolds on demand.
 pub(super) fn settings(frame: Frame<'_>, groups: &[Group], selector: &Selector) -> Markup {
     html! {
         section {
             h2 #settings { "Settings" }
-            @if groups.is_empty() { p .none { "The app's settings were not answered yet, or are stale." } }
+            @if groups.is_empty() { p .none { "The app's settings have not been received yet, or are stale." } }
             @else {
                 div .scroll tabindex="0" role="region" aria-labelledby="settings" {
-                    table .settings {
+                    table .settings.cards role="table" {
                         caption .hidden { "The app's settings" }
-                        thead { tr { @for title in ["Setting", "Value", "What it is", "Metric"] { th scope="col" { (title) } } } }
+                        thead role="rowgroup" { tr role="row" { @for title in ["Setting", "Value", "What it is", "Metric"] { th scope="col" role="columnheader" { (title) } } } }
                         @for group in groups {
-                            tbody {
-                                tr .group { th scope="rowgroup" colspan="4" { (group.title) } }
+                            tbody role="rowgroup" {
+                                tr .group role="row" { th scope="rowgroup" role="rowheader" colspan="4" { (group.title) } }
                                 @for setting in &group.settings { (row(frame, setting, selector)) }
                             }
                         }
@@ -34,11 +34,11 @@ pub(super) fn settings(frame: Frame<'_>, groups: &[Group], selector: &Selector) 
 
 fn row(frame: Frame<'_>, setting: &Setting, selector: &Selector) -> Markup {
     html! {
-        tr {
-            th scope="row" { (setting.name) }
-            td .value { (written(&setting.value)) }
-            td { details { summary aria-label={ "What " (setting.name) " is" } { "?" } p .meaning { (setting.meaning) "." } } }
-            td .metric {
+        tr role="row" {
+            th scope="row" role="rowheader" { (setting.name) }
+            td .value role="cell" { (written(&setting.value)) }
+            td role="cell" { details { summary aria-label={ "What " (setting.name) " is" } { "?" } p .meaning { (setting.meaning) "." } } }
+            td .metric role="cell" {
                 a href=(frame.links.family(setting.family)) { code { (setting.family) } }
                 " " (selector.copy(setting.family))
             }

@@ -1,8 +1,8 @@
 //! Curves and sparklines, drawn by plotters as SVG inside the page.
 //!
-//! Their colours are those of the light theme; the style sheet exchanges them for the dark one's, and gives lines
-//! their dashes, by the value of the attribute. What a plot shows is also said in words, and in a table beside it,
-//! from which the script reads the values under the pointer.
+//! Their colours are those of the light theme; the style sheet replaces them in the dark theme, and gives lines
+//! their dashes, by the value of the attribute. Each plot has a text label and a table with the same values, from
+//! which the script reads the values under the pointer.
 //!
 //! - `over_time`: lines over time.
 
@@ -30,13 +30,13 @@ pub(super) const P50: RGBColor = RGBColor(0x0F, 0x76, 0x6E);
 pub(super) const P90: RGBColor = RGBColor(0xB4, 0x53, 0x09);
 pub(super) const P99: RGBColor = RGBColor(0xBE, 0x12, 0x3C);
 
-/// As wide as a figure on a phone, so that text is nowhere smaller than 12 pixels.
+/// As wide as a figure on a phone, so that text is never smaller than 12 pixels.
 const PLOT: (u32, u32) = (400, 240);
-/// Twice as large as shown: plotters draws on whole pixels.
+/// Larger than shown: plotters draws on whole pixels.
 const SPARKLINE: (u32, u32) = (200, 48);
 const MARGIN: u32 = 12;
 const TEXT: u32 = 18;
-/// What plotters makes of a size of text.
+/// The factor by which plotters divides text sizes.
 #[cfg(test)]
 const EM: f64 = 1.24;
 
@@ -47,7 +47,7 @@ pub(super) struct Line<'a> {
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
 
-/// A drawn plot, empty where there is nothing to draw, and where its values stand.
+/// A drawn plot, empty if there is nothing to draw, and the positions of its values.
 #[derive(Default)]
 pub(super) struct Plot {
     pub(super) svg: Markup,
@@ -62,7 +62,7 @@ struct Scale {
 }
 
 impl Plot {
-    /// Where `value` stands on the horizontal axis, in the plot's own pixels; `None` beyond it.
+    /// The position of `value` on the horizontal axis, in the plot's own pixels; `None` beyond it.
     pub(super) fn x(&self, value: f64) -> Option<String> {
         let Scale { pixels, values, logarithmic } = self.scale.as_ref()?;
         let at = |value: f64| if *logarithmic { value.ln() } else { value };
@@ -72,7 +72,7 @@ impl Plot {
     }
 }
 
-/// The last values as a line, the newest at the right and marked; empty below two values.
+/// The last values as a line, with the newest marked at the right; empty for fewer than two values.
 pub(super) fn sparkline(values: &[Option<f64>], label: &str) -> Markup {
     let present = values.iter().flatten();
     let (most, count) = present.fold((0.0_f64, 0), |(most, count), value| (most.max(*value), count + 1));
@@ -127,7 +127,7 @@ pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], l
         chart.draw_series(inside.iter().map(|point| Circle::new(*point, 3, LINE.filled())))?;
         for (index, (name, x)) in percentiles.iter().enumerate() {
             chart.draw_series([PathElement::new([(*x, 0.0), (*x, 1.0)], P99.stroke_width(1))])?;
-            // Side by side they would cover one another.
+            // At the same height they would overlap.
             let height = 0.05 + 0.11 * f64::from(u32::try_from(index).unwrap_or(0));
             let name = format!(" {name} {}", format::seconds(*x));
             chart.draw_series([Text::new(name, (*x, height), anchored(0.5))])?;
@@ -153,18 +153,18 @@ fn runs(points: &[(f64, Option<f64>)]) -> Vec<Vec<(f64, f64)>> {
     runs.map(|run| run.iter().filter_map(|(x, y)| Some((*x, (*y)?))).collect()).collect()
 }
 
-/// From the last threshold without requests to the first with all of them, including all percentiles.
+/// From the last threshold without requests to the first that covers all of them, including all percentiles.
 fn log_range(shares: &[(f64, f64)], percentiles: &[(&str, f64)]) -> Option<Range<f64>> {
     let (first, last) = (shares.first()?.0, shares.last()?.0);
     let low = shares.iter().rev().find(|(_, share)| *share < 0.001).map_or(first, |(x, _)| *x);
     let high = shares.iter().find(|(_, share)| *share > 0.9995).map_or(last, |(x, _)| *x);
     let marks = percentiles.iter().map(|(_, x)| *x).filter(|x| *x > 0.0);
-    // The labels of the marks stand at their right.
+    // The labels are to the right of the marks.
     let range = marks.fold(low..high, |range, x| range.start.min(x * 0.8)..range.end.max(x * 9.0));
     (range.start > 0.0 && range.start < range.end).then_some(range)
 }
 
-/// Draws an SVG and puts it into the page as an image with a label.
+/// Draws an SVG, as an image with a label inside the page.
 fn svg(class: &str, size: (u32, u32), label: &str, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Markup {
     let mut text = String::new();
     let drawn = {

@@ -9,14 +9,14 @@ use plotters::prelude::*;
 use super::super::format;
 use super::{Drawn, GRID, INK, Line, MARGIN, PLOT, Plot, Scale, anchored, runs, svg, text};
 
-/// Distances between times on an axis, in seconds: those that people count in.
+/// Distances between times on an axis, in seconds: round ones only.
 const STEPS: [u32; 12] = [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
 /// The most labels on the time axis.
 const TIMES: f64 = 5.0;
 /// The longest name of a mark, in characters.
 const MARK_CHARS: usize = 12;
 
-/// What the values of a plot are.
+/// The kind of values in a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Unit {
     /// Seconds; the axis is in the unit that suits the largest.
@@ -28,7 +28,7 @@ pub(in super::super) enum Unit {
 }
 
 impl Unit {
-    /// How many base units are one of the axis, and its name.
+    /// The axis' unit in base units, and its name.
     fn of_axis(self, most: f64) -> (f64, &'static str) {
         match self {
             Self::Number | Self::Whole => (1.0, ""),
@@ -50,10 +50,10 @@ impl Unit {
     }
 }
 
-/// What is drawn.
+/// A plot of lines over time.
 pub(in super::super) struct OverTime<'a> {
     pub(in super::super) lines: &'a [Line<'a>],
-    /// Moments with a name.
+    /// Named moments.
     pub(in super::super) marks: &'a [(f64, &'a str)],
     /// The times of the axis.
     pub(in super::super) times: Range<f64>,
@@ -64,7 +64,7 @@ pub(in super::super) struct OverTime<'a> {
 }
 
 impl OverTime<'_> {
-    /// The plot; empty where there is no time to draw.
+    /// The plot; empty without a range of time.
     pub(in super::super) fn draw(&self) -> Plot {
         let OverTime { lines, marks, times, what, unit, label } = self;
         if times.start >= times.end || lines.iter().all(|line| line.points.len() < 2) {
@@ -129,7 +129,7 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line<'_>, times: &Range<f64>, sca
     Ok(())
 }
 
-/// The name of a mark, cut where it is long.
+/// The name of a mark, cut if it is long.
 fn shortened(name: &str) -> String {
     let mut text: String = name.chars().take(MARK_CHARS).collect();
     if name.chars().nth(MARK_CHARS).is_some() {
@@ -138,7 +138,7 @@ fn shortened(name: &str) -> String {
     format!(" {text}")
 }
 
-/// Times whose marks are round.
+/// A time axis with round times.
 struct TimeAxis(Range<f64>);
 
 impl Ranged for TimeAxis {
@@ -170,7 +170,7 @@ fn step(times: &Range<f64>) -> f64 {
     fits.unwrap_or_else(|| (span / TIMES / 86_400.0).ceil() * 86_400.0)
 }
 
-/// A time of an axis: with seconds only where they differ.
+/// A time on an axis, with seconds only if they differ.
 #[expect(clippy::cast_possible_truncation, reason = "a time of a plot, to the second")]
 fn clock(x: f64, step: f64) -> String {
     let written = Timestamp::from_second(x as i64).map(format::clock).unwrap_or_default();

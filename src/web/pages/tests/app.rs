@@ -60,7 +60,7 @@ async fn the_page_of_an_app_begins_with_its_verdict_one_cause_and_the_remedy() {
     advance(Duration::from_secs(5)).await;
     assert_eq!(
         begins(),
-        "✕ settings: failing, timeout . Look at the failing polls; the last values stay on /metrics until they are stale."
+        "✕ settings: failing, timeout . Check the failing polls; the last values stay on /metrics until they are stale."
     );
 }
 
@@ -68,9 +68,9 @@ async fn the_page_of_an_app_begins_with_its_verdict_one_cause_and_the_remedy() {
 async fn the_help_of_a_setting_unfolds_and_says_nothing_of_1_and_0() {
     let fixture = answered(1).await;
     let page = get(&site(&fixture.source, ""), APP, "");
-    let (_, settings) = page.split_once("<table class=\"settings\">").unwrap();
+    let (_, settings) = page.split_once("<table class=\"settings cards\" role=\"table\">").unwrap();
     let settings = settings.split_once("</table>").unwrap().0;
-    let rows = settings.matches("<td class=\"value\">").count();
+    let rows = settings.matches("<td class=\"value\" role=\"cell\">").count();
     assert!(rows > 20 && settings.matches("<details>").count() == rows, "{rows}");
     assert!(!settings.contains("0 where"), "a switch is yes or no");
 }
@@ -82,7 +82,7 @@ async fn plots_of_the_last_hours_reach_as_far_as_asked_and_say_how_far_memory_re
     advance(Duration::from_secs(5)).await;
     let site = site(&fixture.source, "");
     let page = get(&site, APP, "");
-    assert!(page.contains("Kept in memory for six hours in steps of 15 s; the highest value of each."));
+    assert!(page.contains("Memory holds six hours in steps of 15 s, with the highest value of each."));
     assert!(page.contains("?range=30m#course\">30m</a>"), "a reach that is not the one shown");
     assert!(
         page.contains("?range=2h#course\" aria-current=\"true\">2h</a>"),
@@ -98,7 +98,7 @@ async fn plots_of_the_last_hours_reach_as_far_as_asked_and_say_how_far_memory_re
 #[tokio::test(start_paused = true)]
 async fn a_new_build_is_marked_and_listed_with_the_other_changes() {
     let fixture = answered(1).await;
-    assert!(get(&site(&fixture.source, ""), APP, "").contains("None seen since <time"));
+    assert!(get(&site(&fixture.source, ""), APP, "").contains("No changes since <time"));
     let deploy = |body: String| {
         body.replace("\"latestReadyBuildId\":\"b-31\"", "\"latestReadyBuildId\":\"b-32\"")
             .replace("\"maxReplicaCount\":\"8\"", "\"maxReplicaCount\":\"12\"")

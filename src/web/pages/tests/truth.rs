@@ -13,7 +13,7 @@ const APP: &str = "/apps/p-00000000/p-00000000-app-0";
 #[tokio::test(start_paused = true)]
 async fn nothing_known_is_never_no_request() {
     let fixture = fixture::fixture(1).await;
-    assert!(get(&site(&fixture.source, ""), APP, "").contains("Nothing is known of the last 5m."));
+    assert!(get(&site(&fixture.source, ""), APP, "").contains("Nothing is known about the last 5m."));
     fixture.answer(1.0);
     fixture.fail("timeout", "no reply", |_| true);
     // The values go stale.
@@ -23,7 +23,7 @@ async fn nothing_known_is_never_no_request() {
         let page = get(&site, path, query).to_lowercase();
         assert!(!page.contains("no request") && !page.contains("no failures"), "{path}");
     }
-    assert!(get(&site, APP, "").contains("Nothing is known of the last 5m."));
+    assert!(get(&site, APP, "").contains("Nothing is known about the last 5m."));
     assert!(get(&site, "/api/v1/status", "").contains("\"requests_per_minute\":null"));
 }
 

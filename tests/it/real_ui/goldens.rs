@@ -1,0 +1,116 @@
+//! What the pages look like: pictures of them, made of polls in paused time and so the same each time, kept beside this
+//! file and compared. `UPDATE_GOLDEN=1` takes them anew; look at them before you commit them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use pds_exporter::app;
+use pds_exporter::clock::Clock;
+use pds_exporter::config;
+use pds_exporter::interface::{Cadence, response_time};
+use pds_exporter::poll::slots::PollSlots;
+use pds_exporter::poll::transition_log::TransitionLog;
+use pds_exporter::poll::{Context, Plan, execute};
+use pds_exporter::simulator::{Fault, Kind, Settings, World};
+use pds_exporter::status::Source;
+use pds_exporter::web::pages::{Rendered, StatusPages};
+use serde_json::{Value, json};
+
+use crate::golden::is_updating;
+use crate::rig::{self, Configuration};
+
+use super::look;
+
+/// Minutes of polls before a picture is taken.
+const MINUTES: u64 = 50;
+/// What the pages call the service, whose port differs from run to run.
+const SERVICE: &str = "https://api.example.com";
+
+#[tokio::test(start_paused = true)]
+async fn pages_look_as_they_did() {
+    let pages = pages().await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pages.json");
+    std::fs::write(&file, pages.to_string()).unwrap();
+    let update = if is_updating() { "yes" } else { "no" };
+    let file = file.to_str().unwrap().to_owned();
+    // The browser takes its time, which is not paused.
+    let looking = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(look("goldens", "", None, &[("PAGES", &file), ("UPDATE", update)]));
+    });
+    looking.join().unwrap();
+}
+
+/// All that a browser loads, by its path and query.
+async fn pages() -> Value {
+    let clock = Clock::starting_at("2026-03-01T12:00:00Z".parse().unwrap());
+    let world = World::new(Settings::default(), clock.clone());
+    let service = rig::serve(&world).await;
+    let text = Configuration::new(&world, &service)
+        .api("max_retries = 0\nmax_requests_per_second = 0\n")
+        .tables("[web]\nprometheus_url = \"https://prometheus.example.com\"\ngrafana_url = \"https://grafana.example.com\"")
+        .text();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let loaded = config::load(file.path(), []).unwrap();
+    let (context, _committer) = rig::open(None, &clock).await;
+    let plan = Arc::new(rig::plan(loaded.config, &context, None));
+    let expiry = |hours| Some(clock.now().checked_add(SignedDuration::from_hours(hours)).unwrap());
+    for (account, hours) in plan.client.accounts().zip([700, 90, 1_000]) {
+        context.telemetry.token_expiry(account.name(), expiry(hours));
+    }
+    context.telemetry.config_loaded(Some(clock.now()));
+    let source = Source::new(context.clone(), Arc::clone(&plan), loaded.explained);
+    poll(&world, &context, &plan).await;
+    let site = StatusPages::new(source, app::catalogue(), "");
+    let (project, apps) = world.projects().remove(0);
+    let app = format!("/apps/{project}/{}", apps[0]);
+    let mut pages = serde_json::Map::new();
+    let mut add = |path: &str| match site.respond(path, "") {
+        Rendered::Page(body) => {
+            let body = body.replace(&service, SERVICE);
+            pages.insert(path.to_owned(), json!({ "type": "text/html", "body": body }));
+            body
+        }
+        Rendered::Asset(kind, body) => {
+            pages.insert(path.to_owned(), json!({ "type": kind, "body": body }));
+            String::new()
+        }
+        other => panic!("{path}: {other:?}"),
+    };
+    let mut overview = String::new();
+    for path in ["/", &app, "/config", "/metrics-catalogue"] {
+        overview = add(path);
+    }
+    for asset in overview.split('"').filter(|link| link.starts_with("/static/")) {
+        add(asset);
+    }
+    json!({ "app": app, "pages": pages, "now": Timestamp::as_millisecond(clock.now()) })
+}
+
+/// Polls everything each minute; one app gets a new build, and another fails for a while and again at the end.
+async fn poll(world: &World, context: &Context, plan: &Plan) {
+    let (_, apps) = world.projects().remove(0);
+    let build = Kind::Value { field: "latestReadyBuildId".to_owned(), json: "\"b-2041\"".to_owned() };
+    let build = || Fault::from(build.clone()).of_app(&apps[0]);
+    let fails = |app: usize| Fault::status(503).on(response_time::RESOURCE).of_app(&apps[app]);
+    let transitions = TransitionLog::default();
+    for minute in 0..MINUTES {
+        match minute {
+            20 => world.faults().set([fails(0)]),
+            24 => world.faults().set([build()]),
+            48 => world.faults().set([build(), fails(1)]),
+            _ => {}
+        }
+        for target in &plan.targets {
+            if target.endpoint.cadence == Cadence::Metrics || minute % 5 == 4 || minute == 0 {
+                execute::poll(context, plan, target, &transitions, PollSlots::default().enter()).await;
+            }
+        }
+        // The last polls were a moment ago.
+        let seconds = if minute + 1 < MINUTES { 60 } else { 7 };
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+    }
+}
