@@ -83,8 +83,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether smaller questions may be answered.
+    /// Whether smaller questions may be answered: 422 is how engines refuse a query that is beyond their limits.
     pub(super) fn is_of_size(&self) -> bool {
-        matches!(self, Self::TooLarge { .. })
+        matches!(self, Self::TooLarge { .. } | Self::Status { status: 422, .. })
     }
 }

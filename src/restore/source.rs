@@ -268,8 +268,8 @@ impl Source {
         Ok(scraped)
     }
 
-    /// Asks questions about each of the batches, some at once, and hands over what is answered. A batch with an answer that
-    /// is too large is divided.
+    /// Asks questions about each of the batches, some at once, and hands over what is answered. A batch whose answer is
+    /// too large is divided.
     async fn ask(
         &self,
         mut batches: VecDeque<Vec<Key>>,
@@ -300,11 +300,12 @@ impl Source {
                 None => return Ok(()),
                 Some(Ok((keys, Ok(samples)))) => answered(keys, samples),
                 Some(Ok((keys, Err(error)))) => {
-                    let mut halves = halves(&keys);
+                    let halves = halves(&keys);
                     if !error.is_of_size() || halves.len() < 2 {
                         return Err(error);
                     }
-                    batches.append(&mut halves);
+                    // Before all others: if it is not a matter of size, that is known after a few questions.
+                    halves.into_iter().rev().for_each(|half| batches.push_front(half));
                 }
                 // Nothing here is aborted, and a panic is ours.
                 Some(Err(error)) => match error.try_into_panic() {

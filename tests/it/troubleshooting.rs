@@ -159,6 +159,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         "The Prometheus that counters are read back from does not answer: no connection, a timeout, an error, no credentials",
         &[
             "restore::bad_answers::an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told",
+            "restore::engines::mimir_answers_for_the_right_tenant_only",
             "restore::bad_answers::an_answer_that_is_an_error_hides_the_counters_until_there_is_one",
             "restore::a_daemon_asks_again_by_itself_and_polls_at_once_what_it_has_read_back",
         ],
@@ -169,6 +170,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
             "restore::bad_answers::an_answer_that_lacks_something_hides_the_counters_until_it_is_whole",
             "restore::bad_answers::an_answer_of_something_else_hides_the_counters",
             "restore::bad_answers::an_answer_that_is_too_large_is_asked_for_in_parts",
+            "restore::engines::thanos_with_a_store_that_is_down_hides_the_counters_whether_it_fails_or_warns",
         ],
     ),
     (
@@ -190,6 +192,14 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "restore::bad_series::series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_go",
             "restore::bad_series::two_jobs_that_scrape_one_exporter_are_one_ledger",
+            "restore::engines::thanos_is_asked_for_each_replica_and_the_furthest_counts",
+        ],
+    ),
+    (
+        "That Prometheus has very much to tell: 10,000 apps with 25 series each, or a question is beyond a limit of its own (422)",
+        &[
+            "restore::many::ten_thousand_apps_are_asked_for_in_a_hundred_questions",
+            "restore::bad_answers::an_answer_that_is_too_large_is_asked_for_in_parts",
         ],
     ),
     (

@@ -130,15 +130,18 @@ async fn an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_large_is_asked_for_in_parts() {
-    let rig = Rig::start(4).await;
-    let first = rig.clock.unix_seconds() / 60 * 60;
-    rig.predecessor().await;
-    rig.prometheus.answer(|asked| {
-        let two = asked.form["query"].split("app=~").nth(1).is_some_and(|apps| apps.contains('|'));
-        two.then(|| (200, " ".repeat((32 << 20) + 1)))
-    });
-    let exporter = rig.started("new").await;
-    rig.run(&exporter, 2).await;
-    assert_eq!(exporter.shown(), 4);
-    assert_true(&rig, &exporter, first);
+    let beyond_a_limit = r#"{"status":"error","errorType":"execution","error":"the query exceeded the maximum number of series"}"#;
+    for answer in [(200, " ".repeat((32 << 20) + 1)), (422, beyond_a_limit.to_owned())] {
+        let rig = Rig::start(4).await;
+        let first = rig.clock.unix_seconds() / 60 * 60;
+        rig.predecessor().await;
+        rig.prometheus.answer(move |asked| {
+            let two = asked.form["query"].split("app=~").nth(1).is_some_and(|apps| apps.contains('|'));
+            two.then(|| answer.clone())
+        });
+        let exporter = rig.started("new").await;
+        rig.run(&exporter, 2).await;
+        assert_eq!(exporter.shown(), 4);
+        assert_true(&rig, &exporter, first);
+    }
 }

@@ -3,8 +3,10 @@
 
 mod bad_answers;
 mod bad_series;
+mod engines;
+mod many;
 mod model;
-mod prometheus;
+pub(crate) mod prometheus;
 mod rig;
 
 use pds_exporter::interface::{Resource, response_time};
@@ -12,7 +14,6 @@ use pds_exporter::simulator::Fault;
 use pds_exporter::store::{Key, Owner};
 
 use crate::process::series;
-
 use rig::{Exporter, RESTORED, Rig, sharded};
 
 /// The counters of a page that a query sees, and their values.

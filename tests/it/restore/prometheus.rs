@@ -16,14 +16,14 @@ use tokio::net::TcpListener;
 
 use crate::process::series;
 
-pub(super) type Labels = BTreeMap<String, String>;
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// What it was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    pub(super) path: String,
-    pub(super) headers: HeaderMap,
-    pub(super) form: HashMap<String, String>,
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) form: HashMap<String, String>,
 }
 
 /// What it answers instead; `None` for what it would.
@@ -31,8 +31,8 @@ type Trouble = dyn Fn(&Asked) -> Option<(u16, String)> + Send + Sync;
 
 /// The model. Cloning shares it.
 #[derive(Clone)]
-pub(super) struct Prometheus {
-    pub(super) address: SocketAddr,
+pub(crate) struct Prometheus {
+    pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
@@ -45,7 +45,7 @@ struct State {
 }
 
 impl Prometheus {
-    pub(super) async fn start(clock: Clock) -> Self {
+    pub(crate) async fn start(clock: Clock) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let state = State { clock, series: BTreeMap::new(), asked: Vec::new(), trouble: None };
         let prometheus = Self { address: listener.local_addr().unwrap(), state: Arc::new(Mutex::new(state)) };
@@ -68,7 +68,7 @@ impl Prometheus {
     }
 
     /// Scrapes a page of the exporter that has these labels besides its own.
-    pub(super) fn scrape(&self, page: &str, target: &[(&str, &str)]) {
+    pub(crate) fn scrape(&self, page: &str, target: &[(&str, &str)]) {
         let mut state = self.state.lock().unwrap();
         let now = state.clock.unix_seconds();
         for (name, value) in series(page) {
@@ -79,14 +79,14 @@ impl Prometheus {
     }
 
     /// Changes what it keeps.
-    pub(super) fn change(&self, mut change: impl FnMut(&Labels, &mut Vec<(i64, f64)>)) {
+    pub(crate) fn change(&self, mut change: impl FnMut(&Labels, &mut Vec<(i64, f64)>)) {
         for (labels, samples) in &mut self.state.lock().unwrap().series {
             change(labels, samples);
         }
     }
 
     /// Writes other labels, or none, in the place of those that it keeps.
-    pub(super) fn relabel(&self, relabel: impl Fn(Labels) -> Option<Labels>) {
+    pub(crate) fn relabel(&self, relabel: impl Fn(Labels) -> Option<Labels>) {
         let mut state = self.state.lock().unwrap();
         let series = std::mem::take(&mut state.series);
         let series = series.into_iter().filter_map(|(labels, samples)| Some((relabel(labels)?, samples)));
@@ -94,24 +94,24 @@ impl Prometheus {
     }
 
     /// What it keeps of the metrics of this name.
-    pub(super) fn of(&self, name: &str) -> Vec<(Labels, Vec<(i64, f64)>)> {
+    pub(crate) fn of(&self, name: &str) -> Vec<(Labels, Vec<(i64, f64)>)> {
         let state = self.state.lock().unwrap();
         let of = state.series.iter().filter(|(labels, _)| labels["__name__"] == name);
         of.map(|(labels, samples)| (labels.clone(), samples.clone())).collect()
     }
 
     /// Has it answer so from now on.
-    pub(super) fn answer(&self, trouble: impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static) {
+    pub(crate) fn answer(&self, trouble: impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static) {
         self.state.lock().unwrap().trouble = Some(Box::new(trouble));
     }
 
     /// It answers properly again.
-    pub(super) fn mend(&self) {
+    pub(crate) fn mend(&self) {
         self.state.lock().unwrap().trouble = None;
     }
 
     /// All it was asked.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.state.lock().unwrap().asked.clone()
     }
 
