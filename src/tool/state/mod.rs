@@ -127,7 +127,7 @@ async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArg
     let file = read::file(path).await?;
     let prometheus = origins.prometheus(Clock::system().unix_seconds()).await?;
     let mut pairs = read::pairs(file, prometheus);
-    pairs.retain(|pair| pair.held().is_some_and(|held| args.wants(held)));
+    pairs.retain(|pair| !pair.is_unknown() && pair.held().is_some_and(|held| args.wants(held)));
     let all = pairs.len();
     pairs.retain(|pair| !pair.is_same());
     match args.output.format {

@@ -25,6 +25,16 @@ pub(super) struct Held {
     pub(super) problem: String,
 }
 
+/// Of what Prometheus holds nothing.
+const UNKNOWN: &str = "nothing is known";
+
+impl Held {
+    /// Whether the origin has never seen the counter.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.problem == UNKNOWN
+    }
+}
+
 /// What the two origins hold of a counter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pair {
@@ -46,6 +56,11 @@ impl Pair {
             held?.ledger.as_ref()
         }
         (ledger(self.file.as_ref()), ledger(self.prometheus.as_ref()))
+    }
+
+    /// Whether neither of them has ever seen the counter.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.file.is_none() && self.prometheus.as_ref().is_none_or(Held::is_unknown)
     }
 
     /// Whether both have counted the same as far.
@@ -150,7 +165,7 @@ fn of(key: Key, answer: Answer) -> Held {
     let (ledger, target, problem) = match answer {
         Answer::Ledger { ledger, target } => (Some(ledger), target, String::new()),
         Answer::Refused { why, target } => (None, target, format!("refused: {why}")),
-        Answer::Nothing => (None, String::new(), "nothing is known".to_owned()),
+        Answer::Nothing => (None, String::new(), UNKNOWN.to_owned()),
     };
     Held { key, ledger, target, problem }
 }

@@ -61,12 +61,7 @@ static PAIRS: &[Column<Pair>] = &[
     column("AHEAD S", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.until))),
     column("MORE", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.total))),
     column("GOES ON FROM", Align::Left, true, |pair| pair.goes_on_from().to_owned()),
-    column("NOTE", Align::Left, true, |pair| match (&pair.file, &pair.prometheus) {
-        (None, Some(held)) if held.problem.is_empty() => "not in the file".to_owned(),
-        (Some(_), None) => "not configured".to_owned(),
-        (_, Some(held)) => held.problem.clone(),
-        (None, None) => String::new(),
-    }),
+    column("NOTE", Align::Left, true, note_of_pair),
 ];
 
 /// Ledgers as a table.
@@ -152,6 +147,24 @@ fn note(held: &Held) -> String {
         Some(ledger) if ledger.set_aside => "another shard counts it".to_owned(),
         _ => held.problem.clone(),
     }
+}
+
+fn note_of_pair(pair: &Pair) -> String {
+    let note = match (&pair.file, &pair.prometheus) {
+        (Some(_), None) => "not configured",
+        (Some(_), Some(held)) if held.is_unknown() => "not in Prometheus",
+        (_, Some(held)) if !held.problem.is_empty() => &held.problem,
+        (None, Some(_)) => "not in the file",
+        _ => match pair.ledgers() {
+            (Some(file), Some(prometheus))
+                if prometheus.until > file.until && pair.goes_on_from() == "file" =>
+            {
+                "another count: Prometheus is later and holds less"
+            }
+            _ => "",
+        },
+    };
+    note.to_owned()
 }
 
 /// A time in seconds; nothing for 0, which means never.

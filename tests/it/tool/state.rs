@@ -1,99 +1,122 @@
-//! `pdstool state`: ledgers of a state file and of a Prometheus that answers what it is told.
+//! `pdstool state`: ledgers of a state file and of a Prometheus that has scraped the exporters.
 
 use std::path::{Path, PathBuf};
 
 use pds_exporter::accounting::{Ledger, LedgerStore};
+use pds_exporter::clock::Clock;
 use pds_exporter::interface::{Resource, response_time, run_execution_time};
 use pds_exporter::store::{Key, Owner};
 use pds_exporter::telemetry::Telemetry;
-use serde_json::{Value, json};
 
 use super::{ended, golden, pdstool, stdout};
-use crate::client::server::{Server, ok, status};
+use crate::client::server::{Server, status};
 use crate::golden::assert_golden;
+use crate::restore::prometheus::Prometheus;
 
 /// 2023-11-14 22:13:20 UTC.
 const AT: i64 = 1_700_000_000;
+
+/// What both origins hold of the requests of each app: how many seconds before now the cursor is, and the total.
+const REQUESTS: &[(&str, Option<Side>, Option<Side>)] = &[
+    ("p-1-ahead-in-file", Some((60, 50)), Some((180, 40))),
+    ("p-1-ahead-in-prometheus", Some((120, 1_000)), Some((60, 1_100))),
+    ("p-1-another-count", Some((120, 1_000)), Some((60, 900))),
+    ("p-1-only-in-file", Some((60, 7)), None),
+    ("p-1-only-in-prometheus", None, Some((60, 9))),
+    ("p-1-removed", Some((60, 3)), None),
+    ("p-1-same", Some((60, 12)), Some((60, 12))),
+    (SET_ASIDE, Some((600, 7)), Some((60, 70))),
+    (TORN, Some((60, 7)), Some((60, 8))),
+];
+type Side = (i64, u64);
+
+/// The file has it from before another shard counted it.
+const SET_ASIDE: &str = "p-1-set-aside";
+/// What was scraped of it does not belong together.
+const TORN: &str = "p-1-torn";
 
 fn key(app: &str, resource: Resource) -> Key {
     Key { owner: Owner::new("p-1".into(), app.into()), resource }
 }
 
-/// A state file with two apps: one that Prometheus is ahead of, one that it does not know.
+/// The file's side of [`REQUESTS`], and the runs of one app.
 async fn state_file(folder: &Path) -> PathBuf {
     let path = folder.join("state.redb");
     let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, committer) =
         LedgerStore::open(Some(&path), telemetry, std::time::Duration::from_millis(1)).await.unwrap();
-    let ledger = |until: i64, total: u64| {
-        let mut ledger = Ledger::open(until);
-        (ledger.total, ledger.late, ledger.rechecked_until) = (total, 3, AT - 3600);
-        ledger.with_buckets(&[(0.25, total / 2), (1.0, total)])
-    };
-    let ranker = ledger(AT - 120, 1_000);
-    let embed = ledger(AT - 60, 7).put_aside().unwrap();
+    let in_file = REQUESTS.iter().filter_map(|(app, file, _)| Some((*app, (*file)?)));
+    let mut all: Vec<_> = in_file
+        .map(|(app, (ago, total))| {
+            let mut ledger = Ledger::open(AT - ago);
+            (ledger.total, ledger.late, ledger.rechecked_until) = (total, 3, AT - 3600);
+            let ledger = ledger.with_buckets(&[(0.25, total / 2), (1.0, total)]);
+            let ledger = if app == SET_ASIDE { ledger.put_aside().unwrap() } else { ledger };
+            (key(app, response_time::RESOURCE), ledger)
+        })
+        .collect();
     let mut runs = Ledger::open(AT - 60);
     (runs.total, runs.unaccounted) = (90, 60);
-    let all = vec![
-        (key("p-1-ranker", response_time::RESOURCE), ranker),
-        (key("p-1-ranker", run_execution_time::RESOURCE), runs),
-        (key("p-1-embed", response_time::RESOURCE), embed),
-    ];
+    all.push((key("p-1-same", run_execution_time::RESOURCE), runs));
     ledgers.commit_all(all).await.unwrap();
     ledgers.close();
     committer.finished().await;
     path
 }
 
-/// What a Prometheus holds of the two apps.
-fn answer() -> Value {
-    let mut result = Vec::new();
-    let mut put = |name: &str, app: &str, labels: Value, value: i64| {
-        let mut metric =
-            json!({"__name__": name, "project": "p-1", "app": app, "job": "pds", "instance": "a:1"});
-        metric.as_object_mut().unwrap().extend(labels.as_object().unwrap().clone());
-        result.push(
-            json!({"metric": metric, "value": [AT, value.to_string()], "values": [[AT, value.to_string()]]}),
-        );
+/// A page with the other side of [`REQUESTS`], and the same runs as in the file.
+fn page() -> String {
+    let mut page = String::new();
+    let mut put = |name: &str, app: &str, label: &str, value: i64| {
+        page += &format!("{name}{{project=\"p-1\",app=\"{app}\"{label}}} {value}\n");
     };
-    let until = "pds_app_accounted_until_timestamp_seconds";
-    for (app, cursor, total) in [("p-1-ranker", AT - 60, 1_100), ("p-1-embed", AT - 60, 7)] {
-        put(until, app, json!({"resource": "response_time"}), cursor);
-        put("pds_app_requests_total", app, json!({}), total);
-        let buckets = "pds_app_request_duration_seconds_bucket";
-        // Embed's page does not belong together.
-        let infinite = if app == "p-1-embed" { total + 1 } else { total };
+    let [until, unaccounted] =
+        ["pds_app_accounted_until_timestamp_seconds", "pds_app_unaccounted_seconds_total"];
+    let requests = ",resource=\"response_time\"";
+    for (app, _, scraped) in REQUESTS {
+        let Some((ago, total)) = scraped else { continue };
+        let total = i64::try_from(*total).unwrap();
+        put(until, app, requests, AT - ago);
+        put(unaccounted, app, requests, 0);
+        put("pds_app_requests_total", app, "", total);
+        put("pds_app_late_requests_total", app, "", 3);
+        let infinite = if *app == TORN { total + 1 } else { total };
         for (le, count) in [("0.25", total / 2), ("1.0", total), ("+Inf", infinite)] {
-            put(buckets, app, json!({"le": le}), count);
+            put("pds_app_request_duration_seconds_bucket", app, &format!(",le=\"{le}\""), count);
         }
-        put("pds_app_unaccounted_seconds_total", app, json!({"resource": "response_time"}), 0);
     }
-    put(until, "p-1-ranker", json!({"resource": "run_execution_time"}), AT - 60);
-    put("pds_app_runs_total", "p-1-ranker", json!({}), 90);
-    put("pds_app_unaccounted_seconds_total", "p-1-ranker", json!({"resource": "run_execution_time"}), 60);
-    json!({"status": "success", "data": {"resultType": "vector", "result": result}})
+    let runs = ",resource=\"run_execution_time\"";
+    put(until, "p-1-same", runs, AT - 60);
+    put(unaccounted, "p-1-same", runs, 60);
+    put("pds_app_runs_total", "p-1-same", "", 90);
+    page
 }
 
 /// A Prometheus, and a configuration that names it and perhaps a file.
 struct Scene {
     folder: tempfile::TempDir,
-    prometheus: Server,
+    prometheus: Prometheus,
 }
 
 impl Scene {
     async fn set() -> Self {
-        let time = json!({"resultType": "scalar", "result": [AT, AT.to_string()]});
-        let time = json!({"status": "success", "data": time}).to_string().leak();
-        let answer = answer().to_string().leak();
-        let prometheus = Server::start(|seen| ok(if seen.number == 0 { time } else { answer })).await;
+        let prometheus = Prometheus::start(Clock::standing_at("2023-11-14T22:13:20Z".parse().unwrap())).await;
+        prometheus.scrape(&page(), &[("job", "pds"), ("instance", "a:1")]);
         Self { folder: tempfile::tempdir().unwrap(), prometheus }
     }
 
+    fn url(&self) -> String {
+        format!("http://{}", self.prometheus.address)
+    }
+
     fn config(&self, state_path: &str, url: &str) -> String {
+        let apps = REQUESTS.iter().map(|(app, ..)| format!("\"{app}\""));
+        let apps: Vec<String> = apps.filter(|app| !app.contains("removed")).collect();
         let text = format!(
             "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"hunter2\"\n\
              [state]\npath = \"{state_path}\"\nprometheus_url = \"{url}\"\n\
-             [[projects]]\nid = \"p-1\"\napps = [\"p-1-ranker\", \"p-1-embed\"]\n"
+             [[projects]]\nid = \"p-1\"\napps = [{}]\n",
+            apps.join(", ")
         );
         let path = self.folder.path().join("pds-exporter.toml");
         std::fs::write(&path, text).unwrap();
@@ -129,7 +152,7 @@ async fn ledgers_of_a_file_are_shown_in_every_form_while_an_exporter_uses_it() {
     drop(in_use);
     assert!(!before.is_empty());
 
-    let filtered = run(&["show", "--state.path", &name, "--filter", "EMBED", "-o", "csv"]).await;
+    let filtered = run(&["show", "--state.path", &name, "--filter", "TORN", "-o", "csv"]).await;
     assert_eq!(stdout(&filtered).lines().count(), 2, "{}", stdout(&filtered));
     std::fs::write(&path, "no database").unwrap();
     let damaged = ended(&run(&["show", "--state.path", &name]).await);
@@ -137,20 +160,29 @@ async fn ledgers_of_a_file_are_shown_in_every_form_while_an_exporter_uses_it() {
 }
 
 #[tokio::test]
-async fn what_prometheus_holds_is_shown_with_what_it_refuses() {
+async fn what_prometheus_holds_is_shown_in_every_form_with_what_is_refused() {
     let scene = Scene::set().await;
-    let config = scene.config("", &url_of(&scene.prometheus));
-    let shown = run(&["show", "--config.file", &config, "-o", "wide"]).await;
-    assert_golden(&golden("state-show-prometheus.txt"), &ended(&shown));
+    let config = scene.config("", &scene.url());
+    let mut text = String::new();
+    for form in ["table", "wide", "csv", "json"] {
+        text += &ended(&run(&["show", "--config.file", &config, "-o", form]).await);
+    }
+    assert_golden(&golden("state-show-prometheus.txt"), &text);
+
+    // The same where there is a file as well.
+    let path = state_file(scene.folder.path()).await;
+    let config = scene.config(path.to_str().unwrap(), &scene.url());
+    let shown = run(&["show", "--config.file", &config, "--from", "prometheus"]).await;
+    assert!(text.starts_with(&ended(&shown)));
 }
 
 #[tokio::test]
 async fn what_differs_is_shown_with_the_origin_that_the_exporter_goes_on_from() {
+    let scene = Scene::set().await;
+    let path = state_file(scene.folder.path()).await;
+    let config = scene.config(path.to_str().unwrap(), &scene.url());
     let mut text = String::new();
     for form in ["table", "wide", "csv", "json"] {
-        let scene = Scene::set().await;
-        let path = state_file(scene.folder.path()).await;
-        let config = scene.config(path.to_str().unwrap(), &url_of(&scene.prometheus));
         text += &ended(&run(&["diff", "--config.file", &config, "-o", form]).await);
     }
     assert_golden(&golden("state-diff.txt"), &text);
