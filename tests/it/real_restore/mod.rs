@@ -164,36 +164,18 @@ impl Cast {
     async fn assert_exact(&self) {
         self.assert_never_back().await;
         let mut counted = 0;
-        for (resource, counter) in
-            [("response_time", "pds_app_requests_total"), ("run_execution_time", "pds_app_runs_total")]
-        {
-            counted += self.assert_truth_as_scraped(resource, counter).await;
+        for (resource, name) in [("response_time", "requests_total"), ("run_execution_time", "runs_total")] {
+            let scraped = self.scraped(resource, &format!("pds_app_{name}")).await;
+            for (app, samples) in &scraped {
+                counted += self.assert_truth(name, app, samples[0], *samples.last().unwrap());
+            }
+            self.assert_joined(resource, &format!("pds_app:{name}:joined"), &scraped).await;
         }
         assert!(counted > 0, "nothing happened at all");
-        if !self.engine.shows_results_of_rules_at_once() {
-            return;
-        }
-        for (resource, counter) in [
-            ("response_time", "pds_app:requests_total:joined"),
-            ("run_execution_time", "pds_app:runs_total:joined"),
-        ] {
-            let resets = self.engine.query(&format!("resets({counter}{RUN})")).await;
-            assert_eq!(resets.len(), 6, "{counter}");
-            for reset in resets {
-                assert_eq!(reset["value"][1], "0", "{counter} {reset}");
-            }
-            let untils =
-                format!("pds_app:accounted_until_timestamp_seconds:joined{{resource=\"{resource}\"}}{RUN}");
-            let untils: HashMap<_, _> = points(&self.engine.query(&untils).await);
-            for (app, points) in points(&self.engine.query(&format!("{counter}{RUN}")).await) {
-                self.assert_truth(counter, &app, &points, &untils[&app]).await;
-            }
-        }
     }
 
-    /// Between the first and the last sample of a counter, whichever exporters they are of, there is what happened between
-    /// their cursors.
-    async fn assert_truth_as_scraped(&self, resource: &str, counter: &str) -> u64 {
+    /// All samples of a counter by app, whichever exporters they are of, in the order of time.
+    async fn scraped(&self, resource: &str, counter: &str) -> BTreeMap<App, Vec<Counted>> {
         let cursor =
             format!("pds_app_accounted_until_timestamp_seconds{{{SELECTOR},resource=\"{resource}\"}}");
         let label = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
@@ -203,54 +185,58 @@ impl Cast {
                 untils.insert((label(&row, "instance"), label(&row, "app"), time.to_bits()), until as i64);
             }
         }
-        let mut samples: BTreeMap<App, Vec<(Point, String)>> = BTreeMap::new();
+        let mut samples: BTreeMap<App, Vec<Counted>> = BTreeMap::new();
         for row in self.engine.query(&format!("{counter}{{{SELECTOR}}}{RUN}")).await {
-            let instance = label(&row, "instance");
             let of_app = samples.entry((label(&row, "project"), label(&row, "app"))).or_default();
-            of_app.extend(points_of(&row).map(|point| (point, instance.clone())));
+            of_app.extend(points_of(&row).map(|(time, total)| {
+                let until = untils[&(label(&row, "instance"), label(&row, "app"), time.to_bits())];
+                Counted { time, total, until }
+            }));
         }
         assert_eq!(samples.len(), 6, "{counter}");
-        let mut counted = 0;
-        for ((project, app), mut samples) in samples {
-            samples.sort_by(|one, other| one.partial_cmp(other).unwrap());
-            let [first, last] = [samples.first(), samples.last()].map(|sample| {
-                let ((time, total), instance) = sample.unwrap();
-                (untils[&(instance.clone(), app.clone(), time.to_bits())], *total)
-            });
-            let range = TimeRange { start: first.0, end: last.0 };
-            let truth = self.world.truth(&project, &app, range).unwrap();
-            let truth = if counter.contains("requests") { truth.requests } else { truth.runs };
-            assert_eq!(last.1 - first.1, truth as f64, "{counter} of {app} in {range:?}");
-            counted += truth;
-        }
-        counted
+        samples.values_mut().for_each(|samples| samples.sort_by(|a, b| a.partial_cmp(b).unwrap()));
+        samples
     }
 
-    /// The increase of a joined counter over the whole run is what happened up to its cursor.
-    async fn assert_truth(&self, counter: &str, app: &App, points: &[Point], untils: &[Point]) {
-        let (first, last) = (points[0], *points.last().unwrap());
-        let until = |time: f64| {
-            let known = untils.iter().find(|(at, _)| *at == time);
-            known.unwrap_or_else(|| panic!("{counter} of {app:?}: no cursor at {time}")).1 as i64
-        };
-        let range = TimeRange { start: until(first.0), end: until(last.0) };
+    /// A joined counter never went back, and grew by what happened up to its cursor.
+    async fn assert_joined(&self, resource: &str, counter: &str, scraped: &BTreeMap<App, Vec<Counted>>) {
+        let resets = self.engine.query(&format!("resets({counter}{RUN})")).await;
+        assert_eq!(resets.len(), 6, "{counter}");
+        for reset in resets {
+            assert_eq!(reset["value"][1], "0", "{counter} {reset}");
+        }
+        let cursor = "pds_app:accounted_until_timestamp_seconds:joined";
+        let untils = points(&self.engine.query(&format!("{cursor}{{resource=\"{resource}\"}}{RUN}")).await);
+        for (app, points) in points(&self.engine.query(&format!("{counter}{RUN}")).await) {
+            let until = |(time, total): Point| {
+                let until = if self.engine.rules_see_each_other_at_once() {
+                    untils[&app].iter().find(|(at, _)| *at == time).map(|(_, until)| *until as i64)
+                } else {
+                    // The scrape that the value is of: two evaluations and a delay ago, five seconds each.
+                    let recent = |of: &&Counted| of.total == total && (time - 30.0..=time).contains(&of.time);
+                    scraped[&app].iter().rev().find(recent).map(|of| of.until)
+                };
+                let until = until.unwrap_or_else(|| panic!("{counter} of {app:?}: no cursor at {time}"));
+                Counted { time, total, until }
+            };
+            let (first, last) = (until(points[0]), until(*points.last().unwrap()));
+            let truth = self.assert_truth(counter, &app, first, last) as f64;
+            let of_app = format!("{counter}{{project=\"{}\", app=\"{}\"}}", app.0, app.1);
+            let (increase, extrapolated) = self.engine.increase(&of_app, first.time, last.time).await;
+            assert!(
+                (increase - truth).abs() <= extrapolated,
+                "{of_app} grew by {increase}, there were {truth}"
+            );
+        }
+    }
+
+    /// Between two samples of a counter there is what happened between their cursors; how much that was.
+    fn assert_truth(&self, counter: &str, app: &App, first: Counted, last: Counted) -> u64 {
+        let range = TimeRange { start: first.until, end: last.until };
         let truth = self.world.truth(&app.0, &app.1, range).unwrap();
         let truth = if counter.contains("requests") { truth.requests } else { truth.runs };
-        assert_eq!(last.1 - first.1, truth as f64, "{counter} of {app:?} in {range:?}\n{points:?}");
-
-        // The same, as a query: from the first sample to the last, so that nothing is extrapolated but a millisecond.
-        let milliseconds = ((last.0 - first.0) * 1000.0).round() + 1.0;
-        let expression = format!(
-            "increase({counter}{{project=\"{}\", app=\"{}\"}}[{milliseconds}ms] @ {})",
-            app.0, app.1, last.0
-        );
-        let increase = self.engine.query(&expression).await;
-        let increase: f64 = increase[0]["value"][1].as_str().unwrap().parse().unwrap();
-        let extrapolated = truth as f64 / (milliseconds - 1.0);
-        assert!(
-            (increase - truth as f64).abs() <= extrapolated + 1e-6,
-            "{expression} is {increase}, there were {truth}"
-        );
+        assert_eq!(last.total - first.total, truth as f64, "{counter} of {app:?} in {range:?}");
+        truth
     }
 
     /// The scraped series themselves, whichever exporter they are of, never go back in any bucket.
@@ -284,6 +270,14 @@ type App = (String, String);
 
 /// A time in seconds and a value.
 type Point = (f64, f64);
+
+/// A sample of a counter, with the time up to which it has counted.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+struct Counted {
+    time: f64,
+    total: f64,
+    until: i64,
+}
 
 fn points_of(row: &Value) -> impl Iterator<Item = Point> {
     let values = row["values"].as_array().unwrap().iter();

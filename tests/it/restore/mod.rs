@@ -339,11 +339,12 @@ async fn a_daemon_asks_again_by_itself_and_polls_at_once_what_it_has_read_back()
     let context = handle.context();
     crate::process::until("the counters are back", async || {
         let plan = handle.plan().await;
-        plan.targets.iter().filter(|target| target.counter.is_some()).all(|target| {
-            let cell = target.counter.as_ref().unwrap();
-            cell.shows_counters(tokio::time::Instant::now())
-                && context.ledgers.held_back(&target.key).is_none()
-        })
+        plan.targets.iter().filter_map(|target| Some((target, target.counter.as_ref()?))).all(
+            |(target, cell)| {
+                cell.shows_counters(tokio::time::Instant::now())
+                    && context.ledgers.held_back(&target.key).is_none()
+            },
+        )
     })
     .await;
     let restoring = context.telemetry.snapshot().restoring.unwrap();
