@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::deploy::{command, host, output, succeed};
+use crate::deploy::{command, host, list, output, succeed, yaml};
 use crate::tools::tool;
 
 fn project() -> &'static Path {
@@ -60,6 +60,102 @@ fn the_workflows_follow_their_schema_and_zizmor_finds_no_risk() {
     succeed(zizmor);
 }
 
+/// Commands of the workflows that make ready what others need.
+const PREPARATIONS: &[&str] = &[
+    "rustup component add",
+    "rustup toolchain install",
+    "apt-get",
+    "tests/packages/install",
+    "oldest=",
+    "digest=$(docker buildx",
+    "echo \"",
+];
+
+/// All commands of all steps, a line each.
+fn commands() -> Vec<String> {
+    let mut commands = Vec::new();
+    for path in workflows() {
+        let workflow = yaml(&fs::read_to_string(path).unwrap()).remove(0);
+        for job in workflow["jobs"].as_object().unwrap().values() {
+            for run in list(&job["steps"]).iter().filter_map(|step| step["run"].as_str()) {
+                commands.extend(run.lines().map(str::to_owned));
+            }
+        }
+    }
+    commands
+}
+
+#[test]
+fn the_page_says_of_every_command_of_the_workflows_whether_it_was_run() {
+    let page = fs::read_to_string(project().join("docs/operations.md")).unwrap();
+    let (_, table) = page.split_once("<!-- steps: begin -->").unwrap();
+    let (table, _) = table.split_once("<!-- steps: end -->").unwrap();
+    let told: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split(" | ").next())
+        .flat_map(|cell| cell.trim_end_matches('`').split("`, `"))
+        .collect();
+    let commands = commands();
+    for command in &commands {
+        let known = |part: &&str| command.contains(*part);
+        assert!(told.iter().chain(PREPARATIONS).any(|part| known(part)), "{command}");
+    }
+    let actions = workflows().into_iter().map(|path| fs::read_to_string(path).unwrap()).collect::<String>();
+    for part in told {
+        assert!(actions.contains(part), "no step does {part}");
+    }
+}
+
+#[test]
+fn a_release_is_refused_unless_tag_version_and_address_agree() {
+    let commands = commands();
+    let check = |part: &str, variables: &[(&str, &str)]| {
+        let command = commands.iter().find(|command| command.contains(part)).unwrap();
+        let mut shell = Command::new("bash");
+        shell.args(["-c", command]).current_dir(project()).envs(variables.iter().copied());
+        shell.status().unwrap().success()
+    };
+    let version = format!("v{}", env!("CARGO_PKG_VERSION"));
+    assert!(check("\"version", &[("VERSION", &version)]));
+    assert!(!check("\"version", &[("VERSION", "v9.9.9")]));
+    let repository = env!("CARGO_PKG_REPOSITORY");
+    let (server, name) = repository.split_at("https://github.com".len());
+    let of = |name| [("GITHUB_SERVER_URL", server), ("GITHUB_REPOSITORY", name)];
+    assert!(check("\"repository", &of(name.trim_start_matches('/'))));
+    assert!(!check("\"repository", &of("somebody/else")));
+}
+
+#[test]
+fn each_target_is_fuzzed_every_night() {
+    let commands = commands();
+    let list = commands.iter().find(|command| command.contains("targets=$(sed")).unwrap();
+    let mut shell = Command::new("bash");
+    shell.args(["-c", &format!("{list}\necho \"[$targets]\"")]).current_dir(project());
+    let targets: Vec<String> = serde_json::from_str(&output(shell)).unwrap();
+    let files = fs::read_dir(project().join("fuzz/fuzz_targets")).unwrap();
+    let files = files.map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned());
+    assert_eq!(targets.into_iter().collect::<BTreeSet<_>>(), files.collect());
+}
+
+#[test]
+fn the_packaged_chart_renders_as_the_folder_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut package = command("helm", ["package", "deploy/helm/pds-exporter", "--destination"]);
+    package.arg(folder.path()).current_dir(project());
+    succeed(package);
+    let packaged = folder.path().join(format!("pds-exporter-{}.tgz", env!("CARGO_PKG_VERSION")));
+    let render = |chart: &Path| {
+        let everything = "podMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true";
+        let mut template =
+            command("helm", ["template", "pds-exporter", "--kube-version=1.32.0", "--set", everything]);
+        template.arg(chart);
+        output(template)
+    };
+    let rendered = render(&packaged);
+    assert!(rendered.contains("PdsExporterDown") && rendered.contains("overview.json"));
+    assert_eq!(rendered, render(&project().join("deploy/helm/pds-exporter")));
+}
+
 #[test]
 fn every_action_and_base_image_is_pinned_by_digest() {
     let mut pinned = 0;
@@ -82,9 +178,9 @@ fn every_action_and_base_image_is_pinned_by_digest() {
 
 #[test]
 fn the_published_crate_holds_what_its_users_need_and_nothing_else() {
-    let list = output(command("cargo", ["package", "--list", "--allow-dirty", "--offline"]));
+    let packaged = output(command("cargo", ["package", "--list", "--allow-dirty", "--offline"]));
     let (sources, others): (BTreeSet<&str>, BTreeSet<&str>) =
-        list.lines().filter(|path| !path.starts_with("docs/")).partition(|path| path.starts_with("src/"));
+        packaged.lines().filter(|path| !path.starts_with("docs/")).partition(|path| path.starts_with("src/"));
     let expected = [
         ".cargo_vcs_info.json",
         "CHANGELOG.md",
@@ -105,7 +201,7 @@ fn the_published_crate_holds_what_its_users_need_and_nothing_else() {
     for kind in kinds {
         assert!(["rs", "c", "css", "js", "svg", "ico", "png", "html", "json"].contains(&kind), "{kind}");
     }
-    assert!(list.contains("docs/configuration.md"));
+    assert!(packaged.contains("docs/configuration.md"));
 }
 
 #[test]
@@ -128,6 +224,12 @@ fn the_bill_of_materials_names_every_package_of_the_lock_file() {
         let listed = serde_json::from_str::<Value>(&text).unwrap()[list].as_array().unwrap().len();
         assert!((packages..packages + 3).contains(&listed), "{listed} of {packages} in {}", file.display());
     }
+    let commands = commands();
+    let sums = commands.iter().find(|command| command.contains("sha256sum")).unwrap();
+    let mut shell = Command::new("bash");
+    let released = sums.replace("cd out", &format!("cd {}", folder.path().display()));
+    shell.args(["-c", &format!("{released}\nsha256sum --check --strict SHA256SUMS")]);
+    assert_eq!(output(shell).matches(": OK\n").count(), 2);
 }
 
 #[test]

@@ -32,7 +32,10 @@ async fn shards_poll_everything_and_nothing_twice() {
     let whole = targets(&start(&[])).await;
     let mut together = BTreeSet::new();
     for index in ["0", "1", "2"] {
-        let share = targets(&start(&["--shard.count=3", "--shard.index", index])).await;
+        let shard = start(&["--shard.count=3", "--shard.index", index]);
+        let share = targets(&shard).await;
+        let told = format!("shard_index={index} shard_count=3");
+        assert!(shard.log().lines().any(|line| line.contains("message=started ") && line.contains(&told)));
         assert!(!share.is_empty() && share.len() < whole.len(), "shard {index} polls {}", share.len());
         for target in share {
             assert!(together.insert(target.clone()), "{target} is polled twice");
