@@ -3,7 +3,7 @@ import { Marker, dashboard, newBuild, variable } from "./frame.js";
 import { below, from, graph, stat, table } from "./panels.js";
 
 const P = 'project=~"$project"';
-/** An app's fact taken once, however many exporters tell it. */
+/** A fact of an app, taken once however many exporters report it. */
 const once = (metric: string, more = "") => `max by (project, app) (${metric}{${P}${more}})`;
 /** Of the counters that the recording rules join over exporters. */
 const rate = (counter: "requests" | "runs") =>
