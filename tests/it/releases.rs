@@ -98,7 +98,7 @@ fn the_page_says_of_every_command_of_the_workflows_whether_it_was_run() {
     let commands = commands();
     for command in &commands {
         let known = |part: &&str| command.contains(*part);
-        assert!(told.iter().chain(PREPARATIONS).any(|part| known(part)), "{command}");
+        assert!(told.iter().chain(PREPARATIONS).any(known), "{command}");
     }
     let actions = workflows().into_iter().map(|path| fs::read_to_string(path).unwrap()).collect::<String>();
     for part in told {

@@ -1,5 +1,4 @@
-//! Counters that come back from Prometheus: whatever becomes of exporters and Prometheus, nothing goes back, nothing
-//! begins at 0 in silence, and what is counted is what there was.
+//! Counters that come back from Prometheus: nothing goes back, nothing begins at 0 in silence, and all counts are true.
 
 mod bad_answers;
 mod bad_series;
@@ -339,12 +338,11 @@ async fn a_daemon_asks_again_by_itself_and_polls_at_once_what_it_has_read_back()
     let context = handle.context();
     crate::process::until("the counters are back", async || {
         let plan = handle.plan().await;
-        plan.targets.iter().filter_map(|target| Some((target, target.counter.as_ref()?))).all(
-            |(target, cell)| {
-                cell.shows_counters(tokio::time::Instant::now())
-                    && context.ledgers.held_back(&target.key).is_none()
-            },
-        )
+        let now = tokio::time::Instant::now();
+        plan.targets.iter().all(|target| {
+            let shown = target.counter.as_ref().is_none_or(|cell| cell.shows_counters(now));
+            shown && context.ledgers.held_back(&target.key).is_none()
+        })
     })
     .await;
     let restoring = context.telemetry.snapshot().restoring.unwrap();
