@@ -34,7 +34,8 @@ pub struct Flags {
     #[arg(long = "config.check")]
     pub config_check: bool,
 
-    /// Check the health of the exporter that runs on this machine with the same flags, and exit with 0 or 1.
+    /// Check the health of the exporter that runs on this machine with the same flags, and exit with 0 or 1. Without
+    /// further flags it takes those of the running exporter.
     #[arg(long = "health")]
     pub health: bool,
 

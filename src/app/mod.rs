@@ -10,6 +10,7 @@
 //! - [`demo`]: the same daemon against a simulated service.
 //! - [`serve`]: the daemon as the web server sees it.
 //! - [`run`]: what `main` does: signals, exit codes.
+//! - `running`: the flags of the exporter that a health check is about.
 
 pub mod daemon;
 pub mod demo;
@@ -17,6 +18,7 @@ pub mod flags;
 mod log_writer;
 pub mod logging;
 pub mod run;
+mod running;
 pub mod serve;
 
 use crate::accounting;

@@ -26,6 +26,7 @@ use super::daemon::{Daemon, StartError};
 use super::demo;
 use super::flags::{CommandLine, Flags};
 use super::logging::{self, LogLevel};
+use super::running;
 use super::serve::{Overrides, Served, Source};
 
 /// The daemon ended because it failed.
@@ -82,6 +83,9 @@ pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // The program's name, and --health.
+    let has_one_flag = arguments.len() == 2;
     let line = match CommandLine::parse(arguments) {
         Ok(line) => line,
         Err(error) => {
@@ -97,7 +101,7 @@ pub fn main(
     let flags = &line.flags;
     let result = match Overrides::new(&line) {
         Err(error) => Err(error.into()),
-        Ok(_) if flags.health => web_config(flags).check_health().map_err(Error::from),
+        Ok(_) if flags.health => health(flags, has_one_flag),
         Ok(overrides) if flags.demo => start(flags, Configuration::Demo(overrides)),
         Ok(overrides) => {
             let source = Source::new(flags.config_file.clone(), environment.collect(), overrides);
@@ -111,6 +115,12 @@ pub fn main(
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Asks the exporter that runs here with these flags, or if there are none but `--health`, with whatever flags it has.
+fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
+    let running = if has_one_flag { running::flags() } else { None };
+    web_config(running.as_ref().unwrap_or(flags)).check_health().map_err(Error::from)
 }
 
 /// Where the daemon's configuration comes from.

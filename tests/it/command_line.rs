@@ -142,3 +142,32 @@ async fn the_demo_keeps_its_counters_in_a_state_file() {
     assert_eq!(exporter.terminate().code(), Some(0));
     assert!(folder.path().join("state.redb").is_file());
 }
+
+/// What a health check without further flags says in a process namespace of its own, as a container has one, beside an
+/// exporter with these flags, or without any.
+fn health_beside(flags: &[&str]) -> (bool, String) {
+    const SCRIPT: &str = r#"
+        exporter=$0
+        [ $# = 0 ] || "$exporter" "$@" 2>/dev/null &
+        for _ in $(seq 300); do
+            "$exporter" --health && exit 0
+            [ $# = 0 ] && exit 1
+            sleep 0.1
+        done
+        exit 1
+    "#;
+    let mut unshare = std::process::Command::new(crate::tools::tool("unshare"));
+    unshare.args(["--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c", SCRIPT]);
+    let output = unshare.arg(env!("CARGO_BIN_EXE_pds-exporter")).args(flags).output().unwrap();
+    (output.status.success(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_health_check_without_flags_takes_those_of_the_exporter_beside_it() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = format!("--web.listen-address={free}");
+    let (healthy, said) = health_beside(&["--demo", &address, "--web.route-prefix=/pds"]);
+    assert!(healthy, "{said}");
+    let (healthy, said) = health_beside(&[]);
+    assert!(!healthy && said.contains("10090"), "{said}");
+}

@@ -186,6 +186,8 @@ async fn the_image_is_small_and_runs_with_nothing_but_itself() {
     };
     let healthy = health(&address);
     assert!(healthy.status.success(), "{}", String::from_utf8_lossy(&healthy.stderr));
+    let check = podman.podman(&["exec", "exporter", "/pds-exporter", "--health"]).output().unwrap();
+    assert!(check.status.success(), "as the image does: {}", String::from_utf8_lossy(&check.stderr));
     let nobody = health(&format!("127.0.0.1:{}", free_port()));
     assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));
 }
