@@ -3,10 +3,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::fixture::rivals::{Envelope, ResponseTime, Runs};
 use crate::fixture::{THRESHOLDS, app, project};
 use crate::process::cpu_of;
+
+/// Paced requests begin in groups this far apart, as polls of the exporter do.
+const GROUP: Duration = Duration::from_millis(100);
 
 /// How the bare loop asks.
 #[derive(Clone, Copy)]
@@ -15,6 +21,8 @@ pub(crate) struct Load {
     pub(crate) requests: usize,
     pub(crate) concurrency: usize,
     pub(crate) http2: bool,
+    /// Requests per second. Without a pace, each follows the one before at once.
+    pub(crate) pace: Option<f64>,
 }
 
 /// Asks for the metrics of one app after the other, both ranges as a poll does, and prints the processor time used
@@ -25,9 +33,9 @@ pub(crate) async fn ask(base: &str, load: Load) {
     let client = builder.build().unwrap();
     let next = Arc::new(AtomicUsize::new(0));
     let base = Arc::new(base.to_owned());
-    let before = cpu_of(std::process::id());
+    let (before, began) = (cpu_of(std::process::id()), Instant::now());
     let workers: Vec<_> = (0..load.concurrency)
-        .map(|_| tokio::spawn(worker(client.clone(), Arc::clone(&base), Arc::clone(&next), load)))
+        .map(|_| tokio::spawn(worker(client.clone(), Arc::clone(&base), Arc::clone(&next), began, load)))
         .collect();
     for worker in workers {
         worker.await.unwrap();
@@ -35,11 +43,21 @@ pub(crate) async fn ask(base: &str, load: Load) {
     println!("cpu {}", cpu_of(std::process::id()) - before);
 }
 
-async fn worker(client: reqwest::Client, base: Arc<String>, next: Arc<AtomicUsize>, load: Load) {
+async fn worker(
+    client: reqwest::Client,
+    base: Arc<String>,
+    next: Arc<AtomicUsize>,
+    began: Instant,
+    load: Load,
+) {
     loop {
         let n = next.fetch_add(1, Ordering::Relaxed);
         if n >= load.requests {
             return;
+        }
+        if let Some(pace) = load.pace {
+            let groups = n as f64 / (pace * GROUP.as_secs_f64());
+            tokio::time::sleep_until(began + GROUP * groups as u32).await;
         }
         let app_at = (n / 4) % load.apps;
         let of_app = format!("{base}/v2/projects/{}/apps/{}/metrics", project(app_at), app(app_at));

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::daemon::{Exporter, Setting};
 use crate::growth::{self, Load};
-use crate::process::Core;
+use crate::polls;
+use crate::process::{Core, number_of, role};
 use crate::scrape::{Scraper, value};
 use crate::table::{Figure, Table, Target};
 
@@ -82,6 +83,39 @@ pub(crate) fn steady(daemon: &str, table: &mut Table) {
         table.row(&what, grown(at), 2, Target::AtMost(1.15), "");
     }
     growth::draw(&loads);
+}
+
+/// Processor time of polling 10,000 apps once a minute, against a loop that makes as many requests in the same groups
+/// and only decodes the replies: waking up and cold caches cost both the same. Nothing is scraped.
+pub(crate) fn paced(daemon: &str, table: &mut Table) {
+    const APPS: usize = 10_000;
+    let setting = Setting { core: Core::First, upstream_core: Core::Last, ..setting(APPS, STEADY) };
+    let exporter = Exporter::start(daemon, setting).ready();
+    std::thread::sleep(Duration::from_secs(60));
+    let mut requests = 0.0;
+    let of_exporter: Vec<f64> = (0..MINUTES)
+        .map(|_| {
+            let (cpu, served, began) = (exporter.process.cpu(), exporter.served(), Instant::now());
+            std::thread::sleep(Duration::from_secs(60));
+            let seconds = began.elapsed().as_secs_f64();
+            requests = (exporter.served() - served) / seconds;
+            (exporter.process.cpu() - cpu) / seconds * 100.0
+        })
+        .collect();
+    polls::stop(&exporter.process);
+    let of_bare: Vec<f64> = (0..MINUTES)
+        .map(|_| {
+            let mut command = role("bare", Core::First);
+            command.args([&exporter.upstream.url, &APPS.to_string(), &(requests * 60.0).round().to_string()]);
+            command.args(["32", "h1", &requests.to_string()]);
+            number_of(command, "cpu ") / 60.0 * 100.0
+        })
+        .collect();
+    let ratio = of_exporter.iter().zip(&of_bare).map(|(exporter, bare)| exporter / bare).collect();
+    let note = format!("{requests:.0} requests/s in groups of 100 ms");
+    table.row("10000 apps, polling / paced bare loop", Figure::of(ratio), 2, Target::AtMost(1.3), &note);
+    table.row("10000 apps, polling: % of a core", Figure::of(of_exporter), 2, Target::None, "not scraped");
+    table.row("paced bare loop: % of a core", Figure::of(of_bare), 2, Target::None, &note);
 }
 
 /// Percent of a core in a minute with two scrapes; `lag` becomes the latest poll's seconds where they are more.

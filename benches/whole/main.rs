@@ -51,6 +51,7 @@ fn main() {
                 requests: number(3),
                 concurrency: number(4),
                 http2: arguments.get(5).is_some_and(|word| word == "h2"),
+                pace: arguments.get(6).map(|pace| pace.parse().unwrap()),
             };
             runtime.block_on(bare::ask(&arguments[1], load));
         }
@@ -61,7 +62,7 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 9] = [
+    let groups: [(&str, fn(&str, &mut Table)); 10] = [
         ("polls", polls::cost),
         ("peer", peer::cost),
         ("latency", polls::latency),
@@ -71,6 +72,7 @@ fn measure(arguments: &[String]) {
         ("status", status::overview),
         ("memory", load::memory),
         ("steady", load::steady),
+        ("paced", load::paced),
     ];
     let wanted = &arguments[1..];
     let mut table = Table::default();

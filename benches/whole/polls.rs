@@ -55,7 +55,7 @@ fn bare(upstream: &Process, http: &str) -> f64 {
 }
 
 /// A stopped exporter takes nothing from what is measured beside it.
-fn stop(process: &Process) {
+pub(crate) fn stop(process: &Process) {
     signal(process, "STOP");
 }
 
