@@ -13,7 +13,7 @@ const parts = {
   prometheus: () => import("./prometheus.mjs"),
   demo: () => import("./demo.mjs"),
   goldens: () => import("./goldens.mjs"),
-  pictures: () => import("./pictures.mjs"),
+  pictures: () => import("./goldens.mjs"),
 };
 
 try {

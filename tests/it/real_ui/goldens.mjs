@@ -1,6 +1,6 @@
 // Takes a picture of every main page in four views, and compares it with the one kept.
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { browser, check } from "./rig.mjs";
+import { browser, check, folder } from "./rig.mjs";
 
 const ROOT = "https://pds.example.com";
 const KEPT = new URL("goldens/", import.meta.url).pathname;
@@ -21,35 +21,59 @@ const MAX_BYTES = 1.5e6;
 // Of any machine: its fonts, the version of the exporter, and the time that polls took.
 const FONTS = '* { font-family: "DejaVu Sans" !important; } code, pre, code *, pre * { font-family: "DejaVu Sans Mono" !important; }';
 
+const { app, pages, now } = JSON.parse(readFileSync(process.env.PAGES, "utf8"));
+
+// A window onto the rendered pages, in which no time passes.
+async function rendered(width, height, scheme) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, bypassCSP: true, timezoneId: "UTC", reducedMotion: "reduce" });
+  await context.route(`${ROOT}/**`, (route) => {
+    const answer = pages[decodeURIComponent(new URL(route.request().url()).pathname)];
+    return answer ? route.fulfill({ contentType: answer.type, body: answer.body }) : route.fulfill({ status: 404, body: "" });
+  });
+  const page = await context.newPage();
+  await page.clock.install({ time: now });
+  await page.clock.pauseAt(now + 1000);
+  return page;
+}
+
+async function show(page, path, version) {
+  await page.goto(ROOT + path);
+  await page.addStyleTag({ content: FONTS });
+  await page.evaluate((version) => {
+    if (version) document.querySelector(".version").textContent = version;
+    document.querySelectorAll("#polls + .scroll td.number").forEach((cell) => (cell.textContent = "12 ms"));
+    return document.fonts.ready;
+  }, version);
+}
+
+// The pictures of the README.
+export async function pictures() {
+  for (const [name, path, width, height, scheme] of [
+    ["overview", "/", 1400, 760, "light"], ["overview-dark", "/", 1400, 760, "dark"],
+    ["app", app, 1400, 900, "light"], ["phone", "/", 400, 800, "light"],
+  ]) {
+    const page = await rendered(width, height, scheme);
+    await show(page, path);
+    await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled", caret: "hide" });
+    await page.context().close();
+  }
+}
+
 export async function goldens() {
-  const { app, pages, now } = JSON.parse(readFileSync(process.env.PAGES, "utf8"));
   const scale = await browser.newPage();
-  for (const folder of [KEPT, NOW]) mkdirSync(folder, { recursive: true });
+  for (const place of [KEPT, NOW]) mkdirSync(place, { recursive: true });
   let bytes = 0;
   for (const [view, { width, height, scheme = "light" }] of Object.entries(VIEWS)) {
-    const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, bypassCSP: true, timezoneId: "UTC", reducedMotion: "reduce" });
-    await context.route(`${ROOT}/**`, (route) => {
-      const answer = pages[decodeURIComponent(new URL(route.request().url()).pathname)];
-      return answer ? route.fulfill({ contentType: answer.type, body: answer.body }) : route.fulfill({ status: 404, body: "" });
-    });
-    const page = await context.newPage();
-    await page.clock.install({ time: now });
-    await page.clock.pauseAt(now + 1000);
+    const page = await rendered(width, height, scheme);
     for (const [name, path] of Object.entries({ overview: "/", app, config: "/config", catalogue: "/metrics-catalogue" })) {
-      await page.goto(ROOT + path);
-      await page.addStyleTag({ content: FONTS });
-      await page.evaluate(() => {
-        document.querySelector(".version").textContent = "1.2.3";
-        document.querySelectorAll("#polls + .scroll td.number").forEach((cell) => (cell.textContent = "12 ms"));
-        return document.fonts.ready;
-      });
+      await show(page, path, "1.2.3");
       const full = await page.evaluate(() => document.documentElement.scrollHeight);
       await page.setViewportSize({ width, height: Math.min(full, MAX_HEIGHT) });
       const png = await page.screenshot({ animations: "disabled", caret: "hide" });
       await page.setViewportSize({ width, height });
       bytes += await compare(scale, `${name}-${view}`, png);
     }
-    await context.close();
+    await page.context().close();
   }
   check(bytes < MAX_BYTES, `the pictures take ${bytes} bytes`);
 }

@@ -1,6 +1,7 @@
 //! What the pages look like: pictures of them, made of polls in paused time and so the same each time, kept beside this
 //! file and compared. `UPDATE_GOLDEN=1` takes them anew; look at them before you commit them.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,18 +30,30 @@ const SERVICE: &str = "https://api.example.com";
 
 #[tokio::test(start_paused = true)]
 async fn pages_look_as_they_did() {
-    let pages = pages().await;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("pages.json");
-    std::fs::write(&file, pages.to_string()).unwrap();
     let update = if is_updating() { "yes" } else { "no" };
-    let file = file.to_str().unwrap().to_owned();
+    show("goldens", None, update).await;
+}
+
+/// Not a test: `tests/pictures` runs it for the pictures of the README.
+#[tokio::test(start_paused = true)]
+#[ignore = "takes the pictures of the README; run by tests/pictures"]
+async fn pictures() {
+    show("pictures", Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/pictures")), "no").await;
+}
+
+/// Lets the browser look at the pages as the part `part` of the script.
+async fn show(part: &'static str, folder: Option<&Path>, update: &'static str) {
+    let pages = pages().await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), pages.to_string()).unwrap();
+    let file = file.path().to_str().unwrap();
     // The browser takes its time, which is not paused.
-    let looking = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(look("goldens", "", None, &[("PAGES", &file), ("UPDATE", update)]));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(look(part, "", folder, &[("PAGES", file), ("UPDATE", update)]));
+        });
     });
-    looking.join().unwrap();
 }
 
 /// All that a browser loads, by its path and query.

@@ -264,12 +264,3 @@ async fn every_query_to_copy_is_promql() {
 fn encoded(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
-
-/// Not a test: `tests/pictures` runs it for the pictures of the README.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "makes the pictures of the README; run by tests/pictures"]
-async fn pictures() {
-    let stage = Stage::of(|usual| usual).await;
-    stage.filled(35).await;
-    stage.look("pictures", Some(&Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/pictures"))).await;
-}
