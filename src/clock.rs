@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Duration, Instant};
 
-/// Two clocks that are further apart than this differ: the log, the status page and the alert `PdsClockSkew` say so
-/// from there on. Half of the default `poll.settle`; fixed, because an alert cannot know the configuration.
+/// The largest difference of two clocks that the log, the status page and the alert `PdsClockSkew` accept. Half of the
+/// default `poll.settle`. It is fixed, because an alert cannot know the configuration.
 pub const MAX_SKEW: Duration = Duration::from_secs(15);
 
-/// Whether clocks that are so many seconds apart differ.
+/// Whether a difference of this many seconds is more than that.
 #[must_use]
 pub fn differ(skew_seconds: f64) -> bool {
     skew_seconds.abs() > MAX_SKEW.as_secs_f64()
@@ -76,12 +76,12 @@ impl Clock {
     #[must_use]
     pub fn unix_seconds(&self) -> i64 {
         let now = self.now();
-        // jiff rounds towards zero, which would be up before 1970.
+        // jiff rounds towards zero, which is up before 1970.
         if now.subsec_nanosecond() < 0 { now.as_second() - 1 } else { now.as_second() }
     }
 
-    /// Moves a manual clock by `by` (back where negative), as an administrator or NTP would; the system's
-    /// clock is not ours to move and stays.
+    /// Moves a manual clock by `by` (back if negative), as an administrator or NTP would. Does nothing to the system's
+    /// clock.
     pub fn jump(&self, by: SignedDuration) {
         if let Source::Manual { offset_millis, .. } = &*self.0 {
             let millis = i64::try_from(by.as_millis()).unwrap_or(0);

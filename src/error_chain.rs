@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-/// The error's text, followed by its causes. One whose text the line ends in already is not repeated: some libraries
-/// put their cause into their own text.
+/// The text of an error, followed by its causes. A cause is not repeated if the line already ends in its text: some
+/// libraries include the cause in their own text.
 #[must_use]
 pub fn with_sources(error: &dyn Error) -> String {
     let mut text = error.to_string();
@@ -19,20 +19,20 @@ pub fn with_sources(error: &dyn Error) -> String {
     text
 }
 
-/// A text that is quoted from elsewhere, in one line of 200 characters at most. Of a longer one the end is kept too:
-/// what went wrong often stands there.
+/// A quoted text in one line of at most 200 characters. A longer text keeps its beginning and its end, which often says
+/// what went wrong.
 #[must_use]
 pub fn in_brief(text: &str) -> String {
     in_one_line(text, 140, 59)
 }
 
-/// The same in 1000 characters at most, for a text that people read on a page of its own.
+/// As [`in_brief`], in at most 1000 characters, for pages.
 #[must_use]
 pub fn in_full(text: &str) -> String {
     in_one_line(text, 800, 199)
 }
 
-/// The text without what moves a terminal's cursor or turns the order of what follows.
+/// The text without control characters and characters that change its direction.
 fn in_one_line(text: &str, first: usize, last: usize) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control() || turns_text(c));
     let mut line = String::new();

@@ -1,7 +1,7 @@
 //! A Prometheus exporter for the Project Deployment Service.
 //!
-//! A poller asks the service about the configured projects and apps; `/metrics` shows its last answers. The service
-//! only answers "how many, and how slow, between start and end"; `accounting` turns that into exact counters by asking
+//! A poller asks the service about the configured projects and apps, and `/metrics` shows the last answers. The service
+//! only answers "how many, and how slow, between start and end". `accounting` turns that into exact counters by asking
 //! for every second in exactly one range.
 //!
 //! `docs/ARCHITECTURE.md` maps the modules; each imports only from those above it in that table.

@@ -17,7 +17,7 @@ pub struct PlainFile {
     pub readable_by_others: bool,
 }
 
-/// Reads a file of at most `max_bytes` on the spot: it is small and local.
+/// Reads a file of at most `max_bytes` on the current thread: it is small and local.
 ///
 /// # Errors
 /// If it cannot be opened or read, is larger, or is not a regular file. A pipe is refused without waiting for its

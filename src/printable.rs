@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-/// Whether a character steers a terminal, or reorders the text around it so that it reads as what it is not.
+/// Whether a character controls a terminal, or changes the direction of the text around it.
 #[must_use]
 pub fn is_steering(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// One line, with U+FFFD in place of each character that steers.
+/// One line, with U+FFFD in place of each such character.
 #[must_use]
 pub fn plain(line: &str) -> Cow<'_, str> {
     if line.contains(is_steering) {
@@ -19,7 +19,7 @@ pub fn plain(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// The same for text of several lines.
+/// As [`plain`], for text of several lines.
 #[must_use]
 pub fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")

@@ -16,7 +16,7 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// `value` smaller units as larger ones and the rest.
+/// `value` in larger units and a rest of smaller ones.
 fn two_units(value: f64, per_large: f64, large: &str, small: &str) -> String {
     let (whole, rest) = ((value / per_large).floor(), value % per_large);
     if rest == 0.0 { format!("{whole} {large}") } else { format!("{whole} {large} {rest} {small}") }

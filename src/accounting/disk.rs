@@ -1,4 +1,4 @@
-//! What the database reads and writes: the locked state file, or a copy of it in memory.
+//! Storage backends of the database: the locked state file, or a copy of it in memory.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,18 +17,18 @@ pub(super) struct Disk(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     file: File,
-    /// As long as the database has made it.
+    /// Its length as set by the database.
     length: AtomicU64,
-    /// Whether the kernel failed to write what it had taken. It may have dropped that: the file cannot be relied on.
+    /// Whether an fsync has failed. The kernel may have dropped the data, so the file cannot be relied on.
     unsynced: AtomicBool,
 }
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The file that is open.
+    /// The open file.
     Same,
-    /// The file that is open, but something else has shortened it.
+    /// The open file, shortened by something else.
     Truncated,
     /// Nothing.
     Nothing,
@@ -37,7 +37,7 @@ pub(super) enum Found {
 }
 
 impl Disk {
-    /// Locks `file`; `None` if another process has.
+    /// Locks `file`. `None` if another process holds the lock.
     pub(super) fn lock(file: File) -> io::Result<Option<Self>> {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -11,17 +11,17 @@ pub enum StateError {
     #[error("the state file {} is in use by another process; every daemon needs one of its own", .0.display())]
     InUse(PathBuf),
     /// Another file took its place while it was in use.
-    #[error("the state file {} was replaced by another one while it was in use; restart to use that, or remove it", .0.display())]
+    #[error("the state file {} was replaced by another one while it was in use; restart to use the other one, or remove it", .0.display())]
     Replaced(PathBuf),
     /// Its file system has no locks.
-    #[error("the state file {} cannot be locked, and nothing else keeps a second daemon from it; put it on a file system that has flock", path.display())]
+    #[error("the state file {} cannot be locked, so a second daemon could use it; put it on a file system that has flock", path.display())]
     NoLocks {
         /// The file.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
     },
-    /// It is not what was written.
+    /// Its contents are not what was written.
     #[error("the state file {} is damaged ({what}); restore it, or move it away to count from zero", path.display())]
     Damaged {
         /// The file.

@@ -3,14 +3,14 @@
 /// The length of what is counted again in one request, in seconds.
 pub const HOUR: i64 = 3600;
 
-/// An hour that is still to be counted again. 16 bytes: each ledger has a few of them, with an age of a day 25.
+/// An hour that is still to be counted again. 16 bytes: a ledger has a few of them, or 25 with an age of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hour {
     /// Hours since 1970.
     pub index: u32,
     /// How many of the configured ages it was counted again at.
     pub rechecks: u8,
-    /// What was added for it, or said of it when it was last counted again.
+    /// What was added for it, or the answer when it was last counted again.
     pub added: u64,
 }
 
@@ -48,7 +48,7 @@ impl Late {
         u64::try_from(u128::from(self.total) * passed / u128::from(HOUR.unsigned_abs())).unwrap_or(self.total)
     }
 
-    /// The same, with the fraction.
+    /// How many of them, with the fraction.
     #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
     pub(super) fn exact_part(&self, second: i64) -> f64 {
         self.total as f64 * (second - self.from).clamp(0, HOUR) as f64 / HOUR as f64

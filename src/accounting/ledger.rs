@@ -16,17 +16,17 @@ pub struct Ledger {
     pub total: u64,
     /// Seconds given up on.
     pub unaccounted: u64,
-    /// How many of `total` came after their range was first counted.
+    /// How many of `total` arrived after their range was first counted.
     pub late: u64,
-    /// How many fewer there were when their range was counted again; they stay in `total`.
+    /// How many were missing when their range was counted again. They stay in `total`.
     pub overcounted: u64,
     /// End of the last hour counted again, Unix seconds; 0 before the first.
     pub rechecked_until: i64,
     /// Whether another shard counts this app at present.
     pub set_aside: bool,
-    /// Thresholds in seconds, rising; most ledgers share theirs.
+    /// Thresholds in seconds, rising. Most ledgers share one list.
     thresholds: Arc<[f64]>,
-    /// How many within each of them, with the fraction that shares leave: cumulative.
+    /// How many within each of them, cumulative, with the fraction that shares leave.
     within: Box<[f64]>,
     /// The hours that are still to be counted again, by time.
     pub(super) hours: Box<[Hour]>,
@@ -48,10 +48,10 @@ pub enum Refusal {
     /// The reply does not say how many there were.
     #[error("the reply does not say how many there were")]
     NoTotal,
-    /// There were requests, but nothing is said of how long they took.
+    /// There were requests, but the reply has no distribution of their response times.
     #[error("the reply counts {0} requests but has no distribution of their response times")]
     NoDistribution(u64),
-    /// The reply is about another stretch of time than was asked for.
+    /// The reply is about another range than was asked for.
     #[error("the reply is about {answered_start} to {answered_end}, not about the range asked for")]
     OtherRange {
         /// Start of the range in the reply.
@@ -68,7 +68,7 @@ pub enum Refusal {
 }
 
 impl Ledger {
-    /// The same with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
+    /// This ledger with these buckets: threshold in seconds and how many within it, by rising threshold, cumulative.
     /// Those beyond [`MAX_THRESHOLDS`] are left out.
     #[must_use]
     pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
@@ -76,7 +76,7 @@ impl Ledger {
         self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, *count as f64)))
     }
 
-    /// The same with these thresholds in seconds, rising, and how many within each, fractions included.
+    /// This ledger with these thresholds in seconds, rising, and how many within each, fractions included.
     pub(super) fn with_shares(self, buckets: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let (thresholds, within): (Vec<f64>, Vec<f64>) = buckets.into_iter().take(MAX_THRESHOLDS).unzip();
         Self { thresholds: thresholds.into(), within: within.into(), ..self }
@@ -92,7 +92,7 @@ impl Ledger {
         self.thresholds.iter().copied().zip(self.within.iter().copied())
     }
 
-    /// Holds its thresholds together with whoever held `known` last, where they are the same.
+    /// Shares the list of thresholds with `known`, if they are the same.
     pub(super) fn share_thresholds(&mut self, known: &mut Arc<[f64]>) {
         if self.thresholds == *known {
             self.thresholds = Arc::clone(known);
@@ -114,7 +114,7 @@ impl Ledger {
     #[must_use]
     pub fn due(&self, settled: i64, step: i64, most: i64, hourly_from: i64) -> Option<TimeRange> {
         let whole = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
-        // Even the shortest piece has to move the cursor.
+        // Even the shortest range has to move the cursor.
         let end = settled.min(whole(self.until.saturating_add(most)).max(whole(self.until) + step.max(1)));
         let is_merged = self.until < hourly_from && !self.has_begun_hour(self.until);
         let boundary = if is_merged { hourly_from } else { Hour::of(self.until).end() };
@@ -122,7 +122,7 @@ impl Ledger {
         (end > self.until).then_some(TimeRange { start: self.until, end })
     }
 
-    /// Gives up on what lies before `oldest`; `None` if there is nothing.
+    /// Gives up the time before `oldest`. `None` if there is none.
     #[must_use]
     pub fn give_up(&self, oldest: i64) -> Option<(Self, TimeRange)> {
         let range = TimeRange { start: self.until, end: oldest };
@@ -132,20 +132,20 @@ impl Ledger {
         })
     }
 
-    /// Counts no more here until [`Ledger::resumed_at`]: another shard does. `None` where that is known.
+    /// Stops counting until [`Ledger::resumed_at`]: another shard counts this app. `None` if it has stopped already.
     #[must_use]
     pub fn put_aside(&self) -> Option<Self> {
         (!self.set_aside).then(|| Self { set_aside: true, ..self.clone() })
     }
 
-    /// Goes on at `second`: what lies before it was counted by another shard.
+    /// Resumes at `second`. Another shard counted the time before it.
     #[must_use]
     pub fn resumed_at(&self, second: i64) -> Self {
         Self { set_aside: false, ..self.moved_to(second.max(self.until)) }
     }
 
-    /// The ledger with its cursor further on and nothing added. The hour that the cursor leaves is not wholly its
-    /// own any more, and late data waits.
+    /// The ledger with its cursor moved and nothing added. The hour that the cursor leaves can no longer be counted
+    /// again, and late data waits.
     fn moved_to(&self, second: i64) -> Self {
         let wholly = self.hours.iter().filter(|hour| hour.end() <= self.until).copied().collect();
         let mut late_data = self.late_data.clone();
@@ -159,7 +159,7 @@ impl Ledger {
     /// that begin at or after `hourly_from` are kept to be compared when they are counted again.
     ///
     /// # Errors
-    /// If the reply cannot be added; nothing is counted then.
+    /// If the reply cannot be added. Nothing is counted then.
     pub fn add(
         &self,
         range: TimeRange,
@@ -185,7 +185,7 @@ impl Ledger {
         let mut shares = shares.iter().peekable();
         let mut share = 0.0f64;
         for (threshold, within) in self.thresholds.iter().zip(&mut self.within) {
-            // What is said of this threshold, or of the highest one below it: as many at least were within this one too.
+            // The share of this threshold, or of the highest one below it: at least as many were within this one too.
             while let Some((_, told)) = shares.next_if(|(known, _)| known <= threshold) {
                 share = told.clamp(share, 1.0);
             }
@@ -214,7 +214,7 @@ impl Ledger {
         self.hours.last().is_some_and(|last| last.end() > second)
     }
 
-    /// Notes what was added for the hour of `range`, where the ledger has added all of that hour so far.
+    /// Records what was added for the hour of `range`, if the ledger has added all of that hour so far.
     fn put_hour(&mut self, range: TimeRange, total: u64, hourly_from: i64) {
         let mut hour = Hour::of(range.start);
         let begun = self.has_begun_hour(range.start);
@@ -241,7 +241,7 @@ impl Ledger {
             self.thresholds.binary_search_by(|known| known.total_cmp(threshold)).is_err()
         };
         let room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
-        // Only a reply with more thresholds than there is room for can have one too many.
+        // Only a reply with more thresholds than the ledger has room for can have one too many.
         if tally.shares.len() <= room {
             0
         } else {
@@ -249,9 +249,9 @@ impl Ledger {
         }
     }
 
-    /// The ledger with buckets for all thresholds of the reply, as far as there is room; `None` if it has them. Of
-    /// what was counted before a threshold was heard of, as many are taken to be within it as within the next lower
-    /// one: a lower bound that keeps the buckets cumulative and every one of them a counter.
+    /// The ledger with buckets for all thresholds of the reply, as far as there is room. `None` if it has them. A new
+    /// bucket begins with the count of the next lower one: a lower bound that keeps the buckets cumulative and each of
+    /// them a counter.
     #[must_use]
     pub fn learn(&self, tally: &Tally) -> Option<Self> {
         let mut room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
@@ -273,7 +273,7 @@ impl Ledger {
     }
 }
 
-/// The total of a reply about `range`, where it is one that can be counted.
+/// The total of a reply about `range`, if it can be counted.
 pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Result<u64, Refusal> {
     if let Some(answered) = tally.range.filter(|answered| *answered != range) {
         return Err(Refusal::OtherRange { answered_start: answered.start, answered_end: answered.end });

@@ -1,4 +1,4 @@
-//! All ledgers, and their commits: on disk first, shown then; many in one commit.
+//! All ledgers, and their commits: first to disk, then to the page, many in one commit.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -26,7 +26,7 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug)]
 pub struct LedgerStore {
     ledgers: Arc<Mutex<Ledgers>>,
-    /// Where ledgers go to be committed; `None` if they are kept in memory alone.
+    /// Where ledgers go to be committed. `None` if they are kept in memory only.
     commits: Option<mpsc::UnboundedSender<Entry>>,
     closed: Arc<Notify>,
 }
@@ -34,18 +34,18 @@ pub struct LedgerStore {
 #[derive(Debug, Default)]
 struct Ledgers {
     by_key: HashMap<Key, Arc<Ledger>>,
-    /// Why some are not shown yet, or not opened.
+    /// Why some are not shown or not opened yet.
     holds: HashMap<Key, Hold>,
-    /// Those of the last ledger: as a rule all apps have the same, and hold them once.
+    /// The thresholds of the last ledger. Usually all apps have the same and share one list.
     thresholds: Arc<[f64]>,
 }
 
 /// Why a ledger is not shown yet, beyond being behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// Nobody knows yet what was counted before; none is opened until that is known.
+    /// It is not known yet what was counted before. No ledger is opened until then.
     Unknown,
-    /// Until its cursor stands there, Unix seconds: what it holds may be less than was shown elsewhere.
+    /// Until its cursor has reached this second (Unix time). It may hold less than was shown elsewhere.
     Until(i64),
 }
 
@@ -58,12 +58,12 @@ struct Entry {
     done: oneshot::Sender<bool>,
 }
 
-/// A ledger could not be written; it counts as not added.
+/// A ledger could not be written and counts as not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the state file could not be written")]
 pub struct NotCommitted;
 
-/// The task that commits; to be awaited after [`LedgerStore::close`], so that nothing is left behind.
+/// The task that commits. Await it after [`LedgerStore::close`], so that everything is on disk.
 #[derive(Debug)]
 pub struct Committer(Option<JoinHandle<()>>);
 
@@ -78,11 +78,11 @@ impl Committer {
 }
 
 impl LedgerStore {
-    /// The ledgers kept in the file at `path`, which is made if there is none; in memory without a path. Commits are
-    /// at least `apart` from one another ([`COMMIT_INTERVAL`]).
+    /// Opens the ledgers in the file at `path`, which is created if there is none. Without a path they are kept in
+    /// memory. Commits are at least `apart` from each other ([`COMMIT_INTERVAL`]).
     ///
     /// # Errors
-    /// If the file cannot be used for any reason: it is never overwritten and never taken for empty.
+    /// If the file cannot be used. It is never overwritten and never taken for empty.
     pub async fn open(
         path: Option<&Path>,
         telemetry: Telemetry,
@@ -109,7 +109,7 @@ impl LedgerStore {
         Ok((ledgers, Committer(Some(task))))
     }
 
-    /// Lets the [`Committer`] end once everything handed over by now is on disk; what comes later is not committed.
+    /// Lets the [`Committer`] end once everything handed over so far is on disk. Later ledgers are not committed.
     pub fn close(&self) {
         self.closed.notify_one();
     }
@@ -120,7 +120,7 @@ impl LedgerStore {
         self.ledgers().by_key.get(key).cloned()
     }
 
-    /// The ledger of `key`, whose name is from now on held once, here and by whoever gave it.
+    /// The ledger of `key`. The store and the caller share the names in `key` from now on.
     #[must_use]
     pub fn adopt(&self, key: &Key) -> Option<Arc<Ledger>> {
         let mut ledgers = self.ledgers();
@@ -132,31 +132,31 @@ impl LedgerStore {
     /// Makes `ledger` the ledger of `key`, once it is on disk.
     ///
     /// # Errors
-    /// If it could not be written; the ledger before stays then.
+    /// If it could not be written. The previous ledger stays then.
     pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
         let ledger = self.shared(ledger);
         self.write(key, Some(Arc::clone(&ledger))).await?;
         Ok(ledger)
     }
 
-    /// Makes each of them the ledger of its key, once all are on disk.
+    /// Makes each of these the ledger of its key, once all are on disk.
     ///
     /// # Errors
-    /// If they could not be written; the ledgers before stay then.
+    /// If they could not be written. The previous ledgers stay then.
     pub async fn commit_all(&self, ledgers: Vec<(Key, Ledger)>) -> Result<(), NotCommitted> {
         let count = ledgers.len();
         let records = ledgers.into_iter().map(|(key, ledger)| (key, Some(self.shared(ledger))));
         if self.write_all(records.collect()).await == count { Ok(()) } else { Err(NotCommitted) }
     }
 
-    /// Makes `ledger` the ledger of `key` in memory only: for what costs nothing to learn again.
+    /// Makes `ledger` the ledger of `key` in memory only, for facts that cost nothing to learn again.
     pub fn hold(&self, key: &Key, ledger: Ledger) -> Arc<Ledger> {
         let ledger = self.shared(ledger);
         self.ledgers().by_key.insert(key.clone(), Arc::clone(&ledger));
         ledger
     }
 
-    /// Keeps the ledger of `key` from being shown, or opened.
+    /// Keeps the ledger of `key` from being shown or opened.
     pub fn hold_back(&self, key: &Key, hold: Hold) {
         self.ledgers().holds.insert(key.clone(), hold);
     }
@@ -167,12 +167,12 @@ impl LedgerStore {
         self.ledgers().holds.get(key).copied()
     }
 
-    /// Nothing keeps the ledger of `key` from being shown any more.
+    /// Lets the ledger of `key` be shown again.
     pub fn release(&self, key: &Key) {
         self.ledgers().holds.remove(key);
     }
 
-    /// Sets aside the ledgers of those that are `elsewhere`.
+    /// Sets aside the ledgers of apps that are `elsewhere`: those of other shards.
     pub async fn set_aside(&self, elsewhere: impl Fn(&Key) -> bool) {
         let ledgers: Vec<(Key, Arc<Ledger>)> =
             self.ledgers().by_key.iter().map(|(key, ledger)| (key.clone(), Arc::clone(ledger))).collect();
@@ -186,7 +186,7 @@ impl LedgerStore {
         }
     }
 
-    /// Drops the ledgers of apps that are not `wanted` and stand before `oldest` (Unix seconds).
+    /// Drops the ledgers of apps that are not `wanted` and whose cursor is before `oldest` (Unix seconds).
     pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
         let gone = |(key, ledger): &(&Key, &Arc<Ledger>)| ledger.until < oldest && !wanted.contains(*key);
         let gone: Vec<Record> =
@@ -197,7 +197,7 @@ impl LedgerStore {
         }
     }
 
-    /// Writes all of them together; how many were.
+    /// Writes all of them in one commit and returns how many there were.
     async fn write_all(&self, records: Vec<Record>) -> usize {
         let sent: Vec<_> = records.into_iter().map(|(key, ledger)| self.send(key, ledger)).collect();
         let mut written = 0;
@@ -211,7 +211,7 @@ impl LedgerStore {
         Self::written(self.send(key.clone(), ledger)).await
     }
 
-    /// Hands a ledger over to be committed; in memory, it holds at once.
+    /// Hands a ledger over to be committed. In memory it takes effect at once.
     fn send(
         &self,
         key: Key,
@@ -298,15 +298,15 @@ async fn commit_all(
         next = Instant::now() + apart;
         let mut records: Vec<Record> =
             batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
-        // In the order of the file, so that each of its pages is written once. Stable: of two records of one ledger the
-        // later one holds.
+        // In the order of the file, so that each page is written once. The sort is stable: of two records of one ledger
+        // the later one wins.
         records.sort_by(tables::order);
         let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
-        // redb may panic on a file that something else damaged; that too is a failed commit.
+        // redb may panic on a file that something else has damaged. That is a failed commit, too.
         let written = tokio::task::spawn_blocking(move || {
             let before = || locked(&held).records();
             file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records, before)?;
-            // What is held is what is on disk, before whoever waits for that goes on.
+            // Memory follows the disk before those who wait for the commit go on.
             locked(&held).take(records);
             Ok::<(), StateError>(())
         })
@@ -315,7 +315,7 @@ async fn commit_all(
         .and_then(|result| result.map_err(|error| with_sources(&error)));
         telemetry.state_committed(&written, &mut good);
         for entry in batch.drain(..) {
-            // Whoever asked may have been shut down meanwhile.
+            // The caller may have been shut down meanwhile.
             let _ = entry.done.send(written.is_ok());
         }
     }

@@ -1,23 +1,23 @@
 //! Exact counters out of an interface that only answers "how many, and how slow, between start and end".
 //!
-//! For each app and each of the two metrics calls there is a [`Ledger`]: a cursor in time and what was counted up
-//! to it. Each poll asks for the stretch from the cursor to the last whole step that has settled, and adds the
-//! answer; so every second is asked for in exactly one range that is added, and
+//! For each app and each of the two metrics calls there is a [`Ledger`]: a cursor in time, and what was counted up
+//! to it. Each poll asks for the range from the cursor to the last whole step that has settled, and adds the
+//! answer. So every second is in exactly one range that is added.
 //!
 //! ```text
 //! first reply           cursor (accounted_until)      now - settle      now
 //!     |---- added, once ----|---- due: one request ----|-- unsettled --|
 //! ```
 //!
-//! A failed request moves nothing: the same stretch, by then longer, is asked for by the next poll, in one request
-//! of up to [`MAX_MERGED`]. A ledger is on disk before it is shown, so a crash repeats a request at most.
+//! A failed request moves nothing: the next poll asks for the same range, which has grown by then, in one request of
+//! up to [`MAX_MERGED`]. A ledger is on disk before it is shown, so a crash at most repeats a request.
 //!
 //! - [`watermark`]: which time has settled, by our clock and the service's.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
-//! - [`recheck`]: counting an [`hour`] again, and what comes of it.
+//! - [`recheck`]: counting an [`hour`] again, and late data.
 //! - [`ledger_store`]: all ledgers, and their grouped commits.
-//! - [`state`]: the file they survive in; [`error`]: why it cannot be used; [`tables`]: the database in it; `record`: a ledger as bytes; `disk`: what
-//!   the database reads and writes.
+//! - [`state`]: the state file; [`error`]: why it cannot be used; [`tables`]: the database in it; `record`: a ledger as
+//!   bytes; `disk`: the storage below the database.
 
 mod disk;
 pub mod error;
@@ -41,15 +41,15 @@ pub use ledger::{Ledger, Refusal};
 pub use ledger_store::LedgerStore;
 pub use watermark::Watermark;
 
-/// The longest stretch asked for in one request after an outage. Fewer requests would be cheaper still, but the
-/// distribution comes as percentages: the more requests one range holds, the coarser the counts made of them.
+/// The longest range of one request after an outage. Longer ones would be cheaper still, but the distribution comes as
+/// percentages: the more requests a range holds, the coarser the counts made of them.
 pub const MAX_MERGED: Duration = Duration::from_secs(6 * 3600);
 
-/// The most thresholds of a ledger's buckets. The service has about 25; labels that drift would fill the disk.
+/// The most thresholds of a ledger. The service has about 25; without a limit, labels that drift would fill the disk.
 pub const MAX_THRESHOLDS: usize = 256;
 
-/// A removed app's ledgers stay this long after the last range added (or `max_catch_up`, where that is longer), so
-/// that an app taken out and put back goes on counting where it stood.
+/// The ledgers of a removed app are kept this long after the last range added (or `max_catch_up`, if that is longer),
+/// so that an app that is removed and added again continues where it stood.
 pub const KEPT_AFTER_REMOVAL: Duration = Duration::from_secs(7 * 86_400);
 
 /// The families of the counters' section, in the order of the page.
@@ -114,7 +114,7 @@ pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
     let by_resource = [("resource", resource.as_str())];
     let counted = resource.polled().counted;
     let mut sink = Sink::default();
-    // A family of one series without labels, if it is of what this resource counts.
+    // A family of one series without labels, if it belongs to this resource.
     let put = |sink: &mut Sink, of: Counted, known: bool, count: u64| {
         sink.next_family();
         if counted == Some(of) && known {

@@ -1,8 +1,8 @@
-//! Counting again: each whole hour is asked for once more when it has aged, and compared with what was added for it.
+//! Rechecks: each whole hour is asked for once more when it has aged, and compared with what was added for it.
 //!
-//! More now than then is late data. It is added in equal parts while the cursor moves through the following hour: at
-//! once, 5 % of an hour would read as 60 % more in a rate over five minutes. Less now than then cannot be taken back,
-//! and is counted as that.
+//! If there is more now, that is late data. It is added in equal parts while the cursor moves through the following
+//! hour: added at once, 5 % of an hour would raise a rate over five minutes by 60 %. If there is less now, that cannot
+//! be taken back and is counted as overcounted.
 //!
 //! ```text
 //! hour ---- added ----|---- age ----|- phase -|-- asked again; late data added over an hour --|
@@ -13,7 +13,7 @@ use crate::interface::{Tally, TimeRange};
 use super::hour::{HOUR, Hour, Late};
 use super::ledger::{self, Ledger, Refusal};
 
-/// The ages at which hours are counted again, in seconds, rising; none where nothing is.
+/// The ages at which hours are counted again, in seconds, rising. Empty if none is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ages(Box<[i64]>);
 
@@ -51,10 +51,10 @@ impl Ages {
     }
 }
 
-/// What came of counting an hour again.
+/// The outcome of counting an hour again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recheck {
-    /// How many were counted again that were not before: all of the hour, or at a later age what came since.
+    /// How many were counted again for the first time: all of the hour, or at a later age what has arrived since.
     pub counted: u64,
     /// How many more there were.
     pub late: u64,

@@ -59,7 +59,7 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     record
 }
 
-/// The ledger of a record in this format; `None` if it is not what was written.
+/// The ledger of a record in this format. `None` if the record is damaged.
 pub(super) fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
     let (sum, fields) = record.split_first_chunk::<4>()?;
     let (words, rest) = fields.as_chunks::<8>();

@@ -1,14 +1,14 @@
-//! The file that ledgers survive in: a redb database, one record a ledger.
+//! The state file: a redb database with one record per ledger.
 //!
-//! Starting from zero, or from what was an hour ago, would make every counter a lie. So a file that is damaged, of
-//! another version, or in use is refused and left as it is:
+//! Starting from zero, or from an old state, would make every counter wrong. So a file that is damaged, of another
+//! version, or in use is refused and left as it is:
 //!
-//! - Every commit has two phases. With one, a commit torn by a crash and a file damaged afterwards look alike, and the
-//!   database takes the commit before for good.
-//! - A copy in memory is examined first. The database writes to a file while it opens, repairs and closes it, takes an
-//!   empty one for new, and panics on some damaged ones.
-//! - The file is locked once and stays locked, and each commit looks whether it is still the one at its path. What is
-//!   gone, cut short, or was not synced is written whole again from memory; a file put in its place is not touched.
+//! - Every commit has two phases. With one, a commit torn by a crash and a file damaged later look alike, and the
+//!   database falls back to the previous commit.
+//! - A copy in memory is examined first. The database writes to a file while it opens, repairs and closes it, treats an
+//!   empty one as new, and panics on some damaged ones.
+//! - The file is locked once and stays locked, and each commit checks that it is still the one at its path. A file that
+//!   is gone, shortened or not synced is written whole again from memory. A file put in its place is not touched.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub async fn examine(path: &Path) -> Result<Examined, StateError> {
     examined.await.unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
-/// How often a file is read that changes meanwhile.
+/// How many times a file that changes during the read is read again.
 const MAX_READS: usize = 10;
 
 /// The ledgers in the file at `path`, also while a daemon has it in use. The file is neither locked nor changed.
@@ -72,7 +72,7 @@ pub async fn read(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
     let read = tokio::task::spawn_blocking(move || {
         let mut bytes = std::fs::read(&path).map_err(io(&path))?;
         for _ in 0..MAX_READS {
-            // Pages of two commits are no state.
+            // Pages of two commits do not make a state.
             let again = std::fs::read(&path).map_err(io(&path))?;
             if again == bytes {
                 break;
@@ -89,9 +89,9 @@ pub async fn read(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
 pub struct State {
     path: PathBuf,
     disk: Disk,
-    /// `None` after a failed write: redb accepts nothing more then, until the file is opened again.
+    /// `None` after a failed write: redb accepts nothing until the file is opened again.
     database: Option<Database>,
-    /// Whether what is in the file cannot be relied on, so that it is to be written whole.
+    /// Whether the file cannot be relied on and must be written whole.
     doubtful: bool,
 }
 
@@ -110,7 +110,7 @@ impl State {
         .unwrap_or_else(|panic| Err(StateError::Damaged { path: named, what: panic.to_string() }))
     }
 
-    /// Makes the file. It has its name only once it is whole, and another daemon that was faster keeps its own.
+    /// Creates the file. It gets its name only once it is complete. If another daemon was faster, its file stays.
     fn create(path: PathBuf) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
         let unfinished = Unfinished::write(&path, &[])?;
         match std::fs::hard_link(&unfinished.name.0, &path) {
@@ -146,10 +146,10 @@ impl State {
     }
 
     /// Writes the records in one transaction, synced to disk before it returns. `all` gives every ledger as it was
-    /// before them; it is asked for where the file has to be written whole.
+    /// before them; it is called if the file has to be written whole.
     ///
     /// # Errors
-    /// If they could not be written; none of them counts as written then.
+    /// If they could not be written. None of them counts as written then.
     pub fn commit(
         &mut self,
         records: &[Record],
@@ -169,7 +169,7 @@ impl State {
         if self.doubtful {
             return self.write_whole(records, all());
         }
-        // Until it is known to be sound: redb may panic on a file that something else has damaged.
+        // Assumed bad until the commit has succeeded: redb may panic on a file that something else has damaged.
         self.doubtful = true;
         let result = match self.database.take() {
             Some(database) => Ok(database),
@@ -188,9 +188,9 @@ impl State {
         Ok(())
     }
 
-    /// Puts a new file with all ledgers in the place of this one.
+    /// Replaces this file by a new one with all ledgers.
     fn write_whole(&mut self, records: &[Record], mut all: Vec<Record>) -> Result<(), StateError> {
-        // Of two records of one ledger the later one holds.
+        // Of two records of one ledger the later one wins.
         all.extend(records.iter().cloned());
         let unfinished = Unfinished::write(&self.path, &all)?;
         unfinished.rename(&self.path)?;
@@ -199,7 +199,7 @@ impl State {
     }
 }
 
-/// A state file under another name, so that a crash leaves none that is half made under its own.
+/// A new state file under a temporary name, so that a crash never leaves an incomplete one under its own.
 struct Unfinished {
     name: UnfinishedName,
     disk: Disk,
@@ -207,7 +207,7 @@ struct Unfinished {
 }
 
 impl Unfinished {
-    /// Makes a file for `path` that holds `records`, on disk when this returns.
+    /// Creates a file for `path` with `records`. It is on disk when this returns.
     fn write(path: &Path, records: &[Record]) -> Result<Self, StateError> {
         let name = UnfinishedName(with_suffix(path, &format!("{UNFINISHED}{}", std::process::id())));
         remove(&name.0).map_err(io(path))?;
@@ -228,17 +228,17 @@ impl Unfinished {
     }
 }
 
-/// The name of an unfinished file, which nothing has any more once this is dropped.
+/// The temporary name of an unfinished file, which is removed on drop.
 struct UnfinishedName(PathBuf);
 
 impl Drop for UnfinishedName {
     fn drop(&mut self) {
-        // What stays is removed by the next start.
+        // If this fails, the next start removes it.
         let _ = remove(&self.0);
     }
 }
 
-/// What follows the state file's name, and is followed by a process id, while a file is being made.
+/// Suffix of the temporary name, followed by the process id.
 const UNFINISHED: &str = ".new-";
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -247,7 +247,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Removes what processes left that died while they made the file.
+/// Removes files left by processes that died while they created one.
 fn remove_unfinished(path: &Path) {
     let prefix = with_suffix(path, UNFINISHED);
     let Some(prefix) = prefix.file_name().and_then(|name| name.to_str()) else { return };
@@ -260,7 +260,7 @@ fn remove_unfinished(path: &Path) {
     }
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
@@ -268,11 +268,11 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Makes a new name in the folder of `path` survive a crash of the machine.
+/// Syncs the folder of `path`, so that a new name in it survives a crash of the machine.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match File::open(folder)?.sync_all() {
-        // Some file systems cannot sync folders, and need not be asked to.
+        // Some file systems cannot sync folders, and need no such sync.
         Err(error)
             if matches!(error.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported) =>
         {

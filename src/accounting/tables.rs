@@ -20,16 +20,16 @@ use super::record::{FORMAT, Record, decode, encode};
 /// (digest, project, app, resource) to a record. The digest decides when an app is polled, so that what is committed
 /// together lies together.
 const LEDGERS: TableDefinition<'_, (u64, &str, &str, &str), &[u8]> = TableDefinition::new("ledgers");
-/// The same in format 1, in the order of the names.
+/// The table of format 1: (project, app, resource) to a record.
 const LEDGERS_1: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("ledgers");
 /// "format" to the version of the records.
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("pds-exporter");
 /// redb's default cache is a gigabyte; the ledgers are in memory already and the file is hardly read.
 const CACHE_BYTES: usize = 2 << 20;
-/// Which bit of which byte of the file says that the last commit had two phases.
+/// The byte of the file, and the bit in it, that say that the last commit had two phases.
 const TWO_PHASES: (usize, u8) = (9, 4);
 
-/// The format of a state file, and all its ledgers by name.
+/// The format of a state file, and all its ledgers.
 pub type Contents = (u64, Vec<(Key, Ledger)>);
 
 /// The database in `storage`, for the file at `path`.
@@ -42,7 +42,7 @@ thread_local! {
     static EXAMINING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread examines a state file: a panic means that the file is damaged, which is said then.
+/// Whether this thread examines a state file. A panic then means that the file is damaged, which the caller reports.
 #[must_use]
 pub fn is_examining() -> bool {
     EXAMINING.get()
@@ -70,7 +70,7 @@ pub fn examine(path: &Path, bytes: Vec<u8>) -> Result<Contents, StateError> {
     let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
     EXAMINING.set(false);
     let (format, ledgers) = found.unwrap_or_else(|_| Err(damaged("it is not what the database writes")))?;
-    // Where that bit is lost, the commit before the last one would be taken for good.
+    // Without that bit the database would fall back to the previous commit.
     if format == FORMAT && !two_phases {
         return Err(damaged("its head is not what was written"));
     }
@@ -119,7 +119,7 @@ fn read_one(
         let what = format!("the record of {project}/{app} is not what was written");
         return Err(redb::Error::Corrupted(what));
     };
-    // Records of one app follow one another.
+    // Records of one app are adjacent.
     let last = ledgers.last().map(|(key, _)| &key.owner);
     let same = last.filter(|owner| (&*owner.project, &*owner.app) == (project, app)).cloned();
     let owner = same.unwrap_or_else(|| Owner::new(project.into(), app.into()));
@@ -127,7 +127,7 @@ fn read_one(
     Ok(())
 }
 
-/// How records stand in the file.
+/// The order of records in the file.
 pub(super) fn order((one, _): &Record, (other, _): &Record) -> Ordering {
     (one.owner.digest(), one).cmp(&(other.owner.digest(), other))
 }
@@ -162,7 +162,7 @@ pub(super) fn write(path: &Path, database: &Database, records: &[Record]) -> Res
     written().map_err(|error| from_redb(path, error))
 }
 
-/// The same for a new database, which says its format from then on.
+/// Writes the records of a new database, and its format.
 pub(super) fn fill(path: &Path, database: &Database, records: &[Record]) -> Result<(), StateError> {
     let filled = || -> Result<(), redb::Error> {
         let transaction = begin(database)?;

@@ -1,4 +1,4 @@
-//! Which time has settled, by our clock and by the service's; and whether a ledger keeps up with it.
+//! Which time has settled by our clock and the service's, and whether a ledger keeps up with it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,20 +12,20 @@ use crate::interface::TimeRange;
 
 use super::recheck::Ages;
 
-/// Two times agree where they are at most so many seconds apart: a Date has whole seconds, and its reply was under way.
+/// Two times agree if they are at most this many seconds apart: a Date has whole seconds, and its reply took time.
 const AGREEMENT: u64 = 10;
-/// Where the service sends no Date, our clock has to be steady for so long before counting begins.
+/// How long our clock has to be steady before counting begins, if the service sends no Date.
 const STEADY: Duration = Duration::from_secs(60);
 
-/// The end of the time that may be asked for. Cloning shares what was learned of the service's clock.
+/// The end of the time that may be asked for. Clones share what is known of the service's clock.
 ///
-/// Our clock may be wrong, or be set while we run. A range that ended in the service's future would be added with what
-/// had happened of it so far, and the rest lost; a stretch taken for too old would be given up for nothing. So the
-/// time is the earlier of two: our clock, and the service's Date carried on by the machine's steady clock, which nobody
-/// sets. And a reply that is to be counted is checked against its own Date once more ([`Watermark::has_settled`]).
+/// Our clock may be wrong, or be set while the exporter runs. A range that ends in the service's future would be added
+/// incomplete; a range that only seems too old would be given up for nothing. So the time is the earlier of two: our
+/// clock, and the service's last Date advanced by the machine's monotonic clock, which nobody sets. A reply is checked
+/// against its own Date once more before it is counted ([`Watermark::has_settled`]).
 ///
-/// What cannot be undone (to open a ledger, to give time up, to drop a ledger) waits until two clocks agree: the Dates of
-/// two replies, or one and ours; without a Date, ours over a minute.
+/// What cannot be undone (opening a ledger, giving time up, dropping a ledger) waits until two clocks agree: the Dates
+/// of two replies, or one Date and our clock. Without a Date, our clock has to be steady for a minute.
 #[derive(Clone, Debug)]
 pub struct Watermark {
     clock: Clock,
@@ -36,7 +36,7 @@ pub struct Watermark {
     seen: Arc<Mutex<Seen>>,
 }
 
-/// A clock that stood at `second` and goes on by the machine's steady clock.
+/// A clock that showed `second` and advances by the machine's monotonic clock.
 #[derive(Clone, Copy, Debug)]
 struct Reading {
     second: i64,
@@ -57,18 +57,18 @@ impl Reading {
     }
 }
 
-/// What is known of the clocks.
+/// What is known about the clocks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// The service's clock.
     date: Option<Reading>,
-    /// A Date that disagrees with that; the next one decides.
+    /// A Date that disagrees with it. The next one decides.
     other_date: Option<Reading>,
-    /// Ours when a reply without a Date came, where none ever had one.
+    /// Our clock when a reply without a Date came, if none ever had one.
     ours: Option<Reading>,
     /// Whether two clocks have agreed.
     vouched: bool,
-    /// The last whole step that had settled then.
+    /// The last whole step that had settled when they first agreed.
     started: Option<i64>,
 }
 
@@ -86,7 +86,7 @@ impl Watermark {
         }
     }
 
-    /// This watermark with another configuration: what was learned of the service's clock stays.
+    /// This watermark with another configuration. What is known of the service's clock stays.
     #[must_use]
     pub fn reconfigured(&self, config: &Config) -> Self {
         Self { seen: Arc::clone(&self.seen), ..Self::new(config, self.clock.clone()) }
@@ -104,7 +104,7 @@ impl Watermark {
         &self.ages
     }
 
-    /// Where the first hour begins that is still to be counted again; `i64::MAX` where none is.
+    /// The beginning of the first hour that is still to be counted again. `i64::MAX` if none is.
     #[must_use]
     pub fn hourly_from(&self) -> i64 {
         self.ages.hourly_from(self.settled())
@@ -132,9 +132,9 @@ impl Watermark {
         second.div_euclid(self.step) * self.step
     }
 
-    /// Where a new ledger begins: the end of the last whole step that has settled by the service's clock. `None` while no
-    /// two clocks agree: a ledger begun in the service's future would stand still until that has come, and one begun
-    /// long before would count what was before it.
+    /// Where a new ledger begins: the end of the last whole step that has settled by the service's clock. `None` while
+    /// no two clocks agree: a ledger begun in the service's future would stand still until then, and one begun too
+    /// early would count requests from before the start.
     #[must_use]
     pub fn first_cursor(&self) -> Option<i64> {
         Some(self.whole_step(self.now()?.saturating_sub(self.settle)))
@@ -156,8 +156,8 @@ impl Watermark {
         self.seen().started
     }
 
-    /// The first whole step that may still be asked for; what lies before is given up. `None` while no two clocks agree:
-    /// what is given up does not come back.
+    /// The first whole step that may still be asked for. Older time is given up. `None` while no two clocks agree,
+    /// because giving up cannot be undone.
     #[must_use]
     pub fn oldest(&self) -> Option<i64> {
         if !self.is_vouched(&self.seen()) {
@@ -168,14 +168,14 @@ impl Watermark {
         Some(if part == 0 { oldest } else { oldest.saturating_add(self.step - part) })
     }
 
-    /// A reply came just now, with this Date.
+    /// Records that a reply with this Date has just arrived.
     pub fn observe(&self, date: Option<Timestamp>) {
         let ours = self.clock.unix_seconds();
         let mut seen = self.lock();
         match date {
             None if seen.date.is_some() => {}
             None => {
-                // A clock that was set since begins its minute again.
+                // A clock that was set meanwhile begins its minute again.
                 let steady = seen.ours.filter(|reading| reading.agrees_with(ours));
                 seen.ours = Some(steady.unwrap_or_else(|| Reading::now(ours)));
             }
@@ -200,33 +200,33 @@ impl Watermark {
         }
     }
 
-    /// Whether `range` had settled by the service's own clock when it answered; [`Watermark::tolerance`] is left for what
-    /// the two clocks may differ by. A service that sends no Date cannot be checked.
+    /// Whether `range` had settled by the service's own clock when it answered, with [`Watermark::tolerance`] for the
+    /// difference of the two clocks. Always true for a service that sends no Date.
     #[must_use]
     pub fn has_settled(&self, range: TimeRange, date: Option<Timestamp>) -> bool {
         date.is_none_or(|date| range.end + self.settle - self.tolerance() <= date.as_second() + 1)
     }
 
-    /// Whether `range` was so old when it was answered that the service may have forgotten it. A step is left for the
-    /// time that the request took.
+    /// Whether `range` was so old when it was answered that the service may have deleted it. One step is allowed for
+    /// the duration of the request.
     #[must_use]
     pub fn is_too_old(&self, range: TimeRange) -> bool {
         self.oldest().is_some_and(|oldest| range.start.saturating_add(self.step) < oldest)
     }
 
-    /// What the two clocks may differ by without anybody noticing: half of `settle`, in seconds.
+    /// The difference of the two clocks that does no harm: half of `settle`, in seconds.
     #[must_use]
     pub fn tolerance(&self) -> i64 {
         self.settle - self.settle / 2
     }
 
-    /// For how long from now the counters of a ledger are shown that ends at `until` and moves every `interval`; `None`
-    /// where they are not.
+    /// For how long from now the counters of a ledger are shown if its cursor is `until` and moves every `interval`.
+    /// `None` if they are hidden.
     ///
-    /// They are not while the ledger is behind: `until` lies before the last whole step that had settled two intervals
-    /// ago. A counter that stands still says "nothing happens", and its jump afterwards "much more than there is". Nor
-    /// are they before the ledger has passed what had settled when counting began: a process before this one, with the
-    /// same counters, may have shown as much.
+    /// They are hidden while the ledger is behind, that is, while `until` is before the last whole step that had
+    /// settled two intervals ago: a counter that stands still reads as no requests, and its jump afterwards as far too
+    /// many. They are also hidden until the ledger has passed what had settled when counting began: an earlier process
+    /// with the same counters may have shown as much.
     #[must_use]
     pub fn shown_for(&self, until: i64, interval: Duration) -> Option<Duration> {
         if until < self.started()?.min(self.settled_step()) {
@@ -235,7 +235,7 @@ impl Watermark {
         self.keeps_up_for(until, interval)
     }
 
-    /// The same, whatever had settled when counting began.
+    /// As [`Watermark::shown_for`], without regard to what had settled when counting began.
     #[must_use]
     pub fn keeps_up_for(&self, until: i64, interval: Duration) -> Option<Duration> {
         let settled = self.settled();
@@ -245,7 +245,7 @@ impl Watermark {
         u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_secs)
     }
 
-    /// Whether two clocks have agreed, or ours was steady where the service says nothing.
+    /// Whether two clocks have agreed, or ours was steady if the service sends no Date.
     fn is_vouched(&self, seen: &Seen) -> bool {
         let steady =
             |ours: Reading| ours.at.elapsed() >= STEADY && ours.agrees_with(self.clock.unix_seconds());

@@ -1,4 +1,4 @@
-//! The daemon's parts, put together.
+//! Builds the daemon from its parts.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -32,7 +32,7 @@ pub enum StartError {
     Metrics(#[from] prometheus::Error),
 }
 
-/// Why a new configuration is not followed; the old one stays in force.
+/// Why a new configuration is not applied. The old one stays in force.
 #[derive(Debug, thiserror::Error)]
 pub enum ReconfigureError {
     /// The client cannot be built.
@@ -47,7 +47,7 @@ fn shown(path: Option<&PathBuf>) -> String {
     path.map_or_else(|| "memory".to_owned(), |path| path.display().to_string())
 }
 
-/// Everything but the web server: what polls, and what was learned.
+/// Everything but the web server: the poller, and what it has learned.
 #[derive(Debug)]
 pub struct Daemon {
     handle: Handle,
@@ -56,21 +56,21 @@ pub struct Daemon {
     committer: Committer,
 }
 
-/// What others hold of a running daemon. Cloning shares it.
+/// A handle to a running daemon. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Handle {
     context: Context,
     pages: Pages,
     restorer: Restorer,
-    /// The plan in force. The lock is held while one takes another's place, so that reloads follow one another.
+    /// The plan in force. A reload holds the lock, so reloads happen one after the other.
     plan: Arc<Mutex<Arc<Plan>>>,
     plans: mpsc::Sender<Arc<Plan>>,
-    /// The thread of the client; without one it shares the daemon's.
+    /// The thread of the client. Without one, it shares the daemon's.
     network: Option<Network>,
 }
 
 impl Daemon {
-    /// Puts the parts together for `config`. Opens the state file; sends nothing yet.
+    /// Builds the daemon for `config`. Opens the state file; sends nothing yet.
     ///
     /// # Errors
     /// If a part cannot be built.
@@ -78,7 +78,7 @@ impl Daemon {
         Self::on(None, config, clock, telemetry).await
     }
 
-    /// The same, with a client that has a thread of its own.
+    /// Builds the daemon with a client that has a thread of its own.
     ///
     /// # Errors
     /// As [`Daemon::build`].
@@ -113,13 +113,13 @@ impl Daemon {
         Ok(Self { handle, poller, plans, committer })
     }
 
-    /// What others need of it.
+    /// A handle to this daemon.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// Polls until `shutdown` completes, and leaves with everything counted on disk.
+    /// Polls until `shutdown` completes. Everything counted is on disk when this returns.
     pub async fn run(self, shutdown: impl Future<Output = ()>) {
         let Self { handle, poller, plans, committer } = self;
         let restoring = tokio::spawn(handle.restorer.clone().run());
@@ -160,10 +160,10 @@ impl Handle {
         self.context.store.is_complete()
     }
 
-    /// Follows `config` from now on; its plan. Targets that stay keep what they said, their schedule and their counters.
+    /// Applies `config` and returns its plan. Targets that stay keep their values, schedule and counters.
     ///
     /// # Errors
-    /// If it cannot be followed; nothing has changed then.
+    /// If it cannot be applied. Nothing has changed then.
     pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
         let mut current = self.plan.lock().await;
         if config.state.path != current.config.state.path {
@@ -199,7 +199,7 @@ fn source(config: &Config, network: Option<&Network>) -> Result<Option<restore::
     config.map(|prometheus| restore::Source::new(prometheus, network.cloned())).transpose()
 }
 
-/// Has the counters of `plan` read back that the plan `before` did not have, or all that have no ledger where nothing
+/// Reads back the counters of `plan` that the plan `before` did not have, or all without a ledger if nothing
 /// was read back so far.
 fn follow(
     restorer: &Restorer,
@@ -224,7 +224,7 @@ fn follow(
     restorer.follow(source, &plan.watermark, |key| wanted.contains_key(key), added);
 }
 
-/// What a client is built from beyond `[api]`. A client that stays keeps its pauses, pace and connections.
+/// What a client is built from, beyond `[api]`. A client that stays keeps its pauses, pace and connections.
 fn tokens(config: &Config) -> Vec<(&str, Option<&crate::config::TokenSource>)> {
     config.projects.iter().map(|project| (&*project.id, project.token.as_ref())).collect()
 }

@@ -8,10 +8,10 @@ use crate::clock::Clock;
 use crate::config::{self, LoadError, Loaded};
 use crate::simulator::{self, Settings, World};
 
-/// Where the demo listens unless told otherwise: it is for the person who started it.
+/// Default address of the demo. Only this machine can reach it.
 pub const LISTEN_ADDRESS: &str = "127.0.0.1:10090";
 
-/// A short rhythm, so that there is something to see at once and the counters move while one looks.
+/// Short intervals, so that values appear at once and the counters visibly move.
 const RHYTHM: &str = r#"
 [poll]
 interval = "5s"
@@ -24,7 +24,7 @@ stale_after = "1m"
 step = "5s"
 "#;
 
-/// Objectives of the apps that are slow by design, by the end of their ids; the rules' default holds for the others.
+/// Objectives of the apps that are slow by design, by the end of their ids. The others have the default of the rules.
 const OBJECTIVES: &[(&str, &str)] = &[
     ("-chat", "{ threshold = \"10s\", share = 0.95 }"),
     ("-batch", "{ threshold = \"1h\", share = 0.95 }"),
@@ -34,7 +34,7 @@ const OBJECTIVES: &[(&str, &str)] = &[
 /// A simulated service, and the configuration that polls it.
 #[derive(Debug)]
 pub struct Demo {
-    /// The service's side of things.
+    /// The simulated service.
     pub world: World,
     /// The configuration.
     pub loaded: Loaded,
@@ -43,7 +43,7 @@ pub struct Demo {
 /// Starts a simulated service on `listener`, in this process; it lives as long as the runtime.
 ///
 /// # Errors
-/// If the configuration made for it is refused: a mistake in this file.
+/// If the generated configuration is refused, which is a bug in this file.
 pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
     let world = World::new(Settings::default(), clock);
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
@@ -68,7 +68,7 @@ fn configuration(world: &World, address: &str) -> String {
     text
 }
 
-/// An app as its id, or as a table where it has an objective.
+/// An app as its id, or as a table if it has an objective.
 fn app_entry(id: &str) -> String {
     let objective = OBJECTIVES.iter().find(|(end, _)| id.ends_with(end));
     match objective {
@@ -77,7 +77,7 @@ fn app_entry(id: &str) -> String {
     }
 }
 
-/// A text as TOML writes it, which is as JSON does: the names of the demo's apps hold whatever names can hold.
+/// A TOML string, escaped as in JSON. Names of the demo's apps contain every character that names can contain.
 fn toml_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -13,7 +13,7 @@ use crate::config::Explained;
 
 pub use crate::config::Level;
 
-/// Where the configuration is looked for without `--config.file`.
+/// Path of the configuration without `--config.file`.
 pub const DEFAULT_CONFIG: &str = "pds-exporter.toml";
 
 /// Flags of `pds-exporter`.
@@ -67,7 +67,8 @@ pub struct Flags {
     #[arg(long = "web.systemd-socket", conflicts_with = "web_listen_address")]
     pub web_systemd_socket: bool,
 
-    /// Maximum number of parallel requests, without those for /-/healthy and /-/ready; further ones get 503. 0 means no limit.
+    /// Maximum number of parallel requests, without those for /-/healthy and /-/ready; further ones get 503. 0 means
+    /// no limit.
     #[arg(long = "web.max-requests", value_name = "COUNT", default_value_t = 40)]
     pub web_max_requests: u32,
 
@@ -116,12 +117,12 @@ pub struct Flags {
     pub log_format: LogFormat,
 }
 
-/// Flags and where they came from.
+/// The flags, and what each was set to.
 #[derive(Clone, Debug)]
 pub struct CommandLine {
     /// The flags.
     pub flags: Flags,
-    /// Each flag that has a value, for people.
+    /// Each flag that has a value, for the page `/config`.
     pub explained: Vec<Explained>,
 }
 
@@ -129,7 +130,7 @@ impl CommandLine {
     /// Parses `arguments`, the program's name first.
     ///
     /// # Errors
-    /// If they are not understood, or only help or the version is wanted.
+    /// If they are invalid, or ask for help or the version.
     pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut command = Flags::command();
         let matches = command.try_get_matches_from_mut(arguments)?;

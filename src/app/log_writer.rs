@@ -1,4 +1,4 @@
-//! Log lines in which no text from elsewhere steers a terminal, and which every reader of logfmt understands.
+//! Log lines without control characters, in a form that every logfmt parser reads.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use crate::printable::plain;
 
 use super::flags::LogFormat;
 
-/// Writes each line to what `M` makes.
+/// Makes writers that clean each line and pass it to a writer made by `M`.
 #[derive(Debug)]
 pub(super) struct LogWriter<M> {
     pub inner: M,
@@ -24,7 +24,7 @@ impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for LogWriter<M> {
     }
 }
 
-/// Takes one line at a time.
+/// A writer for one line at a time.
 #[derive(Debug)]
 pub(super) struct LineWriter<W> {
     inner: W,
@@ -48,8 +48,8 @@ impl<W: Write> Write for LineWriter<W> {
     }
 }
 
-/// A line whose quoted values are escaped as in Rust (`\u{1b}`, `\0`, `\'`), with the escapes of JSON (`\u001b`) in
-/// their place: logfmt has those.
+/// Replaces the escapes of Rust (`\u{1b}`, `\0`, `\'`) in quoted values by those of JSON (`\u001b`), which logfmt
+/// uses.
 fn json_escapes(line: &str) -> Cow<'_, str> {
     if !line.contains('\\') {
         return Cow::Borrowed(line);
@@ -70,7 +70,7 @@ fn json_escapes(line: &str) -> Cow<'_, str> {
         } else if after.starts_with('\'') {
             rest = after;
         } else {
-            // The character behind it is escaped, be it another backslash.
+            // The next character is escaped, even if it is a backslash.
             let mut escaped = after.chars();
             out.push('\\');
             out.extend(escaped.next());

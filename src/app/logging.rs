@@ -1,4 +1,4 @@
-//! Log lines on standard error, as logfmt or JSON, at a level that can be changed while running; panics among them.
+//! The log on standard error, as logfmt or JSON, with a level that can change while running. Panics are logged too.
 
 use std::any::Any;
 use std::panic::PanicHookInfo;
@@ -19,14 +19,14 @@ use super::log_writer::LogWriter;
 #[derive(Clone, Debug)]
 pub struct LogLevel {
     running: reload::Handle<LevelFilter, Registry>,
-    /// As the command line has it.
+    /// The level of the command line.
     flag: Level,
 }
 
 impl LogLevel {
-    /// Logs messages of the `configured` level and above from now on; without one, of that of the command line.
+    /// Sets the level to `configured`, or to that of the command line if there is none.
     pub fn follow(&self, configured: Option<Level>) {
-        // Fails only where the log itself is gone.
+        // Fails only if the log itself is gone.
         let _ = self.running.reload(filter(configured.unwrap_or(self.flag)));
     }
 }
@@ -34,17 +34,17 @@ impl LogLevel {
 /// Starts logging to standard error for the whole process.
 ///
 /// # Errors
-/// If something else in the process logs already.
+/// If the process already has a logger.
 pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> {
     let (filter, handle) = reload::Layer::new(filter(level));
     tracing_subscriber::registry().with(filter).with(lines(format, std::io::stderr)).try_init()?;
     Ok(LogLevel { running: handle, flag: level })
 }
 
-/// Has every panic of the process logged, in place of the line that Rust would write to standard error.
+/// Logs every panic of the process, instead of the line that Rust writes to standard error.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
-        // The database's way to say that a file is damaged.
+        // The database panics on some damaged files; the caller reports that.
         if crate::accounting::tables::is_examining() {
             return;
         }
@@ -57,8 +57,8 @@ pub fn report_panics() {
     }));
 }
 
-/// A panic's message where it is a text of the program itself. One that was put together while running may hold
-/// anything, a token too, and is left out; the place says which panic it was.
+/// The message of a panic if it is a constant of the program. A formatted message may contain anything, even a token,
+/// and is left out; the location identifies the panic.
 fn what(payload: &(dyn Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("(a message that may hold secrets)")
 }

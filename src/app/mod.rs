@@ -1,15 +1,15 @@
 //! Builds the daemon from a configuration, and runs it.
 //!
 //! ```text
-//! config file + environment -> Config -> Daemon::build -> Client, Store, Book, Plan -> Poller, Pages, Web
+//! config file + environment -> Config -> Daemon::build -> Client, Store, LedgerStore, Plan -> Poller, Pages, Server
 //! ```
 //!
 //! - [`flags`]: the command line.
 //! - [`logging`]: the log.
-//! - [`daemon`]: the parts put together; nothing global, clock and shutdown are arguments.
+//! - [`daemon`]: the daemon built from its parts. Nothing is global; clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
-//! - [`serve`]: the daemon as the web server sees it.
-//! - [`run`]: what `main` does: signals, exit codes.
+//! - [`serve`]: what the web server asks of the daemon, and reloading.
+//! - [`run`]: what `main` does: the runtime, signals, exit codes.
 //! - `running`: the flags of the exporter that a health check is about.
 
 pub mod daemon;
@@ -27,7 +27,7 @@ use crate::interface::Resource;
 use crate::store::{LAST_SUCCESS, OBJECTIVE, UP};
 use crate::telemetry;
 
-/// Every family that can be on the page, in its order, by the part it comes from.
+/// Every family that can be on the page, in its order and by section.
 #[must_use]
 pub fn catalogue() -> Vec<Group> {
     let of_service = Resource::all()

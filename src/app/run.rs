@@ -29,14 +29,14 @@ use super::logging::{self, LogLevel};
 use super::running;
 use super::serve::{Overrides, Served, Source};
 
-/// The daemon ended because it failed.
+/// Exit code: the daemon failed.
 const FAILED: u8 = 1;
-/// The command line is bad.
+/// Exit code: the command line is invalid.
 const BAD_USAGE: u8 = 2;
-/// The configuration is bad (EX_CONFIG of sysexits.h).
+/// Exit code: the configuration is invalid (`EX_CONFIG` of sysexits.h).
 const BAD_CONFIGURATION: u8 = 78;
 
-/// Why the daemon did not run, or not to its end.
+/// Why the daemon did not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]
@@ -78,7 +78,7 @@ impl Error {
     }
 }
 
-/// Runs the daemon with this command line (the program's name first) and environment until it is told to stop.
+/// Runs the daemon with this command line (the program's name first) and environment until it is asked to stop.
 pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -89,12 +89,12 @@ pub fn main(
     let line = match CommandLine::parse(arguments) {
         Ok(line) => line,
         Err(error) => {
-            // Nobody is left to tell where even this cannot be written.
+            // If even this cannot be written, there is no one to tell.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
         }
     };
-    // A name or value that is no Unicode is none of ours.
+    // A name or value that is not Unicode is not one of ours.
     let environment = environment
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -127,12 +127,11 @@ fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
 enum Configuration {
     /// A file.
     File(Source),
-    /// The demo makes one up.
+    /// The demo, which generates one.
     Demo(Overrides),
 }
 
-/// `--config.check`: what the configuration costs, the flags given with it, and what may be wrong without being a
-/// problem of the files.
+/// `--config.check`: prints what the configuration costs, the flags, and warnings.
 fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
@@ -161,8 +160,8 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     Ok(())
 }
 
-/// What keeps tokens from being sent, by key. No problem of the configuration: their files may come later, and may be
-/// readable only where the daemon runs.
+/// Tokens that cannot be sent, by key. A warning only: their files may appear later, and may be readable only where the
+/// daemon runs.
 fn token_warnings(config: &Config) -> Vec<String> {
     let projects = config.projects.iter().enumerate();
     let projects = projects.map(|(index, project)| (format!("projects[{index}]"), &project.token));
@@ -182,17 +181,17 @@ fn token_warnings(config: &Config) -> Vec<String> {
 
 /// Starts logging and a runtime, and runs.
 fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
-    // Only a second start in one process finds a log already there, and then that one is used.
+    // A second start in one process uses the logger of the first.
     let log = logging::start(flags.log_level, flags.log_format).ok();
     logging::report_panics();
-    // One thread plans polls and serves; the client has one of its own, and what takes long (rendering, bcrypt, the
-    // state file) has more.
+    // One thread schedules polls and serves requests. The client has a thread of its own, as has whatever takes long:
+    // rendering, bcrypt, the state file.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Error::System("the runtime cannot be started", error))?;
     let result = runtime.block_on(run(flags, configuration, log));
-    // A page that is still being rendered for nobody must not hold up the end.
+    // A page that is still being rendered must not delay the exit.
     runtime.shutdown_background();
     result
 }
@@ -248,8 +247,7 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
     Ok(())
 }
 
-/// Completes when it is time to stop: SIGTERM, SIGINT, or a request to quit. SIGHUP loads the configuration again
-/// meanwhile.
+/// Completes on SIGTERM, SIGINT or a request to quit. Reloads the configuration on SIGHUP.
 fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
     let (mut hangup, mut terminate, mut interrupt) =
         (signal(SignalKind::hangup())?, signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
@@ -259,14 +257,14 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
                 _ = terminate.recv() => return tracing::info!("stopping at SIGTERM"),
                 _ = interrupt.recv() => return tracing::info!("stopping at SIGINT"),
                 () = served.quit_asked() => return tracing::info!("stopping at a request to quit"),
-                // The outcome is logged and a metric where it happens.
+                // The reload itself logs its outcome and sets the metric.
                 _ = hangup.recv() => drop(served.load_again().await),
             }
         }
     })
 }
 
-/// The path under which browsers reach us: that of the external URL, else the route prefix.
+/// The path under which browsers reach the pages: that of the external URL, else the route prefix.
 fn link_prefix(flags: &Flags) -> String {
     match &flags.web_external_url {
         Some(url) => url.path().to_owned(),
@@ -280,7 +278,7 @@ fn web_config(flags: &Flags) -> web::Config {
     web::Config {
         listen_addresses: if addresses.is_empty() { vec![default.to_owned()] } else { addresses.clone() },
         systemd_socket: flags.web_systemd_socket,
-        // As Prometheus has it: the external URL's path, unless a proxy takes that off and a prefix says so.
+        // As in Prometheus: the path of the external URL, unless a route prefix says that a proxy strips it.
         route_prefix: flags.web_route_prefix.clone().unwrap_or_else(|| link_prefix(flags)),
         external_url: flags.web_external_url.clone(),
         telemetry_path: flags.web_telemetry_path.clone(),

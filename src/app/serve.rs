@@ -1,4 +1,4 @@
-//! The daemon as the web server sees it.
+//! What the web server asks of the daemon: readiness, reload, quit.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use super::daemon::Handle;
 use super::flags::CommandLine;
 use super::logging::LogLevel;
 
-/// Changed files must stay the same for this long, or for the interval of looking at them if that is shorter.
+/// Changed files must stay the same for this long, or for the interval of the checks if that is shorter.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// A running daemon with what it takes to load its configuration again. Cloning shares it.
+/// A running daemon, and what a reload of its configuration needs. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Served {
     handle: Handle,
     status: status::Source,
     /// `None` for the demo, which has no configuration to load.
     source: Option<Arc<Source>>,
-    /// The checksum of the files at the last attempt to load them.
+    /// Checksum of the files at the last attempt to load them.
     attempted: Arc<AtomicU64>,
-    /// Its level follows the configuration.
+    /// The log, whose level the configuration sets.
     log: Option<LogLevel>,
     quit: Arc<Notify>,
 }
 
-/// What the command line says about a configuration, wherever that comes from.
+/// The flags that override keys of a configuration.
 #[derive(Clone, Debug)]
 pub struct Overrides {
     state_path: Option<PathBuf>,
@@ -45,7 +45,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// What the command line says.
+    /// The overrides of the command line.
     ///
     /// # Errors
     /// If there is no such shard.
@@ -58,7 +58,7 @@ impl Overrides {
         })
     }
 
-    /// Applies it to a configuration.
+    /// Applies the overrides to a configuration.
     #[must_use]
     pub fn apply(&self, loaded: Loaded) -> Loaded {
         let Loaded { mut config, mut explained } = loaded;
@@ -84,7 +84,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The file at `path` and the `environment`, with what the command line overrides.
+    /// The file at `path` and the `environment`, with the overrides of the command line.
     #[must_use]
     pub fn new(path: PathBuf, environment: Vec<(String, String)>, overrides: Overrides) -> Self {
         Self { path, environment, overrides }
@@ -103,7 +103,7 @@ impl Source {
         Ok(loaded)
     }
 
-    /// A checksum of the files that [`Source::load`] reads.
+    /// Checksum of the files that [`Source::load`] reads.
     #[must_use]
     pub fn checksum(&self) -> u64 {
         config::checksum(&self.path, self.environment.iter().cloned())
@@ -125,18 +125,18 @@ impl Served {
         }
     }
 
-    /// With a log whose level follows the configuration.
+    /// Lets the configuration set the level of `log`.
     #[must_use]
     pub fn with_log(self, log: Option<LogLevel>) -> Self {
         Self { log, ..self }
     }
 
-    /// Completes when somebody has asked to quit.
+    /// Completes when a client has asked the daemon to quit.
     pub async fn quit_asked(&self) {
         self.quit.notified().await;
     }
 
-    /// Loads the configuration again and follows it. A problem changes nothing; it is logged, and a metric says so.
+    /// Reloads the configuration. A problem changes nothing; it is logged, and a metric shows it.
     ///
     /// # Errors
     /// All problems, as text.
@@ -160,8 +160,8 @@ impl Served {
 }
 
 impl Served {
-    /// Reloads the configuration whenever its files have changed: looks every `interval`, and for ever. A change counts
-    /// once the files are the same at a second look, so that one who writes them is not read halfway.
+    /// Reloads the configuration whenever its files have changed, checking every `interval`, for ever. A change counts
+    /// once two checks find the same files, so that files are not read while they are being written.
     pub async fn follow_files(&self, interval: Duration) {
         let (Some(source), false) = (&self.source, interval.is_zero()) else {
             return std::future::pending().await;
@@ -188,7 +188,7 @@ impl Served {
         let Some(source) = &self.source else {
             return Err("the demo has no configuration file to load".to_owned());
         };
-        // Before the files are read: a change while they are is seen as one later.
+        // Computed before the files are read, so that a change during the read is noticed later.
         self.attempted.store(source.checksum(), Ordering::Relaxed);
         let loaded = source.load().map_err(|error| with_sources(&error))?;
         let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_sources(&error))?;
@@ -200,7 +200,7 @@ impl Served {
     }
 }
 
-/// The checksum of the files, read on another thread: a disk may be slow. `None` if that thread is gone.
+/// Checksum of the files. They are read on another thread because a disk may be slow. `None` if that thread is gone.
 async fn checksum(source: &Arc<Source>) -> Option<u64> {
     let source = Arc::clone(source);
     tokio::task::spawn_blocking(move || source.checksum()).await.ok()
@@ -209,7 +209,7 @@ async fn checksum(source: &Arc<Source>) -> Option<u64> {
 impl web::Backend for Served {
     fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page> {
         Box::pin(async move {
-            // Any other encoding is made on the way out.
+            // Other encodings are made while sending.
             let (coding, encoding) = match encoding {
                 Encoding::Gzip => (Coding::Gzip, Encoding::Gzip),
                 _ => (Coding::Identity, Encoding::Identity),

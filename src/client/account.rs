@@ -1,4 +1,4 @@
-//! A service account: its token, its pace, and what the service has refused it.
+//! A service account: its token, its pace, and its refusals.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,16 +29,16 @@ pub(super) struct Inner {
     accepted: Mutex<Option<bool>>,
 }
 
-/// A 401 or 403 that still stands.
+/// A 401 or 403 that still applies.
 #[derive(Clone, Debug)]
 pub(super) struct Rejection {
     pub(super) status: u16,
     pub(super) message: String,
     /// Which token was refused.
     generation: u64,
-    /// When the first of the rejections came that nothing else came between.
+    /// When the first of the consecutive refusals came.
     since: Instant,
-    /// When it is asked again with the same one.
+    /// When the same token is tried again.
     pub(super) until: Instant,
 }
 
@@ -48,8 +48,8 @@ impl Rejection {
     }
 }
 
-/// A 401 is about the token and stops the account; a 403 is about the token and one thing, and stops only that.
-/// The account's own entry is under the path that no request has.
+/// A 401 is about the token and stops the account. A 403 is about one path and stops only that.
+/// The account's own entry is under the empty path, which no request has.
 const WHOLE_ACCOUNT: &str = "";
 
 impl Account {
@@ -81,15 +81,15 @@ impl Account {
         self.0.credentials.expiry()
     }
 
-    /// The refusal that stands against sending `token` to `path`, if any.
+    /// The refusal that keeps `token` from being sent to `path`, if any.
     pub(super) fn refused(&self, path: &str, token: &Token) -> Option<Rejection> {
         let rejections = self.rejections();
         let standing = |key| rejections.get(key).filter(|refusal| refusal.stands(token)).cloned();
         standing(WHOLE_ACCOUNT).or_else(|| standing(path))
     }
 
-    /// As [`Account::refused`], for a request that is about to go. Where a refusal has run out, this request goes
-    /// to see whether it still holds, and the others wait for what becomes of it, for `again` at most.
+    /// As [`Account::refused`], for a request that is about to be sent. If a refusal has expired, this request tries
+    /// again, and the others wait for its outcome, for `again` at most.
     pub(super) fn claim(&self, path: &str, token: &Token, again: Duration) -> Option<Rejection> {
         let mut rejections = self.rejections();
         for key in [WHOLE_ACCOUNT, path] {
@@ -97,7 +97,7 @@ impl Account {
             if refusal.stands(token) {
                 return Some(refusal.clone());
             }
-            // Of another token it stands no more, but stays until this one is taken, which is then said.
+            // It was about another token. It stays until this one is accepted, which is then logged.
             if refusal.generation == token.generation {
                 refusal.until = from_now(again);
             }
@@ -105,9 +105,9 @@ impl Account {
         None
     }
 
-    /// The service refused `token` for `path`.
+    /// Records that the service refused `token` for `path`.
     pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
-        // A 403 is about the path: the token as such is good.
+        // A 403 is about the path. The token itself is valid.
         self.note_accepted(status != 401);
         let key = if status == 401 { WHOLE_ACCOUNT } else { path };
         let mut rejections = self.rejections();
@@ -119,26 +119,26 @@ impl Account {
             until: from_now(again),
         };
         if key != WHOLE_ACCOUNT {
-            // The token as such is good, then.
+            // The token itself is valid, then.
             self.take_again(rejections.remove(WHOLE_ACCOUNT));
         }
         let before = rejections.insert(key.to_owned(), refusal);
         drop(rejections);
         let is_new = before.is_none_or(|before| before.generation != token.generation);
-        // Of a single thing that is refused its target has its own line.
+        // A refusal of one path is logged by its target.
         if is_new && key == WHOLE_ACCOUNT {
             tracing::warn!(
                 token = self.name(),
                 status,
                 path,
-                // Not `message`: that is the line's own.
+                // Not `message`, which is the field of the log line.
                 said = message,
                 "the service refuses this token; it is asked again when the token changes or after some time"
             );
         }
     }
 
-    /// The service answered a request to `path` otherwise than by a refusal: what stood against it has fallen.
+    /// Records that the service did not refuse a request to `path`, which ends a refusal.
     pub(super) fn accept(&self, path: &str) {
         let mut rejections = self.rejections();
         if !rejections.is_empty() {
@@ -147,7 +147,7 @@ impl Account {
         }
     }
 
-    /// The service answered a request as one of a known service account, or refused its token.
+    /// Records whether the service accepts the token.
     pub(super) fn note_accepted(&self, accepted: bool) {
         let mut known = self.0.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         if known.replace(accepted) != Some(accepted) {
@@ -155,7 +155,7 @@ impl Account {
         }
     }
 
-    /// The service takes the token that it had refused, or the one in its place.
+    /// Records that the service accepts the token again, or the one that replaced it.
     fn take_again(&self, refusal: Option<Rejection>) {
         if let Some(refusal) = refusal {
             let after = format_duration(whole(refusal.since.elapsed())).to_string();
@@ -169,7 +169,7 @@ impl Account {
 }
 
 impl PartialEq for Account {
-    /// The very same account, not merely one of that name.
+    /// Whether both are the same account, not merely of the same name.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

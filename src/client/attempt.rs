@@ -1,4 +1,4 @@
-//! One request on its way: waiting for its turn, being sent, and what its failure means for those after it.
+//! One request: waiting for its turn, sending, retries, and what its failure means for later requests.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::interface::call::Method;
 use crate::interface::{Request, Resource};
 
 impl Client {
-    /// Tries until it succeeds, or a further try is not worth it, or there is none left.
+    /// Tries until it succeeds, a retry is not worth it, or no retry is left.
     pub(super) async fn send_with_retries(
         &self,
         account: &Account,
@@ -42,8 +42,8 @@ impl Client {
         }
     }
 
-    /// One try, from waiting for its turn to having its reply; a failure is counted. Where the token turns out
-    /// to have been exchanged for another one meanwhile, that one has a try, too.
+    /// One try, from waiting for its turn to having its reply. A failure is counted. If the token was replaced
+    /// meanwhile, the new one gets a try, too.
     async fn attempt(
         &self,
         account: &Account,
@@ -95,8 +95,8 @@ impl Client {
         network.run(async move { inner.transport.send(&request, &token, &inner.skew).await }).await
     }
 
-    /// Draws the consequences of a failure for all requests of the account. Says whether there is another token
-    /// by now, which may do better.
+    /// Applies a failure to all requests of the account. Returns whether the token has been replaced, so that another
+    /// try is worthwhile.
     fn apply_failure(
         &self,
         account: &Account,
@@ -128,7 +128,7 @@ impl Client {
         false
     }
 
-    /// Waits until `request` may go: what it is sent with, and its place among those under way.
+    /// Waits until `request` may be sent. Returns its token and its permit.
     async fn acquire(
         &self,
         account: &Account,
@@ -153,7 +153,7 @@ impl Client {
             }
             throttled += pause + inner.limits.rate_turn().await;
             let slot = inner.limits.slot().await;
-            // Others of this account may have been told to wait while this one stood in line.
+            // The service may have asked this account to wait meanwhile.
             if account.0.pace.paused_for().is_zero() {
                 break Ok(slot);
             }
@@ -167,7 +167,7 @@ impl Client {
         Ok((token, slot))
     }
 
-    /// The token to send, unless the service refused it.
+    /// The token to send, unless the service has refused it.
     fn token(
         &self,
         account: &Account,

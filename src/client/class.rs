@@ -1,4 +1,4 @@
-//! The closed set of kinds that requests end in; an error reaches a label only through it.
+//! The closed set of outcomes of requests. An error reaches a label only through it.
 
 use std::error::Error;
 use std::io;
@@ -10,7 +10,7 @@ pub enum Class {
     Status(u16),
     /// No complete reply within `api.timeout`.
     Timeout,
-    /// No connection, also none within `api.connect_timeout`.
+    /// No connection, or none within `api.connect_timeout`.
     Connect,
     /// The host's name has no address.
     Dns,
@@ -37,8 +37,8 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class as a label value. Statuses beyond those seen in the field share one value for each hundred, so
-    /// that no service can make the set grow.
+    /// The class as a label value. Unusual statuses share one value per hundred, so that no service can make the set
+    /// grow.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Class {
         }
     }
 
-    /// What a network failure of this class means, in words.
+    /// A network failure of this class, in words.
     pub(super) fn what_broke(self) -> &'static str {
         match self {
             Self::Dns => "the host's name cannot be resolved",
@@ -105,7 +105,7 @@ fn status_as_str(status: u16) -> &'static str {
     }
 }
 
-/// The class of a library's error from before the reply's head was there (`head`) or after it.
+/// The class of a library's error, before the head of the reply arrived (`head`) or after it.
 pub(super) fn classify(error: &reqwest::Error, head: bool) -> Class {
     let causes = || std::iter::successors(Some(error as &(dyn Error + 'static)), |error| inner(*error));
     if error.is_dns() {

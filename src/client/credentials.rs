@@ -1,8 +1,7 @@
 //! The token of a service account: its source, and re-reading its file when it changes.
 //!
-//! The file is simply read again, at most once a second, while requests are made: it is smaller than what a
-//! check of its times would cost in care. So every way of changing it is seen, be it a rewrite in place, a
-//! rename over it, or Kubernetes swapping the symlink of the whole directory.
+//! The file is read again while requests are made, at most once a second. It is small, and reading it notices every
+//! kind of change: a rewrite in place, a rename over it, or Kubernetes swapping the symlink of the directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,7 @@ use crate::telemetry::Telemetry;
 /// How often the file is read at most, unless the service has just refused the token.
 const REREAD_EVERY: Duration = Duration::from_secs(1);
 
-/// No token is larger; a file that is was named by mistake, and is not read into memory.
+/// No token is larger. A larger file was named by mistake and is not read into memory.
 const MAX_TOKEN_BYTES: u64 = 64 * 1024;
 
 /// Why no token is available.
@@ -67,7 +66,7 @@ pub(super) struct Token {
     pub(super) secret: Secret,
     /// `Bearer ...`, marked as sensitive, so that no library shows it.
     pub(super) header: HeaderValue,
-    /// Which one it is: counts the changes.
+    /// Version of the token, which counts its changes.
     pub(super) generation: u64,
     /// Its file is open to every user of the machine.
     readable_by_others: bool,
@@ -88,14 +87,15 @@ struct State {
     token: Result<Arc<Token>, CredentialsError>,
     /// When the file was last read.
     read: Instant,
-    /// Whether the last reading failed, so that it is said once.
+    /// Whether the last read failed, so that it is logged once.
     failing: bool,
     /// Whether it was logged that every user can read the file.
     exposed: bool,
 }
 
 impl Credentials {
-    /// Reads the token for the first time. A failure is said now, and given to every request until there is one.
+    /// Reads the token for the first time. A failure is logged now, and returned to every request until there is a
+    /// token.
     pub(super) fn new(
         name: Arc<str>,
         source: Option<TokenSource>,
@@ -124,7 +124,7 @@ impl Credentials {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).token.clone()
     }
 
-    /// When the token to send now says that it expires.
+    /// The expiry that the current token states.
     pub(super) fn expiry(&self) -> Option<Timestamp> {
         expiry(&self.current().ok()?.secret)
     }
@@ -179,7 +179,7 @@ impl Credentials {
 }
 
 impl Token {
-    /// `None` if no header can carry it.
+    /// `None` if no HTTP header can carry it.
     fn new(secret: Secret, generation: u64) -> Option<Self> {
         let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose())).ok()?;
         header.set_sensitive(true);
@@ -195,7 +195,7 @@ pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
     read(source, None).map(drop)
 }
 
-/// The token that `source` holds now; `None` if it still is the one `before`.
+/// The token that `source` holds now. `None` if it is still the one `before`.
 fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
     let ((secret, readable_by_others), path) = match source {
         TokenSource::File(path) => (read_file(path)?, Some(path)),
@@ -209,7 +209,7 @@ fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, C
     token.map(Some).ok_or_else(|| CredentialsError::Unsendable { path: path.cloned() })
 }
 
-/// Reads on the spot, not on a blocking thread: one small local file, at most once a second.
+/// Reads the file on the current thread: it is small, local, and read at most once a second.
 fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
     let failed = |source| CredentialsError::File { path: path.to_owned(), source: Arc::new(source) };
     let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
@@ -220,7 +220,7 @@ fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
     }
 }
 
-/// When the token says that it expires, if it is a JWT and says so. Its signature is the service's business.
+/// The expiry that the token states, if it is a JWT with one. Only the service can verify its signature.
 fn expiry(secret: &Secret) -> Option<Timestamp> {
     #[derive(serde::Deserialize)]
     struct Claims {

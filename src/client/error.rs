@@ -1,4 +1,4 @@
-//! Why a client cannot be built, and why a request gave no reply that can be used.
+//! Why a client cannot be built, and why a request has no usable reply.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub enum BuildError {
         /// Why.
         source: io::Error,
     },
-    /// The CA file holds no certificate, or one that is no trust anchor.
+    /// The CA file holds no certificate, or one that cannot be a trust anchor.
     #[error("{key}: {} must hold CA certificates in PEM form: {problem}", path.display())]
     CaCertificates {
         /// The key of the configuration that names it.
@@ -32,7 +32,7 @@ pub enum BuildError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The proxy's URL is none.
+    /// The URL of the proxy is invalid.
     #[error("api.proxy_url: not the URL of an http or https proxy")]
     Proxy(#[source] reqwest::Error),
     /// TLS cannot be set up.
@@ -43,8 +43,8 @@ pub enum BuildError {
     Http(#[from] reqwest::Error),
 }
 
-/// Why a request gave no usable reply. Every text names the request as `METHOD URL` without its query, and none
-/// holds a token.
+/// Why a request has no usable reply. Every text names the request as `METHOD URL` without its query, and none
+/// contains a token.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The service answered with a status other than 2xx.
@@ -54,7 +54,7 @@ pub enum FetchError {
         request: String,
         /// The HTTP status.
         status: u16,
-        /// What the service said of it (section 7), shortened; may be empty.
+        /// The service's message (section 7), shortened. May be empty.
         message: String,
         /// How long it asked to wait.
         retry_after: Option<Duration>,
@@ -84,7 +84,7 @@ pub enum FetchError {
         request: String,
         /// What kind of failure it was.
         class: Class,
-        /// The library's account of it.
+        /// The error of the library.
         source: reqwest::Error,
     },
     /// A reply larger than what is read.
@@ -95,7 +95,7 @@ pub enum FetchError {
         /// `api.max_response_bytes`.
         limit: u64,
     },
-    /// A compressed reply; none was asked for, and none is unpacked.
+    /// A compressed reply. None was requested, and none is decompressed.
     #[error("{request} answered in content encoding '{encoding}', which was not asked for")]
     Encoded {
         /// `METHOD URL`.
@@ -149,8 +149,8 @@ pub enum FetchError {
         /// `METHOD URL`.
         request: String,
     },
-    /// A request that no wire can carry. Nothing was sent.
-    #[error("{request} was not sent: it is no valid request")]
+    /// The request is invalid. Nothing was sent.
+    #[error("{request} was not sent: it is not a valid request")]
     Invalid {
         /// `METHOD URL`.
         request: String,
@@ -160,7 +160,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// Its class, which is what may become a label value.
+    /// Its class, the only part that may become a label value.
     #[must_use]
     pub fn class(&self) -> Class {
         match self {
@@ -176,7 +176,7 @@ impl FetchError {
         }
     }
 
-    /// The HTTP status that the service answered with, now or when it refused the token.
+    /// The HTTP status of the reply, or of the earlier refusal of the token.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -187,7 +187,7 @@ impl FetchError {
         }
     }
 
-    /// Whether the service says that there is no such thing (404).
+    /// Whether the service answered 404.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         self.status() == Some(404)
@@ -199,7 +199,7 @@ impl FetchError {
         matches!(self.status(), Some(401 | 403))
     }
 
-    /// How long the service asked to wait, where it did.
+    /// How long the service asked to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -218,7 +218,7 @@ impl FetchError {
         }
     }
 
-    /// Whether anything went out at all.
+    /// Whether anything was sent.
     #[must_use]
     pub fn was_sent(&self) -> bool {
         !matches!(

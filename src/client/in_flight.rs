@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// All replies in flight hold at most this together; others wait. A single reply may be larger where
+/// All replies in flight hold at most this many bytes together. Others wait. A single reply may be larger if
 /// `api.max_response_bytes` allows it.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// A reply larger than this is read once there is room for the whole of it.
 pub(super) const SMALL: u64 = 64 * 1024;
-/// What room is counted in.
+/// Unit of the semaphore, in bytes.
 const UNIT: u64 = 1024;
 
-/// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that one that
-/// waits for the rest holds up nobody who could finish.
+/// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that a reply
+/// that waits for the rest of its room does not block those that could finish.
 #[derive(Debug)]
 pub(super) struct InFlight {
     small: Arc<Semaphore>,
     large: Arc<Semaphore>,
 }
 
-/// Room taken by a reply, given back when dropped.
+/// Room taken by a reply, released on drop.
 #[derive(Debug)]
 pub(super) struct Room {
     _permit: Option<OwnedSemaphorePermit>,

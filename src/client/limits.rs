@@ -1,4 +1,4 @@
-//! How much is asked of the service at once and in a second, over all targets and service accounts.
+//! Limits on concurrency and rate, over all targets and service accounts.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::config;
 
-/// Tokio's time for governor, so that limits stand still when a test pauses it.
+/// Tokio's time for governor, so that a test can pause it.
 #[derive(Clone, Debug, Default)]
 struct TokioClock;
 
@@ -42,7 +42,7 @@ impl Limits {
         }
     }
 
-    /// Waits until the rate allows one more request, and says for how long.
+    /// Waits until the rate allows one more request. Returns how long it waited.
     pub(super) async fn rate_turn(&self) -> Duration {
         let Some(rate) = &self.rate else { return Duration::ZERO };
         let began = Instant::now();
@@ -53,14 +53,14 @@ impl Limits {
         began.elapsed()
     }
 
-    /// Waits until fewer than `max_concurrent_requests` are under way. To be held until the reply was read.
+    /// Waits until fewer than `max_concurrent_requests` are in flight. Hold the permit until the reply has been read.
     pub(super) async fn slot(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed, so this always is one.
+        // The semaphore is never closed, so there always is a permit.
         self.slots.acquire().await.ok()
     }
 }
 
-/// A tenth of a second's worth may go at once: enough to make up for the timer's grain, and still an even flow.
+/// Requests of a tenth of a second may go at once: enough for the granularity of timers, and still an even flow.
 fn quota(per_second: NonZeroU32) -> Quota {
     Quota::per_second(per_second)
         .allow_burst(NonZeroU32::new(per_second.get() / 10).unwrap_or(NonZeroU32::MIN))

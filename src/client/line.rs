@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The line.
+/// A queue ordered by waiting time.
 #[derive(Debug, Default)]
 pub(super) struct Line(Mutex<State>);
 
@@ -16,7 +16,7 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Arc<Notify>>,
 }
 
-/// A place in the line, left when dropped.
+/// A place in the line, given up on drop.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     line: &'a Line,
@@ -35,12 +35,12 @@ impl Line {
         Place { line: self, key, turn }
     }
 
-    /// Whether nobody waits.
+    /// Whether the line is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.state().waiting.is_empty()
     }
 
-    /// Lets the first look again whether it may go.
+    /// Wakes the first, which checks again whether it may go.
     pub(super) fn wake_first(&self) {
         self.state().wake_first();
     }
@@ -59,7 +59,7 @@ impl State {
 }
 
 impl Place<'_> {
-    /// Whether this place is the first. It may lose that to a request that has waited longer.
+    /// Whether this place is the first. A request that has waited longer may still overtake it.
     pub(super) fn is_first(&self) -> bool {
         self.line.state().waiting.first_key_value().is_some_and(|(key, _)| *key == self.key)
     }

@@ -1,15 +1,15 @@
-//! Asking the service: over HTTP, with a token, gently, and with every way to fail as a typed error.
+//! The client of the service: HTTP, tokens, rate limits, retries, typed errors.
 //!
-//! [`Client::fetch`] is what a poll uses; what happens to a request on its way (`attempt`), in order:
+//! A poll uses [`Client::fetch`]. A request passes through these (`attempt`), in order:
 //!
-//! - `account`: its service account's token, unless the service has refused it (`credentials` follows the
-//!   token's file); then the account's own pace (`pace`: pauses the service asked for, and a pace that adapts);
+//! - `account`: the token of its service account, unless the service has refused it (`credentials` reads the
+//!   token's file); then the account's own pace (`pace`: pauses that the service asked for, and an adaptive rate);
 //! - `limits`: the rate and the concurrency allowed over all accounts;
-//! - `transport`: one exchange over HTTP, bounded in time and size (`in_flight` bounds all replies together, `redact`
-//!   takes tokens out of them, `skew` compares the clocks, `tls` says whom it trusts);
+//! - `transport`: one HTTP exchange, bounded in time and size (`in_flight` bounds all replies together, `redact`
+//!   removes tokens from them, `skew` compares the clocks, `tls` has the trust anchors);
 //! - `network`: the thread on which exchanges happen;
-//! - `retry`: which failures get a second try, and how many of them there are for all requests together;
-//! - `error`: why it failed in the end, and `class`: as which label value that counts.
+//! - `retry`: which failures are retried, and the budget of retries over all requests;
+//! - `error`: why it failed in the end, and `class`: the label value of that.
 //!
 //! Waits follow tokio's time. Everything is counted here, in [`Telemetry`].
 
@@ -58,11 +58,11 @@ use retry::Budget;
 use skew::Skew;
 use transport::Transport;
 
-/// Asks the service. Cloning shares everything.
+/// The client of the service. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
-    /// After that long a refused token is tried again: `poll.settings_interval`.
+    /// How long until a refused token is tried again: `poll.settings_interval`.
     ask_again: Duration,
     network: Option<Network>,
 }
@@ -74,26 +74,26 @@ struct Inner {
     budget: Budget,
     skew: Skew,
     telemetry: Telemetry,
-    /// The account of projects that have none of their own.
+    /// The account of projects without one of their own.
     default: Account,
     /// By project.
     projects: HashMap<Arc<str>, Account>,
     /// Each account that a project uses, once.
     accounts: Vec<Account>,
     max_retries: u32,
-    /// The longest that a request waits for a pause to end: no longer than it may take itself.
+    /// How long a request waits at most for a pause to end: `api.timeout`.
     patience: Duration,
 }
 
-/// A larger reply is read off the event loop: in the time that it takes, a scrape could be answered.
+/// Larger replies are decoded off the event loop, so that they delay no scrape.
 const LARGE: usize = 256 * 1024;
 
-/// As the configuration's own default is.
+/// The default of the configuration.
 const ASK_AGAIN: Duration = Duration::from_secs(300);
 
 impl Client {
-    /// A client for the service of `api`, with the service accounts of `api` and `projects`. Reads the tokens
-    /// for the first time; one that cannot be read yet is said and looked for again with each request.
+    /// A client for the service of `api`, with the service accounts of `api` and `projects`. Reads the tokens for the
+    /// first time. One that cannot be read is logged, and read again with each request.
     ///
     /// # Errors
     /// If CA file, proxy or TLS cannot be set up.
@@ -137,13 +137,13 @@ impl Client {
         Ok(Self { inner: Arc::new(inner), ask_again: ASK_AGAIN, network: None })
     }
 
-    /// The same client in the rhythm of `poll`: a refused token is tried again after `settings_interval`.
+    /// Sets when a refused token is tried again: after `poll.settings_interval`.
     #[must_use]
     pub fn in_rhythm_of(self, poll: &config::Poll) -> Self {
         Self { ask_again: poll.settings_interval, ..self }
     }
 
-    /// The same client with all exchanges on the thread of `network`, if there is one.
+    /// Lets all exchanges happen on the thread of `network`, if there is one.
     #[must_use]
     pub fn on(self, network: Option<Network>) -> Self {
         Self { network, ..self }
@@ -160,11 +160,11 @@ impl Client {
         self.inner.accounts.iter()
     }
 
-    /// Sends a GET request about `resource`: waits for its turn, tries again what a second try may mend, and
-    /// counts everything.
+    /// Sends a GET request for `resource`: waits for its turn, retries failures that a retry may cure, and counts
+    /// everything.
     ///
     /// # Errors
-    /// The last try's failure, or what stood against sending it at all.
+    /// The failure of the last try, or why nothing was sent.
     pub async fn fetch(
         &self,
         account: &Account,
@@ -174,8 +174,8 @@ impl Client {
         self.read(account, resource, request, |_| Ok(())).await.map(|((), fetched)| fetched)
     }
 
-    /// As [`Client::fetch`], and reads the reply's body by `decode`, so that a reply which cannot be read is
-    /// counted as that and not as a success. A large one is read off the event loop.
+    /// As [`Client::fetch`], and decodes the body by `decode`, so that a reply that cannot be decoded counts as a
+    /// failure. A large body is decoded off the event loop.
     ///
     /// # Errors
     /// As [`Client::fetch`], and [`FetchError::Decode`] where `decode` fails.
@@ -211,7 +211,7 @@ impl Client {
         Ok((read?, fetched))
     }
 
-    /// Sends any request at an operator's explicit wish, without counting it. Only a GET is ever tried again.
+    /// Sends any request on behalf of an operator, without counting it. Only a GET is retried.
     ///
     /// # Errors
     /// As [`Client::fetch`].
@@ -220,8 +220,8 @@ impl Client {
     }
 }
 
-/// What is unsafe about `base`: everyone on the way can read a token sent over plain http. `None` for https and for this
-/// machine.
+/// A warning if `base` is plain http, where everyone on the network can read the token. `None` for https and for
+/// loopback.
 #[must_use]
 pub fn plain_http_warning(base: &Url) -> Option<String> {
     is_open(base).then(|| {

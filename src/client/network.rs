@@ -1,7 +1,7 @@
-//! A thread for everything that is exchanged with the service, so that nothing the service sends holds up a scrape.
+//! A thread for all exchanges with the service, so that nothing the service sends delays a scrape.
 //!
-//! What a library does with a reply cannot always be bounded: a flood of 1xx replies is parsed as long as more arrive.
-//! On a thread of its own that takes time from requests alone, until `api.timeout` ends it.
+//! The work of a library on a reply is not always bounded: a flood of 1xx replies is parsed as long as more arrive. On
+//! a thread of its own, that delays only other requests, until `api.timeout` ends it.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl Network {
     /// Starts the thread.
     ///
     /// # Errors
-    /// If the system gives no thread, or no descriptors to wait with.
+    /// If the system has no thread or descriptors left.
     pub fn start() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -35,7 +35,7 @@ impl Network {
         Ok(Self { runtime: handle, _running: Arc::new(running) })
     }
 
-    /// Runs `work` there. It is given up when this future is dropped.
+    /// Runs `work` on the thread. Dropping the returned future cancels it.
     pub async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let mut tasks = JoinSet::new();
         tasks.spawn_on(work, &self.runtime);

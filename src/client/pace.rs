@@ -1,8 +1,8 @@
-//! How fast one service account may go: pauses that the service asks for, and a pace that adapts to its 429s.
+//! The rate of one service account: pauses that the service asks for, and a pace that adapts to its 429s.
 //!
-//! The pace is that of the adaptive retry of the AWS SDKs, which is CUBIC of TCP: a repeated 429 takes three tenths
-//! off it; afterwards it grows back fast to near the pace that last worked, dwells there, and then goes carefully
-//! beyond. It never grows to more than twice what was really sent, so that it is the service that agrees to each step.
+//! The pace follows the adaptive retry of the AWS SDKs, which is the CUBIC of TCP: a repeated 429 reduces it by three
+//! tenths. Then it grows fast to near the pace that last worked, stays there for a while, and goes carefully beyond. It
+//! never grows to more than twice what was really sent, so that the service has accepted each step.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,14 +14,14 @@ use super::line::Line;
 use super::wait::whole;
 use crate::telemetry::Telemetry;
 
-/// A second 429 within this time is a repeated one; a single one is answered by waiting alone.
+/// A second 429 within this time is a repeated one. After a single one the account only waits.
 const REPEATED_WITHIN: Duration = Duration::from_secs(60);
-/// What a repeated 429 leaves of the pace.
+/// Factor of the pace at a repeated 429.
 const LEFT: f64 = 0.7;
 /// Seconds from a 429 until the pace that last worked is reached again. Nine tenths of it are after a third of that.
 /// The same for every pace: a service that allows one request a second gets one 429 in some 15 seconds, too.
 const REGAIN: f64 = 15.0;
-/// One request in 10 seconds: slower, and nobody would learn in time that the service has recovered.
+/// One request in 10 seconds. A slower pace would notice too late that the service has recovered.
 const MIN_PER_SECOND: f64 = 0.1;
 /// The number of seconds over which the present pace is measured.
 const MEASURED_OVER: f64 = 2.0;
@@ -34,8 +34,8 @@ pub(super) struct Pace {
     name: Arc<str>,
     telemetry: Telemetry,
     state: Mutex<State>,
-    /// Requests that wait for the adapted pace. Only the first sleeps, so that a pace which has grown meanwhile holds
-    /// for all the others.
+    /// Requests that wait for the adapted pace. Only the first one sleeps, so that a pace that has grown meanwhile
+    /// applies to all others.
     line: Line,
 }
 
@@ -45,11 +45,11 @@ struct State {
     paused_until: Option<Instant>,
     /// When the pause began that was logged and has not been logged as over.
     told: Option<Instant>,
-    /// The adapted pace, while there is one.
+    /// The adapted pace, if there is one.
     adapted: Option<Adapted>,
-    /// When a 429 last counted; requests sent before it belong to the same burst.
+    /// When a 429 last counted. Requests sent before it belong to the same burst.
     heeded: Option<Instant>,
-    /// Requests sent lately, each fading with time, and when that was computed.
+    /// Number of recent requests, decaying with time, and when it was computed.
     recent: f64,
     recent_at: Instant,
 }
@@ -61,10 +61,10 @@ struct Adapted {
     before: f64,
     /// The pace that last worked: at the last 429 that came after something had been answered well.
     worked: f64,
-    /// The last 429 that counted: when, and which pace it left.
+    /// The last 429 that counted: its time, and the pace after it.
     cut_at: Instant,
     cut_to: f64,
-    /// Whether anything was answered well since then.
+    /// Whether a request has succeeded since then.
     answered: bool,
     /// When the next request may go.
     next: Instant,
@@ -137,17 +137,17 @@ impl Pace {
         began.elapsed()
     }
 
-    /// A request goes out now.
+    /// Records that a request is sent now.
     pub(super) fn sent(&self) {
         self.state().count(Instant::now(), 1.0);
     }
 
-    /// A request that was sent at `sent` was answered by a 429.
+    /// Records that a request sent at `sent` was answered by a 429.
     pub(super) fn too_many(&self, sent: Instant) {
         let now = Instant::now();
         let mut state = self.state();
         let repeated = match state.heeded {
-            // Sent before the last 429 counted: it says nothing new.
+            // Sent before the last 429 that counted, so part of the same burst.
             Some(heeded) if sent < heeded => return,
             Some(heeded) => now - heeded <= REPEATED_WITHIN,
             None => false,
@@ -162,7 +162,7 @@ impl Pace {
             None => (measured, measured, measured),
             Some(last) => {
                 let at = last.per_second.min(measured);
-                // A service that answers nothing but 429 says nothing of the pace it bears.
+                // A service that answers only 429 does not tell which pace it accepts.
                 (at, last.before, if last.answered { at } else { last.worked })
             }
         };
@@ -182,11 +182,11 @@ impl Pace {
         }
     }
 
-    /// A request was answered without complaint.
+    /// Records that a request was answered without a 429.
     pub(super) fn went_well(&self) {
         let now = Instant::now();
         let mut state = self.state();
-        // A reply to what was sent before the pause is not the end of it.
+        // A reply to a request sent before the pause does not end it.
         if state.paused_until.is_none_or(|until| until <= now)
             && let Some(since) = state.told.take()
         {
@@ -216,12 +216,13 @@ impl Pace {
 }
 
 impl Adapted {
-    /// Between two requests.
+    /// Interval between two requests.
     fn gap(&self) -> Duration {
         Duration::from_secs_f64(1.0 / self.per_second)
     }
 
-    /// Grows along the cubic curve through what the last 429 left, and the pace that last worked [`REGAIN`] later.
+    /// Grows along the cubic curve from the pace after the last 429 to the pace that last worked, reached after
+    /// [`REGAIN`].
     fn grow(&mut self, now: Instant, measured: f64) {
         self.answered = true;
         let ahead = (now - self.cut_at).as_secs_f64() / REGAIN - 1.0;
@@ -229,7 +230,7 @@ impl Adapted {
         let curve = self.worked + span * ahead.powi(3);
         let grown = curve.min(MAX_AHEAD * measured).max(self.per_second);
         if grown > self.per_second {
-            // The request that waits next gains by it, too.
+            // The next request may go sooner, too.
             let gained = Duration::from_secs_f64(1.0 / self.per_second - 1.0 / grown);
             self.next = self.next.checked_sub(gained).unwrap_or(self.next);
         }
@@ -238,7 +239,7 @@ impl Adapted {
 }
 
 impl State {
-    /// Adds `more` to the requests sent lately and returns their number.
+    /// Adds `more` to the number of recent requests and returns it.
     fn count(&mut self, now: Instant, more: f64) -> f64 {
         let elapsed = (now - self.recent_at).as_secs_f64();
         self.recent = self.recent * (-elapsed / MEASURED_OVER).exp() + more;

@@ -1,9 +1,9 @@
-//! Takes tokens out of what the service says, however it writes them.
+//! Removes tokens from replies, however they are written.
 //!
-//! A service that echoes what it was sent would have a token shown as a label, on a page or in an error. Replies are
-//! rid of every token in use before anything reads them: of any account, for a service may mix them up, and of the
-//! one before it, which usually still works for a while. A token is found as it is, in base64, and with any of its
-//! characters escaped as JSON (`\u002B`, `\/`) or a URL (`%2B`) has them, also within one another.
+//! If a service echoes a token, it must not become a label or appear on a page or in an error. So tokens are removed
+//! from replies before anything else reads them: those of all accounts, in case a service mixes them up, and the
+//! previous ones, which usually still work for a while. A token is found as it is, in base64, and with any of its
+//! characters escaped as in JSON (`\u002B`, `\/`) or a URL (`%2B`), also nested.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,13 +16,13 @@ use memchr::memchr2;
 
 use crate::secret::{REDACTED, Secret};
 
-/// A shorter token is not looked for in replies: it might be a word of theirs, or a number.
+/// A shorter token is not searched for: it might be an ordinary word or number of the reply.
 const MIN_BYTES: usize = 12;
 /// Escapes within escapes: a JSON text in a JSON text in a JSON text.
 const MAX_LAYERS: usize = 3;
-/// Escapes are undone for this much of a reply at a time, which bounds what that takes.
+/// Escapes are decoded for this many bytes of a reply at a time, which bounds memory.
 const CHUNK: usize = 64 * 1024;
-/// The most bytes of an escaped reply that one byte of a token takes, unless someone hides it on purpose: `\\\\u0061`.
+/// The most bytes that one byte of a token takes in an escaped reply, unless it is hidden on purpose: `\\\\u0061`.
 const MAX_ESCAPED: usize = 16;
 /// Length from which the beginning of a token is redacted at the end of a truncated reply.
 const MIN_PART: usize = 4;
@@ -35,7 +35,7 @@ pub struct Redactor(Arc<Mutex<State>>);
 struct State {
     /// By account: the token in use, and the one before it.
     tokens: HashMap<Arc<str>, Vec<Secret>>,
-    /// `None` until it is needed, and where there is nothing to be found.
+    /// `None` until it is needed, and if there is nothing to search for.
     matcher: Option<Arc<Matcher>>,
 }
 
@@ -48,7 +48,7 @@ struct Matcher {
 }
 
 impl Redactor {
-    /// From now on `token` is the one of `account`.
+    /// Sets the token of `account`.
     pub fn add(&self, account: &Arc<str>, token: &Secret) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = state.tokens.entry(Arc::clone(account)).or_default();
@@ -58,7 +58,7 @@ impl Redactor {
     }
 
     /// `body` with [`REDACTED`] in place of each token. If it is not `complete`, the beginning of a token at its end
-    /// is taken for one.
+    /// counts as one.
     #[must_use]
     pub fn reply(&self, mut body: Vec<u8>, complete: bool) -> Vec<u8> {
         let Some(matcher) = self.matcher() else { return body };
@@ -70,7 +70,7 @@ impl Redactor {
         if spans.is_empty() { body } else { without(&body, spans) }
     }
 
-    /// The same for a text.
+    /// As [`Redactor::reply`], for a text.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.reply(text.as_bytes().to_vec(), true)).into_owned()
@@ -88,7 +88,7 @@ impl Redactor {
 }
 
 impl Matcher {
-    /// `None` if there is nothing to be found.
+    /// `None` if there is nothing to search for.
     fn new<'a>(tokens: impl Iterator<Item = &'a Secret>) -> Option<Self> {
         let tokens: Vec<Secret> = tokens.cloned().collect();
         let longest = tokens.iter().map(|token| token.expose().len()).max()?;
@@ -97,7 +97,7 @@ impl Matcher {
         Some(Self { forms, tokens, longest })
     }
 
-    /// Where tokens stand in `body`, in order and apart from one another.
+    /// Ranges of tokens in `body`, in order and disjoint.
     fn spans(&self, body: &[u8]) -> Vec<Range<usize>> {
         let mut spans: Vec<_> = self.forms.find_iter(body).map(|found| found.range()).collect();
         let reach = self.longest * MAX_ESCAPED;
@@ -120,7 +120,7 @@ impl Matcher {
         spans
     }
 
-    /// Adds where tokens stand escaped in a chunk of `body`.
+    /// Adds the ranges of escaped tokens in a chunk of `body`.
     fn escaped(&self, body: &[u8], chunk: Range<usize>, spans: &mut Vec<Range<usize>>) {
         let mut view: Vec<u8> = body.get(chunk.clone()).unwrap_or_default().to_vec();
         // For each byte where it begins in the body, and where the last one ends.
@@ -151,12 +151,13 @@ impl Matcher {
     }
 }
 
-/// The texts that are looked for: the token, and what all base64 texts have in common that hold it at some place.
+/// The texts to search for: the token, and for each alignment the part that every base64 text containing it has in
+/// common.
 fn forms(token: &[u8]) -> Vec<Vec<u8>> {
     let mut forms = vec![token.to_vec()];
     for before in 0..3 {
         let text = [&[0; 2][..before.min(2)], token].concat();
-        // Characters at either end depend on what stands beside the token.
+        // Characters at either end depend on the bytes beside the token.
         let first = if before == 0 { 0 } else { before + 1 };
         let last = usize::from(text.len() % 3 > 0);
         for encoded in [STANDARD_NO_PAD.encode(&text), URL_SAFE_NO_PAD.encode(&text)] {
@@ -167,7 +168,7 @@ fn forms(token: &[u8]) -> Vec<Vec<u8>> {
     forms
 }
 
-/// Undoes one layer of escapes. The bytes of an escape map to the position where it begins.
+/// Decodes one layer of escapes. The bytes of an escape map to the position where it begins.
 fn unescape(view: &[u8], starts: &[usize]) -> (Vec<u8>, Vec<usize>) {
     let (mut out, mut out_starts) = (Vec::with_capacity(view.len()), Vec::with_capacity(starts.len()));
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Which failures are worth a second try, when, and how many of them all requests together may have.
+//! Which failures are retried, when, and the budget of retries over all requests.
 
 use std::iter::successors;
 use std::sync::{Mutex, PoisonError};
@@ -8,9 +8,9 @@ use super::{Class, FetchError};
 
 /// Whether the same request may well succeed a moment later.
 ///
-/// A connection that could not be made or broke off, a gateway's 502, 503 and 504, and a 429: yes. A timeout: no,
-/// for it has already cost the service all the time that a request may take, and the next poll asks again anyway.
-/// A 500 is the service's answer to this very request, and everything else stays as it is until someone acts.
+/// True for connections that could not be made or broke, for 502, 503 and 504 of a gateway, and for 429. False for a
+/// timeout, which has already cost the service the time of a whole request; the next poll asks again anyway. False for
+/// a 500, which is the answer to this very request, and for everything that stays the same until someone acts.
 pub(super) fn is_retryable(error: &FetchError) -> bool {
     matches!(
         error.class(),
@@ -18,14 +18,14 @@ pub(super) fn is_retryable(error: &FetchError) -> bool {
     )
 }
 
-/// Waits before each further try: exponential with full jitter, so anything from nothing to a ceiling that
-/// doubles. Whoever failed together does not come back together.
+/// Waits before retries: exponential backoff with full jitter, so that requests that failed together do not return
+/// together.
 pub(super) fn waits() -> impl Iterator<Item = Duration> {
     let mut random = fastrand::Rng::new();
     ceilings().map(move |ceiling| ceiling.mul_f64(random.f64()))
 }
 
-/// The ceiling of the wait before the first further try.
+/// The longest wait before the first retry.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 /// No wait is longer.
 const MAX_WAIT: Duration = Duration::from_secs(10);
@@ -34,12 +34,12 @@ fn ceilings() -> impl Iterator<Item = Duration> {
     successors(Some(FIRST_WAIT), |wait| Some((*wait * 2).min(MAX_WAIT)))
 }
 
-/// What all requests together may spend on further tries: one for each ten requests, and a few in reserve. In an
-/// outage the load so grows by a tenth at most, not by `max_retries` times.
+/// The budget of retries over all requests: one for ten requests, and a few in reserve. So an outage increases the load
+/// by a tenth at most, instead of `max_retries` times.
 #[derive(Debug)]
 pub(super) struct Budget(Mutex<u32>);
 
-/// Kept in tenths of a try.
+/// In tenths of a retry.
 const TRY: u32 = 10;
 const RESERVE: u32 = 10 * TRY;
 
@@ -48,13 +48,13 @@ impl Budget {
         Self(Mutex::new(RESERVE))
     }
 
-    /// A request is made for the first time.
+    /// Records a request's first try.
     pub(super) fn earn(&self) {
         let mut tenths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *tenths = (*tenths + 1).min(RESERVE);
     }
 
-    /// Takes one further try, if any left.
+    /// Takes one retry, if any is left.
     pub(super) fn spend(&self) -> bool {
         let mut tenths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let left = tenths.checked_sub(TRY);

@@ -1,4 +1,4 @@
-//! How far the service's clock and ours are apart.
+//! The difference between the service's clock and ours.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,9 +25,10 @@ impl Skew {
         self.clock.now()
     }
 
-    /// A request sent at `sent_at` got a reply dated `date` after `round_trip`. Clocks that differ are logged once.
+    /// Records that a request sent at `sent_at` got a reply dated `date` after `round_trip`. A difference is logged
+    /// once.
     pub(super) fn observe(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration) {
-        // Written half a round trip ago; and a date has whole seconds, so is half a second early on average.
+        // The date was written half a round trip ago. It has whole seconds, so it is half a second early on average.
         let date = date.as_duration().as_secs_f64() + 0.5;
         let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
         let skew = date - ours;

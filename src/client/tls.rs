@@ -1,4 +1,4 @@
-//! Whom the client trusts.
+//! Trust anchors of the client.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use rustls::pki_types::pem::PemObject;
 
 use super::error::BuildError;
 
-/// TLS with Mozilla's trust anchors built in, for there may be no others in a container, and those of the file that `key`
-/// of the configuration names.
+/// TLS with the built-in trust anchors of Mozilla, as a container may have none, and those of the file that the key
+/// `key` names.
 ///
 /// # Errors
 /// If that file cannot be used.
@@ -31,7 +31,7 @@ pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::C
             return Err(bad("no certificate in it".to_owned()));
         }
     }
-    // Given here rather than installed for the process: nothing is global.
+    // Set here instead of for the process: nothing is global.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

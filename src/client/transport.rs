@@ -1,8 +1,7 @@
 //! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
 //!
-//! No redirect is followed, so a token only ever goes to the host of `api.base_url`. Nothing compressed is
-//! asked for, and nothing is unpacked. A reply is held once, in a buffer of its size, and all of them together are
-//! bounded by `in_flight`.
+//! No redirect is followed, so a token is sent only to the host of `api.base_url`. No compression is requested, and
+//! nothing is decompressed. A reply is held once, in a buffer of its size, and `in_flight` bounds all of them together.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -32,13 +31,13 @@ use crate::error_chain::in_brief;
 use crate::interface::Request;
 use crate::interface::reply::error_message;
 
-/// Idle connections are kept for longer than the default poll interval, and shorter than most servers keep them.
+/// Idle connections are kept longer than the default poll interval, and not as long as most servers keep them.
 const KEEP_IDLE: Duration = Duration::from_secs(90);
-/// A connection that silently died is noticed by a missed answer to these, not by requests timing out.
+/// A dead connection is noticed by a missing answer to these pings, instead of by requests that time out.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// More of an error page nobody reads.
+/// The most bytes that are read of an error page.
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
-/// The service may not silence us for longer than this with one reply.
+/// The longest pause that one reply can ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
 /// A successful reply.
 #[derive(Clone, Debug)]
@@ -47,21 +46,21 @@ pub struct Fetched {
     pub status: u16,
     /// The body.
     pub body: Bytes,
-    /// When the service says it answered, by its own clock.
+    /// The time of the reply by the service's clock (`Date`).
     pub date: Option<Timestamp>,
     /// From sending the request to having read the reply.
     pub took: Duration,
-    /// Given back once nobody needs the reply any more.
+    /// Released once the reply is no longer needed.
     _room: Arc<Vec<Room>>,
 }
 
-/// The way to the service.
+/// The HTTP connection to the service.
 #[derive(Debug)]
 pub(super) struct Transport {
     http: reqwest::Client,
     /// `api.base_url`, parsed once for all requests.
     url: Url,
-    /// The same without its last slash.
+    /// `api.base_url` without its last slash.
     base: String,
     timeout: Duration,
     max_bytes: u64,
@@ -81,7 +80,7 @@ impl Transport {
             )]))
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
-            // Every try is counted and paid for; see `retry`.
+            // Every try is counted and has a budget; see `retry`.
             .retry(reqwest::retry::never())
             .connect_timeout(api.connect_timeout)
             .pool_idle_timeout(KEEP_IDLE)
@@ -89,10 +88,10 @@ impl Transport {
             .tcp_keepalive(KEEP_ALIVE)
             .http2_keep_alive_interval(KEEP_ALIVE)
             .http2_keep_alive_timeout(api.connect_timeout)
-            // The environment's proxies are the configuration's business.
+            // Only the configuration sets a proxy.
             .no_proxy();
         let except = api.no_proxy.as_deref().unwrap_or_default().trim();
-        // A lone asterisk means every host; the library takes it for every name, but no address.
+        // A lone asterisk means every host. The library applies it to names, but not to addresses.
         if let Some(url) = api.proxy_url.as_ref().filter(|_| except != "*") {
             let except = reqwest::NoProxy::from_string(except);
             let proxy = reqwest::Proxy::all(url.clone()).map_err(BuildError::Proxy)?.no_proxy(except);
@@ -134,7 +133,7 @@ impl Transport {
         }
         let status = response.status();
         if !status.is_success() {
-            // What it says is worth having, but the status is known whether or not its body arrives.
+            // The body of an error is useful, but the status counts even if the body does not arrive.
             let headers = response.headers().clone();
             let mut said = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
             let read = before(deadline, said.read(response, &self.in_flight)).await;
@@ -180,7 +179,7 @@ impl Transport {
 
     fn failed(&self, request: &Request, error: reqwest::Error, head: bool) -> FetchError {
         let request = self.name(request);
-        // The URL, query included, stands in `request` as far as it may be shown.
+        // `request` has as much of the URL as may be shown.
         let source = error.without_url();
         if source.is_builder() {
             return FetchError::Invalid { request, source };
@@ -188,7 +187,7 @@ impl Transport {
         FetchError::Transport { request, class: classify(&source, head), source }
     }
 
-    /// The content encoding of a reply that has one, shortened.
+    /// The content encoding of a reply, if it has one, shortened.
     fn encoding(&self, headers: &HeaderMap) -> Option<String> {
         let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or("?").trim();
         let encoded = !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity");
@@ -214,7 +213,7 @@ impl Transport {
     }
 }
 
-/// What `work` gives, unless `deadline` comes first.
+/// The result of `work`, unless `deadline` comes first.
 async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -223,7 +222,7 @@ async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> 
     }
 }
 
-/// A body as far as it was read, at most `limit` bytes, and the room it takes.
+/// A body as far as it has been read, at most `limit` bytes, and the room it takes.
 struct Body {
     bytes: Vec<u8>,
     limit: u64,
@@ -240,7 +239,7 @@ impl Body {
         Self { bytes: Vec::new(), limit, room: Vec::new() }
     }
 
-    /// Reads chunk by chunk; what arrived before an error or before this future is dropped stays.
+    /// Reads chunk by chunk. What arrived before an error, or before this future is dropped, is kept.
     async fn read(
         &mut self,
         mut response: Response,
@@ -255,7 +254,7 @@ impl Body {
         self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
         while let Some(chunk) = response.chunk().await? {
             if self.bytes.len() + chunk.len() > size(SMALL) && self.room.len() == 1 {
-                // Memory that is reserved but never written to costs nothing.
+                // Reserved memory that is never written costs nothing.
                 let whole = announced.unwrap_or(self.limit).min(self.limit);
                 self.room.push(in_flight.whole(whole).await);
                 self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
@@ -270,14 +269,14 @@ impl Body {
     }
 }
 
-/// The target of a redirect, without the parts that may be secret.
+/// The target of a redirect, without the parts that may hold secrets.
 fn shown(base: &str, location: &HeaderValue) -> String {
     let target = location.to_str().ok().and_then(|to| Url::parse(base).ok()?.join(to).ok());
     match target {
         Some(mut url) => {
             url.set_query(None);
             url.set_fragment(None);
-            // Neither fails for a URL with a host, and one without has none.
+            // Neither fails for a URL with a host, and a URL without one has no credentials.
             let _ = url.set_username("");
             let _ = url.set_password(None);
             url.into()
@@ -286,8 +285,8 @@ fn shown(base: &str, location: &HeaderValue) -> String {
     }
 }
 
-/// How long the service asks to wait, an hour at most: seconds, or a date by the service's own clock, which its
-/// Date header shows (`now` is ours).
+/// How long the service asks to wait, an hour at most: seconds, or a date by the service's own clock, which the Date
+/// header shows. `now` is our time, for replies without one.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     let wait = match text.parse::<u64>() {

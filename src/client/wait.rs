@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The instant `wait` from now. A wait that no clock can hold ends in two years.
+/// The instant `wait` from now. A wait beyond the range of the clock ends in two years.
 pub(super) fn from_now(wait: Duration) -> Instant {
     const MAX_WAIT: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
     Instant::now() + wait.min(MAX_WAIT)

@@ -1,4 +1,4 @@
-//! How many requests a configuration asks for, and whether its own limits can carry them.
+//! The number of requests that a configuration needs, and whether its limits allow them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -10,23 +10,23 @@ use crate::interface::{Cadence, Scope};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The expected requests a minute, without retries.
+/// Expected requests per minute, without retries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
-    /// For each app, as (project, app, requests a minute).
+    /// Per app: (project, app, requests per minute).
     pub apps: Vec<(Arc<str>, Arc<str>, f64)>,
-    /// For each project, its apps included.
+    /// Per project, including its apps.
     pub projects: Vec<(Arc<str>, f64)>,
-    /// All of it, with one list of projects for each service account.
+    /// In total, including one list of projects per service account.
     pub total: f64,
 }
 
-/// The configured limit cannot carry the configured load. Displays as a sentence with both figures.
+/// The configured load exceeds the configured limit. Displays as a sentence with both figures.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overload {
-    /// Requests a minute that the configuration asks for.
+    /// Requests per minute that the configuration needs.
     pub wanted: f64,
-    /// Requests a minute that `api.max_requests_per_second` allows.
+    /// Requests per minute that `api.max_requests_per_second` allows.
     pub allowed: f64,
 }
 
@@ -43,7 +43,7 @@ impl fmt::Display for Overload {
 }
 
 impl Load {
-    /// Whether this is more than the limits of `api` let through.
+    /// Whether this exceeds the limits of `api`.
     #[must_use]
     pub fn exceeds(&self, api: &Api) -> Option<Overload> {
         let allowed = f64::from(api.max_requests_per_second?.get()) * 60.0;
@@ -100,7 +100,7 @@ impl Config {
     }
 }
 
-/// How often a minute something happens that happens every `interval`.
+/// How often per minute an interval elapses.
 fn rate(interval: Duration) -> f64 {
     60.0 / interval.as_secs_f64()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// One thing to change.
+/// One problem.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// The key, as `projects[0].apps[1].id` (counted from 0), or the name of an environment variable.
@@ -24,21 +24,21 @@ impl fmt::Display for Problem {
 /// Why a configuration could not be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no configuration file {}; config.example.toml shows how to write one", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// Its path.
         path: PathBuf,
     },
-    /// The file is there, but cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read the configuration file {}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         source: io::Error,
     },
-    /// The file is no TOML. The message never shows the text of the file, which may hold a token.
+    /// The file is not valid TOML. The message never shows the file's text, which may hold a token.
     #[error("{}:{line}:{column}: not valid TOML: {message}", path.display())]
     Syntax {
         /// The file.
@@ -47,24 +47,24 @@ pub enum LoadError {
         line: usize,
         /// The column in characters, counted from 1.
         column: usize,
-        /// What is wrong there.
+        /// The problem.
         message: String,
     },
-    /// The layers could not be laid over each other: a mistake in the declared defaults.
+    /// The layers could not be merged: a mistake in the declared defaults.
     #[error("the declared defaults cannot be read")]
     Layers(#[from] config::ConfigError),
-    /// The keys and values are not as they have to be.
+    /// Keys or values are not valid.
     #[error("the configuration {}is not valid:\n{}", named(file.as_deref()), lines(problems))]
     Problems {
-        /// The file, if any. What the environment has set over it is said with each problem.
+        /// The file, if any. Problems name the environment variables that override it.
         file: Option<PathBuf>,
-        /// All problems, sorted by key; told one a line.
+        /// All problems, sorted by key; displayed one per line.
         problems: Vec<Problem>,
     },
 }
 
 impl LoadError {
-    /// All that is to be changed; empty where the file could not be read as TOML.
+    /// All problems; empty if the file could not be read or parsed.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {

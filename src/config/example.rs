@@ -1,4 +1,4 @@
-//! `config.example.toml`: every key with its default and one line of why.
+//! `config.example.toml`: every key with its default and one line of help.
 
 use std::fmt::Write as _;
 
@@ -8,11 +8,11 @@ use super::keys;
 const HEAD: &str = "\
 # The configuration of pds-exporter. Every key is here, with its default or, commented out, with an example.
 # The environment overrides keys outside [[projects]]: PDS_EXPORTER__API__BASE_URL, PDS_EXPORTER__POLL__WINDOWS=\"5m,1h\".
-# Durations are texts such as \"90s\" or \"1h 30m\".
+# Durations are strings such as \"90s\" or \"1h 30m\".
 
 ";
 
-/// Keys without a default that the example sets, so that it is a configuration as it stands.
+/// Keys without a default that the example sets, so that it is a valid configuration.
 const SHOWN: &[&str] = &["api.token_file", "projects[].apps"];
 
 /// The text of the file.
@@ -40,7 +40,7 @@ fn heading(section: &str) -> String {
         None if section.is_empty() => String::new(),
         None => format!("[{section}]\n"),
         Some("projects") => "[[projects]]\n".to_owned(),
-        // Entries of a list inside an entry: an app given as a table takes the place of one given as its id.
+        // A list inside a list entry: apps as tables instead of ids.
         Some(_) => "# An app as a table: { id = \"...\", interval = \"15s\" }. Its keys:\n\n".to_owned(),
     }
 }

@@ -22,12 +22,12 @@ pub struct Explained {
     pub origin: Origin,
     /// The environment variable or flag that set it.
     pub variable: Option<String>,
-    /// What it is for.
+    /// Its help text.
     pub help: Cow<'static, str>,
 }
 
 impl Explained {
-    /// The flag `name`, set to the text `value` on the command line or not.
+    /// The flag `name` with the value `value`, which was `given` on the command line or is the default.
     #[must_use]
     pub fn flag(name: &str, value: &str, given: bool, help: String) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl Explained {
         }
     }
 
-    /// The flag `name` takes the place of what the key was set to.
+    /// Replaces the value with that of the flag `name`.
     pub fn override_with(&mut self, name: &str, value: &str) {
         self.value = format!("{value:?}");
         self.origin = Origin::Flag;
@@ -47,7 +47,7 @@ impl Explained {
     }
 }
 
-/// The keys that have a value, in the order in which they are declared; projects in the order of the files.
+/// All keys that have a value, in the order of declaration; projects in the order of the files.
 pub(super) fn explain(values: &Map<String, Value>, included: &[Included]) -> Vec<Explained> {
     let mut explained = Vec::new();
     for key in keys::all().iter().filter(|key| !key.path.contains("[]")) {
@@ -81,7 +81,7 @@ fn explain_entries(list: &Value, declared: &str, shown: &str, explained: &mut Ve
             let Some(name) = name.filter(|name| !name.contains("[]")) else { continue };
             match member(entry, name) {
                 None => {}
-                // Apps with settings of their own have rows; a list of ids, which may be thousands, is one.
+                // Apps given as tables have rows of their own. A list of ids, which may be thousands, is one row.
                 Some(apps) if key.kind == Kind::Apps && has_table(apps) => {
                     explain_entries(apps, &key.path, &format!("{shown}.{name}"), explained);
                 }
@@ -114,7 +114,7 @@ fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
     };
     Explained {
         key: shown,
-        // Kept as long as the configuration is: without the spare room of a list of thousands of ids.
+        // Rows live as long as the configuration, so the spare capacity of a long list is dropped.
         value: text.into_boxed_str().into_string(),
         origin: Origin::of(value),
         variable: variable_of(&key.path, value),
@@ -122,7 +122,7 @@ fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
     }
 }
 
-/// A table with the names of `members` and without their values.
+/// A table with the names of `members` and redacted values.
 fn redacted_values(members: &Map<String, Value>) -> String {
     let mut names: Vec<_> = members.keys().map(|name| as_written(name)).collect();
     names.sort();
@@ -130,7 +130,7 @@ fn redacted_values(members: &Map<String, Value>) -> String {
     if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
 }
 
-/// The URL without its credentials; `None` if it has none.
+/// The URL without its credentials; `None` if there are none.
 fn redacted_url(text: &str) -> Option<String> {
     let mut url = Url::parse(text).ok()?;
     if url.password().is_none() && url.username().is_empty() {

@@ -1,7 +1,7 @@
-//! Raw in: defaults, TOML file and environment, merged by the `config` crate.
+//! Merges defaults, TOML file and environment with the `config` crate.
 //!
-//! The result is a tree of values that each know where they came from. Unknown keys are reported here and go no
-//! further; the rows of the sections read the rest.
+//! The result is a tree of values with their origins. Unknown keys are reported and removed here; the sections read the
+//! rest.
 
 use std::io;
 use std::path::Path;
@@ -53,8 +53,8 @@ pub(super) fn parse(path: &Path, text: &str) -> Result<Map<String, Value>, LoadE
     FileFormat::Toml.parse(Some(&origin), text).map_err(|error| syntax_error(path, text, &*error))
 }
 
-/// Values already read. Holds declared keys only: the `config` crate reads a top-level key as a path, and for
-/// `"a[9999999999]"` it would allocate all of them.
+/// One layer of values, with declared keys only: the `config` crate takes a top-level key for a path, and would
+/// allocate the whole list for `"a[9999999999]"`.
 #[derive(Clone, Debug)]
 struct Layer(Map<String, Value>);
 
@@ -68,8 +68,7 @@ impl Source for Layer {
     }
 }
 
-/// The declared keys among `environment`, by path, as values of their kind; unknown names with the prefix become
-/// problems.
+/// The declared keys in `environment`, by path, converted to their kind. Unknown names with the prefix are problems.
 fn read_environment(
     environment: impl IntoIterator<Item = (String, String)>,
     problems: &mut Vec<Problem>,
@@ -81,7 +80,7 @@ fn read_environment(
         if known.contains(&name) {
             declared.insert(name, value);
         } else if name.to_uppercase().starts_with(&prefix) {
-            // Only what follows the prefix tells names apart.
+            // All names share the prefix.
             let rest = name.get(prefix.len()..).unwrap_or("");
             let near = nearest(rest, known.iter().filter_map(|known| known.strip_prefix(&prefix)));
             let message = match near {
@@ -105,7 +104,8 @@ fn read_environment(
     Ok(values)
 }
 
-/// Turns a variable, which is always text, into a value of `kind`; if it is none, the row's reader refuses it.
+/// Converts a variable, which is always text, to `kind`. A value that does not convert is left for the row's reader
+/// to refuse.
 fn take_kind(value: &mut Value, kind: &Kind) {
     let ValueKind::String(text) = &value.kind else { return };
     let typed = match kind {
@@ -124,7 +124,7 @@ fn take_kind(value: &mut Value, kind: &Kind) {
     }
 }
 
-/// The pairs `name=value` of `text`, separated by commas; `None` if it is anything else.
+/// The comma-separated pairs `name=value` in `text`; `None` if there is anything else.
 fn headers(text: &str, origin: Option<&str>) -> Option<Map<String, Value>> {
     let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
     let pairs = pairs.map(|pair| pair.split_once('='));
@@ -133,8 +133,8 @@ fn headers(text: &str, origin: Option<&str>) -> Option<Map<String, Value>> {
     pairs.map(|pair| pair.map(|(name, text)| (name.trim().to_owned(), value(text)))).collect()
 }
 
-/// Removes from `table` what is not declared in the section `declared`, shown to the user as `shown`, and notes each as
-/// a problem; goes on into sections and lists of tables.
+/// Removes undeclared keys from `table`, which is the section `declared` and shown to the user as `shown`, and records
+/// each as a problem. Descends into sections and lists of tables.
 fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, problems: &mut Vec<Problem>) {
     table.retain(|name, value| {
         let path = join(declared, name);
@@ -162,7 +162,7 @@ fn keep_declared(table: &mut Map<String, Value>, declared: &str, shown: &str, pr
     });
 }
 
-/// The same for the entries of a list; entries that are not tables are left for the rows.
+/// Does the same for the entries of a list. Entries that are not tables are left for the rows.
 pub(super) fn keep_entries(value: &mut Value, path: &str, shown: &str, problems: &mut Vec<Problem>) -> bool {
     if let ValueKind::Array(entries) = &mut value.kind {
         for (index, entry) in entries.iter_mut().enumerate() {
@@ -174,11 +174,11 @@ pub(super) fn keep_entries(value: &mut Value, path: &str, shown: &str, problems:
     true
 }
 
-/// The error with its place, without the text around it, which may hold a token.
+/// The error with its position, without the surrounding text, which may hold a token.
 fn syntax_error(path: &Path, text: &str, error: &(dyn std::error::Error + 'static)) -> LoadError {
     let (offset, message) = match error.downcast_ref::<toml::de::Error>() {
         Some(error) => (error.span().map_or(0, |span| span.start), error.message().to_owned()),
-        // Only numbers are read by the `config` crate itself, and it does not say where they stand.
+        // The `config` crate reads numbers itself, and does not report where they are.
         None => (number_beyond_64_bits(text), "a number that does not fit in 64 bits".to_owned()),
     };
     let before = text.get(..offset).unwrap_or(text);
@@ -191,7 +191,7 @@ fn syntax_error(path: &Path, text: &str, error: &(dyn std::error::Error + 'stati
     }
 }
 
-/// Where the first number beyond 64 bits begins.
+/// The offset of the first number that does not fit in 64 bits.
 fn number_beyond_64_bits(text: &str) -> usize {
     use toml::de::{DeTable, DeValue};
 

@@ -1,4 +1,4 @@
-//! Files named by `include`: each holds `[[projects]]` and nothing else.
+//! Files that `include` names. They hold only `[[projects]]`.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash as _, Hasher as _};
@@ -13,15 +13,15 @@ use super::file;
 use super::key::as_written;
 use super::raw::{Included, key_in};
 
-/// As a shell does it: `*` matches neither a hidden file (such as `..data` of a Kubernetes volume) nor a `/`.
+/// Like a shell: `*` matches neither a hidden file (such as `..data` of a Kubernetes volume) nor a `/`.
 const SHELL: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// The files that the patterns of `include` in `values` match, by name, each once. A pattern without a wildcard names
-/// its file even if there is none.
+/// The files that the patterns of `include` match, sorted and without duplicates. A pattern without a wildcard is the
+/// name of a file that must exist.
 fn files(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
-    // The row refuses what is not a list of strings.
+    // The row refuses anything but a list of strings.
     let Some(ValueKind::Array(patterns)) = values.get("include").map(|value| &value.kind) else {
         return files;
     };
@@ -33,7 +33,7 @@ fn files(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>
             files.insert(folder.join(pattern));
             continue;
         }
-        // The name of the folder is not a pattern.
+        // The folder's own name is not a pattern.
         let folder = folder.to_str().map(Pattern::escape).unwrap_or_default();
         let pattern = Path::new(&folder).join(pattern).display().to_string();
         match glob::glob_with(&pattern, SHELL) {
@@ -53,7 +53,7 @@ fn files(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>
     files
 }
 
-/// Reads the files that `values` include. What is wrong with a file is a problem with its name.
+/// Reads the included files. A problem with a file names the file.
 pub(super) fn read(values: &Map<String, Value>, folder: &Path, problems: &mut Vec<Problem>) -> Vec<Included> {
     let mut included = Vec::new();
     for path in files(values, folder, problems) {
@@ -75,7 +75,7 @@ pub(super) fn read(values: &Map<String, Value>, folder: &Path, problems: &mut Ve
     included
 }
 
-/// Why an included file cannot be read; its name stands before it.
+/// Why an included file cannot be read. The caller adds its name.
 fn unreadable(error: LoadError) -> String {
     match error {
         LoadError::Missing { .. } => "no such file".to_owned(),
@@ -87,14 +87,14 @@ fn unreadable(error: LoadError) -> String {
     }
 }
 
-/// A checksum of the file at `path` and those that `values`, read from it, include: names and contents.
+/// A checksum over names and contents of the file at `path` and of the files that its `values` include.
 pub(super) fn checksum(path: &Path, values: Option<&Map<String, Value>>, folder: &Path) -> u64 {
     let mut files = values.map(|values| files(values, folder, &mut Vec::new())).unwrap_or_default();
     files.insert(path.to_owned());
     let mut hasher = SipHasher13::new();
     for file in files {
         file.hash(&mut hasher);
-        // The kind alone: an unreadable file that stays unreadable has not changed.
+        // Only the error's kind: a file that stays unreadable has not changed.
         std::fs::read(&file).map_err(|error| error.kind()).hash(&mut hasher);
     }
     hasher.finish()

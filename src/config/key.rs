@@ -7,8 +7,8 @@ use super::value::in_bytes;
 
 /// The prefix of the environment names.
 pub const ENVIRONMENT_PREFIX: &str = "PDS_EXPORTER";
-/// Stands in environment names where a path has a dot. `PDS_EXPORTER_SERVICE_HOST`, which Kubernetes injects, is
-/// therefore no key.
+/// Separates the parts of a path in environment names. So `PDS_EXPORTER_SERVICE_HOST`, which Kubernetes injects, is
+/// not taken for a key.
 pub const ENVIRONMENT_SEPARATOR: &str = "__";
 
 /// One key.
@@ -16,27 +16,27 @@ pub const ENVIRONMENT_SEPARATOR: &str = "__";
 pub struct Key {
     /// Its path: `api.base_url`; entries of a list are `[]`: `projects[].id`.
     pub path: String,
-    /// What holds if it is not set.
+    /// Its value if it is not set.
     pub preset: Preset,
-    /// Which values it takes.
+    /// The values it accepts.
     pub kind: Kind,
-    /// What it is for, in one line.
+    /// One line of help.
     pub why: &'static str,
 }
 
-/// What holds for a key that is not set; all texts are TOML.
+/// The value of a key that is not set, as TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// This value.
     Default(&'static str),
-    /// Nothing: it must be set, for instance to this.
+    /// None: the key is required. Holds an example.
     Required(&'static str),
-    /// Nothing; it may be set, for instance to this.
+    /// None: the key is optional. Holds an example.
     Unset(&'static str),
 }
 
 impl Preset {
-    /// The default, or what it might be set to.
+    /// The default, or an example.
     #[must_use]
     pub fn example(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Preset {
     }
 }
 
-/// Which values a key takes. Displays as the documentation has it.
+/// The values that a key accepts. Displays as in the documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any string.
@@ -130,7 +130,7 @@ impl Key {
         environment_name(&self.path)
     }
 
-    /// The section it stands in, and its name there.
+    /// Its section, and its name there.
     #[must_use]
     pub fn split(&self) -> (&str, &str) {
         self.path.rsplit_once('.').unwrap_or(("", &self.path))

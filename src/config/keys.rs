@@ -1,7 +1,7 @@
-//! Every key of the configuration, as the sections declare it: its path, default, values and help.
+//! All keys of the configuration, as the sections declare them.
 //!
-//! The defaults, the names in the environment, the suggestions for unknown keys, `config.example.toml`, the tables of
-//! the documentation and the `/config` page are derived from [`all`].
+//! Defaults, environment names, suggestions for unknown keys, `config.example.toml`, the tables of the documentation and
+//! the `/config` page derive from [`all`].
 
 use std::sync::LazyLock;
 
@@ -38,7 +38,7 @@ pub fn is_list(path: &str) -> bool {
     is_section(&format!("{path}[]"))
 }
 
-/// The problem with the unknown key `name` in `section` (empty for the top): names the nearest known key, or all.
+/// The message about the unknown key `name` in `section` (empty at the top). It names the nearest known key, or all.
 #[must_use]
 pub fn instead_of(section: &str, name: &str) -> String {
     let elsewhere = all().iter().find(|key| key.split().1 == name && !section.contains("[]"));

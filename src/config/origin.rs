@@ -31,8 +31,8 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Where `value` came from. The `config` crate notes it: nothing for defaults, the path for a file, and these words
-    /// for the environment. Tables lose their note when layers are merged; their members keep it.
+    /// The origin of `value`. The `config` crate records nothing for defaults, the path for a file, and "the environment"
+    /// for variables. Merged tables lose their origin; their members keep it.
     pub(super) fn of(value: &Value) -> Self {
         match (value.origin(), &value.kind) {
             (None, ValueKind::Table(members)) => {
@@ -52,7 +52,7 @@ impl Origin {
     }
 }
 
-/// The variable that set the key at `path`, where `value` came from the environment.
+/// The variable that set the key at `path`, if `value` came from the environment.
 pub(super) fn variable_of(path: &str, value: &Value) -> Option<String> {
     if Origin::of(value) != Origin::Environment {
         return None;

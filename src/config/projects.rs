@@ -1,4 +1,4 @@
-//! `[[projects]]`, their apps and labels: a row is a key.
+//! `[[projects]]`, their apps and labels. Each row declares a key.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::{Map, Value, ValueKind};
 
 use super::key::{Key, Kind, as_written, join};
-use super::raw::{Place, Reading, Table};
+use super::raw::{Position, Reading, Table};
 use super::reader::{Id, List, MILLISECONDS, Reader, SECONDS};
 use super::section::{Fixed, Row, Section as _, optional, or_empty, required, section};
 use super::token::{TokenSource, Tokens};
@@ -32,10 +32,10 @@ section! {
         /// The objective of its apps.
         objective: Option<Objective> = optional(Objectives, OBJECTIVE,
             "Objective of the project's apps for the alert rules: this share of requests within one of the service's thresholds."),
-        /// Its apps, each once.
+        /// Its apps, without duplicates.
         apps: Vec<App> = or_empty(Apps, "[\"p-abc12345-ranker\"]",
-            "The project's apps: an id each, or a table with the keys below."),
-        /// Whether its own resources are polled here; another shard polls them if not.
+            "The project's apps: each an id, or a table with the keys below."),
+        /// Whether this shard polls the project's own resources.
         polled: bool = Fixed(true),
     }
 }
@@ -62,7 +62,7 @@ section! {
 
 const OBJECTIVE: &str = "{ threshold = \"500ms\", share = 0.99 }";
 
-/// What the requests of an app are promised. It is exposed for alert rules; nothing else uses it.
+/// The response time objective of an app, exposed for alert rules only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Objective {
     /// A request is good if it is done within this time: one of the service's thresholds.
@@ -90,21 +90,21 @@ impl Reader for Objectives {
         Kind::Objective
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Objective> {
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Objective> {
         let ValueKind::Table(raw) = &raw.kind else {
-            return place.refuse(format!("must be a table such as {OBJECTIVE}"));
+            return position.refuse(format!("must be a table such as {OBJECTIVE}"));
         };
         for name in raw.keys().filter(|name| !["threshold", "share"].contains(&name.as_str())) {
-            place
+            position
                 .member(&as_written(name))
                 .refuse::<()>(format!("unknown key; write for example {OBJECTIVE}"));
         }
         let field = |name: &str| match raw.get(name) {
-            Some(raw) => Some((raw, place.member(name))),
-            None => place.member(name).refuse("required"),
+            Some(raw) => Some((raw, position.member(name))),
+            None => position.member(name).refuse("required"),
         };
-        let threshold = field("threshold").and_then(|(raw, place)| MILLISECONDS.read(raw, &place));
-        let share = field("share").and_then(|(raw, place)| place.check(value::millionths(raw)));
+        let threshold = field("threshold").and_then(|(raw, position)| MILLISECONDS.read(raw, &position));
+        let share = field("share").and_then(|(raw, position)| position.check(value::millionths(raw)));
         Some(Objective { threshold: threshold?, share_millionths: share? })
     }
 }
@@ -136,32 +136,32 @@ impl Row for Projects {
         if table.reading.taken_labels.is_none() {
             return Some(Vec::new());
         }
-        let mut lists: Vec<(Place<'_>, &Value)> = Vec::new();
-        lists.extend(table.get(name).map(|list| (table.place(name), list)));
+        let mut lists: Vec<(Position<'_>, &Value)> = Vec::new();
+        lists.extend(table.get(name).map(|list| (table.position(name), list)));
         for included in table.reading.included {
             let reading =
                 Reading { folder: included.path.parent().unwrap_or(Path::new("")), ..table.reading };
-            lists.push((Place { key: included.key(), variable: None, reading }, &included.projects));
+            lists.push((Position { key: included.key(), variable: None, reading }, &included.projects));
         }
-        let mut entries: Vec<(Place<'_>, &Map<String, Value>)> = Vec::new();
+        let mut entries: Vec<(Position<'_>, &Map<String, Value>)> = Vec::new();
         let mut good = true;
-        for (place, list) in lists {
-            good &= tables(&place, list, &mut entries).is_some();
+        for (position, list) in lists {
+            good &= tables(&position, list, &mut entries).is_some();
         }
         if entries.is_empty() && good {
-            return table.place(name).refuse("nothing to poll; write a [[projects]] entry with an id");
+            return table.position(name).refuse("nothing to poll; write a [[projects]] entry with an id");
         }
         check_tokens(table, &entries);
         let mut projects: Vec<Project> = Vec::new();
         let mut known: HashMap<Arc<str>, String> = HashMap::new();
-        for (place, entry) in entries {
-            let Some(mut project) = Project::read(&Table::new(place.key.clone(), entry, place.reading))
+        for (position, entry) in entries {
+            let Some(mut project) = Project::read(&Table::new(position.key.clone(), entry, position.reading))
             else {
                 continue;
             };
-            let place = place.member("id");
-            if let Some(first) = known.insert(Arc::clone(&project.id), place.key.clone()) {
-                place.refuse::<()>(format!("duplicate of project {:?} at {first}", project.id));
+            let position = position.member("id");
+            if let Some(first) = known.insert(Arc::clone(&project.id), position.key.clone()) {
+                position.refuse::<()>(format!("duplicate of project {:?} at {first}", project.id));
             }
             project.pass_on();
             projects.push(project);
@@ -170,29 +170,29 @@ impl Row for Projects {
     }
 }
 
-/// Adds the tables of `list`, each with its place, to `entries`; `None` if it is not a list of tables.
+/// Adds the tables of `list`, each with its position, to `entries`; `None` if it is not a list of tables.
 fn tables<'a>(
-    place: &Place<'a>,
+    position: &Position<'a>,
     list: &'a Value,
-    entries: &mut Vec<(Place<'a>, &'a Map<String, Value>)>,
+    entries: &mut Vec<(Position<'a>, &'a Map<String, Value>)>,
 ) -> Option<()> {
     let ValueKind::Array(list) = &list.kind else {
-        return place.refuse("must be a list; write [[projects]] and its keys below it");
+        return position.refuse("must be a list; write [[projects]] and its keys below it");
     };
     let mut good = Some(());
     for (index, entry) in list.iter().enumerate() {
-        let place = place.item(index);
+        let position = position.item(index);
         match &entry.kind {
-            ValueKind::Table(entry) => entries.push((place, entry)),
-            _ => good = place.refuse("must be a table; write [[projects]] and its keys below it"),
+            ValueKind::Table(entry) => entries.push((position, entry)),
+            _ => good = position.refuse("must be a table; write [[projects]] and its keys below it"),
         }
     }
     good
 }
 
-/// Refuses `projects` without a token of their own if `[api]` has none. Looks at raw values: a token that is wrong is a
-/// problem already.
-fn check_tokens(table: &Table<'_>, projects: &[(Place<'_>, &Map<String, Value>)]) {
+/// Refuses `projects` that have no token while `[api]` has none. Looks at raw values: a bad token has already been
+/// reported.
+fn check_tokens(table: &Table<'_>, projects: &[(Position<'_>, &Map<String, Value>)]) {
     let has_token =
         |table: &Map<String, Value>| table.contains_key("token") || table.contains_key("token_file");
     if let Some(ValueKind::Table(api)) = table.get("api").map(|value| &value.kind)
@@ -201,16 +201,16 @@ fn check_tokens(table: &Table<'_>, projects: &[(Place<'_>, &Map<String, Value>)]
         return;
     }
     let without = projects.iter().filter(|(_, project)| !has_token(project));
-    let without: Vec<&str> = without.map(|(place, _)| &*place.key).collect();
+    let without: Vec<&str> = without.map(|(position, _)| &*position.key).collect();
     if !without.is_empty() {
-        table.place("api").member("token_file").refuse::<()>(format!(
+        table.position("api").member("token_file").refuse::<()>(format!(
             "no token for {}; set token_file or token here or in the project's entry, or set PDS_EXPORTER__API__TOKEN",
             without.join(", ")
         ));
     }
 }
 
-/// A list of apps: an id each, or a table.
+/// A list of apps, each an id or a table.
 #[derive(Debug)]
 struct Apps;
 
@@ -225,19 +225,21 @@ impl Reader for Apps {
         App::declare(&format!("{path}[]"), keys);
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Vec<App>> {
-        let entries = place.check(value::list(raw))?;
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Vec<App>> {
+        let entries = position.check(value::list(raw))?;
         let mut apps: Vec<App> = Vec::with_capacity(entries.len());
         let mut known: HashMap<Arc<str>, String> = HashMap::new();
         for (index, entry) in entries.iter().enumerate() {
-            let place = place.item(index);
+            let position = position.item(index);
             let (app, id_at) = match &entry.kind {
-                ValueKind::Table(values) => {
-                    (App::read(&Table::new(place.key.clone(), values, place.reading)), place.member("id"))
-                }
-                ValueKind::String(_) => (Id.read(entry, &place).map(App::named), place),
+                ValueKind::Table(values) => (
+                    App::read(&Table::new(position.key.clone(), values, position.reading)),
+                    position.member("id"),
+                ),
+                ValueKind::String(_) => (Id.read(entry, &position).map(App::named), position),
                 _ => {
-                    place.refuse::<()>("must be an app's id in quotes, or a table such as { id = \"...\" }");
+                    position
+                        .refuse::<()>("must be an app's id in quotes, or a table such as { id = \"...\" }");
                     continue;
                 }
             };
@@ -269,16 +271,16 @@ impl Reader for Labels {
         Kind::Labels
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Self::Value> {
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value> {
         let ValueKind::Table(raw) = &raw.kind else {
-            return place.refuse("must be a table such as { team = \"search\" }");
+            return position.refuse("must be a table such as { team = \"search\" }");
         };
-        let taken = place.reading.taken_labels.unwrap_or_default();
+        let taken = position.reading.taken_labels.unwrap_or_default();
         let mut labels = BTreeMap::new();
         for (name, raw) in raw {
-            let place = place.member(&as_written(name));
-            let name = place.check(allowed(name, taken));
-            let value = place.check(value::text(raw));
+            let position = position.member(&as_written(name));
+            let name = position.check(allowed(name, taken));
+            let value = position.check(value::text(raw));
             labels.extend(name.zip(value).map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         Some(labels.into_iter().collect())

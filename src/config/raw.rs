@@ -1,4 +1,4 @@
-//! The raw configuration while it is read: its tables, and where in them a value stands.
+//! The raw configuration: its tables, and the position of each value for error messages.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ pub(super) fn key_in(path: &Path, name: &str) -> String {
     format!("{}: {name}", path.display())
 }
 
-/// What the reading of one configuration shares.
+/// Shared by everything that reads one configuration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reading<'a> {
-    /// The folder of the file that is read, which relative paths start from.
+    /// The folder of the file; relative paths start there.
     pub(super) folder: &'a Path,
-    /// Label names that a configured label must not repeat; `None` if no projects are read.
+    /// Label names that configured labels must not use; `None` if no projects are read.
     pub(super) taken_labels: Option<&'a [&'a str]>,
     /// The included files.
     pub(super) included: &'a [Included],
@@ -46,10 +46,10 @@ pub(super) struct Reading<'a> {
 /// A table of the raw configuration.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
-    /// Where it stands, as shown to the user: `projects[0]`; empty at the top.
+    /// Its key as shown to the user: `projects[0]`; empty at the top.
     key: String,
     values: Option<&'a Map<String, Value>>,
-    /// What the reading shares.
+    /// Shared state.
     pub(super) reading: Reading<'a>,
 }
 
@@ -69,11 +69,11 @@ impl<'a> Table<'a> {
         self.values?.get(name)
     }
 
-    /// The place of `name`.
-    pub(super) fn place(&self, name: &str) -> Place<'a> {
+    /// The position of `name`.
+    pub(super) fn position(&self, name: &str) -> Position<'a> {
         let key = join(&self.key, name);
         let variable = self.get(name).and_then(|value| variable_of(&key, value));
-        Place { key, variable, reading: self.reading }
+        Position { key, variable, reading: self.reading }
     }
 
     /// The table at `name`; without values where there is none.
@@ -88,17 +88,17 @@ impl<'a> Table<'a> {
 
 /// The position of a value in the configuration; errors name it.
 #[derive(Clone, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct Position<'a> {
     /// The key, as shown to the user.
     pub(super) key: String,
     /// The environment variable that set it.
     pub(super) variable: Option<String>,
-    /// What the reading shares.
+    /// Shared state.
     pub(super) reading: Reading<'a>,
 }
 
-impl Place<'_> {
-    /// Notes a problem; always `None`.
+impl Position<'_> {
+    /// Records a problem; returns `None`.
     pub(super) fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
         let mut message = message.into();
         if let Some(variable) = &self.variable {
@@ -108,17 +108,17 @@ impl Place<'_> {
         None
     }
 
-    /// The value, or `None` with the problem noted.
+    /// Returns the value, or records the problem and returns `None`.
     pub(super) fn check<T>(&self, result: Result<T, String>) -> Option<T> {
         result.map_or_else(|message| self.refuse(message), Some)
     }
 
-    /// The place of a list's item.
+    /// The position of a list's item.
     pub(super) fn item(&self, index: usize) -> Self {
         Self { key: format!("{}[{index}]", self.key), ..self.clone() }
     }
 
-    /// The place of a table's member.
+    /// The position of a table's member.
     pub(super) fn member(&self, name: &str) -> Self {
         Self { key: join(&self.key, name), ..self.clone() }
     }

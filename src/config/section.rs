@@ -1,8 +1,8 @@
 //! How a section of the configuration is declared and read.
 //!
-//! A section is a struct whose fields are rows: `field: Type = row`. A row is a key with its reader (bounds included),
-//! its default and its help, and nothing else has to be written for it: [`section!`] makes of the rows the struct, the
-//! declarations behind [`super::keys`], and the code that reads the section.
+//! A section is a struct whose fields are rows: `field: Type = row`. A row gives a key its reader
+//! (with bounds), default and help. [`section!`] turns the rows into the struct, the declarations behind
+//! [`super::keys`], and the code that reads the section.
 
 use std::marker::PhantomData;
 
@@ -12,8 +12,8 @@ use super::reader::Reader;
 
 /// Declares a section.
 ///
-/// `struct` makes the type too; `for` reads into a type of another module. The block after `check` runs once all rows
-/// were read: each field is an `Option` there, `None` if its row has a problem already.
+/// `struct` also declares the type; `for` reads into an existing one. The block after `check` runs once all rows are
+/// read. There each field is an `Option`: `None` if its row has a problem.
 macro_rules! section {
     (
         $(#[$meta:meta])*
@@ -69,7 +69,7 @@ pub(super) trait Section: Sized {
 
 /// One field of a section.
 pub(super) trait Row {
-    /// What the field holds.
+    /// The field's type.
     type Value;
 
     /// Adds the keys of the field `name` of the section at `path` to `keys`.
@@ -79,7 +79,7 @@ pub(super) trait Row {
     fn read(&self, table: &Table<'_>, name: &str) -> Option<Self::Value>;
 }
 
-/// `row`, which gives a `T`: so the row's type follows from the field's.
+/// Returns `row`; infers its type from the field's type `T`.
 pub(super) fn typed<T, R: Row<Value = T>>(row: R) -> R {
     row
 }
@@ -92,7 +92,7 @@ pub(super) struct Set<R> {
     why: &'static str,
 }
 
-/// A key that may be left out.
+/// An optional key.
 #[derive(Debug)]
 pub(super) struct Optional<R>(Set<R>);
 
@@ -101,12 +101,12 @@ pub(super) fn default<R: Reader>(reader: R, toml: &'static str, why: &'static st
     Set { reader, preset: Preset::Default(toml), why }
 }
 
-/// A key that must be set, for instance to `example`.
+/// A required key with an example.
 pub(super) fn required<R: Reader>(reader: R, example: &'static str, why: &'static str) -> Set<R> {
     Set { reader, preset: Preset::Required(example), why }
 }
 
-/// A key that may be left out.
+/// An optional key.
 pub(super) fn optional<R: Reader>(reader: R, example: &'static str, why: &'static str) -> Optional<R> {
     Optional(Set { reader, preset: Preset::Unset(example), why })
 }
@@ -114,7 +114,7 @@ pub(super) fn optional<R: Reader>(reader: R, example: &'static str, why: &'stati
 impl<R: Reader> Set<R> {
     fn read_if_set(&self, table: &Table<'_>, name: &str) -> Option<Option<R::Value>> {
         match table.get(name) {
-            Some(raw) => self.reader.read(raw, &table.place(name)).map(Some),
+            Some(raw) => self.reader.read(raw, &table.position(name)).map(Some),
             None => Some(None),
         }
     }
@@ -136,7 +136,7 @@ impl<R: Reader> Row for Set<R> {
     fn read(&self, table: &Table<'_>, name: &str) -> Option<R::Value> {
         let value = self.read_if_set(table, name)?;
         value.or_else(|| {
-            table.place(name).refuse(format!("required; set it, for example to {}", self.preset.example()))
+            table.position(name).refuse(format!("required; set it, for example to {}", self.preset.example()))
         })
     }
 }
@@ -153,11 +153,11 @@ impl<R: Reader> Row for Optional<R> {
     }
 }
 
-/// A key that may be left out, which means empty.
+/// An optional key that is empty if not set.
 #[derive(Debug)]
 pub(super) struct OrEmpty<R>(Set<R>);
 
-/// A key that may be left out, which means empty.
+/// An optional key that is empty if not set.
 pub(super) fn or_empty<R: Reader>(reader: R, example: &'static str, why: &'static str) -> OrEmpty<R> {
     OrEmpty(Set { reader, preset: Preset::Unset(example), why })
 }
@@ -195,7 +195,7 @@ impl<S: Section> Row for Inner<S> {
     }
 }
 
-/// A field without a key: always this value at first.
+/// A field without a key, which starts with this value.
 #[derive(Debug)]
 pub(super) struct Fixed<T>(pub(super) T);
 

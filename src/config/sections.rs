@@ -31,15 +31,15 @@ section! {
         poll: Poll = inner(),
         /// Exact counters from consecutive ranges.
         accounting: Accounting = inner(),
-        /// What survives a restart.
+        /// How counters survive a restart.
         state: State = inner(),
         /// Links of the status pages to other programs.
         web: Web = inner(),
         /// Log messages.
         log: Log = inner(),
-        /// The projects, each once.
+        /// The projects, without duplicates.
         projects: Vec<Project> = Projects,
-        /// Which part of all apps these projects are.
+        /// The shard that these projects belong to.
         shard: Shard = Fixed(Shard::WHOLE),
     }
 }
@@ -104,7 +104,7 @@ section! {
         tree_path: String = default(Text, "\"path\"", "Query parameter for the directory of a file tree."),
     }
     check(table) {
-        // The names of one list stand in one URL.
+        // Names in the same list are used in the same URL.
         for names in [
             &[("start", &start), ("end", &end), ("container", &container), ("resolution", &resolution)][..],
             &[("key_name", &key_name), ("key_description", &key_description), ("key_expires_at", &key_expires_at)],
@@ -113,7 +113,7 @@ section! {
             for (index, (key, name)) in names.iter().enumerate() {
                 let same = names.iter().take(index).find(|(_, other)| name.is_some() && other == name);
                 if let Some((other, _)) = same {
-                    table.place(key).refuse::<()>(format!("duplicate of {other}; use a different name for each"));
+                    table.position(key).refuse::<()>(format!("duplicate of {other}; use a different name for each"));
                 }
             }
         }
@@ -123,7 +123,7 @@ section! {
 section! {
     /// `[poll]`: what is polled, and how often.
     pub struct Poll {
-        /// What is polled; at least one, each once.
+        /// The polled resources; not empty, without duplicates.
         resources: Vec<Resource> = default(List { of: ResourceName, not_empty: true },
             "[\"app\", \"response_time\", \"run_execution_time\", \"volume_alerts\", \"domains\", \"projects\"]",
             "What is polled. Without run_execution_time, an app costs about half the requests."),
@@ -161,7 +161,7 @@ section! {
         /// How far back to ask after an outage.
         max_catch_up: Duration = default(SECONDS, "\"24h\"",
             "How far back to ask after an outage. Older time is counted as unaccounted."),
-        /// At which ages each whole hour is counted again; never where empty.
+        /// The ages at which each whole hour is counted again; empty means never.
         recheck_after: Vec<Duration> = default(List { of: SECONDS, not_empty: false }, "[\"1h\"]",
             "Each whole hour is counted again at these ages, and late data is added; [] never does."),
         /// Whether the service counts a range's last instant.
@@ -173,15 +173,15 @@ section! {
             && !ages.is_empty()
             && !HOUR.is_multiple_of(step.as_secs())
         {
-            table.place("step").refuse::<()>(
-                "does not divide an hour, so no hour could be counted again; use such as \"60s\" or \"5m\", or set accounting.recheck_after = []",
+            table.position("step").refuse::<()>(
+                "does not divide an hour, so hours cannot be counted again; use for example \"60s\" or \"5m\", or set accounting.recheck_after = []",
             );
         }
         if let (Some(step), Some(reach)) = (step, max_catch_up)
             && reach < step
         {
             let step = humantime::format_duration(step);
-            table.place("max_catch_up").refuse::<()>(format!(
+            table.position("max_catch_up").refuse::<()>(format!(
                 "shorter than accounting.step, so nothing would be counted; must be at least {step}"
             ));
         }

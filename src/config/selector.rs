@@ -3,7 +3,7 @@
 use config::Value;
 
 use super::key::Kind;
-use super::raw::Place;
+use super::raw::Position;
 use super::reader::Reader;
 use super::value;
 use crate::catalogue::family::is_label_name;
@@ -20,19 +20,20 @@ impl Reader for Selector {
         Kind::Text
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<String> {
-        let text = place.check(value::text(raw))?;
-        place.check(matchers(text))
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<String> {
+        let text = position.check(value::text(raw))?;
+        position.check(matchers(text))
     }
 }
 
 const EXAMPLE: &str = "write for example 'job=\"pds-exporter\"'";
 
-/// `text`, if it can stand between the braces of a query and does not leave them; without a comma at its end.
+/// Checks that `text` can stand between the braces of a query without closing them. Returns it without a trailing
+/// comma.
 fn matchers(text: &str) -> Result<String, String> {
     let text = text.trim();
     if text.starts_with('{') {
-        return Err(format!("must not have braces; {EXAMPLE}"));
+        return Err(format!("must not contain braces; {EXAMPLE}"));
     }
     let mut rest = text;
     while !rest.is_empty() {
@@ -46,7 +47,7 @@ fn matchers(text: &str) -> Result<String, String> {
     Ok(text.trim_end_matches([',', ' ']).to_owned())
 }
 
-/// What follows the first matcher of `text`.
+/// The rest of `text` after its first matcher.
 fn matcher(text: &str) -> Result<&str, String> {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
@@ -54,7 +55,7 @@ fn matcher(text: &str) -> Result<&str, String> {
         return Err(format!("must begin with a label name; {EXAMPLE}"));
     }
     if name == "__name__" {
-        return Err("must not choose __name__; the exporter does".to_owned());
+        return Err("must not match __name__; the exporter sets it".to_owned());
     }
     let rest = rest.trim_start();
     let operator = ["=~", "!~", "!=", "="].into_iter().find_map(|operator| rest.strip_prefix(operator));
@@ -62,7 +63,7 @@ fn matcher(text: &str) -> Result<&str, String> {
     string(value.trim_start()).map_err(|problem| format!("the value of {name} {problem}; {EXAMPLE}"))
 }
 
-/// What follows the string that `text` begins with.
+/// The rest of `text` after the string it begins with.
 fn string(text: &str) -> Result<&str, String> {
     let Some(quote) = text.chars().next().filter(|quote| matches!(quote, '"' | '\'' | '`')) else {
         return Err("must be in quotes".to_owned());
@@ -73,11 +74,11 @@ fn string(text: &str) -> Result<&str, String> {
         match c {
             _ if c == quote => return Ok(rest.as_str()),
             _ if quote == '`' => {}
-            '\n' => return Err("must not have a line end".to_owned()),
+            '\n' => return Err("must not contain a line break".to_owned()),
             '\\' => match rest.next() {
                 Some('\\' | 'n' | 't') => {}
                 Some(escaped) if escaped == quote => {}
-                _ => return Err("has an unknown escape; write a backslash as \\\\".to_owned()),
+                _ => return Err("contains an unknown escape; write a backslash as \\\\".to_owned()),
             },
             _ => {}
         }

@@ -1,9 +1,9 @@
 //! Which of several daemons polls what.
 //!
-//! Every daemon is given the same configuration and `--shard.index` out of `--shard.count`; they never talk to
-//! each other. An app belongs to the shard whose hash with the app's project and id is highest (rendezvous
-//! hashing): the shards together hold everything and no two hold the same, and going from n to n + 1 shards moves
-//! about one in n + 1 apps, all of them to the new shard.
+//! All daemons have the same configuration, each its own `--shard.index` out of `--shard.count`. They never talk to
+//! each other. An app belongs to the shard whose hash with the app's project and id is highest (rendezvous hashing).
+//! So each app belongs to exactly one shard, and going from n to n + 1 shards moves about one in n + 1 apps, all of
+//! them to the new shard.
 
 use std::hash::Hasher;
 use std::num::NonZeroU32;
@@ -19,18 +19,18 @@ pub struct Shard {
     count: NonZeroU32,
 }
 
-/// A shard that doesn't exist.
+/// The shard does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("shard index {index} does not exist: {count} shards are counted from 0, so the last is {}", .count.get() - 1)]
 pub struct ShardError {
     /// The index asked for.
     pub index: u32,
-    /// How many there are.
+    /// The number of shards.
     pub count: NonZeroU32,
 }
 
 impl Shard {
-    /// All of it: the only shard of one.
+    /// The only shard, which polls everything.
     pub const WHOLE: Self = Self { index: 0, count: NonZeroU32::MIN };
 
     /// Shard `index`, counted from 0, of `count`.
@@ -47,13 +47,13 @@ impl Shard {
         self.is_highest(&[project.as_bytes(), b"\0", app.as_bytes()])
     }
 
-    /// Whether this shard polls what belongs to the project itself: volume alerts, domains, its name and role.
+    /// Whether this shard polls the project's own resources: volume alerts, domains, name and role.
     #[must_use]
     pub fn owns_project(&self, project: &str) -> bool {
         self.is_highest(&[project.as_bytes()])
     }
 
-    /// Among equal weights the lowest shard counts, so there is always exactly one.
+    /// The lowest shard wins a tie, so there is always exactly one.
     fn is_highest(&self, key: &[&[u8]]) -> bool {
         let ours = weight(self.index, key);
         (0..self.index).all(|other| weight(other, key) < ours)
@@ -62,8 +62,8 @@ impl Shard {
 }
 
 /// SipHash-1-3 with a zero key over the index (little endian) and the key's parts. The algorithm is specified
-/// byte for byte, so daemons of different versions and platforms agree during a roll-out; changing anything
-/// here moves apps between shards and is a breaking change.
+/// byte for byte, so daemons of different versions and platforms agree during a rollout. Any change here moves
+/// apps between shards, which is a breaking change.
 fn weight(index: u32, key: &[&[u8]]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&index.to_le_bytes());

@@ -1,4 +1,4 @@
-//! `[state]`: what survives a restart, and the Prometheus that counters are read back from.
+//! `[state]`: the state file, and the Prometheus that counters are restored from.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use http::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::key::{Key, Kind, as_written};
-use super::raw::{Place, Table};
+use super::raw::{Position, Table};
 use super::reader::{EmptyIsNone, File, Reader, SECONDS, Text, Url as HttpUrl};
 use super::section::{Row, Section as _, default, or_empty, section};
 use super::selector::Selector;
@@ -16,22 +16,22 @@ use super::value;
 use crate::secret::Secret;
 
 section! {
-    /// `[state]`: what survives a restart.
+    /// `[state]`: how counters survive a restart.
     pub struct State {
         /// The state file; `None` keeps the counters in memory.
         path: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
             "The file that keeps the counters across restarts; empty keeps them in memory only."),
-        /// Where the counters are read back from; `None` if they are not.
+        /// Where counters are restored from; `None` if they are not.
         prometheus: Option<Prometheus> = PrometheusKeys,
     }
 }
 
-/// A server with the HTTP API of Prometheus that scrapes this exporter.
+/// A server with the Prometheus HTTP API that scrapes this exporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prometheus {
-    /// http or https. May have a path, which `/api/v1` follows.
+    /// http or https. `/api/v1` is appended to its path.
     pub url: Url,
-    /// How the exporter authenticates there; `None` if it does not.
+    /// The credentials, if any.
     pub login: Option<Login>,
     /// Additional trust anchors (PEM).
     pub ca_file: Option<PathBuf>,
@@ -104,17 +104,17 @@ section! {
     }
 }
 
-/// Refuses keys that contradict each other or miss another; `names` are the keys that are set.
+/// Refuses keys that conflict with or require another one; `names` are the keys that are set.
 fn check_together(table: &Table<'_>, without_url: bool, names: &[Option<&'static str>]) {
     let is_set = |name| names.contains(&Some(name));
     for name in names.iter().flatten().filter(|_| without_url) {
         table
-            .place(name)
+            .position(name)
             .refuse::<()>("has no effect without state.prometheus_url; set it, or remove this key");
     }
     let (user, password) = (is_set("prometheus_username"), is_set("prometheus_password_file"));
     if is_set("prometheus_token_file") && (user || password) {
-        table.place("prometheus_token_file").refuse::<()>(
+        table.position("prometheus_token_file").refuse::<()>(
             "conflicts with basic authentication; set either this, or prometheus_username and prometheus_password_file",
         );
     } else if user != password {
@@ -123,7 +123,7 @@ fn check_together(table: &Table<'_>, without_url: bool, names: &[Option<&'static
         } else {
             ("prometheus_password_file", "prometheus_username")
         };
-        table.place(given).refuse::<()>(format!("needs state.{missing}; set both, or neither"));
+        table.position(given).refuse::<()>(format!("needs state.{missing}; set both, or neither"));
     }
 }
 
@@ -181,20 +181,20 @@ impl Reader for Headers {
         Kind::Headers
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Self::Value> {
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value> {
         let ValueKind::Table(raw) = &raw.kind else {
-            return place.refuse("must be a table such as { X-Scope-OrgID = \"team\" }");
+            return position.refuse("must be a table such as { X-Scope-OrgID = \"team\" }");
         };
         let mut names: Vec<&String> = raw.keys().collect();
         names.sort();
         let mut headers: Vec<(HeaderName, Secret)> = Vec::with_capacity(names.len());
         for written in names {
-            let place = place.member(&as_written(written));
-            let name = place.check(header_name(written));
-            let value = raw.get(written).and_then(|raw| place.check(header_value(raw)));
+            let position = position.member(&as_written(written));
+            let name = position.check(header_name(written));
+            let value = raw.get(written).and_then(|raw| position.check(header_value(raw)));
             let Some((name, value)) = name.zip(value) else { continue };
             if headers.iter().any(|(known, _)| *known == name) {
-                place.refuse::<()>("duplicate; header names have no case");
+                position.refuse::<()>("duplicate; header names are case-insensitive");
             }
             headers.push((name, value));
         }
@@ -216,10 +216,11 @@ fn header_name(name: &str) -> Result<HeaderName, String> {
     Ok(header)
 }
 
-/// A header's value; its text is never shown.
+/// A header's value. Messages never show it.
 fn header_value(raw: &Value) -> Result<Secret, String> {
     let text = value::text(raw)?;
-    HeaderValue::from_str(text)
-        .map_err(|_| "contains line ends or other characters no header has".to_owned())?;
+    HeaderValue::from_str(text).map_err(|_| {
+        "contains line breaks or other characters that are not allowed in a header".to_owned()
+    })?;
     Ok(Secret::new(text))
 }

@@ -1,10 +1,9 @@
-//! The nearest known word to one that was mistyped.
+//! The known word nearest to a mistyped one.
 
-/// How alike two words must be (Damerau-Levenshtein, 1 = the same) for one to be offered for the other: half
-/// of their letters.
+/// Minimum similarity for a suggestion (Damerau-Levenshtein, 1 = equal): half of the letters.
 const ALIKE: f64 = 0.5;
 
-/// The word of `known` nearest to `word`, where one is near; the first of equals.
+/// The word of `known` that is nearest to `word`, if any is near; the first of equally near ones.
 #[must_use]
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();

@@ -17,7 +17,7 @@ pub enum TokenSource {
     File(PathBuf),
 }
 
-/// The two keys; at most one of them may be set.
+/// The two keys, which exclude each other.
 #[derive(Debug)]
 pub(super) struct Tokens {
     /// Of `token_file`: an example and the help.
@@ -39,7 +39,7 @@ impl Row for Tokens {
 
     fn read(&self, table: &Table<'_>, _: &str) -> Option<Self::Value> {
         let (file, inline) = (table.get(FILE), table.get(INLINE));
-        let (file_at, inline_at) = (table.place(FILE), table.place(INLINE));
+        let (file_at, inline_at) = (table.position(FILE), table.position(INLINE));
         if let (Some(_), Some(_)) = (file, inline) {
             let from =
                 file_at.variable.map(|name| format!(" (token_file is set by {name})")).unwrap_or_default();

@@ -6,8 +6,8 @@ use super::explain::Explained;
 use super::origin::Origin;
 use crate::secret::REDACTED;
 
-/// What differs from the defaults, as a configuration file; keys whose value is not shown are comments. Projects of
-/// included files stand in it like the others.
+/// All settings that differ from the defaults, as a configuration file. Keys with a redacted value are comments.
+/// Projects of included files appear like the others.
 #[must_use]
 pub fn toml(rows: &[Explained]) -> String {
     let included = rows.iter().any(|row| row.key.contains(": projects["));
@@ -18,16 +18,16 @@ pub fn toml(rows: &[Explained]) -> String {
     for row in keys {
         let key = row.key.split_once(": ").map_or(row.key.as_str(), |(_, key)| key);
         let (table, name) = match key.rsplit_once('.') {
-            // An app that is only an id.
+            // An app given as an id.
             _ if key.ends_with(']') => (key, "id"),
             Some(parts) => parts,
             None => ("", key),
         };
         // The same index in another file is another project.
-        let place = format!("{}{table}", row.key.strip_suffix(key).unwrap_or_default());
-        if place != open {
+        let position = format!("{}{table}", row.key.strip_suffix(key).unwrap_or_default());
+        if position != open {
             header(&mut text, table);
-            open = place;
+            open = position;
         }
         let hidden = if row.value.contains(REDACTED) { "# " } else { "" };
         // Writing to a String cannot fail.

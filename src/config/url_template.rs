@@ -6,12 +6,12 @@ use config::Value;
 use url::Url;
 
 use super::key::Kind;
-use super::raw::Place;
+use super::raw::Position;
 use super::reader::Reader;
 use super::value;
 use crate::interface::template::{Template, percent_encode};
 
-/// A URL with `{project}` and `{app}` where their ids go.
+/// A URL with placeholders for the ids of project and app.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlTemplate(String);
 
@@ -39,21 +39,21 @@ impl Reader for AppUrl {
         Kind::Url
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<UrlTemplate> {
-        let text = place.check(value::text(raw))?;
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<UrlTemplate> {
+        let text = position.check(value::text(raw))?;
         if let Some(name) = Template(text).names().find(|name| !["project", "app"].contains(name)) {
-            return place.refuse(format!("has {{{name}}}; only {{project}} and {{app}} are filled in"));
+            return position.refuse(format!("unknown placeholder {{{name}}}; use {{project}} and {{app}}"));
         }
-        // An id never decides which host is asked.
+        // An id must not decide which host is contacted.
         let fixed = text.split('{').next().unwrap_or_default();
         let host = fixed.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
         let url = Url::parse(fixed).ok().filter(|url| host && ["http", "https"].contains(&url.scheme()));
         match url {
-            None => place.refuse(
-                "not a URL with a path; use such as \"https://example.com/projects/{project}/apps/{app}\"",
+            None => position.refuse(
+                "not a URL with a path; use for example \"https://example.com/projects/{project}/apps/{app}\"",
             ),
             Some(url) if !url.username().is_empty() || url.password().is_some() => {
-                place.refuse("must not contain credentials")
+                position.refuse("must not contain credentials")
             }
             Some(_) => Some(UrlTemplate(text.to_owned())),
         }

@@ -1,17 +1,17 @@
-//! One raw value at a time: from what TOML can hold to a type of the program.
+//! Conversions from raw TOML values to the program's types.
 //!
-//! Each function returns the value, or a message that says what to use instead. A message shows the raw text only if
-//! it cannot be a secret.
+//! Each function returns the value, or a message that says what to write instead. A message shows the raw text only if
+//! the text cannot be a secret.
 
 use std::time::Duration;
 
 use config::{Value, ValueKind};
 use url::Url;
 
-/// The longest duration of any key: the service keeps no data longer than that.
+/// The longest duration of any key: the service keeps data no longer.
 pub const MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// The units of a size and their bytes. `Ki` to `Ti` are Kubernetes' spelling.
+/// The units of a size and their bytes. Kubernetes writes `Ki` to `Ti`.
 const UNITS: [(&str, u64); 14] = [
     ("", 1),
     ("b", 1),
@@ -32,7 +32,7 @@ const UNITS: [(&str, u64); 14] = [
 /// A string.
 ///
 /// # Errors
-/// If it is none; its content is not shown.
+/// If the value is not a string. The message does not show it.
 pub fn text(value: &Value) -> Result<&str, String> {
     match &value.kind {
         ValueKind::String(text) => Ok(text),
@@ -43,7 +43,7 @@ pub fn text(value: &Value) -> Result<&str, String> {
 /// `true` or `false`.
 ///
 /// # Errors
-/// If it is neither.
+/// If the value is neither.
 pub fn flag(value: &Value) -> Result<bool, String> {
     match value.kind {
         ValueKind::Boolean(flag) => Ok(flag),
@@ -54,7 +54,7 @@ pub fn flag(value: &Value) -> Result<bool, String> {
 /// A list.
 ///
 /// # Errors
-/// If it is none.
+/// If the value is not a list.
 pub fn list(value: &Value) -> Result<&[Value], String> {
     match &value.kind {
         ValueKind::Array(items) => Ok(items),
@@ -96,7 +96,7 @@ pub fn millionths(value: &Value) -> Result<u32, String> {
 /// A duration longer than zero, as humantime writes it: `1m30s`, `1h 30m`.
 ///
 /// # Errors
-/// If it is none, or zero.
+/// If the value is not a duration, or zero.
 pub fn duration(value: &Value) -> Result<Duration, String> {
     const USE: &str = "use a number with a unit, such as \"90s\", \"5m\" or \"24h\"";
     let ValueKind::String(text) = &value.kind else {
@@ -145,7 +145,7 @@ pub fn in_bytes(bytes: u64) -> String {
 /// An http or https URL without query and fragment.
 ///
 /// # Errors
-/// If it is anything else. The text is not shown: it may hold credentials.
+/// If the value is anything else. The message does not show it: it may hold credentials.
 pub fn url(value: &Value) -> Result<Url, String> {
     let url = Url::parse(text(value)?)
         .map_err(|error| format!("not a valid URL ({error}); use for example \"https://api.example.com\""))?;
@@ -158,10 +158,10 @@ pub fn url(value: &Value) -> Result<Url, String> {
     Ok(url)
 }
 
-/// One of `words`, by its meaning.
+/// The meaning of one of `words`.
 ///
 /// # Errors
-/// If it is none of them.
+/// If the value is not one of them.
 pub fn word<T: Clone>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
     let all = || words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
     let ValueKind::String(text) = &value.kind else {
@@ -173,17 +173,19 @@ pub fn word<T: Clone>(value: &Value, words: &[(&str, T)]) -> Result<T, String> {
     }
 }
 
-/// A bearer token: visible ASCII, as a header takes it.
+/// A bearer token: visible ASCII, which a header can carry.
 ///
 /// # Errors
-/// If it is none. The text is never shown.
+/// If the value cannot be a token. The message never shows it.
 pub fn token(value: &Value) -> Result<&str, String> {
     let token = text(value)?;
     if token.is_empty() {
         return Err("must not be empty; set the token, or remove the key".to_owned());
     }
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("contains spaces, line ends or characters that no token has".to_owned());
+        return Err(
+            "contains spaces, line breaks or other characters that are not allowed in a token".to_owned()
+        );
     }
     Ok(token)
 }

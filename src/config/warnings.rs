@@ -1,4 +1,4 @@
-//! What a valid configuration may not mean.
+//! Warnings about settings that are valid but hardly intended.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use url::{Host, Url};
 use super::{Config, Prometheus};
 
 impl Config {
-    /// What is allowed, but hardly intended: one sentence each.
+    /// One sentence per setting that is valid but hardly intended.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let overload = self.requests_per_minute().exceeds(&self.api).map(|overload| overload.to_string());
@@ -32,7 +32,7 @@ impl Config {
         let secrets = prometheus.login.is_some() || !prometheus.headers.is_empty();
         if secrets && is_open(&prometheus.url) {
             warnings.push(format!(
-                "state.prometheus_url {} is plain http: everyone on the way can read the credentials; use https",
+                "state.prometheus_url {} is plain http: anyone on the network path can read the credentials; use https",
                 prometheus.url
             ));
         }
@@ -40,7 +40,7 @@ impl Config {
     }
 }
 
-/// Whether others can read what is sent to `url`: plain http, and not to this machine.
+/// Whether others can read requests to `url`: it is plain http to another machine.
 #[must_use]
 pub fn is_open(url: &Url) -> bool {
     let loopback = match url.host() {

@@ -76,14 +76,14 @@ macro_rules! calls {
 
         /// Something that answers every call: a method per call, so that none can be forgotten.
         pub trait Service {
-            /// Why a call is refused.
-            type Refusal;
+            /// Why the service refuses a call.
+            type Error;
             $(
                 #[doc = concat!("Answers [`", stringify!($call), "`](mod@", stringify!($call), ").")]
                 ///
                 /// # Errors
                 /// If the service refuses the call.
-                fn $call(&self) -> Result<$call::Reply, Self::Refusal>;
+                fn $call(&self) -> Result<$call::Reply, Self::Error>;
             )+
         }
 
@@ -120,7 +120,7 @@ macro_rules! calls {
 }
 
 /// Answers one call: the reply as it is written, or the refusal.
-pub type Handler<S> = fn(&S) -> Result<Result<Vec<u8>, serde_json::Error>, <S as Service>::Refusal>;
+pub type Handler<S> = fn(&S) -> Result<Result<Vec<u8>, serde_json::Error>, <S as Service>::Error>;
 
 /// Reads the reply of one call and visits it.
 pub type Visit<V> = fn(&V, &[u8]) -> Result<<V as Visitor>::Output, DecodeError>;

@@ -1,4 +1,4 @@
-//! What one attempt to read ledgers back is about.
+//! Types of one attempt to read ledgers back.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use crate::store::Key;
 
 use super::source::Source;
 
-/// What is asked, and the clocks by which.
+/// The source, and the clocks.
 #[derive(Clone, Debug)]
 pub(super) struct Followed {
     pub source: Source,
     pub watermark: Watermark,
 }
 
-/// What one attempt is about.
+/// One attempt.
 #[derive(Debug)]
 pub(super) struct Job {
     pub followed: Followed,
@@ -27,23 +27,23 @@ pub(super) struct Job {
 pub(super) struct Missing {
     /// The step that had settled when it was configured; `None` if that was before two clocks agreed.
     pub since: Option<i64>,
-    /// Whether the Prometheus knew nothing of it.
+    /// Whether Prometheus knew nothing of it.
     pub unknown: bool,
 }
 
-/// What is to be done with the ledger of a counter.
+/// What to do with the ledger of a counter.
 #[derive(Debug)]
 pub(super) enum Decision {
     /// Take this one.
     Take(Ledger),
-    /// Go on from that of the state file.
+    /// Continue with that of the state file.
     Keep,
     /// Open it at this step.
     Open(i64),
 }
 
-/// Whether `restored` takes the place of the ledger of the state file. One that is later and yet holds less is another
-/// count of the same app: to take it would take back what was shown here.
+/// Whether `restored` replaces the ledger of the state file. A ledger that is later and yet holds less is another count
+/// of the same app: taking it would take back what was shown.
 #[must_use]
 pub fn is_later(restored: &Ledger, known: &Ledger) -> bool {
     restored.until > known.until && (known.set_aside || restored.total >= known.total)

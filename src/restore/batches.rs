@@ -1,4 +1,4 @@
-//! How many ledgers are asked for at once.
+//! Batches of queries.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -33,7 +33,7 @@ pub(super) fn batches(mut keys: Vec<Key>, apps: usize) -> VecDeque<Vec<Key>> {
     batches
 }
 
-/// The keys in two batches or a little more; in one where they are of one app.
+/// Divides the keys into about two batches. Keys of one app stay in one.
 pub(super) fn halves(keys: &[Key]) -> VecDeque<Vec<Key>> {
     let apps: HashSet<_> = keys.iter().map(|key| (&key.owner.project, &key.owner.app)).collect();
     batches(keys.to_vec(), (apps.len() / 2).max(1))

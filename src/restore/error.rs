@@ -1,9 +1,9 @@
-//! Why nothing could be learned from a Prometheus.
+//! Errors of reading back from Prometheus.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why nothing could be learned from a Prometheus. No counter is opened or shown because of it; it is asked again.
+/// Why Prometheus gave no usable answer. No counter is opened or shown then, and Prometheus is asked again.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file with credentials cannot be read.
@@ -61,7 +61,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// It says itself that it failed.
+    /// The reply says that the query failed.
     #[error("{url} failed: {message}")]
     Failed {
         /// What was asked.
@@ -69,7 +69,7 @@ pub enum Error {
         /// What it said.
         message: String,
     },
-    /// It says itself that its answer may lack something.
+    /// The reply says that it may be incomplete.
     #[error("the answer of {url} may be incomplete: {warning}")]
     Incomplete {
         /// What was asked.
@@ -77,13 +77,13 @@ pub enum Error {
         /// What it said.
         warning: String,
     },
-    /// What was read back could not be written to the state file.
+    /// The ledgers could not be written to the state file.
     #[error("what was read back from Prometheus cannot be kept")]
     NotKept(#[from] crate::accounting::ledger_store::NotCommitted),
 }
 
 impl Error {
-    /// Whether smaller questions may be answered: 422 is how engines refuse a query that is beyond their limits.
+    /// Whether smaller queries may succeed. Engines refuse queries beyond their limits with 422.
     pub(super) fn is_of_size(&self) -> bool {
         matches!(self, Self::TooLarge { .. } | Self::Status { status: 422, .. })
     }

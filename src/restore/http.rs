@@ -1,4 +1,4 @@
-//! One instant query over HTTP: bounded in time and size, with credentials and headers that no text shows.
+//! One instant query over HTTP: bounded in time and size, with credentials and headers that appear in no text.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,28 +18,28 @@ use crate::secret::Secret;
 use super::error::Error;
 use super::reply::{self, Bad, Sample};
 
-/// A query may take so long, reply included. Prometheus gives up after two minutes by itself.
+/// Timeout of a query, reply included. Prometheus itself gives up after two minutes.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Prometheus is as a rule near.
+/// Timeout of a connection. Prometheus usually is nearby.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The most bytes of one reply. A question whose answer is larger is divided.
+/// The most bytes of one reply. A query with a larger reply is divided.
 const MAX_REPLY: usize = 32 << 20;
-/// More of an error page nobody reads.
+/// The most bytes that are read of an error page.
 const MAX_ERROR: usize = 64 << 10;
 /// No token or password is larger.
 const MAX_LOGIN: u64 = 64 << 10;
 
-/// Beside query and time. Thanos is asked for every replica's own samples, as its deduplication mixes scrapes; it,
-/// Mimir and VictoriaMetrics are asked to fail rather than to leave something out, and the last for what is newest.
-/// Others ignore what they do not know.
+/// Parameters beside query and time. Thanos is asked not to deduplicate, which would mix scrapes. Thanos, Mimir and
+/// VictoriaMetrics are asked to fail rather than answer in part, and VictoriaMetrics for the newest samples. Others
+/// ignore parameters they do not know.
 const PARAMETERS: &[(&str, &str)] =
     &[("dedup", "false"), ("partial_response", "false"), ("deny_partial_response", "1"), ("nocache", "1")];
 
-/// The way to a Prometheus.
+/// The HTTP connection to a Prometheus.
 #[derive(Debug)]
 pub(super) struct Http {
     client: reqwest::Client,
-    /// Of the query, as shown and as sent.
+    /// URL of the query, as shown and as sent.
     url: String,
     login: Option<Login>,
     headers: Vec<(http::HeaderName, Secret)>,
@@ -51,7 +51,7 @@ impl Http {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls_config("state.prometheus_ca_file", config.ca_file.as_deref())?)
             .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
-            // Credentials go to the configured host alone.
+            // Credentials are sent only to the configured host.
             .redirect(reqwest::redirect::Policy::none())
             .referer(false)
             .retry(reqwest::retry::never())
@@ -63,7 +63,7 @@ impl Http {
         Ok(Self { client, url, login, headers, network })
     }
 
-    /// The samples that `query` gives at `time`; by the clock of the Prometheus where none is given.
+    /// The samples of `query` at `time`, or at the present time of that Prometheus.
     pub(super) async fn query(&self, query: &str, time: Option<Timestamp>) -> Result<Vec<Sample>, Error> {
         let (headers, secrets) = self.headers()?;
         let request = self.client.post(&self.url).headers(headers).body(form(query, time));
@@ -80,12 +80,12 @@ impl Http {
         }
     }
 
-    /// An answer that is none, for this reason.
+    /// An unusable answer, for this reason.
     pub(super) fn no_answer(&self, problem: &str) -> Error {
         Error::NotPrometheus { url: self.url.clone(), problem: problem.to_owned() }
     }
 
-    /// The headers of a query, and what of them must not be shown.
+    /// The headers of a query, and the secrets in them.
     fn headers(&self) -> Result<(HeaderMap, Vec<Secret>), Error> {
         let mut headers = HeaderMap::from_iter([
             (ACCEPT, HeaderValue::from_static("application/json")),
@@ -116,7 +116,7 @@ impl Http {
     }
 }
 
-/// The question as a form.
+/// The query as a form.
 fn form(query: &str, time: Option<Timestamp>) -> String {
     let mut form = Serializer::new(String::new());
     form.append_pair("query", query).extend_pairs(PARAMETERS);
@@ -133,7 +133,7 @@ fn sensitive(value: &str, what: impl FnOnce() -> String) -> Result<HeaderValue, 
     Ok(header)
 }
 
-/// Reads on the spot: one small local file, seldom.
+/// Reads the file on the current thread: it is small, local, and rarely read.
 fn read(key: &'static str, path: &Path) -> Result<Secret, Error> {
     let failed = |source| Error::Login { key, path: path.to_owned(), source };
     let file = plain_file::read(path, MAX_LOGIN).map_err(failed)?;
@@ -175,7 +175,7 @@ async fn exchange(
     })
 }
 
-/// At most `limit` bytes of a body, and whether these are all.
+/// At most `limit` bytes of a body, and whether that is all of it.
 async fn body(mut response: reqwest::Response, limit: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {

@@ -1,4 +1,4 @@
-//! What one scraped target said of one counter, as a ledger: where it belongs together.
+//! The series of one scraped target about one counter, as a ledger, if they belong together.
 
 use crate::accounting::{Ledger, MAX_THRESHOLDS};
 
@@ -7,13 +7,13 @@ use super::series::{Said, Targets};
 /// Whole numbers up to here are exact as `f64`.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Why what a target said is not taken for a ledger.
+/// Why the series of a target do not make a ledger.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// The cursor or the total is missing.
     #[error("its {0} is missing")]
     Missing(&'static str),
-    /// The cursor and the total never were on one page.
+    /// The cursor and the total are not of one page.
     #[error("its cursor and its total were never scraped together")]
     Apart,
     /// A value that an exporter never writes.
@@ -40,13 +40,13 @@ pub enum Refusal {
     /// More buckets than a ledger holds.
     #[error("it has {0} buckets, more than an exporter writes")]
     TooManyBuckets(usize),
-    /// There are buckets, or a total, and no bucket without bound.
+    /// There are buckets or a total, but no `+Inf` bucket.
     #[error("its +Inf bucket is missing")]
     NoInfinite,
     /// The buckets and the total are not of one page.
     #[error("its +Inf bucket holds {infinite} and its total is {total}: they are not of one scrape")]
     OtherTotal {
-        /// The bucket without bound.
+        /// The `+Inf` bucket.
         infinite: u64,
         /// The total.
         total: u64,
@@ -56,7 +56,7 @@ pub enum Refusal {
     NotCumulative {
         /// The threshold.
         threshold: f64,
-        /// What the bucket holds.
+        /// The count of the bucket.
         count: u64,
     },
 }
@@ -72,25 +72,25 @@ impl Refusal {
 /// The ledger of the target that counted furthest, and the labels of that target.
 pub(super) type Chosen = (Ledger, String);
 
-/// What the targets that know of one ledger come to.
+/// The outcome of choosing among the targets that know one ledger.
 #[derive(Debug)]
 pub(super) enum Choice {
-    /// This one.
+    /// This ledger.
     Taken(Box<Chosen>),
-    /// The furthest one has left the page within this window: its counters are to be looked for further back.
+    /// The counters of the furthest one had left the page within this window. A wider one may have them.
     Incomplete,
-    /// None of them belongs together; why the furthest does not, and its labels.
+    /// None of them is usable: why the furthest is not, and its labels.
     Refused(Refusal, String),
-    /// Nobody knows of it.
+    /// No target knows it.
     Nothing,
 }
 
-/// Chooses among `targets`, when the service's clock stands at `now`: the furthest cursor first, and the next one where
-/// that does not belong together. `distributed` says whether there are buckets. `last` says that no wider window follows:
-/// then a target that lacks something is passed over.
+/// Chooses among `targets` at `now` by the service's clock: the furthest cursor first, and the next one if its series
+/// do not belong together. `distributed` says whether there are buckets. `last` says that no wider window follows;
+/// then a target that lacks something is skipped.
 pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool) -> Choice {
     let mut known: Vec<(&String, &Said)> = targets.iter().collect();
-    // Of targets that counted equally far, as two jobs that scrape one exporter are, the one that counted more.
+    // Of targets with the same cursor (two jobs that scrape one exporter), the one with the higher total.
     let rank = |said: &Said| (said.until.unwrap_or(f64::MIN), said.total.unwrap_or(f64::MIN));
     known.sort_by(|(_, one), (_, other)| {
         let ((until, total), (other_until, other_total)) = (rank(one), rank(other));
@@ -101,7 +101,7 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool)
         match ledger(said, distributed, now) {
             Ok(ledger) => return Choice::Taken(Box::new((ledger, target.clone()))),
             Err(missing) if missing.is_incomplete() && !last => return Choice::Incomplete,
-            // No counter was ever seen, only what belongs to one: there is nothing that could go back.
+            // No counter was ever scraped, only series that belong to one, so nothing can go back.
             Err(_) if said.total.is_none() && !said.apart => {}
             Err(why) => drop(refused.get_or_insert((why, target.clone()))),
         }
@@ -109,8 +109,8 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool)
     refused.map_or(Choice::Nothing, |(why, target)| Choice::Refused(why, target))
 }
 
-/// The ledger that a target's page was made of, as far as a page tells: fractions of buckets, hours that are to be
-/// counted again and late data on its way are not on it.
+/// The ledger behind the page of a target. Fractions of buckets, hours still to be counted again and pending late data
+/// are not on a page.
 fn ledger(said: &Said, distributed: bool, now: i64) -> Result<Ledger, Refusal> {
     if said.apart {
         return Err(Refusal::Apart);
@@ -141,7 +141,7 @@ fn buckets(said: &Said, total: u64) -> Result<Vec<(f64, u64)>, Refusal> {
         buckets.push((threshold, whole("bucket", *count)?));
     }
     buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    // The same threshold written in two ways, by two versions of Prometheus: the later one counted more.
+    // The same threshold in two notations, of two versions of Prometheus: the later one has the higher count.
     buckets.dedup_by(|next, kept| {
         let same = next.0 == kept.0;
         if same {

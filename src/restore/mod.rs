@@ -12,12 +12,12 @@
 //! LedgerStore: taken, opened, or held back until that is known
 //! ```
 //!
-//! - [`Source`]: which ledgers a Prometheus knows; `query`: what it is asked, `http`: how, `reply`: what it answers.
-//! - `batches`: how many ledgers are asked for at once.
+//! - [`Source`]: which ledgers a Prometheus knows; `query`: the PromQL; `http`: the requests; `reply`: the answers.
+//! - `batches`: batches of queries.
 //! - `series`: samples by the target they were scraped from.
-//! - [`ledger`]: what one target said of one counter, as a ledger, where it belongs together.
-//! - [`restorer`]: which ledgers are asked for, and what becomes of the answers; `attempt`: the types of that.
-//! - [`error`]: why nothing could be learned.
+//! - [`ledger`]: the series of one target about one counter, as a ledger, if they belong together.
+//! - [`restorer`]: which ledgers are asked for, and what happens to the answers; `attempt`: its types.
+//! - [`error`]: why Prometheus gave no usable answer.
 
 mod attempt;
 mod batches;

@@ -1,4 +1,4 @@
-//! What a Prometheus is asked, in PromQL.
+//! The queries, in PromQL.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,10 +12,10 @@ use super::series;
 /// loaded its configuration, to the microsecond. `--web.disable-exporter-metrics` leaves it.
 pub(super) const PROCESS: &str = "pds_exporter_config_last_reload_success_timestamp_seconds";
 
-/// The time by the clock of the Prometheus.
+/// The time by the clock of that Prometheus.
 pub(super) const TIME: &str = "time()";
 
-/// Everything known of the counters of the apps of `keys`, as of the last scrape within `window` that had it.
+/// All series of the counters of the apps of `keys`, as of the last scrape within `window` that had them.
 pub(super) fn ledgers(keys: &[Key], selector: &str, window: Duration) -> String {
     last(&[one_of("__name__", series::names()), apps(keys)].concat(), selector, window)
 }
@@ -26,7 +26,7 @@ pub(super) fn moments(keys: &[Key], selector: &str, window: Duration) -> String 
     format!("{{{matchers}{selector}}}[{}s]", window.as_secs().max(1))
 }
 
-/// The last totals and cursors within `window` of the apps of `keys`: whether there is anything, and about when.
+/// The last totals and cursors within `window` of the apps of `keys`: whether there are any, and about when.
 pub(super) fn hints(keys: &[Key], selector: &str, window: Duration) -> String {
     last(&[one_of("__name__", series::names_of_moments()), apps(keys)].concat(), selector, window)
 }
@@ -46,7 +46,7 @@ fn last(matchers: &str, selector: &str, window: Duration) -> String {
     format!("last_over_time({{{matchers}{selector}}}[{}s])", window.as_secs().max(1))
 }
 
-/// Matchers for the apps of `keys`. Those of several projects match a little more than was asked for.
+/// Matchers for the apps of `keys`. For several projects they match a little more than that.
 fn apps(keys: &[Key]) -> String {
     let projects = one_of("project", keys.iter().map(|key| &*key.owner.project));
     projects + &one_of("app", keys.iter().map(|key| &*key.owner.app))
@@ -77,7 +77,7 @@ fn literal(out: &mut String, value: &str) {
             }
             '"' => out.push_str("\\\""),
             '\n' => out.push_str("\\n"),
-            // What a quoted string cannot hold as it is.
+            // Characters that a quoted string cannot hold.
             control if control.is_control() => {
                 // Writing to a string cannot fail.
                 let _ = write!(out, "\\u{:04x}", u32::from(control));

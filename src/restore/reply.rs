@@ -1,4 +1,4 @@
-//! What the HTTP API of Prometheus answers to an instant query.
+//! Replies of the HTTP API of Prometheus to an instant query.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Sample {
     }
 }
 
-/// A reply, as all programs with this API write it.
+/// A reply, in the form of all programs with this API.
 #[derive(Debug, Deserialize)]
 struct Envelope {
     status: String,
@@ -44,10 +44,10 @@ struct Envelope {
     error_type: Option<String>,
     #[serde(default)]
     error: Option<String>,
-    /// Thanos and Mimir say here what their answer lacks.
+    /// What the answer lacks (Thanos, Mimir).
     #[serde(default)]
     warnings: Option<Vec<String>>,
-    /// VictoriaMetrics says here that its answer lacks something.
+    /// Whether the answer lacks something (VictoriaMetrics).
     #[serde(default, rename = "isPartial")]
     is_partial: Option<bool>,
     #[serde(default)]
@@ -60,7 +60,7 @@ enum Data {
     Vector(Vec<Sample>),
     Matrix(Vec<Sample>),
     Scalar(Point),
-    /// Texts, which nobody asked for.
+    /// Strings, which no query here returns.
     #[serde(other)]
     Other,
 }

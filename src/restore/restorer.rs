@@ -1,15 +1,15 @@
-//! Which ledgers are read back, and what becomes of the answers.
+//! Which ledgers are read back, and what happens to the answers.
 //!
-//! A counter whose ledger is missing or behind is held back from the start: it is neither shown nor opened, and nothing is
-//! added to it, until one of these is known:
+//! A counter whose ledger is missing or behind is held back from the start: it is neither shown nor opened, and
+//! nothing is added to it, until one of these is certain:
 //!
-//! - Prometheus knows a later ledger: it is taken, and shown once its cursor has reached the last whole step that had
-//!   settled. By then it holds everything that a process before this one can have shown.
-//! - Prometheus knows none that is later than that of the state file: that one goes on.
-//! - Prometheus knows nothing of it, and has returned a page of this very process with this app on it: so it is the right
-//!   one, with the right tenant and selector. The counter begins at the step that had settled when it was configured.
+//! - Prometheus knows a later ledger. It is taken, and shown once its cursor has reached the last whole step that had
+//!   settled. By then it holds everything that an earlier process can have shown.
+//! - Prometheus knows none later than that of the state file, which continues.
+//! - Prometheus knows nothing of it, and has returned a page of this very process with this app on it, so URL, tenant
+//!   and selector are right. The counter begins at the step that had settled when it was configured.
 //!
-//! Until then it is asked again and again.
+//! Until then Prometheus is asked again and again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,11 +27,11 @@ use super::attempt::{Decision, Followed, Job, Missing, is_later};
 use super::error::Error;
 use super::source::{Answer, Source};
 
-/// Before anything is asked, two clocks have to agree: it is looked so often whether they do.
+/// Two clocks have to agree before the first query. This is how often that is checked.
 const CLOCKS: Duration = Duration::from_millis(200);
-/// The first wait after an answer that left something missing; each further one is twice as long.
+/// The first wait after an incomplete attempt. Each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// The longest wait. Prometheus scrapes about as often.
+/// The longest wait, about a scrape interval.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The interval between log lines about progress.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -48,37 +48,37 @@ struct Inner {
     telemetry: Telemetry,
     state: Mutex<State>,
     changed: Notify,
-    /// Counters that have become known are waiting to be taken by [`Restorer::known`].
+    /// Signals that [`Restorer::known`] has counters to return.
     known: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// What is followed; `None` where nothing is to be read back.
+    /// The source. `None` if nothing is read back.
     followed: Option<Followed>,
     /// The counters whose ledgers are missing.
     missing: BTreeMap<Key, Missing>,
-    /// Rises with [`Restorer::follow`]: answers to what was asked before are stale.
+    /// Incremented by [`Restorer::follow`]: answers to earlier queries are stale.
     generation: u64,
-    /// Counters that have become known, until somebody wants to know.
+    /// Counters that have become known, until [`Restorer::known`] returns them.
     known: HashSet<Key>,
-    /// What became of the others, and why these are missing.
+    /// The progress of the others, and why these are missing.
     outcome: Restoring,
     /// Refused counters that were named in the log.
     named: HashSet<Key>,
 }
 
 impl Restorer {
-    /// Reads ledgers back into `ledgers`; nothing yet.
+    /// A restorer for `ledgers`, without a source.
     #[must_use]
     pub fn new(ledgers: LedgerStore, telemetry: Telemetry) -> Self {
         let (state, changed, known) = (Mutex::default(), Notify::new(), Notify::new());
         Self(Arc::new(Inner { ledgers, telemetry, state, changed, known }))
     }
 
-    /// Reads back from `source` from now on. Of the counters that are `added`, each with its poll interval, those are held
-    /// back that have no ledger that keeps up; to be called before any of them is polled. What is no longer `wanted` is
-    /// forgotten. Without a source nothing is held back any more.
+    /// Reads back from `source` from now on. Of the counters in `added`, each with its poll interval, those without a
+    /// ledger that keeps up are held back, so call this before any of them is polled. Counters that are no longer
+    /// `wanted` are dropped. Without a source nothing is held back.
     pub fn follow(
         &self,
         source: Option<Source>,
@@ -93,7 +93,7 @@ impl Restorer {
             std::mem::take(&mut state.missing).into_iter().partition(|(key, _)| stays && wanted(key));
         state.missing = missing;
         state.generation += 1;
-        // Another source may know what the one before did not.
+        // Another source may know what the previous one did not.
         state.missing.values_mut().for_each(|missing| missing.unknown = false);
         for key in BTreeMap::into_keys(gone) {
             self.0.ledgers.release(&key);
@@ -119,7 +119,7 @@ impl Restorer {
         self.0.changed.notify_one();
     }
 
-    /// Waits for counters that have become known, which are best polled at once: until they are, they are hidden.
+    /// Waits for counters that have become known. Poll them at once: they are hidden until then.
     pub async fn known(&self) -> HashSet<Key> {
         loop {
             let known = std::mem::take(&mut self.state().known);
@@ -154,7 +154,7 @@ impl Restorer {
         }
     }
 
-    /// Asks once for everything that is missing, if two clocks agree; whether nothing is missing any more.
+    /// Asks once for everything that is missing, if two clocks agree. Returns whether nothing is missing any more.
     pub async fn restore(&self) -> bool {
         let (followed, missing, generation) = {
             let state = self.state();
@@ -167,7 +167,7 @@ impl Restorer {
         self.state().missing.is_empty()
     }
 
-    /// Asks once; how that went is told and logged. `now` is the time by the service's clock.
+    /// Asks once, and logs and records the outcome. `now` is the time by the service's clock.
     async fn attempt(&self, job: &Job, now: i64) {
         let outcome = match self.ask(job, now).await {
             Ok((answers, scraped)) => self.take(job, answers, &scraped).await,
@@ -192,7 +192,7 @@ impl Restorer {
             Some(loaded) => source.scraped(&keys, at, loaded).await,
             None => Ok(HashSet::new()),
         };
-        // Of what was unknown before, nothing has changed until this process was scraped.
+        // For apps that were unknown, nothing has changed until this process has been scraped.
         let (unknown, new): (Vec<_>, Vec<_>) = job.missing.iter().partition(|(_, missing)| missing.unknown);
         let known = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
         let asked: Vec<Key> =
@@ -211,7 +211,7 @@ impl Restorer {
         Ok((answers, known_now))
     }
 
-    /// Does what follows from the answers; why something is still missing, if so.
+    /// Applies the answers. Returns why something is still missing, if so.
     async fn take(
         &self,
         job: &Job,
@@ -268,7 +268,7 @@ impl Restorer {
                 Decision::Open(step) => Ledger::open(*step),
                 Decision::Keep => {
                     let known = self.0.ledgers.ledger(key)?;
-                    // Whoever else has counted since would be known there.
+                    // Prometheus would know any other exporter that has counted since.
                     known.set_aside.then(|| known.resumed_at(known.until))?
                 }
             };
@@ -300,7 +300,7 @@ impl Restorer {
         Ok(())
     }
 
-    /// Why something is still missing. What is refused is named in the log once.
+    /// Why something is still missing. Refused counters are logged once.
     fn obstacle(&self, refused: Vec<(Key, String)>) -> Option<Obstacle> {
         let mut state = self.state();
         if let Some((first, why)) = refused.first() {
@@ -327,7 +327,7 @@ impl Restorer {
         })
     }
 
-    /// Tells how far it has come.
+    /// Records the progress.
     fn tell(&self, state: &mut State, obstacle: Option<Obstacle>) {
         state.outcome.missing = state.missing.len();
         state.outcome.obstacle = obstacle.filter(|_| !state.missing.is_empty());

@@ -8,7 +8,7 @@ use crate::store::Key;
 
 use super::reply::{Labels, Sample};
 
-/// A part of what a page says of a ledger.
+/// A part of a ledger that a page shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Until,
@@ -20,7 +20,7 @@ enum Part {
     RecheckedUntil,
 }
 
-/// What the samples of a metric are about: what its counter counts, or the resource that the label `resource` names.
+/// Which ledger a metric belongs to: that of what its counter counts, or of the resource in the label `resource`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
     Counted(Counted),
@@ -51,7 +51,7 @@ pub(super) fn names_of_moments() -> impl Iterator<Item = &'static str> {
     METRICS.iter().filter(|(.., part)| matches!(part, Part::Until | Part::Total)).map(|(name, ..)| *name)
 }
 
-/// What one scraped target said of one counter, as it was sent.
+/// The values of one scraped target about one counter, unchecked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Said {
     pub until: Option<f64>,
@@ -60,7 +60,7 @@ pub(super) struct Said {
     pub late: Option<f64>,
     pub overcounted: Option<f64>,
     pub rechecked_until: Option<f64>,
-    /// Whether there are cursors and totals, and none of them of one scrape.
+    /// Whether there are cursors and totals, but none of the same scrape.
     pub apart: bool,
     /// Threshold as written, and count.
     pub buckets: Vec<(String, f64)>,
@@ -81,13 +81,13 @@ impl Said {
     }
 }
 
-/// What each scraped target said, by its labels.
+/// The values of each scraped target, by its labels.
 pub(super) type Targets = BTreeMap<String, Said>;
 
 /// A project's id and an app's id.
 pub(super) type AppName = (String, String);
 
-/// Everything said of counters, by app and resource and then by scraped target.
+/// The values of all counters, by app and resource and then by scraped target.
 #[derive(Debug, Default)]
 pub(super) struct Series(HashMap<(AppName, Resource), Targets>);
 
@@ -104,9 +104,9 @@ impl Series {
         series
     }
 
-    /// Makes cursors and totals be of one scrape, the last one that `samples` of both have in common. A cursor with a total
-    /// before it would lose what lies between: some engines show the samples of a scrape one after the other, and counters
-    /// that leave the page before they were scraped leave their cursor on it.
+    /// Replaces cursors and totals by those of the last scrape that has both in `samples`. A cursor with an older total
+    /// would lose the time in between: some engines make the samples of a scrape visible one after the other, and the
+    /// cursor stays on the page when its counters leave it.
     pub(super) fn align(&mut self, samples: Vec<Sample>) {
         let mut totals: HashMap<(AppName, Resource, String), Vec<(f64, f64)>> = HashMap::new();
         let mut cursors = Vec::new();
@@ -136,14 +136,14 @@ impl Series {
         }
     }
 
-    /// What is said of one ledger.
+    /// The values of one ledger.
     pub(super) fn take(&mut self, key: &Key) -> Targets {
         let app = (key.owner.project.to_string(), key.owner.app.to_string());
         self.0.remove(&(app, key.resource)).unwrap_or_default()
     }
 }
 
-/// What a sample is about.
+/// The ledger and part that a sample belongs to.
 struct Place {
     app: AppName,
     resource: Resource,
@@ -166,12 +166,12 @@ impl Place {
     }
 }
 
-/// The app that a sample is about.
+/// The app of a sample.
 pub(super) fn take_app(labels: &mut Labels) -> Option<AppName> {
     Some((labels.remove("project")?, labels.remove("app")?))
 }
 
-/// The scraped target: the labels that are none of ours.
+/// The scraped target: all labels that the exporter does not set.
 pub(super) fn identity(labels: &Labels) -> String {
     let mut text = String::from("{");
     for (name, value) in labels {
@@ -181,7 +181,7 @@ pub(super) fn identity(labels: &Labels) -> String {
     text + "}"
 }
 
-/// The resource whose replies are counted so.
+/// The resource whose replies are counted by this.
 fn resource_of(counted: Counted) -> Option<Resource> {
     Resource::all().find(|resource| resource.polled().counted == Some(counted))
 }

@@ -21,20 +21,21 @@ use super::query;
 use super::reply::Sample;
 use super::series::{AppName, Series, Targets, identity, take_app};
 
-/// The look-back widens in these steps, for those not found: 250,000 series over a day are a thousand million samples.
+/// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
+/// samples.
 const WINDOWS: &[Duration] = &[Duration::from_secs(300), Duration::from_secs(3600)];
 /// The most apps in one query of the first window; wider windows take a quarter of them.
 const MAX_APPS: usize = 200;
-/// The widest window that is searched for whole pages.
+/// The widest window in which whole pages are searched.
 const MAX_WINDOW: Duration = Duration::from_secs(3600);
 /// How many hours before that of the last cursor are searched.
 const MAX_TRIES: usize = 6;
 /// The most queries in flight.
 const MAX_QUERIES: usize = 4;
-/// The same start time, as far as an engine keeps it: VictoriaMetrics has twelve digits.
+/// Tolerance of the start time, in seconds: VictoriaMetrics keeps twelve digits.
 const SAME_TIME: f64 = 0.002;
 
-/// A Prometheus, or what has its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
+/// A Prometheus, or another program with its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
 ///
 /// ```text
 /// let source = Source::new(&config, None)?;
@@ -45,9 +46,9 @@ const SAME_TIME: f64 = 0.002;
 pub struct Source {
     http: Arc<Http>,
     selector: Arc<str>,
-    /// In which pages are looked for, the narrowest first.
+    /// The windows that are searched, the narrowest first.
     windows: Arc<[Duration]>,
-    /// How far back beyond these.
+    /// How far back the search goes beyond these.
     beyond: Option<Duration>,
 }
 
@@ -61,9 +62,9 @@ pub enum Answer {
         /// The labels of the target that it was scraped from.
         target: String,
     },
-    /// Something, but none of it belongs together.
+    /// Something, but nothing usable.
     Refused {
-        /// Why what counted furthest was refused.
+        /// Why the furthest one was refused.
         why: Refusal,
         /// The labels of the target that it was scraped from.
         target: String,
@@ -73,7 +74,7 @@ pub enum Answer {
 }
 
 impl Source {
-    /// The Prometheus of `config`; asked on the thread of `network`, where there is one.
+    /// The Prometheus of `config`. Requests happen on the thread of `network`, if there is one.
     ///
     /// # Errors
     /// If its trust anchors cannot be used.
@@ -88,10 +89,10 @@ impl Source {
         })
     }
 
-    /// The time by the clock of the Prometheus: when all questions that belong together are to be answered for.
+    /// The time by the clock of that Prometheus. All queries of one attempt use it.
     ///
     /// # Errors
-    /// If it does not say.
+    /// If it gives no usable answer.
     pub async fn now(&self) -> Result<Timestamp, Error> {
         let samples = self.http.query(query::TIME, None).await?;
         let seconds = samples.first().and_then(Sample::value).unwrap_or(f64::NAN);
@@ -100,11 +101,11 @@ impl Source {
         time.ok_or_else(|| self.http.no_answer("it does not tell the time"))
     }
 
-    /// What it knows at `at` (of [`Source::now`]) of each of `keys`, in any order. `now` is the time by the service's clock,
-    /// which no cursor may be ahead of. `progress` is told how many of how many are answered.
+    /// What it knows at `at` (of [`Source::now`]) of each of `keys`, in any order. `now` is the time by the service's
+    /// clock, which no cursor may be ahead of. `progress` gets the number of answered keys, and of all.
     ///
     /// # Errors
-    /// If one question was not answered in full; nothing is known then.
+    /// If one query was not answered in full. Nothing is known then.
     pub async fn ledgers(
         &self,
         keys: &[Key],
@@ -145,8 +146,9 @@ impl Source {
         Ok(answers)
     }
 
-    /// Looks for `keys` in all of the look-back: whether there is anything, and then in the hour of its cursor and in those
-    /// before that. To look for whole pages in all of it would take as long as 24 such hours. Gives what was not found.
+    /// Searches all of the look-back for `keys`: first for cursors, then for pages in the hour of the cursor and
+    /// before. Searching all of it for pages would take as long as 24 such hours. Returns the keys that were not
+    /// found.
     async fn further_back(
         &self,
         keys: Vec<Key>,
@@ -193,7 +195,7 @@ impl Source {
         Ok(unfound)
     }
 
-    /// What is known at `at` of `keys`, asked for in batches of so many apps, of the last scrape within `window`.
+    /// What is known at `at` of `keys`, as of the last scrape within `window`, in batches of `apps` apps.
     async fn chosen(
         &self,
         (keys, apps): (Vec<Key>, usize),
@@ -219,10 +221,10 @@ impl Source {
     }
 
     /// Which of `keys` were on a page of this very process that was scraped before `at`. The process is recognised by
-    /// the time `loaded` when it loaded its configuration, which every page has.
+    /// `loaded`, the time when it loaded its configuration, which is on every page.
     ///
     /// # Errors
-    /// If one question was not answered in full.
+    /// If one query was not answered in full.
     pub async fn scraped(
         &self,
         keys: &[Key],
@@ -268,8 +270,8 @@ impl Source {
         Ok(scraped)
     }
 
-    /// Asks questions about each of the batches, some at once, and hands over what is answered. A batch whose answer is
-    /// too large is divided.
+    /// Runs a query for each of the batches, some at once, and passes on the answers. A batch whose answer is too
+    /// large is divided.
     async fn ask(
         &self,
         mut batches: VecDeque<Vec<Key>>,
@@ -287,7 +289,7 @@ impl Source {
                     let mut answers = Vec::with_capacity(queries.len());
                     for query in queries {
                         match http.query(&query, Some(at)).await {
-                            // Whoever knows nothing need not be asked for more of it.
+                            // What one query finds unknown needs no further query.
                             Ok(samples) if samples.is_empty() => break,
                             Ok(samples) => answers.push(samples),
                             Err(error) => return (keys, Err(error)),
@@ -307,7 +309,7 @@ impl Source {
                     // Before all others: if it is not a matter of size, that is known after a few questions.
                     halves.into_iter().rev().for_each(|half| batches.push_front(half));
                 }
-                // Nothing here is aborted, and a panic is ours.
+                // No task is aborted, and a panic would be a bug.
                 Some(Err(error)) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_) => return Ok(()),
@@ -323,7 +325,7 @@ impl From<Chosen> for Answer {
     }
 }
 
-/// The furthest cursor of targets that have a total.
+/// The furthest cursor of targets with a total.
 fn furthest(targets: &Targets) -> Option<i64> {
     let cursors = targets.values().filter(|said| said.total.is_some()).filter_map(|said| said.until);
     #[expect(clippy::cast_possible_truncation, reason = "only decides where to look")]

@@ -16,7 +16,7 @@ use super::chance::{hash, hash_text, word};
 use super::{blueprint, metrics, repository, tokens};
 
 impl Service for Asked {
-    type Refusal = ErrorReply;
+    type Error = ErrorReply;
 
     fn create_api_key(&self) -> Result<create_api_key::Reply, ErrorReply> {
         let number = self.with_project(|project| {

@@ -54,7 +54,7 @@ fn range(asked: &Asked, app: App) -> Result<Range, ErrorReply> {
 }
 
 /// The bounds as the reply says them.
-fn said(asked: &Asked, range: &Range) -> (String, String) {
+fn answered_range(asked: &Asked, range: &Range) -> (String, String) {
     match asked.world.settings().quirks.unnamed_ranges {
         true => (String::new(), String::new()),
         false => (range.start.to_string(), range.end.to_string()),
@@ -76,7 +76,7 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
         .iter()
         .zip(counts.within)
         .map(|((label, _), within)| ((*label).into(), Number::Value(within as f64 * 100.0 / all)));
-    let (start_date, end_date) = said(asked, &range);
+    let (start_date, end_date) = answered_range(asked, &range);
     let data = ResponseTime {
         percentiles: NumberMap(percentiles.to_vec()),
         distribution: NumberMap(distribution.collect()),
@@ -92,7 +92,7 @@ pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionT
     let app = asked.app()?;
     let range = range(asked, app)?;
     let (time_series, total) = datapoints(asked, app, range.seen);
-    let (start_date, end_date) = said(asked, &range);
+    let (start_date, end_date) = answered_range(asked, &range);
     let data =
         RunExecutionTime { time_series, total_runs: Number::Value(total as f64), start_date, end_date };
     Ok(Envelope::success(data))

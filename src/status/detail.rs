@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::interface::{
     Cadence, Counted, Number, ReplyBody as _, Resource, get_app, response_time, run_execution_time,
 };
-use crate::store::{PollRecord, Reply, Stretch};
+use crate::store::{PollRecord, Reply, SlotSummary};
 
 use super::changes::{Changed, Deploy, changed, deploys};
 use super::exporter::next_poll;
@@ -42,7 +42,7 @@ pub struct Detail {
     /// The length of its window.
     pub window_minutes: f64,
     /// The last hours, oldest first.
-    pub course: Vec<Stretch>,
+    pub course: Vec<SlotSummary>,
     /// Builds that became ready within the last day, newest first.
     pub deploys: Vec<Deploy>,
     /// The settings in groups.

@@ -20,7 +20,7 @@ impl Source {
         let mut found = HashMap::new();
         let read = |found: &mut HashMap<String, String>, filter: &Filter| {
             let Ok(()) = snapshot.write(Format::Text, filter, &mut |chunk: &[u8]| {
-                note(found, chunk);
+                add_examples(found, chunk);
                 Ok::<(), Infallible>(())
             });
         };
@@ -38,13 +38,13 @@ impl Source {
         }
         let mut telemetry = Vec::new();
         context.telemetry.write(&mut telemetry, Format::Text, |_| true);
-        note(&mut found, &telemetry);
+        add_examples(&mut found, &telemetry);
         found
     }
 }
 
 /// Records the first line of each family in `page`.
-fn note(found: &mut HashMap<String, String>, page: &[u8]) {
+fn add_examples(found: &mut HashMap<String, String>, page: &[u8]) {
     for line in String::from_utf8_lossy(page).lines().filter(|line| !line.starts_with('#')) {
         let name = line.split(['{', ' ']).next().unwrap_or_default();
         let name = name.strip_suffix("_bucket").unwrap_or(name);

@@ -45,7 +45,7 @@ pub enum Value {
 
 /// Where a setting is read.
 #[derive(Clone, Copy, Debug)]
-enum Place<'a> {
+enum Field<'a> {
     /// The value of a family.
     Number(&'a Family),
     /// The value of a family that is 1 or 0: (family, meaning).
@@ -54,10 +54,10 @@ enum Place<'a> {
     Label(&'a Family, &'static str, &'static str),
 }
 
-use Place::{Flag, Label, Number};
+use Field::{Flag, Label, Number};
 
 /// The groups, in the order of the page. A setting is named after its family or label.
-const GROUPS: &[(&str, &[Place<'static>])] = &[
+const GROUPS: &[(&str, &[Field<'static>])] = &[
     (
         "State",
         &[
@@ -140,7 +140,7 @@ pub(super) fn groups(values: &Values<'_>) -> Vec<Group> {
     groups
 }
 
-fn setting(values: &Values<'_>, from: Place<'_>) -> Option<Setting> {
+fn setting(values: &Values<'_>, from: Field<'_>) -> Option<Setting> {
     match from {
         Label(family, name, meaning) => {
             let value = Value::Text(values.label(family, name)?);
@@ -165,9 +165,9 @@ pub(super) fn name_of(family: &str, label: Option<&str>) -> String {
 
 /// A value of `family`.
 pub(super) fn value_of(family: &Family, value: f64) -> Value {
-    let is_flag = |place: &Place<'_>| matches!(place, Flag(known, _) if **known == *family);
+    let is_flag = |field: &Field<'_>| matches!(field, Flag(known, _) if **known == *family);
     match family.unit() {
-        _ if GROUPS.iter().flat_map(|(_, places)| *places).any(is_flag) => Value::Flag(value > 0.0),
+        _ if GROUPS.iter().flat_map(|(_, fields)| *fields).any(is_flag) => Value::Flag(value > 0.0),
         Some("seconds") if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
         unit => Value::Number(value, unit.unwrap_or("")),
     }
@@ -176,8 +176,8 @@ pub(super) fn value_of(family: &Family, value: f64) -> Value {
 /// The settings that no group names: values of families without labels.
 fn others(values: &Values<'_>) -> Vec<Setting> {
     let grouped = |family: &Family| {
-        let mut places = GROUPS.iter().flat_map(|(_, places)| *places);
-        places.any(|place| matches!(place, Number(known) | Flag(known, _) if **known == *family))
+        let mut fields = GROUPS.iter().flat_map(|(_, fields)| *fields);
+        fields.any(|field| matches!(field, Number(known) | Flag(known, _) if **known == *family))
     };
     let others = values.families().iter().filter(|family| family.labels.is_empty() && !grouped(family));
     others.filter_map(|family| setting(values, Number(family))).collect()
@@ -206,11 +206,11 @@ mod tests {
 
     #[test]
     fn every_label_of_an_app_is_in_a_group() {
-        let places = || GROUPS.iter().flat_map(|(_, places)| *places);
+        let fields = || GROUPS.iter().flat_map(|(_, fields)| *fields);
         for known in get_app::RESOURCE.polled().families() {
             for label in known.labels {
-                let is_it = |place: &Place<'_>| matches!(place, Label(family, name, _) if **family == known && name == label);
-                assert!(places().any(is_it), "{} {label}", known.name);
+                let is_it = |field: &Field<'_>| matches!(field, Label(family, name, _) if **family == known && name == label);
+                assert!(fields().any(is_it), "{} {label}", known.name);
             }
         }
     }

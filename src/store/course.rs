@@ -46,18 +46,18 @@ pub const REACH_SECONDS: u32 = 6 * 3600;
 /// Up to so many apps, and the seconds of their slots.
 const SLOTS: [(usize, u32); 3] = [(50, 15), (500, 60), (2_500, 300)];
 /// The seconds of a slot for any more apps.
-const LONGEST: u32 = 900;
+const MAX_SLOT_SECONDS: u32 = 900;
 /// Slots that are allocated at once: so few that none is too many.
 const FEW: usize = 72;
 
 /// The seconds of a slot where there are so many `apps`.
 pub(super) fn slot_seconds(apps: usize) -> u32 {
-    SLOTS.iter().find(|(most, _)| apps <= *most).map_or(LONGEST, |(_, seconds)| *seconds)
+    SLOTS.iter().find(|(most, _)| apps <= *most).map_or(MAX_SLOT_SECONDS, |(_, seconds)| *seconds)
 }
 
-/// One stretch of time as it is drawn.
+/// What happened in one slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stretch {
+pub struct SlotSummary {
     /// Its first second, Unix time.
     pub start: i64,
     /// Its length in seconds.
@@ -121,11 +121,11 @@ impl Course {
     }
 
     /// The stretches, the oldest first.
-    pub(super) fn stretches(&self) -> Vec<Stretch> {
+    pub(super) fn stretches(&self) -> Vec<SlotSummary> {
         let first = i64::from(self.newest) + 1 - i64::try_from(self.slots.len()).unwrap_or_default();
         let stretch = |(number, slot): (i64, &Slot)| {
             let [p50, p95, p99, requests] = slot.values.map(unpack);
-            Stretch {
+            SlotSummary {
                 start: number * i64::from(self.width),
                 seconds: self.width,
                 point: Point { p50, p95, p99, requests },

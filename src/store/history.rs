@@ -12,7 +12,7 @@ use tokio::time::Duration;
 use crate::catalogue::{Family, Samples};
 
 use super::changes::Changes;
-use super::course::{Course, Point, Stretch};
+use super::course::{Course, Point, SlotSummary};
 use super::packed::{pack, unpack};
 
 /// Successes kept per target: of the last 20 polls of an app, its two metrics calls make 10 each.
@@ -122,7 +122,7 @@ impl History {
     }
 
     /// The last hours, the oldest first.
-    pub(super) fn course(&self) -> Vec<Stretch> {
+    pub(super) fn course(&self) -> Vec<SlotSummary> {
         match self.more.as_deref() {
             Some(More::Trend(_, course)) => course.stretches(),
             _ => Vec::new(),

@@ -35,7 +35,7 @@ use crate::catalogue::samples::Layouts;
 use crate::interface::{Resource, response_time};
 
 pub use changes::{Change, Fact};
-pub use course::{Point, Stretch};
+pub use course::{Point, SlotSummary};
 pub use gzip::Coding;
 pub use health::{Failure, Health, Transition};
 pub use history::{PollFailure, PollRecord};

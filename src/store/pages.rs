@@ -57,14 +57,14 @@ pub struct Pages(Arc<Inner>);
 struct Inner {
     store: Store,
     telemetry: Telemetry,
-    /// One place for each format and coding. Its lock is held while the page is made, so that of many who ask
+    /// One for each format and coding. Its lock is held while the page is made, so that of many who ask
     /// one makes it and the others wait for that.
-    ready: [Mutex<Place>; 4],
+    ready: [Mutex<CachedPage>; 4],
 }
 
 /// What is kept of one page.
 #[derive(Debug, Default)]
-struct Place {
+struct CachedPage {
     ready: Option<Ready>,
     /// The version that went out last while it was made.
     streamed: Option<u64>,
@@ -73,16 +73,16 @@ struct Place {
 #[derive(Debug)]
 struct Ready {
     version: u64,
-    said: Segment,
-    /// When the first of what was said goes stale.
-    said_until: Option<Instant>,
+    samples: Segment,
+    /// When the first of the samples goes stale.
+    samples_until: Option<Instant>,
     end: Bytes,
     end_until: Instant,
 }
 
 impl Ready {
     fn body(&self) -> PageBody {
-        PageBody::Whole(self.said.pieces.iter().chain([&self.end]).cloned().collect())
+        PageBody::Whole(self.samples.pieces.iter().chain([&self.end]).cloned().collect())
     }
 }
 
@@ -99,20 +99,20 @@ impl Pages {
         if !filter.is_empty() {
             return self.stream(None, format, coding, filter.clone());
         }
-        let mut place = self.place(format, coding).lock().await;
+        let mut cached = self.cached(format, coding).lock().await;
         let version = self.0.store.version();
         // A page that something has changed is of no use to anyone who asks now; it need not stand in memory
         // beside the new one.
-        let before = place.ready.take();
+        let before = cached.ready.take();
         let before = before
-            .filter(|ready| ready.version == version && ready.said_until.is_none_or(|until| until > now));
+            .filter(|ready| ready.version == version && ready.samples_until.is_none_or(|until| until > now));
         if let Some(ready) = before.as_ref().filter(|ready| ready.end_until > now) {
             let body = ready.body();
-            place.ready = before;
+            cached.ready = before;
             return body;
         }
         let pages = self.clone();
-        let any_size = place.streamed == Some(version);
+        let any_size = cached.streamed == Some(version);
         let made = tokio::task::spawn_blocking(move || match before {
             Some(before) => Ok(pages.with_new_end(before, format, coding, now)),
             None => pages.ready(format, coding, now, any_size),
@@ -120,11 +120,11 @@ impl Pages {
         match made.await {
             Ok(Ok(ready)) => {
                 let body = ready.body();
-                place.ready = Some(ready);
+                cached.ready = Some(ready);
                 body
             }
             Ok(Err(large)) => {
-                place.streamed = Some(large.version());
+                cached.streamed = Some(large.version());
                 self.stream(Some(large), format, coding, Filter::default())
             }
             // It panicked, which its thread has said.
@@ -140,8 +140,8 @@ impl Pages {
         }
         let ready = Ready {
             version: snapshot.version(),
-            said: said(&snapshot, format, coding),
-            said_until: snapshot.stale_at(),
+            samples: samples(&snapshot, format, coding),
+            samples_until: snapshot.stale_at(),
             end: Bytes::new(),
             end_until: now,
         };
@@ -149,7 +149,7 @@ impl Pages {
     }
 
     fn with_new_end(&self, ready: Ready, format: Format, coding: Coding, now: Instant) -> Ready {
-        let end = self.end(format, coding, &Filter::default(), &ready.said.crc);
+        let end = self.end(format, coding, &Filter::default(), &ready.samples.crc);
         Ready { end, end_until: now + FRESH, ..ready }
     }
 
@@ -166,7 +166,7 @@ impl Pages {
         writer.close(before)
     }
 
-    fn place(&self, format: Format, coding: Coding) -> &Mutex<Place> {
+    fn cached(&self, format: Format, coding: Coding) -> &Mutex<CachedPage> {
         let [text, text_gzip, open_metrics, open_metrics_gzip] = &self.0.ready;
         match (format, coding) {
             (Format::Text, Coding::Identity) => text,
@@ -198,7 +198,7 @@ impl Pages {
         mut send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_current = || self.0.store.version() == snapshot.version();
-        let lasts = self.0.store.last_update().is_none_or(|said| said.elapsed() >= FRESH);
+        let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
         let mut kept = (coding == Coding::Gzip && filter.is_empty() && lasts).then(Vec::new);
         let mut writer = Writer::first(coding);
         snapshot.write(format, filter, &mut |chunk: &[u8]| {
@@ -216,19 +216,19 @@ impl Pages {
             pieces.push(last);
             let ready = Ready {
                 version: snapshot.version(),
-                said: Segment { pieces, crc },
-                said_until: snapshot.stale_at(),
+                samples: Segment { pieces, crc },
+                samples_until: snapshot.stale_at(),
                 end,
                 end_until: Instant::now() + FRESH,
             };
-            self.place(format, coding).blocking_lock().ready = Some(ready);
+            self.cached(format, coding).blocking_lock().ready = Some(ready);
         }
         Ok(())
     }
 }
 
 /// What was said.
-fn said(snapshot: &Snapshot, format: Format, coding: Coding) -> Segment {
+fn samples(snapshot: &Snapshot, format: Format, coding: Coding) -> Segment {
     let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
         writer.write(chunk);

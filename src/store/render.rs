@@ -128,8 +128,8 @@ const AHEAD: usize = 16;
 /// Reads a little of what each of `targets` has for family `index`. What ten thousand apps say is in no cache; one
 /// after the other, each would be waited for when its line is written.
 fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
-    let read = |(labels, said): &(Arc<str>, Arc<Samples>)| {
-        let value = said.values.get(said.layout.series(index).start).copied().unwrap_or_default();
+    let read = |(labels, samples_of): &(Arc<str>, Arc<Samples>)| {
+        let value = samples_of.values.get(samples_of.layout.series(index).start).copied().unwrap_or_default();
         let ends = [labels.as_bytes().first(), labels.as_bytes().last()];
         ends.into_iter().flatten().fold(value.to_bits(), |all, byte| all ^ u64::from(*byte))
     };
@@ -201,12 +201,12 @@ impl Snapshot {
                 let mut headed = false;
                 for group in part.targets.chunks(AHEAD) {
                     fetch(group, index);
-                    for (labels, said) in group.iter().filter(|(labels, _)| targets.wants(labels)) {
-                        if !headed && !said.layout.series(index).is_empty() {
+                    for (labels, samples_of) in group.iter().filter(|(labels, _)| targets.wants(labels)) {
+                        if !headed && !samples_of.layout.series(index).is_empty() {
                             head(&mut chunk, format, family);
                             headed = true;
                         }
-                        samples(&mut chunk, family, labels, said.of(index));
+                        samples(&mut chunk, family, labels, samples_of.of(index));
                         if chunk.len() >= CHUNK {
                             out(&chunk)?;
                             chunk.clear();

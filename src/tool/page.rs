@@ -249,12 +249,12 @@ fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
 
 /// Makes columns of text narrower until all fit into `width`: the last one first, the first one never.
 fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: usize) {
-    const LEAST: usize = 8;
+    const MIN_WIDTH: usize = 8;
     let mut excess =
         (widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)).saturating_sub(width);
     for (column, (_, align)) in widths.iter_mut().zip(columns).skip(1).rev() {
         if *align == Align::Left {
-            let less = excess.min(column.saturating_sub(LEAST));
+            let less = excess.min(column.saturating_sub(MIN_WIDTH));
             *column -= less;
             excess -= less;
         }

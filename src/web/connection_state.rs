@@ -11,9 +11,9 @@ use super::Limits;
 use super::peer::Peer;
 use crate::telemetry::ConnectionGauges;
 
-/// Requests of one connection that are answered at once. Further ones wait, so that one connection cannot hold all
-/// places of `--web.max-requests`.
-const MAX_PLACES: usize = 4;
+/// Concurrent requests per connection. Further ones wait, so that one connection cannot take all slots of
+/// `--web.max-requests`.
+const MAX_REQUESTS: usize = 4;
 
 /// A request or connection idle for this long gives way to others when room is short.
 const GIVES_WAY_AFTER: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ struct Record {
     peer: Peer,
     limits: Limits,
     gauges: ConnectionGauges,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     state: Mutex<State>,
     sooner: Notify,
 }
@@ -89,8 +89,8 @@ impl ConnectionState {
             closing: None,
             looks_at: None,
         };
-        let (state, places) = (Mutex::new(state), Arc::new(Semaphore::new(MAX_PLACES)));
-        Self(Arc::new(Record { peer, limits, gauges, places, state, sooner: Notify::new() }))
+        let (state, slots) = (Mutex::new(state), Arc::new(Semaphore::new(MAX_REQUESTS)));
+        Self(Arc::new(Record { peer, limits, gauges, slots, state, sooner: Notify::new() }))
     }
 
     pub(super) fn peer(&self) -> Peer {
@@ -117,9 +117,9 @@ impl ConnectionState {
         InFlight { connection: self.clone(), number: state.next }
     }
 
-    /// Waits until fewer than [`MAX_PLACES`] requests of this connection are being answered.
-    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.0.places).acquire_owned().await.ok()
+    /// Waits until fewer than [`MAX_REQUESTS`] requests of this connection are being answered.
+    pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.slots).acquire_owned().await.ok()
     }
 
     /// A connection without a request ends soon.

@@ -20,11 +20,11 @@ pub(super) struct Connections {
     limits: Limits,
     gauges: ConnectionGauges,
     free: Arc<Semaphore>,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     all: HashMap<u64, ConnectionState>,
     next: u64,
     /// The limit was reached, and that was logged.
@@ -99,7 +99,7 @@ impl Connections {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

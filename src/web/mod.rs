@@ -9,7 +9,7 @@
 //! - `handshake`: TLS as the [`webconfig`] says, in `turns`.
 //! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which
 //!   bounds its times; `frames` bounds its HTTP/2 frames.
-//! - `router`: `auth` checks the password and `origin` the sender, `places` bounds requests and unread answers.
+//! - `router`: `auth` checks the password and `origin` the sender, `request_slots` bounds requests and unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] and [`filter::parse`] read what was asked for.
 //! - `response`, `body`, `outgoing`, `compress`: the answer on its way out.
 //!
@@ -36,7 +36,7 @@ mod origin;
 mod outgoing;
 pub mod pages;
 mod peer;
-mod places;
+mod request_slots;
 mod response;
 mod route;
 mod router;

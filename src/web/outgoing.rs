@@ -1,4 +1,4 @@
-//! A body on its way out: in pieces, compressed if asked, keeping its place among the requests until the last byte is
+//! A body on its way out: in pieces, compressed if asked, holding its request slot until the last byte is
 //! handed to the system.
 
 use std::io;
@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use super::body::ResponseBody;
 use super::compress::Compressor;
 use super::connection_state::InFlight;
-use super::places::Place;
+use super::request_slots::RequestPermit;
 
 /// A body on its way out.
 pub(super) struct Outgoing {
@@ -24,7 +24,7 @@ pub(super) struct Outgoing {
 /// What an answer holds until the last of its bytes is handed to the system.
 struct Held {
     request: InFlight,
-    _place: Option<Place>,
+    _permit: Option<RequestPermit>,
 }
 
 /// A piece on its way, which may wait in the buffers of the connection.
@@ -44,14 +44,14 @@ impl Outgoing {
         Self { body, compressor, held: None }
     }
 
-    /// Counts its bytes on `place`; `false` if there is no room for them.
-    pub(super) fn fits(&self, place: &Place) -> bool {
-        place.hold(&self.body, self.compressor.is_some())
+    /// Counts its bytes towards `permit`; `false` if there is no room for them.
+    pub(super) fn fits(&self, permit: &RequestPermit) -> bool {
+        permit.hold(&self.body, self.compressor.is_some())
     }
 
-    /// Keeps the request in flight, and its place, until the body is written.
-    pub(super) fn hold(&mut self, request: InFlight, place: Option<Place>) {
-        self.held = Some(Arc::new(Held { request, _place: place }));
+    /// Keeps the request in flight, and its permit, until the body is written.
+    pub(super) fn hold(&mut self, request: InFlight, permit: Option<RequestPermit>) {
+        self.held = Some(Arc::new(Held { request, _permit: permit }));
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
@@ -118,17 +118,17 @@ mod tests {
     use crate::web::body::PIECE;
     use crate::web::connection_state::ConnectionState;
     use crate::web::peer::Peer;
-    use crate::web::places::Places;
+    use crate::web::request_slots::RequestSlots;
     use crate::web::{Encoding, Limits};
 
     #[tokio::test]
-    async fn a_large_body_goes_out_in_pieces_and_keeps_its_place_until_the_last_is_written() {
+    async fn a_large_body_goes_out_in_pieces_and_keeps_its_slot_until_the_last_is_written() {
         let gauges = Telemetry::new(false).unwrap().connections();
         let connection = ConnectionState::new(Peer::Local, Limits::default(), gauges.clone());
-        let (request, places) = (connection.open(), Places::new(1));
-        let place = places.take(&request).await.unwrap();
+        let (request, slots) = (connection.open(), RequestSlots::new(1));
+        let permit = slots.take(&request).await.unwrap();
         let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
-        out.hold(request, Some(place));
+        out.hold(request, Some(permit));
         assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
         let mut pieces = Vec::new();
         while let Some(frame) = out.frame().await {
@@ -139,10 +139,10 @@ mod tests {
         let last = pieces.pop();
         drop(pieces);
         assert_eq!(gauges.active.get(), 1.0);
-        assert!(places.take(&connection.open()).await.is_none());
+        assert!(slots.take(&connection.open()).await.is_none());
         drop(last);
         assert_eq!(gauges.active.get(), 0.0);
-        assert!(places.take(&connection.open()).await.is_some());
+        assert!(slots.take(&connection.open()).await.is_some());
     }
 
     #[tokio::test]

@@ -48,7 +48,7 @@ pub struct Route {
     pub(super) methods: Methods,
     /// Refused without `--web.enable-lifecycle`.
     pub(super) lifecycle: bool,
-    /// For probes: it takes no place of `--web.max-requests`, and with `--web.probes-without-auth` no password.
+    /// For probes: it takes no slot of `--web.max-requests`, and with `--web.probes-without-auth` no password.
     pub(super) probe: bool,
     /// Answers browsers if no other route does.
     pub(super) fallback: bool,

@@ -16,7 +16,7 @@ use super::negotiate;
 use super::origin::OwnHosts;
 use super::outgoing::Outgoing;
 use super::peer::Peer;
-use super::places::{Place, Places};
+use super::request_slots::{RequestPermit, RequestSlots};
 use super::response::Response;
 use super::route::{Methods, PageRequest, Route};
 use super::webconfig::{Current, Live};
@@ -31,7 +31,7 @@ pub(super) struct Router {
     probes_without_auth: bool,
     enable_lifecycle: bool,
     own_hosts: OwnHosts,
-    places: Arc<Places>,
+    slots: Arc<RequestSlots>,
 }
 
 /// A route with the segments of its path.
@@ -54,7 +54,7 @@ impl Router {
             probes_without_auth: config.probes_without_auth,
             enable_lifecycle: config.enable_lifecycle,
             own_hosts: OwnHosts::new(config, &bound),
-            places: Places::new(config.max_requests),
+            slots: RequestSlots::new(config.max_requests),
         }
     }
 
@@ -69,20 +69,20 @@ impl Router {
         let if_none_match = request.header(header::IF_NONE_MATCH);
         let accept_encoding = request.header(header::ACCEPT_ENCODING);
         let current = self.live.current();
-        let (response, mut place) = match self.handle(&current, &parts.method, request, &in_flight).await {
+        let (response, mut permit) = match self.handle(&current, &parts.method, request, &in_flight).await {
             Ok(answered) => answered,
             Err(refusal) => (*refusal, None),
         };
         let mut answer = finish(response.unless_known(if_none_match.as_deref()), accept_encoding.as_deref());
-        if place.as_ref().is_some_and(|place| !answer.body().fits(place)) {
-            place = None;
+        if permit.as_ref().is_some_and(|permit| !answer.body().fits(permit)) {
+            permit = None;
             let sentence = "Too many answers wait for their clients to read, try again later.\n";
             answer = finish(*refusal(StatusCode::SERVICE_UNAVAILABLE, sentence), None);
         }
         for (name, value) in &current.headers {
             answer.headers_mut().insert(name, value.clone());
         }
-        answer.body_mut().hold(in_flight, place);
+        answer.body_mut().hold(in_flight, permit);
         answer
     }
 
@@ -93,7 +93,7 @@ impl Router {
         method: &Method,
         mut request: PageRequest,
         in_flight: &InFlight,
-    ) -> Result<(Response, Option<Place>), Box<Response>> {
+    ) -> Result<(Response, Option<RequestPermit>), Box<Response>> {
         if !request.is_unambiguous() {
             return Err(refusal(StatusCode::BAD_REQUEST, "There may be one Host and one Authorization.\n"));
         }
@@ -108,9 +108,9 @@ impl Router {
             None => (self.elsewhere(method, &request)?, Vec::new()),
         };
         // Probes keep pods alive, so they are always answered.
-        let place = if probe { None } else { Some(self.place(in_flight).await?) };
+        let permit = if probe { None } else { Some(self.permit(in_flight).await?) };
         request.segments = segments;
-        Ok(((route.handler)(request).await, place))
+        Ok(((route.handler)(request).await, permit))
     }
 
     /// Checks the password, then the rate limit. Strangers have a limit of their own, so that they cannot use up the
@@ -146,10 +146,10 @@ impl Router {
     /// or too few, or without the prefix.
     fn elsewhere(&self, method: &Method, request: &PageRequest) -> Result<&Route, Box<Response>> {
         if Methods::Read.contain(method) {
-            if let Some(place) = self.meant(request) {
-                let response = Response::text(StatusCode::FOUND, format!("See {place}\n"));
-                let place = HeaderValue::try_from(place).unwrap_or(HeaderValue::from_static("./"));
-                return Err(Box::new(response.header(header::LOCATION, place)));
+            if let Some(permit) = self.meant(request) {
+                let response = Response::text(StatusCode::FOUND, format!("See {permit}\n"));
+                let permit = HeaderValue::try_from(permit).unwrap_or(HeaderValue::from_static("./"));
+                return Err(Box::new(response.header(header::LOCATION, permit)));
             }
             let fallback = self.routes.iter().find(|route| route.fallback);
             if let Some(route) = fallback.filter(|_| request.wants_html()) {
@@ -166,13 +166,13 @@ impl Router {
             let mut readable = self.routes.iter().filter(|route| route.methods == Methods::Read);
             readable.any(|route| route.matches(path).is_some())
         };
-        let place = match path.strip_suffix('/') {
+        let permit = match path.strip_suffix('/') {
             Some("") => (!self.prefix.is_empty()).then(|| format!(".{}/", self.prefix))?,
             Some(page) if !page.ends_with('/') && leads(page) => format!("../{}", page.rsplit('/').next()?),
             None if leads(&format!("{path}/")) => format!("./{}/", path.rsplit('/').next()?),
             _ => return None,
         };
-        Some(request.raw_query().map_or(place.clone(), |query| format!("{place}?{query}")))
+        Some(request.raw_query().map_or(permit.clone(), |query| format!("{permit}?{query}")))
     }
 
     /// Whether method and lifecycle allow what was found.
@@ -198,9 +198,9 @@ impl Router {
         Ok((route, segments))
     }
 
-    async fn place(&self, in_flight: &InFlight) -> Result<Place, Box<Response>> {
-        self.places.take(in_flight).await.ok_or_else(|| {
-            let limit = self.places.limit();
+    async fn permit(&self, in_flight: &InFlight) -> Result<RequestPermit, Box<Response>> {
+        self.slots.take(in_flight).await.ok_or_else(|| {
+            let limit = self.slots.limit();
             let sentence = format!("Limit of concurrent requests reached ({limit}), try again later.\n");
             refusal(StatusCode::SERVICE_UNAVAILABLE, &sentence)
         })

@@ -1,4 +1,4 @@
-//! Readers: which values a key takes, and what they become.
+//! Readers: the values that a key accepts, and their conversion.
 
 mod number;
 mod text;
@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use config::{Value, ValueKind};
 
 use super::key::{Key, Kind};
-use super::raw::Place;
+use super::raw::Position;
 use super::value;
 use crate::interface::Resource;
 
@@ -17,20 +17,20 @@ pub(super) use text::{File, Id, Text, Token, Url};
 
 /// Reads the value of a key.
 pub(super) trait Reader {
-    /// What the program gets.
+    /// The converted value.
     type Value;
 
-    /// Which values it takes.
+    /// The values it accepts.
     fn kind(&self) -> Kind;
 
-    /// Adds the keys below this one; only a list of tables has any.
+    /// Adds the keys below this one. Only lists of tables have any.
     fn declare_below(&self, _path: &str, _keys: &mut Vec<Key>) {}
 
-    /// Reads `raw`, which stands at `place`; `None` if it has a problem.
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Self::Value>;
+    /// Reads `raw` at `position`; records a problem and returns `None` if it is not valid.
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value>;
 }
 
-/// Another reader's value; `None` for the empty string.
+/// Reads an optional value; the empty string means `None`.
 #[derive(Debug)]
 pub(super) struct EmptyIsNone<R>(pub(super) R);
 
@@ -41,10 +41,10 @@ impl<R: Reader> Reader for EmptyIsNone<R> {
         self.0.kind()
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Self::Value> {
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value> {
         match &raw.kind {
             ValueKind::String(text) if text.is_empty() => Some(None),
-            _ => self.0.read(raw, place).map(Some),
+            _ => self.0.read(raw, position).map(Some),
         }
     }
 }
@@ -60,12 +60,12 @@ impl Reader for Flag {
         Kind::Flag
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<bool> {
-        place.check(value::flag(raw))
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<bool> {
+        position.check(value::flag(raw))
     }
 }
 
-/// One of these words, each with its meaning.
+/// One of several words, each with its meaning.
 #[derive(Debug)]
 pub(super) struct Word<T: 'static>(pub(super) &'static [(&'static str, T)]);
 
@@ -76,8 +76,8 @@ impl<T: Clone + Debug> Reader for Word<T> {
         Kind::Word(self.0.iter().map(|(word, _)| *word).collect())
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<T> {
-        place.check(value::word(raw, self.0))
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<T> {
+        position.check(value::word(raw, self.0))
     }
 }
 
@@ -92,10 +92,10 @@ impl Reader for ResourceName {
         Kind::Word(Resource::all().map(Resource::as_str).collect())
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Resource> {
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Resource> {
         let words: Vec<(&str, Resource)> =
             Resource::all().map(|resource| (resource.as_str(), resource)).collect();
-        place.check(value::word(raw, &words))
+        position.check(value::word(raw, &words))
     }
 }
 
@@ -115,18 +115,18 @@ impl<R: Reader<Value: PartialEq>> Reader for List<R> {
         Kind::List(Box::new(self.of.kind()))
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Self::Value> {
-        let items = place.check(value::list(raw))?;
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value> {
+        let items = position.check(value::list(raw))?;
         if self.not_empty && items.is_empty() {
-            return place.refuse("must not be empty");
+            return position.refuse("must not be empty");
         }
         let mut read: Vec<R::Value> = Vec::with_capacity(items.len());
         let mut good = true;
         for (index, item) in items.iter().enumerate() {
-            let place = place.item(index);
-            match self.of.read(item, &place) {
+            let position = position.item(index);
+            match self.of.read(item, &position) {
                 Some(item) if !read.contains(&item) => read.push(item),
-                Some(_) => good = place.refuse::<()>("duplicate; list each value once").is_some(),
+                Some(_) => good = position.refuse::<()>("duplicate; list each value once").is_some(),
                 None => good = false,
             }
         }

@@ -7,7 +7,7 @@ use config::Value;
 
 use super::Reader;
 use crate::config::key::Kind;
-use crate::config::raw::Place;
+use crate::config::raw::Position;
 use crate::config::value;
 
 /// A duration within bounds.
@@ -36,14 +36,14 @@ impl Reader for Span {
         Kind::Duration { min: self.min, max: self.max, whole_seconds: self.whole_seconds }
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Duration> {
-        let duration = place.check(value::duration(raw))?;
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Duration> {
+        let duration = position.check(value::duration(raw))?;
         if self.whole_seconds && duration.subsec_nanos() != 0 {
-            return place.refuse(format!("{raw} is not a whole number of seconds"));
+            return position.refuse(format!("{raw} is not a whole number of seconds"));
         }
         if !(self.min..=self.max).contains(&duration) {
             let (min, max) = (humantime::format_duration(self.min), humantime::format_duration(self.max));
-            return place.refuse(format!("{raw} is out of range; must be from {min} to {max}"));
+            return position.refuse(format!("{raw} is out of range; must be from {min} to {max}"));
         }
         Some(duration)
     }
@@ -60,13 +60,13 @@ impl Reader for Step {
         SECONDS.kind()
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Duration> {
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Duration> {
         const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-        let step = SECONDS.read(raw, place)?;
+        let step = SECONDS.read(raw, position)?;
         if step <= DAY && DAY.as_secs().is_multiple_of(step.as_secs()) {
             return Some(step);
         }
-        place.refuse(format!("{raw} does not divide a day; use for example \"60s\", \"5m\" or \"1h\""))
+        position.refuse(format!("{raw} does not divide a day; use for example \"60s\", \"5m\" or \"1h\""))
     }
 }
 
@@ -86,8 +86,8 @@ impl Reader for Count {
         Kind::Count { min: self.min, max: self.max }
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<u32> {
-        place.check(value::count(raw, self.min, self.max))
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<u32> {
+        position.check(value::count(raw, self.min, self.max))
     }
 }
 
@@ -105,8 +105,8 @@ impl Reader for Positive {
         Kind::Count { min: 1, max: self.max }
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<NonZeroU32> {
-        place.check(value::count(raw, 1, self.max)).and_then(NonZeroU32::new)
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<NonZeroU32> {
+        position.check(value::count(raw, 1, self.max)).and_then(NonZeroU32::new)
     }
 }
 
@@ -124,8 +124,8 @@ impl Reader for Limit {
         Kind::Count { min: 0, max: self.max }
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Self::Value> {
-        place.check(value::count(raw, 0, self.max)).map(NonZeroU32::new)
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value> {
+        position.check(value::count(raw, 0, self.max)).map(NonZeroU32::new)
     }
 }
 
@@ -145,12 +145,12 @@ impl Reader for Size {
         Kind::Size { min: self.min, max: self.max }
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<u64> {
-        let bytes = place.check(value::size(raw))?;
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<u64> {
+        let bytes = position.check(value::size(raw))?;
         if (self.min..=self.max).contains(&bytes) {
             return Some(bytes);
         }
         let (min, max) = (value::in_bytes(self.min), value::in_bytes(self.max));
-        place.refuse(format!("must be from {min} to {max}"))
+        position.refuse(format!("must be from {min} to {max}"))
     }
 }

@@ -7,7 +7,7 @@ use config::Value;
 
 use super::Reader;
 use crate::config::key::Kind;
-use crate::config::raw::Place;
+use crate::config::raw::Position;
 use crate::config::value;
 use crate::secret::Secret;
 
@@ -22,9 +22,9 @@ impl Reader for Text {
         Kind::Text
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<String> {
-        match place.check(value::text(raw))? {
-            "" => place.refuse("must not be empty"),
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<String> {
+        match position.check(value::text(raw))? {
+            "" => position.refuse("must not be empty"),
             text => Some(text.to_owned()),
         }
     }
@@ -41,8 +41,8 @@ impl Reader for Id {
         Kind::Text
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Arc<str>> {
-        place.check(value::id(raw)).map(Arc::from)
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Arc<str>> {
+        position.check(value::id(raw)).map(Arc::from)
     }
 }
 
@@ -57,8 +57,8 @@ impl Reader for Token {
         Kind::Secret
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<Secret> {
-        place.check(value::token(raw)).map(Secret::new)
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Secret> {
+        position.check(value::token(raw)).map(Secret::new)
     }
 }
 
@@ -73,10 +73,10 @@ impl Reader for File {
         Kind::Path
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<PathBuf> {
-        match place.check(value::text(raw))? {
-            "" => place.refuse("must not be empty; set the path of a file, or remove the key"),
-            path => Some(place.reading.folder.join(path)),
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<PathBuf> {
+        match position.check(value::text(raw))? {
+            "" => position.refuse("must not be empty; set the path of a file, or remove the key"),
+            path => Some(position.reading.folder.join(path)),
         }
     }
 }
@@ -84,7 +84,7 @@ impl Reader for File {
 /// An http or https URL.
 #[derive(Debug)]
 pub(in crate::config) struct Url {
-    /// The keys that take user and password instead; `None` if the URL may hold them.
+    /// The keys for user and password; `None` if the URL may contain them.
     pub(in crate::config) credentials_in: Option<&'static str>,
 }
 
@@ -95,11 +95,11 @@ impl Reader for Url {
         Kind::Url
     }
 
-    fn read(&self, raw: &Value, place: &Place<'_>) -> Option<url::Url> {
-        let url = place.check(value::url(raw))?;
+    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<url::Url> {
+        let url = position.check(value::url(raw))?;
         match self.credentials_in {
             Some(keys) if !url.username().is_empty() || url.password().is_some() => {
-                place.refuse(format!("must not contain credentials; use {keys}"))
+                position.refuse(format!("must not contain credentials; use {keys}"))
             }
             _ => Some(url),
         }

@@ -8,7 +8,7 @@ use crate::interface::response_time;
 
 use super::super::changes::Change;
 use super::super::course::Point;
-use super::super::course::Stretch;
+use super::super::course::SlotSummary;
 use super::super::history::{PollFailure, PollRecord};
 use super::{State, TargetState, Variant};
 
@@ -54,7 +54,7 @@ impl TargetState {
 
     /// The last hours of an app's response times, the oldest stretch first; [`crate::store::course::REACH_SECONDS`] at most.
     #[must_use]
-    pub fn course(&self) -> Vec<Stretch> {
+    pub fn course(&self) -> Vec<SlotSummary> {
         self.state().history.as_ref().map(|history| history.course()).unwrap_or_default()
     }
 

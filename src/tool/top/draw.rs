@@ -198,12 +198,12 @@ static BY_NEED: &[Shown] = &[
 /// The order of the columns on the screen.
 const ORDER: [&str; 9] = ["VERDICT", "STATUS", "REQ/MIN", "P50", "P90", "P95", "P99", "REPLICAS", "$/H"];
 
-/// Least width of a reason.
-const LEAST_REASON: u16 = 18;
+/// Minimum width of a reason.
+const MIN_REASON: u16 = 18;
 
 /// The columns that fit beside an id of this width.
 fn fitting(width: u16, id: u16) -> Vec<&'static Shown> {
-    let mut room = width.saturating_sub(id + 1 + LEAST_REASON);
+    let mut room = width.saturating_sub(id + 1 + MIN_REASON);
     let mut fitting: Vec<&Shown> = Vec::new();
     for column in BY_NEED {
         if room <= column.width {

@@ -105,7 +105,7 @@ fn a_valid_configuration_that_is_hardly_meant_is_warned_of() {
     assert_eq!(
         load(&(url("http://prometheus:9090") + login)),
         [
-            "state.prometheus_url http://prometheus:9090/ is plain http: everyone on the way can read the credentials; use https"
+            "state.prometheus_url http://prometheus:9090/ is plain http: anyone on the network path can read the credentials; use https"
         ]
     );
     assert_eq!(

@@ -1,12 +1,12 @@
-//! Places for requests (`--web.max-requests`) and room for unread answers.
+//! Limits of concurrent requests (`--web.max-requests`) and of unread answers.
 //!
-//! A place is held until the client has received the answer. If places or room are short:
+//! A request holds its permit until the client has read the answer. When slots or memory run out:
 //!
-//! - a request whose client has not read for a second gives way, first one of the peer that has most;
-//! - a peer that holds less than its fair share waits for a place for up to a second;
+//! - a request whose client has not read for a second is closed, first one of the peer that has most;
+//! - a peer below its fair share waits up to a second for a slot;
 //! - everything else is refused with 503.
 //!
-//! So a stuck reader keeps nobody out, and a single proxy with many scrapers may use all places.
+//! So a client that does not read keeps nobody out, and a single proxy with many scrapers may use all slots.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,14 +26,14 @@ const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
 /// Memory of an answer that is rendered or compressed while it is sent: its pieces, buffers and encoder.
 const STREAM_BYTES: usize = 1024 * 1024;
 
-/// How long a request waits for a place.
+/// How long a request waits for a slot.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// How often a waiting request looks for one that gives way.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// All places.
-pub(super) struct Places {
+/// The slots of all requests.
+pub(super) struct RequestSlots {
     limit: usize,
     /// `None` if unlimited.
     free: Option<Arc<Semaphore>>,
@@ -49,7 +49,7 @@ struct Held {
     bytes: usize,
 }
 
-/// A request that holds a place.
+/// A request that holds a slot.
 struct Holder {
     connection: ConnectionState,
     /// Its number among the requests of the connection.
@@ -59,31 +59,31 @@ struct Holder {
     own_bytes: usize,
 }
 
-/// A place; it is given back when this is dropped.
-pub(super) struct Place {
-    places: Arc<Places>,
+/// Permission to answer a request; dropping it frees the slot.
+pub(super) struct RequestPermit {
+    slots: Arc<RequestSlots>,
     number: u64,
     _of_connection: Option<OwnedSemaphorePermit>,
     _of_all: Option<OwnedSemaphorePermit>,
 }
 
-impl Places {
-    /// `limit` places; 0 means unlimited.
+impl RequestSlots {
+    /// `limit` slots; 0 means unlimited.
     pub(super) fn new(limit: u32) -> Arc<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         let free = (limit > 0).then(|| Arc::new(Semaphore::new(limit)));
         Arc::new(Self { limit, free, held: Mutex::default() })
     }
 
-    /// How many places there are; 0 means unlimited.
+    /// The number of slots; 0 means unlimited.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// A place for a request; `None` if there is none.
-    pub(super) async fn take(self: &Arc<Self>, request: &InFlight) -> Option<Place> {
+    /// A slot for a request; `None` if there is none.
+    pub(super) async fn take(self: &Arc<Self>, request: &InFlight) -> Option<RequestPermit> {
         let connection = request.connection();
-        let of_connection = connection.place().await;
+        let of_connection = connection.permit().await;
         let of_all = match &self.free {
             None => None,
             Some(free) => match Arc::clone(free).try_acquire_owned() {
@@ -97,7 +97,12 @@ impl Places {
         let connection = connection.clone();
         let holder = Holder { connection, number: request.number(), blocks: Vec::new(), own_bytes: 0 };
         held.requests.insert(number, holder);
-        Some(Place { places: Arc::clone(self), number, _of_connection: of_connection, _of_all: of_all })
+        Some(RequestPermit {
+            slots: Arc::clone(self),
+            number,
+            _of_connection: of_connection,
+            _of_all: of_all,
+        })
     }
 
     async fn wait(&self, free: &Arc<Semaphore>, peer: Peer) -> Option<OwnedSemaphorePermit> {
@@ -123,14 +128,14 @@ impl Places {
     }
 }
 
-impl Place {
+impl RequestPermit {
     /// Counts the bytes of the answer; `false` if there is no room for them.
     #[must_use]
     pub(super) fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
         let parts = body.parts();
         let own_bytes = if compressed || parts.is_none() { STREAM_BYTES } else { 0 };
         let blocks: Vec<Bytes> = parts.into_iter().flatten().cloned().collect();
-        let mut held = self.places.held();
+        let mut held = self.slots.held();
         let Some(peer) = held.requests.get(&self.number).map(|holder| holder.connection.peer()) else {
             return false;
         };
@@ -152,9 +157,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
-        self.places.held().release(self.number);
+        self.slots.held().release(self.number);
     }
 }
 
@@ -179,7 +184,7 @@ impl Held {
         });
         let Some((number, _)) = unread.max_by_key(|(_, rank)| *rank) else { return false };
         if let Some(holder) = self.requests.get(&number) {
-            holder.connection.close("others need its place, and its client does not read");
+            holder.connection.close("others need its permit, and its client does not read");
         }
         self.release(number);
         true
@@ -225,13 +230,13 @@ mod tests {
         ConnectionState::new(peer, Limits::default(), gauges)
     }
 
-    /// A request of a connection of its own with its place, whose client is not reading.
-    async fn unread(places: &Arc<Places>, host: u8) -> (ConnectionState, InFlight, Place) {
+    /// A request on its own connection with its permit, whose client does not read.
+    async fn unread(slots: &Arc<RequestSlots>, host: u8) -> (ConnectionState, InFlight, RequestPermit) {
         let connection = connection(host);
         let request = connection.open();
-        let place = places.take(&request).await.unwrap();
+        let permit = slots.take(&request).await.unwrap();
         request.sending();
-        (connection, request, place)
+        (connection, request, permit)
     }
 
     async fn is_closed(connection: &ConnectionState) -> bool {
@@ -239,14 +244,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_peer_may_use_all_places_and_is_refused_beyond() {
-        let places = Places::new(2);
-        let held = [unread(&places, 1).await, unread(&places, 1).await];
+    async fn one_peer_may_use_all_slots_and_is_refused_beyond() {
+        let slots = RequestSlots::new(2);
+        let held = [unread(&slots, 1).await, unread(&slots, 1).await];
         let third = connection(1);
-        assert!(places.take(&third.open()).await.is_none());
+        assert!(slots.take(&third.open()).await.is_none());
         drop(held);
-        assert!(places.take(&third.open()).await.is_some());
-        let unlimited = Places::new(0);
+        assert!(slots.take(&third.open()).await.is_some());
+        let unlimited = RequestSlots::new(0);
         let mut held = Vec::new();
         for _ in 0..100 {
             held.push(unread(&unlimited, 1).await);
@@ -254,11 +259,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_peer_below_its_share_waits_for_a_place_and_the_longest_unread_request_gives_way() {
-        let places = Places::new(2);
-        let first = unread(&places, 1).await;
+    async fn a_peer_below_its_share_waits_for_a_slot_and_the_longest_unread_request_gives_way() {
+        let slots = RequestSlots::new(2);
+        let first = unread(&slots, 1).await;
         tokio::time::sleep(Duration::from_millis(700)).await;
-        let second = unread(&places, 1).await;
+        let second = unread(&slots, 1).await;
         let newcomer = connection(2);
         let request = newcomer.open();
         let closed = async {
@@ -266,58 +271,58 @@ mod tests {
             // Its task ends.
             drop((first.1, first.2));
         };
-        let (place, ()) = tokio::join!(places.take(&request), closed);
-        assert!(place.is_some() && !is_closed(&second.0).await);
+        let (permit, ()) = tokio::join!(slots.take(&request), closed);
+        assert!(permit.is_some() && !is_closed(&second.0).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_fifth_request_of_a_connection_waits_for_one_of_the_four() {
-        let places = Places::new(40);
+        let slots = RequestSlots::new(40);
         let connection = connection(1);
         let mut held = Vec::new();
         for _ in 0..4 {
             let request = connection.open();
-            held.push((places.take(&request).await.unwrap(), request));
+            held.push((slots.take(&request).await.unwrap(), request));
         }
         let fifth = connection.open();
-        let waited = tokio::time::timeout(Duration::from_secs(5), places.take(&fifth)).await;
+        let waited = tokio::time::timeout(Duration::from_secs(5), slots.take(&fifth)).await;
         assert!(waited.is_err());
         held.pop();
-        assert!(places.take(&fifth).await.is_some());
+        assert!(slots.take(&fifth).await.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn unread_bytes_are_bounded_and_shared_ones_count_once() {
-        let places = Places::new(0);
+        let slots = RequestSlots::new(0);
         let page = Bytes::from(vec![b'x'; MAX_UNREAD_BYTES / 8]);
         let mut held = Vec::new();
         for _ in 0..20 {
-            let unread = unread(&places, 1).await;
+            let unread = unread(&slots, 1).await;
             assert!(unread.2.hold(&ResponseBody::Whole(page.clone()), false));
             held.push(unread);
         }
-        assert_eq!(places.held().bytes, page.len());
+        assert_eq!(slots.held().bytes, page.len());
         let other = || ResponseBody::Whole(Bytes::from(vec![b'x'; MAX_UNREAD_BYTES / 8]));
         for _ in 0..7 {
-            let unread = unread(&places, 1).await;
+            let unread = unread(&slots, 1).await;
             assert!(unread.2.hold(&other(), false));
             held.push(unread);
         }
-        assert_eq!(places.held().bytes, MAX_UNREAD_BYTES);
-        let late = unread(&places, 2).await;
+        assert_eq!(slots.held().bytes, MAX_UNREAD_BYTES);
+        let late = unread(&slots, 2).await;
         assert!(!late.2.hold(&other(), false), "nobody gives way yet");
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(late.2.hold(&other(), false), "now they do");
         drop((held, late));
-        let held = places.held();
+        let held = slots.held();
         assert_eq!((held.bytes, held.blocks.len(), held.requests.len()), (0, 0, 0));
     }
 
     #[tokio::test]
     async fn a_page_larger_than_the_bound_is_answered() {
-        let places = Places::new(0);
+        let slots = RequestSlots::new(0);
         let page = ResponseBody::Whole(Bytes::from(vec![b'x'; MAX_UNREAD_BYTES + 1]));
-        let (one, two) = (unread(&places, 1).await, unread(&places, 1).await);
+        let (one, two) = (unread(&slots, 1).await, unread(&slots, 1).await);
         assert!(one.2.hold(&page, false) && two.2.hold(&page, true));
     }
 }
