@@ -48,7 +48,7 @@ pub enum BuildError {
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The service answered with a status other than 2xx.
-    #[error("{request} answered {status}{}", said(message))]
+    #[error("{request} answered {status}{}", excerpt(message))]
     Status {
         /// `METHOD URL`.
         request: String,
@@ -122,7 +122,7 @@ pub enum FetchError {
     /// The service refused this token not long ago. Nothing was sent.
     #[error(
         "{request} was not sent: the service refused this token with {status}{}; asked again when the token changes or {} have passed",
-        said(message),
+        excerpt(message),
         format_duration(*retry_after)
     )]
     Unauthorized {
@@ -228,7 +228,7 @@ impl FetchError {
     }
 }
 
-fn said(message: &str) -> String {
+fn excerpt(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 

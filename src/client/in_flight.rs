@@ -22,7 +22,7 @@ pub(super) struct InFlight {
 
 /// Room taken by a reply, released on drop.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct ReplyPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -38,18 +38,18 @@ impl InFlight {
     }
 
     /// Waits for room for the beginning of a reply.
-    pub(super) async fn beginning(&self) -> Room {
-        Self::room(&self.small, SMALL).await
+    pub(super) async fn beginning(&self) -> ReplyPermit {
+        Self::acquire(&self.small, SMALL).await
     }
 
     /// Waits for room for the whole of a reply of `bytes`.
-    pub(super) async fn whole(&self, bytes: u64) -> Room {
-        Self::room(&self.large, bytes).await
+    pub(super) async fn whole(&self, bytes: u64) -> ReplyPermit {
+        Self::acquire(&self.large, bytes).await
     }
 
-    async fn room(semaphore: &Arc<Semaphore>, bytes: u64) -> Room {
+    async fn acquire(semaphore: &Arc<Semaphore>, bytes: u64) -> ReplyPermit {
         let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
         // The semaphore is never closed.
-        Room { _permit: Arc::clone(semaphore).acquire_many_owned(units).await.ok() }
+        ReplyPermit { _permit: Arc::clone(semaphore).acquire_many_owned(units).await.ok() }
     }
 }

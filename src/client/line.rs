@@ -16,23 +16,23 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Arc<Notify>>,
 }
 
-/// A place in the line, given up on drop.
+/// A ticket for the line, given up on drop.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct Ticket<'a> {
     line: &'a Line,
     key: (Instant, u64),
-    turn: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
 impl Line {
     /// Joins the line with a request that has waited since `since`.
-    pub(super) fn join(&self, since: Instant) -> Place<'_> {
-        let turn = Arc::new(Notify::new());
+    pub(super) fn join(&self, since: Instant) -> Ticket<'_> {
+        let wake = Arc::new(Notify::new());
         let mut state = self.state();
         state.joined += 1;
         let key = (since, state.joined);
-        state.waiting.insert(key, Arc::clone(&turn));
-        Place { line: self, key, turn }
+        state.waiting.insert(key, Arc::clone(&wake));
+        Ticket { line: self, key, wake }
     }
 
     /// Whether the line is empty.
@@ -58,19 +58,19 @@ impl State {
     }
 }
 
-impl Place<'_> {
-    /// Whether this place is the first. A request that has waited longer may still overtake it.
+impl Ticket<'_> {
+    /// Whether this ticket is the first. A request that has waited longer may still overtake it.
     pub(super) fn is_first(&self) -> bool {
         self.line.state().waiting.first_key_value().is_some_and(|(key, _)| *key == self.key)
     }
 
-    /// Waits until this place may have become the first, or its wait may have become shorter.
-    pub(super) async fn turn(&self) {
-        self.turn.notified().await;
+    /// Waits until this ticket may have become the first, or its wait may have become shorter.
+    pub(super) async fn woken(&self) {
+        self.wake.notified().await;
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Ticket<'_> {
     fn drop(&mut self) {
         let mut state = self.line.state();
         state.waiting.remove(&self.key);

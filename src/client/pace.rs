@@ -113,10 +113,10 @@ impl Pace {
             return Duration::ZERO;
         }
         let began = Instant::now();
-        let place = self.line.join(since);
+        let ticket = self.line.join(since);
         loop {
-            if !place.is_first() {
-                place.turn().await;
+            if !ticket.is_first() {
+                ticket.woken().await;
                 continue;
             }
             let now = Instant::now();
@@ -131,7 +131,7 @@ impl Pace {
             tokio::select! {
                 () = tokio::time::sleep_until(next) => {}
                 // The pace has grown, or someone who has waited longer has joined.
-                () = place.turn() => {}
+                () = ticket.woken() => {}
             }
         }
         began.elapsed()

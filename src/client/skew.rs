@@ -13,12 +13,12 @@ use crate::telemetry::Telemetry;
 pub(super) struct Skew {
     clock: Clock,
     telemetry: Telemetry,
-    said: AtomicBool,
+    warned: AtomicBool,
 }
 
 impl Skew {
     pub(super) fn new(clock: Clock, telemetry: Telemetry) -> Self {
-        Self { clock, telemetry, said: AtomicBool::new(false) }
+        Self { clock, telemetry, warned: AtomicBool::new(false) }
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -34,7 +34,7 @@ impl Skew {
         let skew = date - ours;
         self.telemetry.clock_skew(skew);
         let large = differ(skew);
-        if self.said.swap(large, Ordering::Relaxed) == large {
+        if self.warned.swap(large, Ordering::Relaxed) == large {
             return;
         }
         if large {

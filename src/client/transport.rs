@@ -21,7 +21,7 @@ use url::Url;
 use super::class::classify;
 use super::credentials::Token;
 use super::error::{BuildError, FetchError};
-use super::in_flight::{InFlight, Room, SMALL};
+use super::in_flight::{InFlight, ReplyPermit, SMALL};
 use super::redact::Redactor;
 use super::skew::Skew;
 use super::tls::tls_config;
@@ -51,7 +51,7 @@ pub struct Fetched {
     /// From sending the request to having read the reply.
     pub took: Duration,
     /// Released once the reply is no longer needed.
-    _room: Arc<Vec<Room>>,
+    _room: Arc<Vec<ReplyPermit>>,
 }
 
 /// The HTTP connection to the service.
@@ -135,10 +135,10 @@ impl Transport {
         if !status.is_success() {
             // The body of an error is useful, but the status counts even if the body does not arrive.
             let headers = response.headers().clone();
-            let mut said = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
-            let read = before(deadline, said.read(response, &self.in_flight)).await;
+            let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
+            let read = before(deadline, body.read(response, &self.in_flight)).await;
             let complete = matches!(read, Some(Ok(Complete::Yes)));
-            let message = error_message(&self.redactor.reply(said.bytes, complete));
+            let message = error_message(&self.redactor.reply(body.bytes, complete));
             return Err(self.refused(request, status.as_u16(), &headers, message, skew.now()));
         }
         if let Some(encoding) = self.encoding(response.headers()) {
@@ -226,7 +226,7 @@ async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> 
 struct Body {
     bytes: Vec<u8>,
     limit: u64,
-    room: Vec<Room>,
+    room: Vec<ReplyPermit>,
 }
 
 enum Complete {

@@ -1,4 +1,4 @@
-//! One request of a poll, and what is shown of its reply.
+//! One request of a poll: sends it and publishes the reply's samples.
 
 use crate::interface::polled::Reading;
 use crate::interface::{Arguments, Cadence, Subject, TimeRange, Window};
@@ -34,7 +34,7 @@ pub(super) async fn ask(
     let decode = move |body: &[u8]| endpoint.decode(body, range);
     let (decoded, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
     plan.watermark.observe(fetched.date);
-    // Of a metrics call's replies the one behind what is shown first.
+    // Metrics calls keep the reply behind the first window.
     if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
         let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
         let text = || std::str::from_utf8(&fetched.body).map_or_else(lossy, str::to_owned);
@@ -44,7 +44,7 @@ pub(super) async fn ask(
     Ok(Answer { reading: decoded.reading(subjects), date: fetched.date })
 }
 
-/// Replaces the series of each subject by those of `reading`.
+/// Replaces the series of each subject with those of `reading`.
 pub(super) fn show(
     context: &Context,
     plan: &Plan,
@@ -55,7 +55,7 @@ pub(super) fn show(
     if !reading.unexpected.is_empty() {
         context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
     }
-    // A poll that a reload has overtaken may have asked for what nobody wants any more.
+    // After a reload, a running poll may have asked for something that is no longer configured.
     if plan.is_replaced() {
         return;
     }
@@ -63,7 +63,7 @@ pub(super) fn show(
         subject.cell.set_message(reading.message);
     }
     for (index, sink) in reading.sinks.into_iter().enumerate() {
-        // A target about one app has a reading for each window; one about an account has one for each project.
+        // A target of one app has a reading per window; a target of an account has one per project.
         let subject =
             if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
         if let Some(subject) = subject {

@@ -1,4 +1,4 @@
-//! Which counters are on the page: those of ledgers that keep up.
+//! Which counters are exposed: those of ledgers that keep up.
 
 use tokio::time::{Duration, Instant};
 
@@ -7,18 +7,18 @@ use crate::accounting::{self, Ledger, LedgerStore};
 
 use super::plan::{Context, Plan, Target};
 
-/// A ledger whose counters are not shown, because they are behind.
+/// A ledger whose counters are hidden because they are behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatchingUp {
-    /// Up to when it has counted, Unix seconds.
+    /// Its cursor, Unix seconds.
     pub until: i64,
-    /// By how long that lies behind what has settled.
+    /// How far the cursor is behind the settled time.
     pub behind: Duration,
 }
 
 impl Plan {
-    /// Shows the counters of `target` while they keep up, and takes them off the page where they don't. `moved` says
-    /// whether the ledger has changed since they were last shown.
+    /// Shows the counters of `target` while they keep up, and hides them otherwise. `moved` tells whether the ledger has
+    /// changed since they were last shown.
     pub fn show_counters(&self, context: &Context, target: &Target, ledger: &Ledger, moved: bool) {
         let Some(cell) = &target.counter else { return };
         match self.shown_for(&context.ledgers, target, ledger) {
@@ -34,8 +34,8 @@ impl Plan {
         }
     }
 
-    /// For how long the counters of `target` are shown from now on, where nothing moves them; `None` if they are
-    /// not: they are behind, or a process before this one may have shown more.
+    /// How long the counters of `target` stay visible without progress; `None` if they are hidden: they are behind, or
+    /// an earlier process may have shown more.
     fn shown_for(&self, ledgers: &LedgerStore, target: &Target, ledger: &Ledger) -> Option<Duration> {
         let held_back = match ledgers.held_back(&target.key) {
             Some(Hold::Unknown) => true,
@@ -46,7 +46,7 @@ impl Plan {
         shown.filter(|_| !held_back && !ledger.set_aside)
     }
 
-    /// How far the counters of `target` have come, where they are kept but not shown.
+    /// The progress of the counters of `target`, if they are kept but hidden.
     #[must_use]
     pub fn catching_up(&self, ledgers: &LedgerStore, target: &Target) -> Option<CatchingUp> {
         target.counter.as_ref()?;

@@ -1,8 +1,8 @@
-//! Which datapoint of a series is shown: the newest that the service will no longer change.
+//! Selects the datapoint to show: the newest that the service will no longer change.
 //!
-//! A service sums up runs in buckets. The one at the end of a range is still being filled, and the one at its beginning
-//! is cut; their percentiles are those of a part of the bucket. A bucket's width is stated nowhere, so it is learned:
-//! the smallest distance of datapoints that were ever seen for this app.
+//! The service sums up runs in buckets. The last bucket of a range is still being filled and the first one is cut off, so
+//! their percentiles cover only a part. The width of a bucket is not documented. It is learned: the smallest distance
+//! between datapoints ever seen for the app.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use std::sync::Arc;
 use crate::interface::param::Resolution;
 use crate::interface::{Point, TimeRange};
 
-/// What is known of the datapoints of one target.
+/// What is known about the datapoints of one target.
 #[derive(Debug, Default)]
 pub struct Datapoints {
-    /// What was asked for; another resolution has buckets of another width.
+    /// The requested resolution; each has its own bucket width.
     resolution: Resolution,
-    /// Seconds; `None` before two datapoints were seen in one reply.
+    /// Seconds; `None` until one reply held two datapoints.
     width: Option<f64>,
     /// The only datapoint of the last reply, by window and container, while the width is unknown.
     lone: HashMap<(usize, Option<Arc<str>>), Point>,
 }
 
 impl Datapoints {
-    /// The newest complete datapoint with a value among `points`, which rise in time, of a reply for the window and
-    /// container `of` about `range`.
+    /// The newest complete datapoint with a value. `points` rise in time and come from a reply about `range` for the
+    /// window and container `of`.
     pub fn newest(
         &mut self,
         resolution: Resolution,
@@ -46,7 +46,7 @@ impl Datapoints {
         lone.filter(|lone| before == Some(*lone))
     }
 
-    /// The complete datapoints with a value among `points`, of a reply about `range`; none while the width is unknown.
+    /// The complete datapoints with a value, of a reply about `range`; none while the width is unknown.
     fn complete(
         &mut self,
         resolution: Resolution,
@@ -59,7 +59,7 @@ impl Datapoints {
         let gaps = points.iter().zip(points.iter().skip(1)).map(|(one, next)| next.time - one.time);
         let own = gaps.filter(|gap| *gap > 0.0).reduce(f64::min);
         self.width = [self.width, own].into_iter().flatten().reduce(f64::min);
-        // A long range may have its datapoints further apart.
+        // Datapoints of a long range may be further apart.
         let width = match (self.width, own) {
             (Some(width), Some(own)) if points.len() > 2 => width.max(own),
             (width, _) => width.unwrap_or(f64::INFINITY),
@@ -70,7 +70,7 @@ impl Datapoints {
     }
 }
 
-/// Whether the bucket has a value and begins in the range, so that its beginning is not cut.
+/// Whether the bucket has a value and is not cut off by the start of the range.
 #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
 fn begins_in(point: &Point, range: TimeRange) -> bool {
     point.time >= range.start as f64 && point.has_value()
@@ -149,7 +149,7 @@ mod tests {
     fn the_smallest_distance_seen_is_the_width_but_a_coarser_series_has_its_own() {
         let mut seen = Datapoints::default();
         assert_eq!(newest(&mut seen, &points(&[0, 60, 120]), 0, 180), Some(120.0));
-        // Empty buckets are left out.
+        // Empty buckets are missing.
         assert_eq!(newest(&mut seen, &points(&[0, 120]), 0, 180), Some(120.0));
         assert_eq!(newest(&mut seen, &points(&[0, 480, 960]), 0, 1100), Some(480.0));
     }

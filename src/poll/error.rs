@@ -10,16 +10,14 @@ use crate::interface::RuleError;
 /// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
-    /// The request got no reply that counts.
+    /// The request failed.
     #[error(transparent)]
     Fetch(#[from] FetchError),
-    /// The request cannot be made: an identifier that no path can carry.
+    /// The request cannot be built: an identifier cannot be part of a path.
     #[error(transparent)]
     Rule(#[from] RuleError),
-    /// The reply had not settled by the service's own clock.
-    #[error(
-        "by the service's clock the range to {end} had not settled at {date}; it will be asked for again"
-    )]
+    /// The range had not settled by the service's own clock.
+    #[error("the range to {end} had not settled by the service's clock ({date}); it will be requested again")]
     Unsettled {
         /// End of the range, Unix seconds.
         end: i64,
@@ -34,26 +32,26 @@ pub enum PollError {
     NotCommitted(#[from] NotCommitted),
 }
 
-/// The classes of polls that fail although each request got its reply.
+/// The error classes of polls whose requests all succeeded.
 pub const ANSWERED: [&str; 3] = [UNSETTLED, REFUSED, STATE];
 
 const UNSETTLED: &str = "unsettled";
 const REFUSED: &str = "refused";
 const STATE: &str = "state";
 
-/// Which requests of the same poll would fail likewise.
+/// Which other requests of the same poll would fail as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// No other: it failed for what it asked or for what was answered.
+    /// None: the failure is about this request or its reply.
     Itself,
-    /// Those that ask for the same sort of range.
+    /// Those for the same kind of range.
     SameSort,
     /// All.
     All,
 }
 
 impl PollError {
-    /// The class of the failure: of requests that of their code, else a word of its own.
+    /// The class of the failure: for requests that of their code.
     #[must_use]
     pub fn class(&self) -> &'static str {
         match self {
@@ -65,13 +63,13 @@ impl PollError {
         }
     }
 
-    /// Which other requests of the same poll would fail likewise. What concerns the service account or the connection
-    /// concerns all. A timeout, a server error or a status such as 404 may be of the range: the counted range and the
-    /// windows never keep one another from being asked for.
+    /// Which other requests of the same poll would fail as well. Failures of the service account or the connection
+    /// affect all. A timeout, a server error or a status such as 404 may be about the range, so the counted range and
+    /// the windows never block each other.
     pub(super) fn reach(&self) -> Reach {
         let Self::Fetch(error) = self else { return Reach::Itself };
         match error.class() {
-            // A refusal that is remembered.
+            // A remembered refusal.
             Class::UnauthorizedPaused if error.status() == Some(403) => Reach::SameSort,
             Class::Credentials
             | Class::UnauthorizedPaused
@@ -88,19 +86,19 @@ impl PollError {
         }
     }
 
-    /// Whether the service answered, with a status that says no.
+    /// Whether the service answered with an error status.
     pub(super) fn is_status(&self) -> bool {
         let Self::Fetch(error) = self else { return false };
         matches!(error.class(), Class::Status(_)) || error.status() == Some(403)
     }
 
-    /// Whether the service says that there is no such thing.
+    /// Whether the service says that the resource does not exist.
     pub(super) fn is_not_found(&self) -> bool {
         matches!(self, Self::Fetch(error) if error.is_not_found())
     }
 
-    /// Whether it stops the whole service account, which says so itself: its token is missing or refused, or the
-    /// service asked it to wait for longer than a request may take, `patience`.
+    /// Whether it stops the whole service account, which logs that itself: the token is missing or refused, or the
+    /// service asked to wait longer than `patience`, the time limit of a request.
     pub(super) fn is_of_account(&self, patience: Duration) -> bool {
         let Self::Fetch(error) = self else { return false };
         match error.class() {

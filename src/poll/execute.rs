@@ -14,17 +14,17 @@ use super::plan::{Context, Plan, Target};
 use super::slots::SlotPermit;
 use super::transition_log::TransitionLog;
 
-/// How a poll ended, as far as the schedule is concerned.
+/// The result of a poll for the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The next one is due an interval later.
+    /// The next poll is due an interval later.
     Usual,
-    /// The service says that there is no such thing; it is asked less often until there is.
+    /// The service says that the resource does not exist; it is polled less often until it does.
     Slow,
 }
 
-/// Polls `target` once: asks, replaces what is shown, adds what is counted, and notes how it went. Holds its `permit`
-/// while it asks.
+/// Polls `target` once: sends the requests, replaces the samples, updates the ledger, and records the outcome. Holds
+/// `permit` while requests are in flight.
 pub async fn poll(
     context: &Context,
     plan: &Plan,
@@ -34,7 +34,7 @@ pub async fn poll(
 ) -> Outcome {
     let began = Instant::now();
     let mut update = LedgerUpdate::begin(context, plan, target);
-    // What asking takes in memory is not kept while the disk is waited for.
+    // The memory of the requests is freed before waiting for the disk.
     let (asked, gone) = match target.endpoint.cadence {
         Cadence::Settings => {
             let asked = Box::pin(settings(context, plan, target)).await;

@@ -1,4 +1,4 @@
-//! What a poll does to its target's ledger: in memory while it asks, on disk and then shown once all was asked.
+//! How a poll updates its target's ledger: in memory while requests are in flight, then on disk, then on the page.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,33 +18,33 @@ use super::transition_log::TransitionLog;
 /// The ledger of a target while it is polled.
 #[derive(Debug)]
 pub struct LedgerUpdate {
-    /// As this poll leaves it so far; `None` if nothing is counted, or nobody knows yet where counting begins.
+    /// The ledger so far; `None` if nothing is counted, or it is not yet known where counting begins.
     ledger: Option<Arc<Ledger>>,
-    /// Whether a ledger may be opened if there is none.
+    /// Whether a missing ledger may be opened.
     may_open: bool,
     change: Change,
     gave_up: Option<TimeRange>,
     rechecked: Option<Recheck>,
 }
 
-/// What a poll has made of its ledger. The greatest decides.
+/// The greatest change that a poll made to its ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Change {
     None,
-    /// Something that costs nothing to learn again.
+    /// Something that can be learned again at no cost.
     Learnt,
-    /// Opened, resumed, or time given up.
+    /// Opened, resumed, or gave up time.
     Begun,
-    /// A reply added.
+    /// Added a reply.
     Added,
 }
 
 impl LedgerUpdate {
-    /// The ledger of the target, with what is too old given up.
+    /// The ledger of the target; time that is too old is given up.
     #[must_use]
     pub fn begin(context: &Context, plan: &Plan, target: &Target) -> Self {
         let counts = target.counter.is_some();
-        // While it is asked for elsewhere, nothing is added: what comes from there takes the place of what is here.
+        // While the ledger is being restored nothing is added: the restored one replaces it.
         let may_open = counts && context.ledgers.held_back(&target.key) != Some(Hold::Unknown);
         let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
         let mut update = Self { ledger, may_open, change: Change::None, gave_up: None, rechecked: None };
@@ -52,7 +52,7 @@ impl LedgerUpdate {
         update
     }
 
-    /// The ledger as it stands.
+    /// The current ledger.
     #[must_use]
     pub fn ledger(&self) -> Option<&Ledger> {
         self.ledger.as_deref()
@@ -65,10 +65,10 @@ impl LedgerUpdate {
         ledger.recheck_due(plan.watermark.ages(), phase(target), plan.watermark.settled())
     }
 
-    /// Takes in the reply to `asked`; `date` is where the service's clock stood.
+    /// Adds the reply to `asked`; `date` is the service's time.
     ///
     /// # Errors
-    /// If the reply cannot be added; the cursor stays where it was.
+    /// If the reply cannot be added; the cursor does not move.
     pub fn take(
         &mut self,
         context: &Context,
@@ -113,15 +113,15 @@ impl LedgerUpdate {
                 }
             }
         }
-        // The first replies of all: only now is it known where counting begins, and what is too old.
+        // The very first reply: only now is it known where counting begins and what is too old.
         self.follow_clock(plan);
         Ok(())
     }
 
-    /// Puts what has changed on disk, and shows it then.
+    /// Writes changes to disk, then shows them.
     ///
     /// # Errors
-    /// If it could not be written; the ledger before stays, and what was added to it is asked for again.
+    /// If writing fails. The previous ledger stays, and the ranges are requested again.
     pub async fn end(
         self,
         context: &Context,
@@ -152,8 +152,8 @@ impl LedgerUpdate {
         Ok(())
     }
 
-    /// Does what the clocks allow by now: opens a ledger at the current step if there is none, resumes there one
-    /// that another shard had, and gives up what is too old.
+    /// Opens a missing ledger at the current step, resumes one that another shard had, and gives up time that is too
+    /// old, as far as both clocks allow.
     fn follow_clock(&mut self, plan: &Plan) {
         let watermark = &plan.watermark;
         match &self.ledger {
@@ -189,13 +189,13 @@ impl LedgerUpdate {
     }
 }
 
-/// How many seconds later than its age an hour of this target is counted again, so that not all are at once.
+/// Delay in seconds of this target's rechecks, so that not all targets recheck at once.
 fn phase(target: &Target) -> i64 {
     Phase::of(&target.key.owner).of_seconds(HOUR)
 }
 
-/// Before anything was counted, the thresholds that a window's reply names become buckets at zero, so that
-/// Prometheus has seen them all before the first of them moves.
+/// Before anything is counted, the thresholds of a window's reply become buckets at zero, so that Prometheus has seen
+/// them before they grow.
 fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
     if ledger.total > 0 { None } else { ledger.learn(tally) }
 }

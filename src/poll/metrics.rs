@@ -1,4 +1,4 @@
-//! One poll of a metrics call: its windows, the range to be counted, and the hour to be counted again.
+//! One poll of a metrics call: its windows, the range to count, and the hour to recheck.
 
 use std::sync::atomic::Ordering;
 
@@ -15,9 +15,9 @@ use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
 use super::shown::Replies;
 use super::transition_log::TransitionLog;
 
-/// Asks for every range that is due, beginning with those that the poll before did not reach. The windows and the
-/// counted range never keep one another from being asked for, and what a container's request answers says nothing of
-/// its app. Gives the poll's result, and whether the service says that there is no such app.
+/// Requests every range that is due, first those that the previous poll did not reach. The windows and the counted range
+/// never block each other, and the outcome for a container does not affect its app. Returns the poll's result, and
+/// whether the service says that the app does not exist.
 pub async fn poll(
     context: &Context,
     plan: &Plan,
@@ -54,12 +54,12 @@ struct MetricsPoll<'a> {
     replies: Replies,
     /// The last whole step that had settled when the poll began.
     settled_step: i64,
-    /// The first failure that concerns the app.
+    /// The first failure that affects the app.
     result: Result<(), PollError>,
-    /// Requests about the app as a whole, and how many of them got a 404.
+    /// Requests about the whole app, and how many got a 404.
     asked: u32,
     not_found: u32,
-    /// The shortest range about the app as a whole that was too much for the service, in seconds.
+    /// The shortest range of the whole app that was too long for the service, in seconds.
     shortest_failed: Option<u64>,
 }
 
@@ -105,8 +105,8 @@ impl MetricsPoll<'_> {
         }
     }
 
-    /// Asks for the range to be counted, if any: only now, as replies may have told the time meanwhile. One
-    /// that had to end on the hour is followed by the next one at once.
+    /// Requests the range to count, if any, last: earlier replies may have told the service's time. A range that had to
+    /// end on the hour is followed by the next one at once.
     async fn counted(&mut self) -> Reach {
         let (mut reach, mut last) = (Reach::Itself, None);
         for _ in 0..2 {
@@ -124,14 +124,14 @@ impl MetricsPoll<'_> {
         reach
     }
 
-    /// Whether the reply about this window serves the counters as well.
+    /// Whether the reply about this window also serves the counters.
     fn is_counted(&self, window: &RangeAsk) -> bool {
         window.container.is_none()
             && ranges::due(self.plan, self.target, self.update.ledger(), self.settled_step)
                 == Some(window.range)
     }
 
-    /// Asks for one range, and says which others would fail as it did.
+    /// Requests one range. Returns which other requests would fail as well.
     async fn range(&mut self, asked: &RangeAsk) -> Reach {
         let Err(error) = self.answer(asked).await else {
             if let Some(container) = &asked.container {
@@ -166,13 +166,13 @@ impl MetricsPoll<'_> {
         reach
     }
 
-    /// Takes what the range's windows show off the page.
+    /// Hides the samples of the range's windows.
     fn forget(&self, asked: &RangeAsk) {
         for subject in &self.target.subjects {
             for &window in &asked.windows {
                 subject.cell.forget(&self.variant(asked, window));
             }
-            // The datapoint of all its windows.
+            // The datapoint that all windows share.
             subject.cell.forget(&Variant { window: 0, container: asked.container.clone() });
         }
     }
@@ -225,8 +225,8 @@ impl MetricsPoll<'_> {
     }
 }
 
-/// A long range that was too much for the service is asked for in halves, then in halves of those; a success makes
-/// them longer again. Where one that is no longer has failed just before, it is not the length.
+/// A range that is too long for the service is halved, again and again; a success makes ranges longer again. If a range
+/// that is no longer has just failed too, length is not the cause.
 fn follow_size(
     target: &Target,
     range: TimeRange,

@@ -1,21 +1,21 @@
-//! When each target is asked, and what becomes of the answer.
+//! When each target is polled, and what happens to the reply.
 //!
-//! A [`Plan`] is what a configuration wants asked: one [`plan::Target`] for each endpoint and app, project or service
-//! account. The [`Poller`] runs it: one loop holds all due times, and starts a bounded number of polls at once. A
-//! poll that panics is contained; a tick that was missed is skipped.
+//! A [`Plan`] lists the targets of a configuration: one [`plan::Target`] per endpoint and app, project or service
+//! account. The [`Poller`] runs it: one loop holds all due times and starts a bounded number of concurrent polls. A
+//! panic stays inside its poll; missed ticks are skipped.
 //!
-//! - [`plan`]: the targets of a configuration; `objective`: what it promises of apps.
-//! - [`progress`]: what a poll leaves to the next one.
-//! - [`counters`]: which counters are on the page.
-//! - [`schedule`]: when each of them is due.
+//! - [`plan`]: the targets of a configuration; `objective`: the configured objectives.
+//! - [`progress`]: what one poll passes to the next.
+//! - [`counters`]: which counters are exposed.
+//! - [`schedule`]: when each target is due.
 //! - [`poller`]: the loop.
 //! - [`execute`]: one poll of one target; `ask`: one request of it; [`error`]: why it fails.
-//! - [`metrics`]: the ranges that one poll of a metrics call asks for.
-//! - [`transition_log`]: what the log says of it.
-//! - [`slots`]: how many of them at once.
+//! - [`metrics`]: one poll of a metrics call.
+//! - [`transition_log`]: log lines about failures and recoveries.
+//! - [`slots`]: how many polls run at once.
 //! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
-//! - [`ranges`]: which ranges a metrics target asks for, each once.
-//! - [`ledger_update`]: what becomes of its ledger.
+//! - [`ranges`]: which ranges a metrics target needs, without duplicates.
+//! - [`ledger_update`]: how a poll updates its ledger.
 
 mod ask;
 pub mod counters;

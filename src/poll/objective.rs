@@ -1,4 +1,4 @@
-//! The configured objectives of apps, on the page for alert rules.
+//! The configured objectives of apps, exposed for alert rules.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(super) fn show<'a>(apps: impl Iterator<Item = (&'a App, &'a Arc<Owner>)>, st
     }
 }
 
-/// The name of an app's objective: that of its requests, which the objective is about.
+/// The key of an app's objective: that of its response times, which the objective is about.
 fn key(owner: &Arc<Owner>) -> Option<Key> {
     let resource = Resource::all().find(|resource| resource.polled().counted == Some(Counted::Requests))?;
     Some(Key { owner: Arc::clone(owner), resource })

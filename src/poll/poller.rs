@@ -17,12 +17,11 @@ use super::schedule::{Phase, Schedule};
 use super::slots::PollSlots;
 use super::transition_log::TransitionLog;
 
-/// Polls begin up to so much later than they are due, where nothing else is to be done, and never by more than a
-/// hundredth of the shortest interval: those due meanwhile begin together, and cost less than half of what each would
-/// that wakes an idle processor for itself.
+/// An idle poller starts polls up to this much late, but at most a hundredth of the shortest interval, so that polls due
+/// in between start together. That costs less than half of waking an idle processor for each.
 const MAX_SLACK: Duration = Duration::from_millis(100);
 
-/// Ledgers of removed apps are looked for so often.
+/// Interval between searches for ledgers of removed apps.
 const TIDYING: Duration = Duration::from_secs(3600);
 
 /// Runs a [`Plan`], and each that replaces it.
@@ -33,13 +32,13 @@ pub struct Poller {
     schedule: Schedule,
     slots: PollSlots,
     running: JoinSet<Outcome>,
-    /// Which target each running poll is of.
+    /// The target of each running poll.
     tasks: HashMap<Id, Started>,
     origin: Instant,
     /// See [`MAX_SLACK`].
     slack: Duration,
     transitions: Arc<TransitionLog>,
-    /// Targets whose counters are polled as soon as they are restored.
+    /// Targets to poll as soon as their counters are restored.
     restorer: Option<Restorer>,
 }
 
@@ -48,10 +47,10 @@ struct Started {
     /// Index into the plan's targets.
     target: usize,
     at: Instant,
-    /// The plan it follows.
+    /// The current plan.
     plan: Arc<Plan>,
     task: AbortHandle,
-    /// Whether its target is polled again as soon as it has ended.
+    /// Whether its target is polled again as soon as it ends.
     again: bool,
 }
 
@@ -75,14 +74,14 @@ impl Poller {
         poller
     }
 
-    /// The same; counters that `restorer` has read back are polled at once.
+    /// The same; targets whose counters `restorer` has restored are polled at once.
     #[must_use]
     pub fn with_restorer(self, restorer: Restorer) -> Self {
         Self { restorer: Some(restorer), ..self }
     }
 
-    /// Polls until `shutdown` completes, following each plan that comes in; polls under way then are let finish what
-    /// they are writing and are dropped otherwise.
+    /// Polls until `shutdown` completes, following each new plan. At shutdown, running polls may finish writing and are
+    /// otherwise dropped.
     pub async fn run(mut self, mut plans: mpsc::Receiver<Arc<Plan>>, shutdown: impl Future<Output = ()>) {
         tokio::pin!(shutdown);
         let mut tidying = tokio::time::interval(TIDYING);
@@ -114,7 +113,7 @@ impl Poller {
                     tokio::spawn(async move { plan.tidy(&ledgers).await });
                 }
                 () = sleep_until(summary.unwrap_or_else(Instant::now)), if summary.is_some() => {}
-                // Nothing to poll and nothing running: only a plan or the shutdown can change that.
+                // Nothing to poll and nothing running: wait for a plan or the shutdown.
                 else => { (&mut shutdown).await; break }
             }
         }
@@ -122,10 +121,9 @@ impl Poller {
         self.transitions.sum_up(None);
     }
 
-    /// Follows `plan` from now on. A target that stays keeps its due time, or its poll under way; a new one is due at
-    /// once.
+    /// Follows `plan` from now on. A target that stays keeps its due time or its running poll; a new one is due at once.
     fn replace(&mut self, plan: Arc<Plan>) {
-        // When those of the plan before are due; `None` if a poll is under way.
+        // Due times of the previous plan; `None` for running polls.
         let mut before: HashMap<&Key, Option<Instant>> = HashMap::new();
         let due = self.schedule.drain().map(|(due, target)| (target, Some(due)));
         for (target, due) in due.chain(self.tasks.values().map(|started| (started.target, None))) {
@@ -135,12 +133,12 @@ impl Poller {
         for (index, target) in plan.targets.iter().enumerate() {
             let due = match before.get(&target.key) {
                 None => now,
-                // A shorter interval counts from now on, not after the old one has passed.
+                // A shorter interval applies now, not after the old one has passed.
                 Some(Some(due)) => {
                     let phase = Phase::of(&target.key.owner);
                     phase.tick_after(self.origin, plan.interval(target), now).min(*due)
                 }
-                // Due again when that has ended.
+                // Due again when that poll ends.
                 Some(None) => continue,
             };
             target.progress.set_due(due);
@@ -152,7 +150,7 @@ impl Poller {
             let key = self.plan.targets.get(started.target).map(|target| &target.key);
             match key.and_then(|key| after.get(key)) {
                 Some(&index) => started.target = index,
-                // A removed target may come back with the next plan; its old poll must not end in the new one's place.
+                // A removed target may come back with the next plan; its old poll must not be taken for a new one.
                 None => {
                     started.task.abort();
                     return false;
@@ -165,7 +163,7 @@ impl Poller {
         self.plan = plan;
     }
 
-    /// Polls these at once, or as soon as their poll under way has ended.
+    /// Polls these at once, or as soon as their running poll ends.
     fn poll_at_once(&mut self, keys: &HashSet<Key>) {
         let now = Instant::now();
         let entries: Vec<_> = self.schedule.drain().collect();
@@ -186,7 +184,7 @@ impl Poller {
         self.plan.config.api.max_concurrent_requests.get()
     }
 
-    /// Starts what is due, as far as there is room; the longest due first.
+    /// Starts due polls as long as slots are free, the longest due first.
     fn start_due(&mut self) {
         let now = Instant::now();
         while self.slots.has_place(self.most_at_once()) {
@@ -206,13 +204,13 @@ impl Poller {
         }
     }
 
-    /// Notes when the target of a poll that ended is due again.
+    /// Schedules the target of a finished poll again.
     fn ended(&mut self, ended: Result<(Id, Outcome), JoinError>) {
         let (id, outcome) = match &ended {
             Ok((id, outcome)) => (*id, *outcome),
             Err(error) => (error.id(), Outcome::Usual),
         };
-        // Of a target that a change of plans has removed.
+        // The target was removed by a new plan.
         let Some(started) = self.tasks.remove(&id) else { return };
         let index = started.target;
         let Some(target) = self.plan.targets.get(index) else { return };
@@ -226,7 +224,7 @@ impl Poller {
             Outcome::Usual => self.plan.interval(target),
             Outcome::Slow => self.plan.slow_interval(target),
         };
-        // Not sooner than half an interval after it began: the first poll comes out of turn, and its own tick may
+        // Not sooner than half an interval after its start: the first poll is out of phase, and its first tick may
         // follow at once.
         let after = Instant::now().max(started.at + interval / 2);
         let due = match started.again {

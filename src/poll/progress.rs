@@ -1,4 +1,4 @@
-//! What a poll of a target leaves to the next one.
+//! State that one poll of a target passes to the next.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
@@ -10,58 +10,58 @@ use crate::accounting::recheck::Recheck;
 
 use super::datapoints::Datapoints;
 
-/// After an hour could not be counted again, the next try waits so long.
+/// Delay after a failed recheck.
 const RECHECK_PAUSE: Duration = Duration::from_secs(600);
 
-/// What a poll leaves to the next one of the same target.
+/// State that one poll passes to the next one of the same target.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// How often the range to be counted is to be halved, because longer ones failed.
+    /// How often to halve the range to count, because longer ones failed.
     pub halvings: AtomicU32,
-    /// Whether it was said that time is being given up on.
+    /// Whether giving up time was logged.
     pub gave_up: AtomicBool,
     /// Index of the first window that the last poll did not reach; 0 if it reached all.
     pub unreached_window: AtomicUsize,
-    /// Whether the last poll did not reach the range to be counted.
+    /// Whether the last poll did not reach the range to count.
     pub unreached_counted: AtomicBool,
     /// Containers whose last request the service refused. Most targets have none.
     failing_containers: Mutex<BTreeSet<Arc<str>>>,
-    /// None before an hour was counted again, or failed to be.
+    /// None before the first recheck.
     rechecks: Mutex<Option<Box<Rechecks>>>,
     /// When the next poll is due.
     due: Mutex<Option<Instant>>,
-    /// What was learned of the datapoints of a call with a series.
+    /// What was learned about the datapoints of a call with a series.
     datapoints: Mutex<Option<Box<Datapoints>>>,
-    /// For how many polls on end the replies for a container have equalled those for the whole app.
+    /// For how many consecutive polls the replies for a container have equalled those for the whole app.
     equal: Mutex<Vec<(Arc<str>, u32)>>,
 }
 
-/// What came of the hours counted again since the process began.
+/// Results of rechecks since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rechecked {
-    /// How many were counted again.
+    /// Hours rechecked.
     pub counted: u64,
-    /// How many of them came after they were first counted.
+    /// Late requests or runs.
     pub late: u64,
-    /// How many fewer there were.
+    /// Requests or runs counted too often.
     pub overcounted: u64,
 }
 
 #[derive(Debug, Default)]
 struct Rechecks {
-    /// When an hour may be counted again, after that has failed.
+    /// When to try again after a failed recheck.
     again_at: Option<Instant>,
     rechecked: Rechecked,
 }
 
 impl Progress {
-    /// What was learned of the datapoints so far.
+    /// What was learned about the datapoints so far.
     pub(crate) fn datapoints<T>(&self, learn: impl FnOnce(&mut Datapoints) -> T) -> T {
         let mut datapoints = self.datapoints.lock().unwrap_or_else(PoisonError::into_inner);
         learn(datapoints.get_or_insert_default())
     }
 
-    /// Notes whether the replies for `container` equal those for the whole app; returns for how many polls on end.
+    /// Records whether the replies for `container` equal those for the whole app; returns for how many consecutive polls.
     pub(crate) fn equals(&self, container: &Arc<str>, equal: bool) -> u32 {
         let mut known = self.equal.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(id, _)| id != container || equal);
@@ -80,13 +80,13 @@ impl Progress {
         }
     }
 
-    /// When the next poll is due; `None` while one is under way that was never due before.
+    /// When the next poll is due; `None` during the very first poll.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         *self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The service refused a request about `container`; whether it did not before.
+    /// The service refused a request about `container`. Returns whether this is new.
     pub(super) fn container_fails(&self, container: &Arc<str>) -> bool {
         self.failing_containers.lock().unwrap_or_else(PoisonError::into_inner).insert(Arc::clone(container))
     }
@@ -96,19 +96,19 @@ impl Progress {
         self.failing_containers.lock().unwrap_or_else(PoisonError::into_inner).remove(container);
     }
 
-    /// An hour could not be counted again: the next try waits a while, and counting goes on.
+    /// A recheck failed: the next try waits a while, and counting goes on.
     pub(super) fn recheck_failed(&self) {
         let at = Instant::now() + RECHECK_PAUSE;
         self.rechecks().get_or_insert_default().again_at = Some(at);
     }
 
-    /// Whether an hour may be counted again.
+    /// Whether a recheck may be tried.
     pub(super) fn may_recheck(&self) -> bool {
         let at = self.rechecks().as_ref().and_then(|rechecks| rechecks.again_at);
         at.is_none_or(|at| at <= Instant::now())
     }
 
-    /// An hour was counted again.
+    /// An hour was rechecked.
     pub(super) fn add_recheck(&self, recheck: Recheck) {
         let mut rechecks = self.rechecks();
         let rechecked = &mut rechecks.get_or_insert_default().rechecked;
@@ -117,7 +117,7 @@ impl Progress {
         rechecked.overcounted += recheck.overcounted;
     }
 
-    /// What came of the hours counted again since the process began.
+    /// Results of rechecks since the process started.
     #[must_use]
     pub fn rechecked(&self) -> Rechecked {
         self.rechecks().as_ref().map(|rechecks| rechecks.rechecked).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Which ranges a metrics target asks for, each once, whoever needs it.
+//! The ranges that a metrics target needs, without duplicates.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,34 +8,34 @@ use crate::interface::TimeRange;
 
 use super::plan::{Plan, Target, containers};
 
-/// One request of a metrics call, and who waits for its reply.
+/// One request of a metrics call, and what its reply is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeAsk {
     /// The range.
     pub range: TimeRange,
     /// The container it is restricted to.
     pub container: Option<Arc<str>>,
-    /// The windows that show it, as indices into [`Plan::windows`].
+    /// The windows that show its reply, as indices into [`Plan::windows`].
     pub windows: Vec<usize>,
-    /// What the ledger does with it.
+    /// What the ledger does with its reply.
     pub purpose: Purpose,
 }
 
-/// What a reply is for, beyond the windows that show it.
+/// What the ledger does with a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Nothing.
     Window,
-    /// It is added to the counters.
+    /// Adds it to the counters.
     Counted,
-    /// An hour counted again.
+    /// Rechecks an hour with it.
     Recheck,
 }
 
-/// The windows that a poll of a metrics target asks for.
+/// The windows that a poll of a metrics target needs.
 ///
-/// A window as long as the accounting step, where the target is polled once a step, lies on the steps: one reply then
-/// serves the counters too.
+/// A window as long as the accounting step is aligned to the steps if the target is polled once per step. Its reply then
+/// also serves the counters.
 #[must_use]
 pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
     let (settled, settled_step, step) =
@@ -61,8 +61,8 @@ pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
     asks
 }
 
-/// The range to be counted next, up to `settled_step`, which had settled when the poll began: what settles meanwhile is
-/// for the next one, or its windows would lag behind what it counts. Shorter than could be where longer ones have failed.
+/// The range to count next, up to `settled_step`, which had settled when the poll began. What settles during the poll is
+/// left to the next one, otherwise the windows would lag behind the counters. Shorter if longer ranges have failed.
 #[must_use]
 pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: i64) -> Option<TimeRange> {
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
@@ -72,5 +72,5 @@ pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: 
     ledger.due(watermark.settled_step().min(settled_step), watermark.step(), most, watermark.hourly_from())
 }
 
-/// Six hours halved so often are less than a minute, the usual step.
+/// Six hours halved this often are less than a minute, the default step.
 pub(super) const MAX_HALVINGS: u32 = 9;

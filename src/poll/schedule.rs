@@ -1,4 +1,4 @@
-//! When targets are due: those of each app or project on a phase of their own within their interval.
+//! When targets are due: all targets of an app or project share a phase within their interval.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,19 +7,19 @@ use tokio::time::{Duration, Instant};
 
 use crate::store::Owner;
 
-/// A place within an interval, as a fraction of 2^64.
+/// A position within an interval, as a fraction of 2^64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phase(u64);
 
 impl Phase {
-    /// That of all targets of `owner`, which its name alone decides: nobody has to move when others come and go. What
-    /// is asked of an app is of one moment then, and what is counted of it is written side by side.
+    /// The phase of all targets of `owner`. It depends on the name only, so other targets can come and go without effect.
+    /// An app's targets are polled together, so its figures are of one moment and its ledgers are written side by side.
     #[must_use]
     pub fn of(owner: &Owner) -> Self {
         Self(owner.digest())
     }
 
-    /// The place as seconds within a period of so many.
+    /// The position as seconds within a period.
     #[must_use]
     pub fn of_seconds(self, period: i64) -> i64 {
         let offset = (u128::from(period.unsigned_abs()) * u128::from(self.0)) >> 64;
@@ -34,12 +34,12 @@ impl Phase {
         let elapsed = after.saturating_duration_since(origin).as_nanos();
         let ticks = (elapsed + interval_nanos - offset) / interval_nanos;
         let nanos = u64::try_from(ticks * interval_nanos + offset).unwrap_or(u64::MAX);
-        // A point that an Instant cannot hold lies beyond the machine's life.
+        // An Instant that overflows is never reached.
         origin.checked_add(Duration::from_nanos(nanos)).unwrap_or(after + Duration::from_secs(86_400))
     }
 }
 
-/// What is due when; the earliest first, equal ones in the order of their numbers.
+/// Due times, the earliest first; ties in the order of target numbers.
 #[derive(Debug, Default)]
 pub struct Schedule(BinaryHeap<Reverse<(Instant, usize)>>);
 
@@ -49,13 +49,13 @@ impl Schedule {
         self.0.push(Reverse((due, target)));
     }
 
-    /// When the first is due.
+    /// The earliest due time.
     #[must_use]
     pub fn next_due(&self) -> Option<Instant> {
         self.0.peek().map(|Reverse((due, _))| *due)
     }
 
-    /// Takes out the first that is due at `now`.
+    /// Removes and returns the first target due at `now`.
     pub fn pop_due(&mut self, now: Instant) -> Option<(Instant, usize)> {
         if self.next_due()? > now {
             return None;
@@ -63,7 +63,7 @@ impl Schedule {
         self.0.pop().map(|Reverse(first)| first)
     }
 
-    /// Takes out all, in no order.
+    /// Removes and returns all, in no particular order.
     pub fn drain(&mut self) -> impl Iterator<Item = (Instant, usize)> {
         self.0.drain().map(|Reverse(entry)| entry)
     }

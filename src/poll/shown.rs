@@ -10,7 +10,7 @@ use crate::store::Variant;
 use super::plan::{Plan, Target};
 use super::ranges::RangeAsk;
 
-/// After so many polls on end with the same replies for a container and the whole app, the filter seems to be ignored.
+/// Consecutive polls with equal replies for a container and the whole app after which the filter seems to be ignored.
 const MAX_EQUAL: u32 = 5;
 
 /// The replies about windows of one poll.
@@ -28,10 +28,10 @@ struct WindowReply {
 }
 
 impl Replies {
-    /// Takes in a reply to `wanted`.
+    /// Records the reply to `wanted`.
     pub fn add(&mut self, plan: &Plan, target: &Target, wanted: &RangeAsk, reading: &Reading) {
         let range = wanted.range;
-        // Rounded outwards, the bucket at the beginning is whole. What is beyond the end has not settled.
+        // A range rounded outwards begins with a whole bucket. Data beyond the requested end has not settled.
         let answered = reading.tally.as_ref().and_then(|tally| tally.range);
         let whole =
             TimeRange { start: answered.map_or(range.start, |of| of.start.min(range.start)), ..range };
@@ -51,8 +51,8 @@ impl Replies {
         }
     }
 
-    /// Shows of each container the datapoint of the first configured window that holds a complete one. Where no reply
-    /// holds one, there is none; where a reply is missing, the one shown before stays until it is stale.
+    /// Shows for each container the datapoint of the first configured window that has a complete one. If no reply has
+    /// one, nothing is shown; if a reply is missing, the previous datapoint stays until it is stale.
     pub fn show(&self, plan: &Plan, target: &Target) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
         for container in super::plan::containers(plan.app(subject)) {
@@ -78,8 +78,8 @@ impl Replies {
         }
     }
 
-    /// Says once where the filter by container seems to be ignored: what is said of a container equals for several
-    /// polls with traffic what is said of the whole app.
+    /// Warns once if the container filter seems to be ignored: for several polls with traffic, the replies for a container
+    /// equalled those for the whole app.
     pub fn compare_containers(&self, plan: &Plan, target: &Target) {
         let whole = |window| self.0.iter().find(|reply| reply.window == window && reply.container.is_none());
         for reply in &self.0 {

@@ -1,12 +1,12 @@
-//! How many polls may ask at once.
+//! Limits the number of concurrent polls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio::sync::Notify;
 
-/// The places of polls that ask. One that has asked and waits for the disk holds none: commits are few and far apart,
-/// and at ten thousand apps hundreds of polls wait for the same one.
+/// Slots for polls with requests in flight. A poll that waits for the disk holds none: commits are rare, and with ten
+/// thousand apps hundreds of polls wait for the same one.
 #[derive(Debug, Default)]
 pub struct PollSlots(Arc<Inner>);
 
@@ -16,12 +16,12 @@ struct Inner {
     given_back: Notify,
 }
 
-/// A permit, given back when dropped.
+/// A taken slot, freed when dropped.
 #[derive(Debug)]
 pub struct SlotPermit(Arc<Inner>);
 
 impl PollSlots {
-    /// Takes a permit, whether there is one or not.
+    /// Takes a slot, even beyond the limit.
     #[must_use]
     pub fn enter(&self) -> SlotPermit {
         self.0.taken.fetch_add(1, Ordering::AcqRel);

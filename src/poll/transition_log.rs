@@ -1,10 +1,8 @@
-//! What the log says of targets that begin to fail, that recover, and whose time is given up: a line each, unless they
-//! are many.
+//! Log lines about targets that begin to fail, recover, or give up time.
 //!
-//! When the service is down, ten thousand apps say so within a minute, and each of them says it for the same reason.
-//! So of each sort of change only the first [`LINES`] in a [`PERIOD`] have a line of their own; the others are told as
-//! a number when it ends. What stops a whole service account is said by the account, once. Nothing is lost by that:
-//! `pds_up` and the status page name every one of them.
+//! When the service is down, ten thousand apps fail within a minute for the same reason. So only the first [`LINES`] of
+//! each class in a [`PERIOD`] get a line of their own; the others are summed up when the period ends. A failure that
+//! stops a whole service account is logged once, by the account. `pds_up` and the status page name every target.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,9 +15,9 @@ use crate::store::{Key, Transition};
 
 use super::error::PollError;
 
-/// Lines about single targets in a period, of each sort.
+/// Lines about single targets per period and class.
 pub const LINES: u32 = 10;
-/// How long the lines of a sort are counted together.
+/// The period over which lines of a class are counted.
 pub const PERIOD: Duration = Duration::from_secs(60);
 
 /// The transitions of all targets.
@@ -29,7 +27,7 @@ pub struct TransitionLog {
     rechecked: Mutex<Rechecked>,
 }
 
-/// What came of the hours counted again.
+/// Results of rechecks.
 #[derive(Debug, Default)]
 struct Rechecked {
     fewer: u32,
@@ -37,7 +35,7 @@ struct Rechecked {
     told: bool,
 }
 
-/// Hours with fewer requests than their parts that are too many for chance.
+/// So many hours with fewer requests than their parts are no coincidence.
 const OVERLAPS: u32 = 10;
 
 /// Changes that are counted together.
@@ -54,12 +52,12 @@ enum LogClass {
 struct Period {
     ends: Instant,
     lines: u32,
-    /// Changes that got no line.
+    /// Changes without a line of their own.
     further: u64,
 }
 
 impl TransitionLog {
-    /// A poll of the target `key` has ended: with `error`, where it failed.
+    /// A poll of the target `key` ended, with `error` if it failed.
     pub fn polled(&self, key: &Key, transition: &Transition, error: Option<&PollError>) {
         let (resource, project, app) = (key.resource.as_str(), &*key.owner.project, &*key.owner.app);
         match (transition, error) {
@@ -81,7 +79,7 @@ impl TransitionLog {
         }
     }
 
-    /// The first `seconds` that the counters of the target `key` will never have; further ones only count.
+    /// The counters of the target `key` give up `seconds`. Only the first time is logged.
     pub fn gave_up(&self, key: &Key, seconds: u64) {
         if self.has_line(LogClass::GaveUp) {
             tracing::warn!(
@@ -94,7 +92,7 @@ impl TransitionLog {
         }
     }
 
-    /// The service refuses requests about a container of the app `key`, which it did not before.
+    /// The service begins to refuse requests about a container of the app `key`.
     pub fn container_failed(&self, key: &Key, container: &str, error: &PollError) {
         if self.has_line(LogClass::Container) {
             tracing::warn!(
@@ -103,13 +101,13 @@ impl TransitionLog {
                 app = %key.owner.app,
                 container,
                 class = error.class(),
-                "the service refuses requests about a container; the app itself is not concerned"
+                "the service refuses requests about a container; the app itself is not affected"
             );
         }
     }
 
-    /// An hour was counted again. Where many hours hold fewer than their parts together, and hardly any holds more, the
-    /// service seems to count the end of each range in the next one too; that is said once.
+    /// An hour was rechecked. If many hours hold fewer requests than their parts and hardly any holds more, the service
+    /// seems to count the end of each range in the next one too; this is logged once.
     pub fn rechecked(&self, recheck: Recheck) {
         let mut rechecked = self.rechecked.lock().unwrap_or_else(PoisonError::into_inner);
         rechecked.fewer += u32::from(recheck.overcounted > 0);
@@ -123,13 +121,13 @@ impl TransitionLog {
         }
     }
 
-    /// When [`TransitionLog::sum_up`] has something to say; `None` while every change got its line.
+    /// When [`TransitionLog::sum_up`] has something to log; `None` while every change got its line.
     #[must_use]
     pub fn next_summary(&self) -> Option<Instant> {
         self.periods().values().filter(|period| period.further > 0).map(|period| period.ends).min()
     }
 
-    /// Ends the periods that are over at `now`, all of them where that is `None`, and tells what got no line.
+    /// Ends the periods that are over at `now` (all of them for `None`), and sums up changes without a line.
     pub fn sum_up(&self, now: Option<Instant>) {
         self.periods().retain(|sort, period| {
             let over = now.is_none_or(|now| period.ends <= now);
@@ -140,7 +138,7 @@ impl TransitionLog {
         });
     }
 
-    /// Counts a change, and says whether it gets a line.
+    /// Counts a change. Returns whether it gets a line.
     fn has_line(&self, sort: LogClass) -> bool {
         let now = Instant::now();
         let mut periods = self.periods();

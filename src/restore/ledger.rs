@@ -2,14 +2,14 @@
 
 use crate::accounting::{Ledger, MAX_THRESHOLDS};
 
-use super::series::{Said, Targets};
+use super::series::{ScrapedCounter, Targets};
 
 /// Whole numbers up to here are exact as `f64`.
 const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Why the series of a target do not make a ledger.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Refusal {
+pub enum InvalidLedger {
     /// The cursor or the total is missing.
     #[error("its {0} is missing")]
     Missing(&'static str),
@@ -61,7 +61,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl InvalidLedger {
     /// Whether an earlier scrape may hold what is missing: counters that are behind leave the page before their cursor
     /// does.
     pub(super) fn is_incomplete(&self) -> bool {
@@ -80,7 +80,7 @@ pub(super) enum Choice {
     /// The counters of the furthest one had left the page within this window. A wider one may have them.
     Incomplete,
     /// None of them is usable: why the furthest is not, and its labels.
-    Refused(Refusal, String),
+    Refused(InvalidLedger, String),
     /// No target knows it.
     Nothing,
 }
@@ -89,20 +89,21 @@ pub(super) enum Choice {
 /// do not belong together. `distributed` says whether there are buckets. `last` says that no wider window follows;
 /// then a target that lacks something is skipped.
 pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool) -> Choice {
-    let mut known: Vec<(&String, &Said)> = targets.iter().collect();
+    let mut known: Vec<(&String, &ScrapedCounter)> = targets.iter().collect();
     // Of targets with the same cursor (two jobs that scrape one exporter), the one with the higher total.
-    let rank = |said: &Said| (said.until.unwrap_or(f64::MIN), said.total.unwrap_or(f64::MIN));
+    let rank =
+        |scraped: &ScrapedCounter| (scraped.until.unwrap_or(f64::MIN), scraped.total.unwrap_or(f64::MIN));
     known.sort_by(|(_, one), (_, other)| {
         let ((until, total), (other_until, other_total)) = (rank(one), rank(other));
         other_until.total_cmp(&until).then(other_total.total_cmp(&total))
     });
     let mut refused = None;
-    for (target, said) in known {
-        match ledger(said, distributed, now) {
+    for (target, scraped) in known {
+        match ledger(scraped, distributed, now) {
             Ok(ledger) => return Choice::Taken(Box::new((ledger, target.clone()))),
             Err(missing) if missing.is_incomplete() && !last => return Choice::Incomplete,
             // No counter was ever scraped, only series that belong to one, so nothing can go back.
-            Err(_) if said.total.is_none() && !said.apart => {}
+            Err(_) if scraped.total.is_none() && !scraped.apart => {}
             Err(why) => drop(refused.get_or_insert((why, target.clone()))),
         }
     }
@@ -111,33 +112,34 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool)
 
 /// The ledger behind the page of a target. Fractions of buckets, hours still to be counted again and pending late data
 /// are not on a page.
-fn ledger(said: &Said, distributed: bool, now: i64) -> Result<Ledger, Refusal> {
-    if said.apart {
-        return Err(Refusal::Apart);
+fn ledger(scraped: &ScrapedCounter, distributed: bool, now: i64) -> Result<Ledger, InvalidLedger> {
+    if scraped.apart {
+        return Err(InvalidLedger::Apart);
     }
-    let until = said.until.ok_or(Refusal::Missing("cursor"))?;
-    let total = whole("total", said.total.ok_or(Refusal::Missing("total"))?)?;
+    let until = scraped.until.ok_or(InvalidLedger::Missing("cursor"))?;
+    let total = whole("total", scraped.total.ok_or(InvalidLedger::Missing("total"))?)?;
     let until = seconds("cursor", until)?;
     if until > now {
-        return Err(Refusal::Future { until, now });
+        return Err(InvalidLedger::Future { until, now });
     }
     let optional = |what, value: Option<f64>| value.map_or(Ok(0), |value| whole(what, value));
     let mut ledger = Ledger::open(until);
     ledger.total = total;
-    ledger.unaccounted = optional("unaccounted time", said.unaccounted)?;
-    ledger.late = optional("late data", said.late)?;
-    ledger.overcounted = optional("overcounted data", said.overcounted)?;
-    ledger.rechecked_until =
-        said.rechecked_until.map_or(Ok(0), |value| seconds("end of the last hour counted again", value))?;
-    if distributed { Ok(ledger.with_buckets(&buckets(said, total)?)) } else { Ok(ledger) }
+    ledger.unaccounted = optional("unaccounted time", scraped.unaccounted)?;
+    ledger.late = optional("late data", scraped.late)?;
+    ledger.overcounted = optional("overcounted data", scraped.overcounted)?;
+    ledger.rechecked_until = scraped
+        .rechecked_until
+        .map_or(Ok(0), |value| seconds("end of the last hour counted again", value))?;
+    if distributed { Ok(ledger.with_buckets(&buckets(scraped, total)?)) } else { Ok(ledger) }
 }
 
 /// The buckets below `+Inf`, by rising threshold.
-fn buckets(said: &Said, total: u64) -> Result<Vec<(f64, u64)>, Refusal> {
-    let mut buckets = Vec::with_capacity(said.buckets.len());
-    for (le, count) in &said.buckets {
+fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, InvalidLedger> {
+    let mut buckets = Vec::with_capacity(scraped.buckets.len());
+    for (le, count) in &scraped.buckets {
         let threshold = le.parse::<f64>().ok().filter(|threshold| *threshold > 0.0);
-        let threshold = threshold.ok_or_else(|| Refusal::Threshold(le.chars().take(20).collect()))?;
+        let threshold = threshold.ok_or_else(|| InvalidLedger::Threshold(le.chars().take(20).collect()))?;
         buckets.push((threshold, whole("bucket", *count)?));
     }
     buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
@@ -150,17 +152,17 @@ fn buckets(said: &Said, total: u64) -> Result<Vec<(f64, u64)>, Refusal> {
         same
     });
     let infinite = buckets.pop_if(|(threshold, _)| threshold.is_infinite());
-    let (_, infinite) = infinite.ok_or(Refusal::NoInfinite)?;
+    let (_, infinite) = infinite.ok_or(InvalidLedger::NoInfinite)?;
     if infinite != total {
-        return Err(Refusal::OtherTotal { infinite, total });
+        return Err(InvalidLedger::OtherTotal { infinite, total });
     }
     if buckets.len() > MAX_THRESHOLDS {
-        return Err(Refusal::TooManyBuckets(buckets.len()));
+        return Err(InvalidLedger::TooManyBuckets(buckets.len()));
     }
     let mut below = 0;
     for (threshold, count) in &buckets {
         if *count < below || *count > total {
-            return Err(Refusal::NotCumulative { threshold: *threshold, count: *count });
+            return Err(InvalidLedger::NotCumulative { threshold: *threshold, count: *count });
         }
         below = *count;
     }
@@ -172,12 +174,12 @@ fn buckets(said: &Said, total: u64) -> Result<Vec<(f64, u64)>, Refusal> {
     clippy::cast_sign_loss,
     reason = "checked to be whole and in range"
 )]
-fn whole(what: &'static str, value: f64) -> Result<u64, Refusal> {
+fn whole(what: &'static str, value: f64) -> Result<u64, InvalidLedger> {
     let fits = value.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&value);
-    if fits { Ok(value as u64) } else { Err(Refusal::NotWhole { what, value }) }
+    if fits { Ok(value as u64) } else { Err(InvalidLedger::NotWhole { what, value }) }
 }
 
-fn seconds(what: &'static str, value: f64) -> Result<i64, Refusal> {
+fn seconds(what: &'static str, value: f64) -> Result<i64, InvalidLedger> {
     Ok(i64::try_from(whole(what, value)?).unwrap_or(i64::MAX))
 }
 
@@ -187,8 +189,8 @@ mod tests {
 
     const NOW: i64 = 1_772_366_400;
 
-    fn said() -> Said {
-        Said {
+    fn scraped() -> ScrapedCounter {
+        ScrapedCounter {
             until: Some(NOW as f64 - 60.0),
             total: Some(9.0),
             unaccounted: Some(120.0),
@@ -202,15 +204,15 @@ mod tests {
         }
     }
 
-    fn refused(change: impl FnOnce(&mut Said)) -> String {
-        let mut said = said();
-        change(&mut said);
-        ledger(&said, true, NOW).unwrap_err().to_string()
+    fn refused(change: impl FnOnce(&mut ScrapedCounter)) -> String {
+        let mut scraped = scraped();
+        change(&mut scraped);
+        ledger(&scraped, true, NOW).unwrap_err().to_string()
     }
 
     #[test]
     fn a_page_holds_a_ledger() {
-        let ledger = ledger(&said(), true, NOW).unwrap();
+        let ledger = ledger(&scraped(), true, NOW).unwrap();
         assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (NOW - 60, 9, 120));
         assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until), (2, 1, NOW - 3600));
         assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.25, 4), (1.0, 8)]);
@@ -219,46 +221,60 @@ mod tests {
 
     #[test]
     fn a_page_of_an_older_version_lacks_what_came_later() {
-        let older =
-            Said { unaccounted: None, late: None, overcounted: None, rechecked_until: None, ..said() };
+        let older = ScrapedCounter {
+            unaccounted: None,
+            late: None,
+            overcounted: None,
+            rechecked_until: None,
+            ..scraped()
+        };
         let ledger = ledger(&older, true, NOW).unwrap();
         assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until), (0, 0, 0));
     }
 
     #[test]
     fn what_does_not_belong_together_is_refused() {
-        assert_eq!(refused(|said| said.total = None), "its total is missing");
-        assert_eq!(refused(|said| said.until = None), "its cursor is missing");
-        assert_eq!(refused(|said| said.total = Some(8.5)), "its total is 8.5, which is not a whole number");
+        assert_eq!(refused(|scraped| scraped.total = None), "its total is missing");
+        assert_eq!(refused(|scraped| scraped.until = None), "its cursor is missing");
         assert_eq!(
-            refused(|said| said.late = Some(-1.0)),
+            refused(|scraped| scraped.total = Some(8.5)),
+            "its total is 8.5, which is not a whole number"
+        );
+        assert_eq!(
+            refused(|scraped| scraped.late = Some(-1.0)),
             "its late data is -1, which is not a whole number"
         );
         assert_eq!(
-            refused(|said| said.total = Some(f64::NAN)),
+            refused(|scraped| scraped.total = Some(f64::NAN)),
             "its total is NaN, which is not a whole number"
         );
-        assert!(refused(|said| said.until = Some(NOW as f64 + 1.0)).contains("which is in the future"));
-        assert!(refused(|said| said.total = Some(10.0)).contains("they are not of one scrape"));
-        assert_eq!(refused(|said| drop(said.buckets.remove(0))), "its +Inf bucket is missing");
+        assert!(refused(|scraped| scraped.until = Some(NOW as f64 + 1.0)).contains("which is in the future"));
+        assert!(refused(|scraped| scraped.total = Some(10.0)).contains("they are not of one scrape"));
+        assert_eq!(refused(|scraped| drop(scraped.buckets.remove(0))), "its +Inf bucket is missing");
         let bucket = |le: &str, count| (le.to_owned(), count);
-        assert!(refused(|said| said.buckets.push(bucket("0.5", 3.0))).contains("less than the one below"));
-        assert!(refused(|said| said.buckets.push(bucket("2.5", 10.0))).contains("bucket 2.5 holds 10"));
-        assert!(refused(|said| said.buckets.push(bucket("fast", 3.0))).contains("\"fast\""));
-        assert!(refused(|said| said.buckets.push(bucket("NaN", 3.0))).contains("\"NaN\""));
-        let many = |said: &mut Said| {
-            said.buckets.extend((0..=MAX_THRESHOLDS).map(|n| bucket(&format!("{}", 10 + n), 9.0)));
+        assert!(
+            refused(|scraped| scraped.buckets.push(bucket("0.5", 3.0))).contains("less than the one below")
+        );
+        assert!(refused(|scraped| scraped.buckets.push(bucket("2.5", 10.0))).contains("bucket 2.5 holds 10"));
+        assert!(refused(|scraped| scraped.buckets.push(bucket("fast", 3.0))).contains("\"fast\""));
+        assert!(refused(|scraped| scraped.buckets.push(bucket("NaN", 3.0))).contains("\"NaN\""));
+        let many = |scraped: &mut ScrapedCounter| {
+            scraped.buckets.extend((0..=MAX_THRESHOLDS).map(|n| bucket(&format!("{}", 10 + n), 9.0)));
         };
         assert!(refused(many).contains("more than an exporter writes"));
     }
 
     #[test]
     fn the_furthest_is_taken_and_the_next_one_where_it_does_not_belong_together() {
-        let at = |until: f64, total: f64| Said { until: Some(until), total: Some(total), ..Said::default() };
-        let targets = |said: &[Said]| -> Targets {
-            said.iter().enumerate().map(|(index, said)| (index.to_string(), said.clone())).collect()
+        let at = |until: f64, total: f64| ScrapedCounter {
+            until: Some(until),
+            total: Some(total),
+            ..ScrapedCounter::default()
         };
-        let chosen = |said: &[Said], last| match choose(&targets(said), false, NOW, last) {
+        let targets = |scraped: &[ScrapedCounter]| -> Targets {
+            scraped.iter().enumerate().map(|(index, scraped)| (index.to_string(), scraped.clone())).collect()
+        };
+        let chosen = |scraped: &[ScrapedCounter], last| match choose(&targets(scraped), false, NOW, last) {
             Choice::Taken(taken) => taken.1,
             Choice::Incomplete => "incomplete".to_owned(),
             Choice::Refused(why, _) => why.to_string(),
@@ -268,11 +284,11 @@ mod tests {
         assert_eq!(chosen(&[at(60.0, 5.0), at(60.0, 6.0)], false), "1", "equally far: more");
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.5)], false), "0");
         assert_eq!(chosen(&[at(120.0, 6.5)], false), "its total is 6.5, which is not a whole number");
-        let hidden = Said { total: None, ..at(180.0, 0.0) };
+        let hidden = ScrapedCounter { total: None, ..at(180.0, 0.0) };
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "incomplete");
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], true), "0");
         assert_eq!(chosen(std::slice::from_ref(&hidden), true), "nothing", "no counter was ever seen");
-        let apart = Said { apart: true, ..hidden };
+        let apart = ScrapedCounter { apart: true, ..hidden };
         assert_eq!(chosen(std::slice::from_ref(&apart), false), "incomplete");
         assert_eq!(chosen(&[apart], true), "its cursor and its total were never scraped together");
         assert_eq!(chosen(&[], true), "nothing");

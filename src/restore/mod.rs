@@ -32,6 +32,6 @@ pub mod source;
 
 pub use attempt::is_later;
 pub use error::Error;
-pub use ledger::Refusal;
+pub use ledger::InvalidLedger;
 pub use restorer::Restorer;
 pub use source::{Answer, Source};

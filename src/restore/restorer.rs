@@ -197,11 +197,11 @@ impl Restorer {
         let known = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
         let asked: Vec<Key> =
             new.into_iter().map(|(key, _)| key.clone()).chain(known.iter().cloned()).collect();
-        let mut said = Instant::now();
+        let mut reported = Instant::now();
         let answers = source.ledgers(&asked, at, now, |done, all| {
-            if said.elapsed() >= PROGRESS {
+            if reported.elapsed() >= PROGRESS {
                 tracing::info!(done, all, "reading counters back from Prometheus");
-                said = Instant::now();
+                reported = Instant::now();
             }
         });
         let answers = answers.await?;

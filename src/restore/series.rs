@@ -53,7 +53,7 @@ pub(super) fn names_of_moments() -> impl Iterator<Item = &'static str> {
 
 /// The values of one scraped target about one counter, unchecked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ScrapedCounter {
     pub until: Option<f64>,
     pub total: Option<f64>,
     pub unaccounted: Option<f64>,
@@ -66,9 +66,9 @@ pub(super) struct Said {
     pub buckets: Vec<(String, f64)>,
 }
 
-impl Said {
+impl ScrapedCounter {
     fn put(&mut self, part: Part, value: f64, le: Option<&str>) {
-        let place = match part {
+        let slot = match part {
             Part::Bucket => return self.buckets.push((le.unwrap_or_default().to_owned(), value)),
             Part::Until => &mut self.until,
             Part::Total => &mut self.total,
@@ -77,12 +77,12 @@ impl Said {
             Part::Overcounted => &mut self.overcounted,
             Part::RecheckedUntil => &mut self.rechecked_until,
         };
-        *place = Some(value);
+        *slot = Some(value);
     }
 }
 
 /// The values of each scraped target, by its labels.
-pub(super) type Targets = BTreeMap<String, Said>;
+pub(super) type Targets = BTreeMap<String, ScrapedCounter>;
 
 /// A project's id and an app's id.
 pub(super) type AppName = (String, String);
@@ -97,9 +97,9 @@ impl Series {
         let mut series = Self::default();
         for sample in samples {
             let Some(value) = sample.value() else { continue };
-            let Some(place) = Place::of(sample.labels) else { continue };
-            let targets = series.0.entry((place.app, place.resource)).or_default();
-            targets.entry(place.target).or_default().put(place.part, value, place.le.as_deref());
+            let Some(id) = SeriesId::of(sample.labels) else { continue };
+            let targets = series.0.entry((id.app, id.resource)).or_default();
+            targets.entry(id.target).or_default().put(id.part, value, id.le.as_deref());
         }
         series
     }
@@ -111,10 +111,10 @@ impl Series {
         let mut totals: HashMap<(AppName, Resource, String), Vec<(f64, f64)>> = HashMap::new();
         let mut cursors = Vec::new();
         for mut sample in samples {
-            let Some(place) = Place::of(std::mem::take(&mut sample.labels)) else { continue };
-            let key = (place.app, place.resource, place.target);
+            let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { continue };
+            let key = (id.app, id.resource, id.target);
             let values: Vec<_> = sample.values().collect();
-            match place.part {
+            match id.part {
                 Part::Total => drop(totals.insert(key, values)),
                 _ => cursors.push((key, values)),
             }
@@ -127,11 +127,12 @@ impl Series {
                 Some((*until, *total))
             });
             let (app, resource, target) = key;
-            if let Some(said) = self.0.get_mut(&(app, resource)).and_then(|targets| targets.get_mut(&target))
+            if let Some(scraped) =
+                self.0.get_mut(&(app, resource)).and_then(|targets| targets.get_mut(&target))
             {
-                said.until = of_both.map(|(until, _)| until).or(said.until);
-                said.total = of_both.map(|(_, total)| total);
-                said.apart = of_both.is_none() && !totals.is_empty();
+                scraped.until = of_both.map(|(until, _)| until).or(scraped.until);
+                scraped.total = of_both.map(|(_, total)| total);
+                scraped.apart = of_both.is_none() && !totals.is_empty();
             }
         }
     }
@@ -144,7 +145,7 @@ impl Series {
 }
 
 /// The ledger and part that a sample belongs to.
-struct Place {
+struct SeriesId {
     app: AppName,
     resource: Resource,
     part: Part,
@@ -152,7 +153,7 @@ struct Place {
     target: String,
 }
 
-impl Place {
+impl SeriesId {
     fn of(mut labels: Labels) -> Option<Self> {
         let name = labels.remove("__name__")?;
         let (_, about, part) = METRICS.iter().find(|(known, ..)| *known == name)?;

@@ -16,7 +16,7 @@ use crate::store::Key;
 use super::batches::{batches, halves};
 use super::error::Error;
 use super::http::Http;
-use super::ledger::{Choice, Chosen, Refusal, choose};
+use super::ledger::{Choice, Chosen, InvalidLedger, choose};
 use super::query;
 use super::reply::Sample;
 use super::series::{AppName, Series, Targets, identity, take_app};
@@ -65,7 +65,7 @@ pub enum Answer {
     /// Something, but nothing usable.
     Refused {
         /// Why the furthest one was refused.
-        why: Refusal,
+        why: InvalidLedger,
         /// The labels of the target that it was scraped from.
         target: String,
     },
@@ -179,7 +179,7 @@ impl Source {
                 let (why, target) = match choice {
                     Choice::Taken(chosen) => return answers.push((key, Answer::from(*chosen))),
                     Choice::Refused(why, target) => (why, target),
-                    Choice::Incomplete | Choice::Nothing => (Refusal::Apart, String::new()),
+                    Choice::Incomplete | Choice::Nothing => (InvalidLedger::Apart, String::new()),
                 };
                 refused.entry(key.clone()).or_insert(Answer::Refused { why, target });
                 match tried.get(&key) {
@@ -327,7 +327,8 @@ impl From<Chosen> for Answer {
 
 /// The furthest cursor of targets with a total.
 fn furthest(targets: &Targets) -> Option<i64> {
-    let cursors = targets.values().filter(|said| said.total.is_some()).filter_map(|said| said.until);
+    let cursors =
+        targets.values().filter(|scraped| scraped.total.is_some()).filter_map(|scraped| scraped.until);
     #[expect(clippy::cast_possible_truncation, reason = "only decides where to look")]
     cursors.max_by(f64::total_cmp).map(|until| until as i64)
 }

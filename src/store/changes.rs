@@ -15,19 +15,19 @@ const KEPT: SignedDuration = SignedDuration::from_hours(24);
 /// A changed setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// When a poll first said so.
+    /// When a poll first saw it.
     pub at: Timestamp,
     /// The family that shows it.
     pub family: &'static str,
     /// Its label that changed; `None` if its value did.
     pub label: Option<&'static str>,
-    /// What it was; `None` if nothing was stated.
+    /// The former value; `None` if there was none.
     pub before: Option<Fact>,
-    /// What it is.
+    /// The new value.
     pub after: Option<Fact>,
 }
 
-/// What a setting is or was.
+/// The value of a setting.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fact {
     /// The value of a label.
@@ -41,12 +41,12 @@ pub enum Fact {
 pub(super) struct Changes {
     /// The oldest first.
     kept: VecDeque<Change>,
-    /// What a poll that is not recorded yet has replaced.
+    /// The samples that the current poll has replaced.
     pub(super) former: Option<Arc<Samples>>,
 }
 
 impl Changes {
-    /// Adds those between two replies, of which the second came at `at`.
+    /// Adds the changes between two replies, the second of which came at `at`.
     pub(super) fn add(&mut self, at: Timestamp, families: &[Family], before: &Samples, after: &Samples) {
         self.kept.extend(families.iter().flat_map(|family| differences(at, families, family, before, after)));
         let old = |change: &Change| at.duration_since(change.at) > KEPT;
@@ -55,13 +55,13 @@ impl Changes {
         }
     }
 
-    /// Those since `since`, the newest first.
+    /// The changes since `since`, the newest first.
     pub(super) fn since(&self, since: Timestamp) -> Vec<Change> {
         self.kept.iter().rev().filter(|change| change.at >= since).cloned().collect()
     }
 }
 
-/// What differs in the first series of `family`. Times are left out: they change with every other setting.
+/// The differences in the first series of `family`. Times are skipped: they change with every other setting.
 fn differences(
     at: Timestamp,
     families: &[Family],

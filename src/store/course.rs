@@ -1,7 +1,7 @@
-//! The last hours of an app's response times, in slots of time that are longer the more apps there are.
+//! The last hours of an app's response times, in time slots. The more apps, the longer the slots.
 //!
-//! A slot holds the highest value of its polls, so that no peak is lost, and how many polls failed. Six hours take
-//! 14 kB of an app among up to 50, 3.6 kB among up to 500, 720 bytes among up to 2,500, and 240 bytes of any more.
+//! A slot holds the highest value of its polls, so that no peak is lost, and the number of failed polls. Per app, six
+//! hours take 14 kB with up to 50 apps, 3.6 kB with up to 500, 720 bytes with up to 2,500, and 240 bytes beyond.
 
 use std::collections::VecDeque;
 
@@ -10,10 +10,10 @@ use crate::interface::response_time;
 
 use super::packed::{pack, unpack};
 
-/// What the first window said at one poll.
+/// The first window's values at one poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
-    /// The median of response times, seconds; `None` without requests, and where the poll failed.
+    /// The median response time, seconds; `None` without requests, or if the poll failed.
     pub p50: Option<f64>,
     /// The 95th percentile.
     pub p95: Option<f64>,
@@ -24,7 +24,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// The point that `samples` of the response time endpoint with these `families` show.
+    /// The point in `samples` of the response time endpoint, which has these `families`.
     pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
         let percentile = |name: &str| {
             let mut series = samples.series(families, &response_time::SECONDS);
@@ -40,17 +40,17 @@ impl Point {
     }
 }
 
-/// How far back.
+/// How far back slots are kept.
 pub const REACH_SECONDS: u32 = 6 * 3600;
 
-/// Up to so many apps, and the seconds of their slots.
+/// Seconds per slot for up to this many apps.
 const SLOTS: [(usize, u32); 3] = [(50, 15), (500, 60), (2_500, 300)];
-/// The seconds of a slot for any more apps.
+/// Seconds per slot for more apps.
 const MAX_SLOT_SECONDS: u32 = 900;
-/// Slots that are allocated at once: so few that none is too many.
+/// Up to this many slots are allocated at once.
 const FEW: usize = 72;
 
-/// The seconds of a slot where there are so many `apps`.
+/// Seconds per slot with this many `apps`.
 pub(super) fn slot_seconds(apps: usize) -> u32 {
     SLOTS.iter().find(|(most, _)| apps <= *most).map_or(MAX_SLOT_SECONDS, |(_, seconds)| *seconds)
 }
@@ -70,7 +70,7 @@ pub struct SlotSummary {
     pub failures: u8,
 }
 
-/// The slots of one app, the oldest first and without gaps.
+/// The slots of one app, the oldest first, without gaps.
 #[derive(Debug, Default)]
 pub(super) struct Course {
     /// The seconds of a slot.
@@ -80,7 +80,7 @@ pub(super) struct Course {
     slots: VecDeque<Slot>,
 }
 
-/// Packed values; 0 is none and less than any other.
+/// Packed values; 0 means none and is the lowest.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     values: [u16; 4],
@@ -89,20 +89,20 @@ struct Slot {
 }
 
 impl Course {
-    /// A poll ended at the Unix time `at`; slots have `width` seconds from now on.
+    /// Records a poll that ended at the Unix time `at`. Slots have `width` seconds from now on.
     pub(super) fn push(&mut self, at: i64, width: u32, point: Point, failed: bool) {
         let width = width.max(1);
         let Ok(number) = u32::try_from(at / i64::from(width)) else { return };
         let most = (REACH_SECONDS / width) as usize;
         if self.width != width || number.saturating_sub(self.newest) as usize >= most {
-            // Other slots, or nothing for so long that all of them are over.
+            // Another width, or all slots are too old.
             *self = Self { width, newest: number, slots: VecDeque::new() };
             if most <= FEW {
                 self.slots.reserve_exact(most);
             }
             self.slots.push_back(Slot::default());
         }
-        // After a clock was set back, polls go into the newest slot.
+        // If the clock was set back, polls go into the newest slot.
         while self.newest < number {
             if self.slots.len() == most {
                 self.slots.pop_front();
@@ -120,7 +120,7 @@ impl Course {
         }
     }
 
-    /// The stretches, the oldest first.
+    /// The slots, the oldest first.
     pub(super) fn stretches(&self) -> Vec<SlotSummary> {
         let first = i64::from(self.newest) + 1 - i64::try_from(self.slots.len()).unwrap_or_default();
         let stretch = |(number, slot): (i64, &Slot)| {

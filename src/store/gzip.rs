@@ -1,8 +1,8 @@
-//! A page's bytes in one coding, made in stretches that were rendered at different times.
+//! The bytes of a page, plain or compressed, in segments that were rendered at different times.
 //!
-//! gzip is deflate between a header and a checksum. Deflate can pause at a whole byte and be continued by another
-//! encoder, and checksums of stretches can be combined; so a stretch that has not changed is never compressed again,
-//! and what goes out is still one gzip member, which every client reads.
+//! gzip is deflate between a header and a checksum. Deflate can stop at a byte boundary and be continued by another
+//! encoder, and checksums of segments can be combined. So an unchanged segment is never compressed again, and the
+//! result is still one gzip member, which every client can read.
 
 use std::io::Write as _;
 
@@ -15,35 +15,34 @@ use flate2::{Compression, Crc};
 pub enum Coding {
     /// Not at all.
     Identity,
-    /// gzip, level 1: a higher level takes longer than rendering the page and saves a scraper on the same
-    /// network nothing.
+    /// gzip, level 1: a higher level takes longer than rendering the page, and saves nothing on a local network.
     Gzip,
 }
 
 /// RFC 1952: deflate, no name, no time, made for speed, on any system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 
-/// A page is handed out in pieces of about this size: few enough that each costs nothing beside sending it, small
-/// enough that a page which is not kept never stands in memory as a whole.
+/// Approximate size of the pieces of a page: large enough that their number does not matter, small enough that a
+/// streamed page is never in memory as a whole.
 const PIECE: usize = 128 * 1024;
 
-/// Writes one stretch.
+/// Writes one segment.
 pub(super) enum Writer {
     Identity(Vec<u8>),
     Gzip(Box<DeflateEncoder<Vec<u8>>>, Crc),
 }
 
-/// A stretch as it was written.
+/// A written segment.
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// In pieces: put together, a large page would stand in memory twice for a moment.
+    /// In pieces: joining them would hold a large page in memory twice.
     pub(super) pieces: Vec<Bytes>,
-    /// Checksum and length of the plain text; of no use where that is what the bytes are.
+    /// Checksum and length of the plain text; not used without compression.
     pub(super) crc: Crc,
 }
 
 impl Writer {
-    /// The first stretch of a page.
+    /// Begins the first segment of a page.
     pub(super) fn first(coding: Coding) -> Self {
         match coding {
             Coding::Identity => Self::Identity(Vec::new()),
@@ -51,7 +50,7 @@ impl Writer {
         }
     }
 
-    /// A further one.
+    /// Begins a further segment.
     pub(super) fn further(coding: Coding) -> Self {
         match coding {
             Coding::Identity => Self::Identity(Vec::new()),
@@ -75,13 +74,13 @@ impl Writer {
         }
     }
 
-    /// Takes what is ready to go out, where that makes a piece.
+    /// Moves finished output into a piece, if there is enough.
     pub(super) fn take_piece(&mut self) -> Option<Bytes> {
         (self.ready().len() >= PIECE).then(|| self.take())
     }
 
     fn take(&mut self) -> Bytes {
-        // Copied, as it may be kept for long: what it was gathered in has room to spare, and gathers the next one.
+        // Copied: the buffer has spare capacity and collects the next piece, while this one may be kept for long.
         let ready = self.ready();
         let piece = Bytes::copy_from_slice(ready);
         ready.clear();
@@ -95,7 +94,7 @@ impl Writer {
         }
     }
 
-    /// Ends the stretch, so that another can follow it: its last piece, and its checksum.
+    /// Ends the segment so that another can follow.
     pub(super) fn pause(mut self) -> (Bytes, Crc) {
         let crc = match &mut self {
             Self::Identity(_) => Crc::new(),
@@ -107,7 +106,7 @@ impl Writer {
         (self.take(), crc)
     }
 
-    /// Ends the stretch and the page; `before` is the checksum of the stretch before it.
+    /// Ends the segment and the page; `before` is the checksum of the previous segment.
     pub(super) fn close(self, before: &Crc) -> Bytes {
         match self {
             Self::Identity(bytes) => bytes.into(),

@@ -1,18 +1,18 @@
-//! How a target fares.
+//! The health of a target.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::time::Duration;
 
-/// How a target fares.
+/// The health of a target.
 #[derive(Clone, Debug, Default)]
 pub struct Health {
     /// Whether the last poll succeeded; `None` before the first.
     pub up: Option<bool>,
     /// When it last succeeded.
     pub last_success: Option<Timestamp>,
-    /// Since when it fails, and why.
+    /// Since when it has been failing, and why.
     pub failing: Option<Arc<Failure>>,
 }
 
@@ -25,22 +25,22 @@ pub struct Failure {
     pub last: Timestamp,
     /// The class of the last failure: a word of the closed set of `pds_api_requests_total`'s label `code`.
     pub class: &'static str,
-    /// The last failure in words.
+    /// The text of the last failure.
     pub message: Arc<str>,
-    /// The class that was last a [`Transition::Failing`]; `None` if its service account spoke for it.
+    /// The class of the last [`Transition::Failing`]; `None` if the service account logged the failure.
     pub(super) told: Option<&'static str>,
 }
 
-/// What a poll's outcome changed; worth a line in the log unless it is `Same`.
+/// What a poll's outcome changed. Logged unless it is `Same`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Transition {
-    /// It goes on as before.
+    /// Nothing.
     Same,
     /// The first failure, or the first for another reason.
     Failing,
     /// The first success after failures of its own.
     Recovered {
-        /// How long it had failed, by the wall clock.
+        /// How long it was failing, by the wall clock.
         after: Duration,
     },
 }

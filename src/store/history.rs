@@ -1,8 +1,8 @@
-//! Recent polls of a target, small enough to keep for every target: some 80 bytes each, and 130 more for the
-//! trend of an app's response times, beside its last hours ([`super::course`]).
+//! Recent polls of a target, small enough to keep for every target: some 80 bytes each, and 130 more for the trend of
+//! an app's response times, besides its last hours ([`super::course`]).
 //!
-//! Successes and failures have places of their own, so that a failure is still to be seen when many successes have
-//! followed it. Values of a trend are kept to 0.03 percent: they are drawn, never exposed.
+//! Successes and failures are kept separately, so that a failure stays visible after many successes. Trend values have
+//! a precision of 0.03 percent: they are plotted, never exposed.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ pub const POINTS: usize = 30;
 pub struct PollRecord {
     /// When it ended; to the second.
     pub at: Timestamp,
-    /// How long it took, with all its requests.
+    /// How long it took, including all requests.
     pub took: Duration,
-    /// Why it failed, where it did.
+    /// Why it failed, if it did.
     pub failure: Option<PollFailure>,
 }
 
@@ -38,7 +38,7 @@ pub struct PollRecord {
 pub struct PollFailure {
     /// Its class: a word of the closed set of `pds_api_requests_total`'s label `code`, or of the poll's own.
     pub class: &'static str,
-    /// In words.
+    /// The error text.
     pub message: Arc<str>,
 }
 
@@ -46,17 +46,17 @@ pub struct PollFailure {
 #[derive(Debug, Default)]
 pub(super) struct History {
     successes: Ring<Success, SUCCESSES>,
-    /// None for most targets: a pointer is all that they pay.
+    /// Boxed, because most targets have none.
     #[expect(
         clippy::box_collection,
         reason = "8 bytes instead of 24 for each of the many that never failed"
     )]
     failures: Option<Box<Vec<PollRecord>>>,
-    /// None for the targets that have neither.
+    /// `None` for targets that have neither.
     more: Option<Box<More>>,
 }
 
-/// What is kept of some targets only.
+/// History that only some targets have.
 #[derive(Debug)]
 enum More {
     /// Of response times: the last polls and the last hours.
@@ -65,8 +65,7 @@ enum More {
     Changes(Changes),
 }
 
-/// A successful poll: Unix time to the second, and how long it took, packed. Ten of them without the gaps between
-/// them are a quarter less.
+/// A successful poll: Unix time to the second, and duration. Packed, which saves a quarter.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, packed(2))]
 struct Success {
@@ -88,7 +87,7 @@ impl History {
         failures.push(poll);
     }
 
-    /// The response times of a poll that ended `at`; `None` if it failed. Slots have `slot_seconds`.
+    /// Records the response times of a poll that ended `at`; `None` if it failed. Slots have `slot_seconds`.
     pub(super) fn trace(&mut self, at: Timestamp, slot_seconds: u32, point: Option<Point>) {
         let more = self.more.get_or_insert_with(|| Box::new(More::Trend(Ring::default(), Course::default())));
         if let More::Trend(trend, course) = &mut **more {
@@ -106,7 +105,7 @@ impl History {
         }
     }
 
-    /// The settings before the poll that ends now, if they differed.
+    /// The settings before the current poll, if they differed.
     pub(super) fn take_former(&mut self) -> Option<Arc<Samples>> {
         match self.more.as_deref_mut()? {
             More::Changes(changes) => changes.former.take(),
@@ -137,7 +136,7 @@ impl History {
         }
     }
 
-    /// The polls kept, the newest first.
+    /// The kept polls, the newest first.
     pub(super) fn polls(&self) -> Vec<PollRecord> {
         let successes = self.successes.iter().map(|Success { at, took }| PollRecord {
             at: Timestamp::from_second(i64::from(at)).unwrap_or_default(),
@@ -150,7 +149,7 @@ impl History {
         polls
     }
 
-    /// The last failure, however many successes have followed it.
+    /// The last failure, even if many successes followed.
     pub(super) fn last_failure(&self) -> Option<PollRecord> {
         self.failures.as_ref()?.last().cloned()
     }

@@ -1,4 +1,4 @@
-//! What targets are about, and their names.
+//! Targets' keys: owner and resource.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,7 +10,7 @@ use siphasher::sip::SipHasher13;
 use crate::catalogue::encode::label;
 use crate::interface::Resource;
 
-/// A project, or an app of one: what the targets of a few resources are about, and all of them share.
+/// A project or an app. Shared by its targets, one per resource.
 #[derive(Debug)]
 pub struct Owner {
     /// The project's id.
@@ -24,7 +24,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// The app of that id in the project of that id; the project itself where `app` is empty.
+    /// The given app of the given project; the project itself if `app` is empty.
     #[must_use]
     pub fn new(project: Arc<str>, app: Arc<str>) -> Arc<Self> {
         let mut labels = String::new();
@@ -36,20 +36,20 @@ impl Owner {
         Arc::new(Self { project, app, labels: labels.into(), digest })
     }
 
-    /// A number that its name decides, in any process, version and platform; evenly spread over `u64`.
+    /// A hash of its name, evenly spread over `u64` and the same in every process, version and platform.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// The labels that all its series have, as they stand on the page.
+    /// The labels of all its series, as written on the page.
     pub(super) fn labels(&self) -> &Arc<str> {
         &self.labels
     }
 }
 
 /// SipHash-1-3 with a zero key over the length of the project's id (8 bytes, little endian), that id and the app's.
-/// State files are in its order.
+/// State files are sorted by it.
 fn digest(project: &str, app: &str) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&(project.len() as u64).to_le_bytes());
@@ -58,12 +58,12 @@ fn digest(project: &str, app: &str) -> u64 {
     hasher.finish()
 }
 
-/// Names a target and its cells: which resource of which project or app.
+/// Identifies a target and its cells: a resource of a project or app.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// What it is about.
+    /// The project or app.
     pub owner: Arc<Owner>,
-    /// What is asked.
+    /// The resource.
     pub resource: Resource,
 }
 

@@ -1,17 +1,17 @@
-//! What every target last said, and the pages made of it.
+//! The last samples of every target, and the pages made of them.
 //!
-//! A [`TargetState`] holds what one target (an endpoint's resource of one project or app) last said; a poll replaces it
-//! whole, and it expires. The cells stand in sections, one an endpoint and one for the counters, in the order of
-//! the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders that; it never
-//! waits for a poll, and no poll waits for it.
+//! A [`TargetState`] holds the last samples of one target (a resource of a project or app). A poll replaces them as a
+//! whole, and they expire. These cells are grouped in sections, one per endpoint and one for the counters, in the order
+//! of the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders it. Scrapes and polls
+//! never wait for each other.
 //!
-//! - `key`: what a target is about, and its name.
-//! - [`target_state`]: one target's samples, health and expiry; [`health`]: how it fares.
+//! - `key`: how targets are identified.
+//! - [`target_state`]: one target's samples, health and expiry; [`health`]: whether its polls succeed.
 //! - [`history`]: its recent polls; [`course`]: an app's last hours; `changes`: what changed in its settings;
 //!   `packed`: values of a trend in two bytes.
-//! - [`replies`]: last replies in full, as far as there is room.
+//! - [`replies`]: last replies in full, within a memory limit.
 //! - [`render`]: a snapshot as text, chunk by chunk.
-//! - [`pages`]: ready pages, made at most once a change; `gzip`: their bytes, plain or compressed.
+//! - [`pages`]: ready pages, made at most once per change; `gzip`: their bytes, plain or compressed.
 
 mod changes;
 pub mod course;
@@ -58,7 +58,7 @@ pub const LAST_SUCCESS: Family = Family::gauge(
     "Unix time of the last successful poll of the resource",
 );
 
-/// Number of counter families, the first ones, that leave the page while their ledger is behind.
+/// The first counter families, this many, are hidden while their ledger is behind.
 pub const COUNTED_FAMILIES: usize = 3;
 
 /// The objective configured for an app.
@@ -68,25 +68,25 @@ pub const OBJECTIVE: Family = Family::gauge(
     "The configured objective: the share of requests that should be done within the threshold, written as le is; absent where none is configured",
 );
 
-/// Where a cell stands: in the section of its resource's endpoint, or in one of those that never go stale.
+/// The section of a cell: that of its endpoint, or one that never goes stale.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Section {
-    /// What the service said.
+    /// Samples from the service.
     Endpoint,
-    /// What was added up from it. Shown for as long as [`TargetState::show_counters`] says.
+    /// Counters. Visible for as long as [`TargetState::show_counters`] says.
     Counters,
-    /// What the configuration promises of an app; never stale.
+    /// The configured objective of an app; never stale.
     Objective,
 }
 
-/// A cell that is wanted, by name and place.
+/// A cell that the configuration needs.
 #[derive(Clone, Debug)]
 pub struct Desired {
-    /// Its name.
+    /// Its key.
     pub key: Key,
-    /// Its place.
+    /// Its section.
     pub section: Section,
-    /// After that long without success its series vanish; `None` if they never do.
+    /// Time without success after which its series vanish; `None` means never.
     pub stale_after: Option<Duration>,
 }
 
@@ -103,21 +103,21 @@ struct Inner {
     shared: Arc<Shared>,
 }
 
-/// What cells share with the store.
+/// Shared by the store and its cells.
 #[derive(Debug, Default)]
 struct Shared {
     layouts: Layouts,
     /// Rises with every change of any cell.
     version: AtomicU64,
-    /// When a target last said something.
+    /// When a target was last updated.
     last_update: Mutex<Option<Instant>>,
-    /// How many cells of endpoints were never asked.
+    /// Number of endpoint cells that were never polled.
     unasked: AtomicUsize,
-    /// The length of a slot of an app's last hours.
+    /// Seconds per slot of the apps' last hours.
     slot_seconds: AtomicU32,
 }
 
-/// The cells of one moment, by section, each section in the order of keys.
+/// The cells by section, each section sorted by key.
 #[derive(Debug, Default)]
 struct Index(Vec<Vec<Arc<TargetState>>>);
 
@@ -142,8 +142,8 @@ impl Store {
         }))
     }
 
-    /// Makes the store hold exactly the cells wanted. One that was there keeps its contents, one that is no
-    /// longer wanted is gone from the next page on.
+    /// Makes the store hold exactly these cells. Existing cells keep their contents; obsolete ones are missing from the
+    /// next page on.
     pub fn reconcile(&self, wanted: Vec<Desired>) {
         let before = self.index();
         let mut index = Index(vec![Vec::new(); self.0.families.len()]);
@@ -172,7 +172,7 @@ impl Store {
         self.0.shared.version.fetch_add(1, Ordering::Release);
     }
 
-    /// The cell of that name, if it is wanted.
+    /// The cell with this key, if there is one.
     #[must_use]
     pub fn cell(&self, key: &Key, section: Section) -> Option<Arc<TargetState>> {
         self.index().cell(key, section).cloned()
@@ -184,7 +184,7 @@ impl Store {
         &self.0.replies
     }
 
-    /// Whether every target was asked at least once.
+    /// Whether every target was polled at least once.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.0.shared.unasked.load(Ordering::Acquire) == 0
@@ -196,19 +196,19 @@ impl Store {
         self.0.shared.version.load(Ordering::Acquire)
     }
 
-    /// When a target last said something; `None` before the first.
+    /// When a target was last updated; `None` before the first time.
     #[must_use]
     pub fn last_update(&self) -> Option<Instant> {
         *self.0.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is to expose at `now`: what has gone stale is left out.
+    /// The samples to expose at `now`, without stale ones.
     #[must_use]
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         self.snapshot_for(now, &Filter::default())
     }
 
-    /// The same, without the sections of which `filter` wants no family.
+    /// The same, without sections that `filter` excludes.
     fn snapshot_for(&self, now: Instant, filter: &Filter) -> Snapshot {
         let version = self.version();
         let index = self.index();

@@ -1,8 +1,8 @@
-//! Values of a trend in two bytes.
+//! Trend values in two bytes.
 
-/// The smallest value that is told from 0; a microsecond.
+/// The smallest value distinguished from 0; a microsecond.
 const SMALLEST: f64 = 1e-6;
-/// The logarithm's steps: so many of them that all values up to a billion fit 16 bits.
+/// Steps of the logarithm, chosen so that values up to a billion fit in 16 bits.
 const STEPS_PER_E: f64 = 1890.0;
 
 /// A value on a logarithmic scale: 0 is none, 1 is zero.

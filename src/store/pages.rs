@@ -1,8 +1,8 @@
-//! Ready pages: made when first asked for after a change, off the I/O threads, by one of those who ask, and
-//! handed to all of them as shared bytes.
+//! Ready pages: rendered at the first request after a change, once for all concurrent requests, off the I/O threads, and
+//! handed out as shared bytes.
 //!
-//! A page has two parts. What the service said changes with a poll; it is kept while nothing does. The exporter's own
-//! metrics change all the time; they are made anew every second at most, and take the place of the page's end alone.
+//! A page has two parts. Samples from the service change with a poll and are kept until then. The exporter's own metrics
+//! change all the time; they are rendered at most once per second, and only the page's end is replaced.
 
 use std::convert::Infallible;
 use std::io;
@@ -23,13 +23,13 @@ use super::render::{Filter, Snapshot};
 /// A page, whole or in pieces.
 #[derive(Debug)]
 pub enum PageBody {
-    /// The whole page in its parts, each shared with whoever asks for it meanwhile.
+    /// The whole page in its parts, shared between concurrent requests.
     Whole(Vec<Bytes>),
-    /// Its pieces as they are rendered. The sender stops when the receiver is dropped.
+    /// Its pieces as they are rendered. Rendering stops when the receiver is dropped.
     Pieces(mpsc::Receiver<io::Result<Bytes>>),
 }
 
-/// How long the exporter's own metrics (requests, CPU, memory) are handed out unchanged.
+/// How long the exporter's own metrics (requests, CPU, memory) are reused.
 const FRESH: Duration = Duration::from_secs(1);
 
 impl Coding {
@@ -46,7 +46,7 @@ impl Coding {
     }
 }
 
-/// Pieces of a streamed page that may wait for the scraper.
+/// Pieces of a streamed page buffered for the scraper.
 const PIECES: usize = 2;
 
 /// The pages of a store. Cloning shares them.
@@ -57,16 +57,16 @@ pub struct Pages(Arc<Inner>);
 struct Inner {
     store: Store,
     telemetry: Telemetry,
-    /// One for each format and coding. Its lock is held while the page is made, so that of many who ask
-    /// one makes it and the others wait for that.
+    /// One per format and coding. The lock is held while the page is rendered, so that one request renders it and the
+    /// others wait.
     ready: [Mutex<CachedPage>; 4],
 }
 
-/// What is kept of one page.
+/// A page in one format and coding.
 #[derive(Debug, Default)]
 struct CachedPage {
     ready: Option<Ready>,
-    /// The version that went out last while it was made.
+    /// The last version that was streamed.
     streamed: Option<u64>,
 }
 
@@ -74,7 +74,7 @@ struct CachedPage {
 struct Ready {
     version: u64,
     samples: Segment,
-    /// When the first of the samples goes stale.
+    /// When the first samples go stale.
     samples_until: Option<Instant>,
     end: Bytes,
     end_until: Instant,
@@ -87,7 +87,7 @@ impl Ready {
 }
 
 impl Pages {
-    /// The pages of `store`, each with the metrics of `own` at its end.
+    /// The pages of `store`, each with the metrics of `own` at the end.
     #[must_use]
     pub fn new(store: Store, telemetry: Telemetry) -> Self {
         Self(Arc::new(Inner { store, telemetry, ready: Default::default() }))
@@ -101,8 +101,7 @@ impl Pages {
         }
         let mut cached = self.cached(format, coding).lock().await;
         let version = self.0.store.version();
-        // A page that something has changed is of no use to anyone who asks now; it need not stand in memory
-        // beside the new one.
+        // An outdated page is of no use; freed first, it does not take memory beside the new one.
         let before = cached.ready.take();
         let before = before
             .filter(|ready| ready.version == version && ready.samples_until.is_none_or(|until| until > now));
@@ -127,12 +126,12 @@ impl Pages {
                 cached.streamed = Some(large.version());
                 self.stream(Some(large), format, coding, Filter::default())
             }
-            // It panicked, which its thread has said.
+            // It panicked, which was logged.
             Err(_) => PageBody::Whole(Vec::new()),
         }
     }
 
-    /// Makes the page; gives the snapshot back where it is too large to be kept, unless `any_size` is welcome.
+    /// Renders the page. Returns the snapshot instead if it is too large to keep, unless `any_size` is set.
     fn ready(&self, format: Format, coding: Coding, now: Instant, any_size: bool) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now);
         if !any_size && snapshot.series() > coding.most_whole() {
@@ -153,8 +152,7 @@ impl Pages {
         Ready { end, end_until: now + FRESH, ..ready }
     }
 
-    /// The end of a page: the exporter's own families, and the format's trailer; `before` is the checksum of what was
-    /// said.
+    /// The end of a page: the exporter's own families and the format's trailer; `before` is the checksum of the samples.
     fn end(&self, format: Format, coding: Coding, filter: &Filter, before: &Crc) -> Bytes {
         let mut end = Vec::with_capacity(16 * 1024);
         if filter.spans_targets() {
@@ -176,19 +174,19 @@ impl Pages {
         }
     }
 
-    /// Renders on a thread of its own, handing on piece after piece.
+    /// Renders on a separate thread and sends each piece.
     fn stream(&self, snapshot: Option<Snapshot>, format: Format, coding: Coding, filter: Filter) -> PageBody {
         let (sender, receiver) = mpsc::channel(PIECES);
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
             let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot_for(Instant::now(), &filter));
-            // Fails when the scraper has gone; nothing more is rendered then.
+            // Fails when the scraper has disconnected; rendering stops then.
             let _ = pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
         });
         PageBody::Pieces(receiver)
     }
 
-    /// Renders the part of the page that `filter` names to `send`, and keeps it where it is of use to others.
+    /// Renders the part of the page that `filter` names to `send`, and keeps it if other requests can use it.
     pub(super) fn send<E>(
         &self,
         snapshot: &Snapshot,
@@ -227,7 +225,7 @@ impl Pages {
     }
 }
 
-/// What was said.
+/// The samples of the service as a segment.
 fn samples(snapshot: &Snapshot, format: Format, coding: Coding) -> Segment {
     let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
     let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {

@@ -12,7 +12,7 @@ use crate::interface::Resource;
 use super::target_state::{UnixNanos, timestamp};
 use super::{LAST_SUCCESS, Owner, Section, TargetState, UP};
 
-/// What there is to expose at one moment: shared pointers to samples, nothing copied.
+/// The samples to expose at one moment, as shared pointers.
 #[derive(Debug)]
 pub struct Snapshot {
     version: u64,
@@ -28,7 +28,7 @@ struct Part {
     targets: Vec<(Arc<str>, Arc<Samples>)>,
 }
 
-/// What a family about health shows of a target.
+/// What a health family shows of a target.
 type Reading = fn(&TargetHealth) -> Option<f64>;
 
 #[derive(Debug)]
@@ -39,7 +39,7 @@ struct TargetHealth {
     last_success: Option<UnixNanos>,
 }
 
-/// Which part of the page is wanted. Of several values in one list any will do; of several lists all count.
+/// The requested part of the page. A series must match one value of each list that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Families by name, those of the exporter itself included; empty is all.
@@ -51,19 +51,19 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether the whole page is wanted.
+    /// Whether the whole page is requested.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether series that belong to no target are wanted.
+    /// Whether series without a target are requested.
     #[must_use]
     pub fn spans_targets(&self) -> bool {
         self.projects.is_empty() && self.apps.is_empty()
     }
 
-    /// Whether the family is wanted: by its own name, by that of its samples, or by its OpenMetrics name.
+    /// Whether the family is requested: by its name, that of its samples, or its OpenMetrics name.
     #[must_use]
     pub fn wants(&self, family: &Family) -> bool {
         let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;

@@ -17,7 +17,7 @@ pub(super) fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> 
     }
 }
 
-/// Three intervals at least, so that one failed poll never makes a series vanish.
+/// When samples are stale: after three intervals at least, so that one failed poll never makes a series vanish.
 pub(super) fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {
     config.poll.stale_after.max(interval(config, cadence, app) * 3)
 }
@@ -48,7 +48,7 @@ pub(super) fn owners(config: &Config) -> Vec<Owners> {
     owners.collect()
 }
 
-/// The resources that a configuration polls, in the order of their families on the page.
+/// The polled resources, in the order of their families on the page.
 pub(super) fn polled(config: &Config) -> impl Iterator<Item = Resource> {
     Resource::all().filter(|resource| config.poll.resources.contains(resource))
 }

@@ -1,4 +1,4 @@
-//! What a configuration wants asked: its targets, and their places in the store.
+//! The targets of a configuration, and their cells in the store.
 
 mod cells;
 
@@ -22,7 +22,7 @@ use super::progress::Progress;
 
 use cells::{Owners, apps, interval, owners, polled, stale_after, wanted};
 
-/// What polls work with, whatever the configuration.
+/// What polls work with, independent of the configuration.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// Where samples go.
@@ -40,7 +40,7 @@ pub struct Context {
 pub struct Plan {
     /// The configuration.
     pub config: Arc<Config>,
-    /// How the service is asked.
+    /// The client for the service.
     pub client: Client,
     /// Which time has settled.
     pub watermark: Watermark,
@@ -48,42 +48,42 @@ pub struct Plan {
     pub windows: Vec<ConfiguredWindow>,
     /// The targets.
     pub targets: Vec<Arc<Target>>,
-    /// Whether it was said that the filter by container seems to be ignored.
+    /// Whether a warning was logged that the container filter seems to be ignored.
     pub filter_told: AtomicBool,
-    /// Whether another plan has taken its place.
+    /// Whether another plan has replaced it.
     replaced: AtomicBool,
 }
 
 /// A configured window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfiguredWindow {
-    /// Its length as the label `window` has it.
+    /// Its length as in the label `window`.
     pub label: String,
     /// Its length in seconds.
     pub seconds: i64,
 }
 
-/// One endpoint asked about one app, project or service account.
+/// One endpoint polled for one app, project or service account.
 #[derive(Debug)]
 pub struct Target {
     /// How the call of [`Target::key`] is polled.
     pub endpoint: &'static Polled,
-    /// Its name: of a target about a service account, that of the account's first project.
+    /// Its name; for a service account that of its first project.
     pub key: Key,
-    /// The service account that asks.
+    /// The service account it is polled with.
     pub account: Account,
     /// Projects or apps its replies describe: one, except for targets about a service account.
     pub subjects: Vec<TargetSubject>,
-    /// Where what is counted goes, for the calls that accounting uses.
+    /// The cell of its counters, for calls that are counted.
     pub counter: Option<Arc<TargetState>>,
-    /// What a poll leaves to the next; shared with the target of the same name before and after a reload.
+    /// State passed from poll to poll; kept across reloads.
     pub progress: Arc<Progress>,
 }
 
-/// A project by its index in the configuration, or an app of it by its index in that.
+/// The index of a project in the configuration, and of an app in that.
 type SubjectIndex = (usize, Option<usize>);
 
-/// A project, or an app of it, by its place in the configuration, and its cell.
+/// A project or app by its index in the configuration, and its cell.
 #[derive(Debug)]
 pub struct TargetSubject {
     /// Index into [`Config::projects`].
@@ -95,8 +95,8 @@ pub struct TargetSubject {
 }
 
 impl Plan {
-    /// The targets of `config`. Makes the store hold their cells, with the counters as they stand; what `before`
-    /// left is taken over by the targets that stay.
+    /// The targets of `config`. Creates their cells in the store and shows the known counters. Targets that stay take
+    /// over their state from `before`.
     #[must_use]
     pub fn new(
         config: Arc<Config>,
@@ -144,18 +144,18 @@ impl Plan {
         plan
     }
 
-    /// Notes that the filter by container seems to be ignored; returns whether this is news.
+    /// Records that the container filter seems to be ignored; returns whether this is new.
     pub(super) fn filter_seems_ignored(&self) -> bool {
         !self.filter_told.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether it was said that this filter by container seems to be ignored.
+    /// Whether the same warning about this container filter was logged.
     fn told_of_the_same_filter(&self, config: &Config) -> bool {
         self.filter_told.load(Ordering::Relaxed)
             && self.config.api.query_names.container == config.api.query_names.container
     }
 
-    /// What each of the endpoint's targets is about.
+    /// The subjects of each of the endpoint's targets.
     fn about(&self, endpoint: &Polled) -> Vec<Vec<SubjectIndex>> {
         let projects = || self.config.projects.iter().enumerate();
         let polled = || projects().filter(|(_, project)| project.polled);
@@ -196,7 +196,7 @@ impl Plan {
             cell.retain(&self.variants(endpoint, app.and_then(|app| named.apps.get(app))));
             subjects.push(TargetSubject { project, app, cell });
         }
-        // A cell that was there before keeps its name; it is held once.
+        // An existing cell keeps its key, which is shared.
         let key = subjects.first()?.cell.key().clone();
         let counter = store.cell(&key, Section::Counters);
         let ledger = counter.as_ref().and_then(|_| context.ledgers.adopt(&key));
@@ -214,13 +214,13 @@ impl Plan {
         Some(target)
     }
 
-    /// Whether another plan has taken its place, so that what it asks for may be unwanted.
+    /// Whether another plan has replaced it, so that its polls may be obsolete.
     #[must_use]
     pub fn is_replaced(&self) -> bool {
         self.replaced.load(Ordering::Acquire)
     }
 
-    /// Forgets what a poll of a plan before this one may have left of windows that this one does not have.
+    /// Removes samples of windows that this plan does not have, left by polls of an earlier plan.
     pub(super) fn forget_others(&self, target: &Target) {
         for subject in &target.subjects {
             let app = self.app(subject);
@@ -228,7 +228,7 @@ impl Plan {
         }
     }
 
-    /// The replies that a target shows, and for a series the one datapoint.
+    /// The variants that a target shows: one per window and container, and for a series one for the datapoint.
     fn variants(&self, endpoint: &Polled, app: Option<&App>) -> Vec<Variant> {
         match endpoint.cadence {
             Cadence::Settings => vec![Variant::default()],
@@ -241,7 +241,7 @@ impl Plan {
         }
     }
 
-    /// The variant of the first window without container filter: what stands for the app where there is room for one.
+    /// The first window without container filter, which represents the app where only one is shown.
     #[must_use]
     pub fn shown(&self) -> Variant {
         let window = self.windows.first().map_or(0, |window| window.seconds.unsigned_abs());
@@ -261,14 +261,14 @@ impl Plan {
         interval(&self.config, target.endpoint.cadence, app)
     }
 
-    /// After how long without success what `target` says is stale.
+    /// How long samples of `target` stay without a successful poll.
     #[must_use]
     pub fn stale_after(&self, target: &Target) -> Duration {
         let app = target.subjects.first().and_then(|subject| self.app(subject));
         stale_after(&self.config, target.endpoint.cadence, app)
     }
 
-    /// The time between two polls of `target` while the service says that there is no such thing.
+    /// The time between two polls of `target` while the service says that it does not exist.
     #[must_use]
     pub fn slow_interval(&self, target: &Target) -> Duration {
         self.interval(target).max(self.config.poll.settings_interval)
@@ -288,8 +288,8 @@ impl Plan {
         Some(Subject { project: &project.id, labels, window })
     }
 
-    /// Sets aside the ledgers of apps that another shard counts, and drops those of apps removed long ago: by a time
-    /// that two clocks agree on, so not before the service has replied.
+    /// Sets aside ledgers of apps that another shard counts, and drops those of apps removed long ago. Waits for a reply
+    /// of the service, because both clocks must agree on the time.
     pub async fn tidy(&self, ledgers: &LedgerStore) {
         ledgers.set_aside(|key| !self.config.shard.owns_app(&key.owner.project, &key.owner.app)).await;
         if self.watermark.oldest().is_none() {
@@ -303,7 +303,7 @@ impl Plan {
     }
 }
 
-/// No container first, then those configured.
+/// No container, then the configured ones.
 pub(super) fn containers(app: Option<&App>) -> impl Iterator<Item = Option<Arc<str>>> {
     let configured = app.map_or(&[][..], |app| &app.containers).iter();
     std::iter::once(None).chain(configured.map(|container| Some(Arc::clone(container))))
