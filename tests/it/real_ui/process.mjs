@@ -101,6 +101,10 @@ async function addresses(page, root) {
   await page.goto(`${root}?name=embed`);
   check((await json()).length === 1, "the JSON of a filtered page is not filtered");
 
+  // Readers share one rendering; a poll may come in between.
+  const tags = await Promise.all(Array.from({ length: 20 }, async () => (await fetch(`${root}config`)).headers.get("etag")));
+  check(tags.every(Boolean) && new Set(tags).size <= 2, `20 readers get ${new Set(tags).size} pages`);
+
   await page.goto(`${root}?page=999`);
   check((await text(page, ".apps")).includes("There is no page 999. Last page"), "page 999");
   await page.goto(`${root}?sort=sideways&colour=blue`);
