@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_end_on_the_hour_where_it_is_still_to_be_counted_again() {
+    fn ranges_end_on_the_hour_if_it_will_be_rechecked() {
         let hours = |until: i64| Ledger::open(until).due(50_000, 60, 21_600, 36_000);
         assert_eq!(hours(10_800), Some(range(10_800, 32_400)), "older time in one request");
         assert_eq!(hours(28_800), Some(range(28_800, 36_000)));
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_of_which_a_part_was_added_in_time_is_completed_and_counted_again() {
+    fn a_partly_counted_hour_is_completed_and_rechecked() {
         let part = Ledger::open(7_200).add(range(7_200, 7_920), &tally(3, &[(1.0, 1.0)]), true, 0).unwrap();
         // An outage later that hour is older than those that are asked for one by one.
         assert_eq!(part.due(50_000, 60, 21_600, 36_000), Some(range(7_920, 10_800)));

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ledger_comes_back_with_all_that_it_holds() {
+    fn a_record_decodes_to_the_ledger_it_was_written_from() {
         let mut ledger = Ledger::open(1_772_366_460).with_shares([(0.035, 1.4), (1.0, 7.0)]);
         (ledger.total, ledger.unaccounted, ledger.late, ledger.overcounted) = (9, 60, 3, 2);
         (ledger.rechecked_until, ledger.set_aside) = (1_772_362_800, true);

@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_put_in_its_place_is_neither_written_nor_taken_for_ours() {
+    async fn a_file_that_replaces_the_state_file_is_neither_written_nor_used() {
         let dir = tempfile::tempdir().unwrap();
         let (path, other) = (dir.path().join("state.redb"), dir.path().join("other"));
         let (mut state, _) = State::open(&path).await.unwrap();
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_of_version_0_1_0_is_read_written_anew_and_kept() {
+    async fn a_file_of_version_0_1_0_is_converted_and_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.redb");
         let packed = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/state/0.1.0.redb.gz"));

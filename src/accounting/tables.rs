@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_committed_together_lies_together() {
+    fn records_committed_together_are_stored_together() {
         let as_polled = written_for_changed(|one, other| super::order(&one[0], &other[0]));
         let by_chance = |records: &[Record; 2]| records[0].0.owner.digest().reverse_bits();
         let scattered = written_for_changed(|one, other| by_chance(one).cmp(&by_chance(other)));

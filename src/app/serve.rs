@@ -244,7 +244,7 @@ mod tests {
     use crate::config::Origin;
 
     #[test]
-    fn a_flag_that_overrides_a_key_is_what_the_key_is_said_to_be() {
+    fn a_flag_that_overrides_a_key_is_shown_as_its_origin() {
         let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n";
         let row = |arguments: &[&str]| {
             let line = CommandLine::parse(arguments.iter().map(OsString::from)).unwrap();

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_told_in_seconds_or_as_a_date_and_nonsense_is_none() {
+    fn retry_after_is_read_as_seconds_or_as_a_date() {
         const ONE_MINUTE: &str = "Fri, 01 Jan 2021 00:01:00 GMT";
         assert_eq!(waits("120", None), Some(120));
         assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:00:50 GMT")), Some(10));

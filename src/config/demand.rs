@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_beyond_the_limit_is_told_with_both_figures() {
+    fn a_load_beyond_the_limit_is_reported_with_both_figures() {
         let apps = (0..12).map(|i| app(&i.to_string(), None, &[])).collect();
         let mut config = config(vec![project("p", None, apps)]);
         let overload = config.requests_per_minute().exceeds(&config.api).unwrap();

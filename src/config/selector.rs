@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn matchers_stand_between_braces_and_cannot_leave_them() {
+    fn matchers_cannot_close_the_braces() {
         for good in
             ["", "job=\"pds-exporter\"", "job = 'a' , cluster=~\"eu-\\\\d+|us\"", "a!=`\\d}`,b!~\"}{\\\"\""]
         {

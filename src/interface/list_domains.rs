@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn domains_that_are_not_said_are_not_none() {
+    fn a_missing_list_of_domains_is_not_zero_domains() {
         assert_eq!(exposed(&CALL, r#"{"domains":null}"#), (String::new(), vec![]));
         assert_eq!(exposed(&CALL, "{}"), (String::new(), vec![]));
         unreadable(&CALL, r#"{"domains":"none"}"#);

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_short_decimal_is_left_to_the_standard_library() {
+    fn long_decimals_are_left_to_the_standard_library() {
         for text in ["", ".", "1.", ".5", "-1", "1e3", "1.2.3", "1 ", "NaN", "12345678901234567"] {
             assert_eq!(decimal(text), None, "{text}");
         }

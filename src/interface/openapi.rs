@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_bodies_stand_where_the_interface_has_them() {
+    fn the_document_has_the_limits_and_bodies_of_the_interface() {
         let document = document();
         let key = &document["paths"]["/v2/projects/{project_id}/api-keys"]["post"];
         assert_eq!(

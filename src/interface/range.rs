@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_rounded_outwards_by_less_than_a_bucket_is_taken_for_the_one_asked_for() {
+    fn a_range_rounded_outwards_by_less_than_a_bucket_is_accepted() {
         let noon = 1_767_268_800;
         let range = |start: i64, end: i64| TimeRange { start: noon + start, end: noon + end };
         let asked = range(-290, 10);

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unclosed_brace_stands_for_itself() {
+    fn an_unclosed_brace_is_literal() {
         let template = Template("é{a}{ {b");
         assert_eq!(template.names().collect::<Vec<_>>(), ["a"]);
         assert_eq!(

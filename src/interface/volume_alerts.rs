@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_that_are_not_said_are_not_shown_as_off() {
+    fn missing_thresholds_are_not_shown_as_off() {
         assert_eq!(exposed(&CALL, r#"{"thresholds":null}"#), (String::new(), vec![]));
         assert_eq!(exposed(&CALL, "{}"), (String::new(), vec![]));
         unreadable(&CALL, r#"{"thresholds":80}"#);

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bucket_is_skipped_where_polls_are_a_bucket_apart_at_most() {
+    fn no_bucket_is_skipped_if_polls_are_at_most_a_bucket_apart() {
         for interval in [15, 45, 60] {
             let (mut seen, mut shown) = (Datapoints::default(), Vec::new());
             for end in (1007..5000).step_by(interval) {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn another_resolution_begins_anew() {
+    fn another_resolution_learns_its_width_again() {
         let mut seen = Datapoints::default();
         let range = TimeRange { start: 0, end: 70 };
         let (coarse, fine) = (points(&[0, 60]), points(&[40, 50, 60]));

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_furthest_is_taken_and_the_next_one_where_it_does_not_belong_together() {
+    fn the_furthest_valid_ledger_is_chosen() {
         let at = |until: f64, total: f64| ScrapedCounter {
             until: Some(until),
             total: Some(total),

@@ -1,4 +1,4 @@
-//! What the simulator answers: a reply, or an error as section 7 describes it.
+//! The simulator's answers: replies, and errors as in section 7.
 
 use std::io::Write as _;
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::interface::RuleError;
 use crate::interface::reply::Format;
 
-/// An answer before faults change it.
+/// An answer before faults are applied.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,

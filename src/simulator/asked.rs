@@ -1,4 +1,4 @@
-//! A request that may be answered, and what answers have in common.
+//! A valid request, and what all answers need.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::answer::ErrorReply;
 use super::state::{App, Domain, Project};
 use super::world::World;
 
-/// A request whose token is good for its project and whose parameters obey the interface.
+/// A request with a valid token for its project and with valid parameters.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) world: World,
     pub(super) now: Timestamp,
-    /// The project of the service account, which is also that of the path, if the path has one.
+    /// The project of the service account, and of the path if that names one.
     pub(super) project: Arc<str>,
-    /// The identifiers in the path.
+    /// Identifiers in the path.
     pub(super) ids: Vec<(&'static str, String)>,
     /// Query parameters and fields of the body.
     pub(super) values: Vec<(String, String)>,

@@ -1,5 +1,5 @@
-//! What each app is like: its settings, its containers and their traffic, all made from the seed when asked for,
-//! so that ten thousand apps take no memory but their ids.
+//! The properties of each app: settings, containers and their traffic. All are computed from the seed on demand, so that
+//! ten thousand apps take no memory except for their ids.
 
 use jiff::Timestamp;
 
@@ -11,10 +11,10 @@ use super::chance::{hash, pick, seconds, word};
 use super::latency::Latency;
 use super::traffic::{Rhythm, Stream};
 
-/// What the apps of a world are modelled on, in turn.
+/// A model for apps. The apps of a world follow the blueprints in turn.
 #[derive(Debug)]
 pub struct Blueprint {
-    /// The part of the app's id behind the project's.
+    /// The part of the app's id after the project's.
     pub slug: &'static str,
     name: &'static str,
     status: &'static str,
@@ -47,7 +47,7 @@ const fn load(
     Load { requests_per_hour, runs_per_hour, rhythm, latency: Latency { median_millis, steepness } }
 }
 
-/// Busy, quiet, with the hours of the day, in bursts, idle; sound, building, broken, and hard to write down.
+/// Busy, quiet, daily, bursty and idle traffic; healthy, building and broken apps; a name full of special characters.
 pub static BLUEPRINTS: [Blueprint; 8] = [
     Blueprint {
         slug: "ranker",
@@ -172,15 +172,14 @@ impl Blueprint {
     }
 }
 
-/// What app number `app` of a world is modelled on.
+/// The blueprint of app number `app`.
 #[must_use]
 pub fn of(app: usize) -> &'static Blueprint {
     let [first, ..] = &BLUEPRINTS;
     BLUEPRINTS.get(app % BLUEPRINTS.len()).unwrap_or(first)
 }
 
-/// The id of app number `app`, which belongs to the project `project`: the blueprint's name, numbered from the
-/// second app on that has it.
+/// The id of app number `app` in the project `project`: the blueprint's name, with a number from its second use on.
 #[must_use]
 pub fn id(project: &str, app: usize) -> String {
     let slug = of(app).slug;
@@ -193,13 +192,13 @@ pub fn id(project: &str, app: usize) -> String {
 /// One container of an app.
 #[derive(Clone, Debug)]
 pub struct Container {
-    /// Its id, as the container filter of the metrics calls has it.
+    /// Its id, as used in the container filter of the metrics calls.
     pub id: String,
     /// Its requests.
     pub requests: Stream,
     /// Its runs.
     pub runs: Stream,
-    /// How long its requests take.
+    /// The latency of its requests.
     pub latency: Latency,
 }
 
@@ -210,7 +209,7 @@ pub fn containers(seed: u64, app: usize) -> Vec<Container> {
     let container = |(index, load): (usize, &Load)| {
         let stream = |kind: u64, per_hour: u64| Stream {
             seed: hash(&[of_app, index as u64, kind]),
-            // No two apps of one blueprint have quite the same load.
+            // Apps of one blueprint differ in load.
             per_hour: per_hour * (80 + of_app % 41) / 100,
             rhythm: load.rhythm,
         };
@@ -294,7 +293,7 @@ pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
     }
 }
 
-/// When a thing was created: some time in 2025.
+/// A creation time in 2025.
 pub(super) fn created(chance: u64) -> Timestamp {
     let new_year = Timestamp::from_second(1_735_689_600).unwrap_or(Timestamp::UNIX_EPOCH);
     new_year + seconds(chance, 20_000_000)

@@ -1,4 +1,4 @@
-//! The body of a reply as it is sent: in chunks, with pauses, to its end or not.
+//! Reply bodies as they are sent: in chunks, with pauses, complete or cut off.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use tokio::time::Sleep;
 
 use super::journal::UnderWay;
 
-/// What is sent, and how.
+/// The chunks of a body and how they are sent.
 pub(super) struct Chunks {
     pub(super) chunks: Box<dyn Iterator<Item = Bytes> + Send>,
-    /// How many bytes the chunks are in all, where that is to be said.
+    /// The value of Content-Length, if it is sent.
     pub(super) length: Option<u64>,
-    /// Before each chunk.
+    /// The pause before each chunk.
     pub(super) pause: Duration,
-    /// Whether the connection is cut after the last chunk.
+    /// Whether the connection is closed after the last chunk, before the end of the body.
     pub(super) cut: bool,
 }
 
@@ -44,7 +44,7 @@ impl From<Vec<u8>> for Chunks {
 pub(super) struct Sending {
     chunks: Chunks,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// Whether the connection had an occasion to write all chunks.
+    /// Whether the connection could flush all chunks.
     written: bool,
     _under_way: UnderWay,
 }
@@ -55,7 +55,7 @@ impl Sending {
     }
 }
 
-/// The connection is to be cut.
+/// The connection must be closed.
 #[derive(Debug, thiserror::Error)]
 #[error("the body is cut here")]
 pub(super) struct Cut;
@@ -76,7 +76,7 @@ impl hyper::body::Body for Sending {
         }
         match self.chunks.chunks.next() {
             Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
-            // What was sent is to arrive, so it is written out before the connection is cut.
+            // The chunks must arrive, so they are flushed before the connection is closed.
             None if self.chunks.cut && !std::mem::replace(&mut self.written, true) => {
                 context.waker().wake_by_ref();
                 Poll::Pending
@@ -91,7 +91,7 @@ impl hyper::body::Body for Sending {
     }
 
     fn size_hint(&self) -> SizeHint {
-        // A body that is cut must not be announced as what it will turn out to be.
+        // The announced length must be that of the complete body.
         match self.chunks.length {
             Some(length) if !self.chunks.cut => SizeHint::with_exact(length),
             _ => SizeHint::default(),

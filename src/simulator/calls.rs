@@ -1,4 +1,4 @@
-//! What each call answers, and what it changes.
+//! The answer to each call, and its effect.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Service for Asked {
     fn change_plan(&self) -> Result<change_plan::Reply, ErrorReply> {
         let wanted = PLANS.iter().position(|plan| Some(*plan) == self.value(PLAN.name)).unwrap_or(0);
         let before = self.with_project(|project| Ok(std::mem::replace(&mut project.plan, wanted)))?;
-        // Only what costs more needs a payment.
+        // Only an upgrade needs a payment.
         let redirect_url = if wanted > before { checkout(self) } else { String::new() };
         Ok(change_plan::PlanChanged { redirect_url })
     }
@@ -69,7 +69,7 @@ impl Service for Asked {
         })
     }
 
-    /// A service account belongs to one project and sees only that.
+    /// A service account sees only its own project.
     fn list_projects(&self) -> Result<list_projects::Reply, ErrorReply> {
         self.with_project(|project| {
             let (id, name, role) = (self.project.to_string(), project.name.clone(), project.role.to_owned());
@@ -140,7 +140,7 @@ impl Service for Asked {
     }
 }
 
-/// Where a payment is completed.
+/// The page that completes a payment.
 fn checkout(asked: &Asked) -> String {
     let session = hash(&[asked.world.settings().seed, 9, asked.now.as_second().unsigned_abs()]);
     format!("https://checkout.example.com/pay/{}-{}", asked.project, word(session, 12))

@@ -1,8 +1,8 @@
-//! Chance that comes out the same each time: numbers hashed from numbers.
+//! Reproducible randomness: numbers hashed from numbers.
 
 use jiff::SignedDuration;
 
-/// A hash of `parts`, each bit of which depends on all of them (the finalizer of splitmix64, chained).
+/// A hash of `parts`; each bit depends on all of them (the finalizer of splitmix64, chained).
 pub(super) fn hash(parts: &[u64]) -> u64 {
     parts.iter().fold(0x9e37_79b9_7f4a_7c15, |state: u64, part| {
         let mut x = (state ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -17,7 +17,7 @@ pub(super) fn hash_text(start: u64, text: &str) -> u64 {
     text.bytes().fold(start, |state, byte| hash(&[state, u64::from(byte)]))
 }
 
-/// A number of 0..1, evenly spread, from a hash.
+/// A uniform number in 0..1 from a hash.
 #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
 pub(super) fn unit(hash: u64) -> f64 {
     (hash >> 11) as f64 / (1_u64 << 53) as f64
@@ -34,7 +34,7 @@ pub(super) fn pick<T: Copy>(options: &[T], hash: u64) -> Option<T> {
     options.get(usize::try_from(hash % len).ok()?).copied()
 }
 
-/// An identifier of that many characters: digits and lower-case letters.
+/// An identifier of `len` digits and lower-case letters.
 pub(super) fn word(hash: u64, len: usize) -> String {
     const LETTERS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut rest = hash;

@@ -1,4 +1,4 @@
-//! What is below `/simulator`, beside the service: the truth, the faults, the journal. No token is needed.
+//! The control interface below `/simulator`: true counts, faults, journal. It needs no token.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use super::faults::{self, Fault};
 use super::routes::{Incoming, second};
 use super::world::World;
 
-/// The path below which all of it is.
+/// The path prefix of the control interface.
 pub(super) const PREFIX: &str = "/simulator/";
 
 /// Answers a request below [`PREFIX`].

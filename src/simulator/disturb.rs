@@ -1,4 +1,4 @@
-//! Doing to a reply what a fault says.
+//! Applies faults to replies.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use super::faults::{Kind, RetryAfter};
 #[derive(Debug)]
 pub(super) struct Disturbed {
     pub(super) answer: Answer,
-    /// What is sent instead of the answer's body.
+    /// Replaces the answer's body.
     pub(super) chunks: Option<Chunks>,
-    /// How long the reply waits.
+    /// Delay before the reply.
     pub(super) delay: Duration,
-    /// What the Date header is ahead by.
+    /// Offset of the Date header.
     pub(super) skew: SignedDuration,
-    /// Whether there is a reset instead.
+    /// Whether the connection is reset instead.
     pub(super) reset: bool,
 }
 
-/// Whether the fault takes the place of the call, which then does nothing.
+/// Whether the fault replaces the call, which then has no effect.
 pub(super) fn replaces_the_call(kind: &Kind) -> bool {
     matches!(
         kind,
@@ -44,7 +44,7 @@ impl Disturbed {
         Self { answer, chunks: None, delay: Duration::ZERO, skew: SignedDuration::ZERO, reset: false }
     }
 
-    /// Does what `kind` says.
+    /// Applies a fault.
     pub(super) fn apply(&mut self, kind: &Kind, now: Timestamp) {
         match kind {
             Kind::Latency { millis } => self.delay += Duration::from_millis(*millis),
@@ -118,7 +118,7 @@ impl Disturbed {
         });
     }
 
-    /// Changes the text between the braces of the outermost object; other bodies stay.
+    /// Changes the text inside the outermost object; other bodies are unchanged.
     fn edit_text(&mut self, edit: impl FnOnce(&str) -> String) {
         let text = String::from_utf8_lossy(&self.answer.body);
         let inner = text.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
@@ -127,8 +127,8 @@ impl Disturbed {
         }
     }
 
-    /// Changes every value that is not in a value that was changed, but for the envelope and the elements of a
-    /// list at the outside.
+    /// Changes every value, but not inside of changed values, and neither the envelope nor the elements of an
+    /// outermost list.
     fn edit(&mut self, edit: &mut dyn FnMut(&str, &mut Value)) {
         let Ok(mut reply) = serde_json::from_slice::<Value>(&self.answer.body) else { return };
         match &mut reply {
@@ -149,7 +149,7 @@ impl Disturbed {
         }
     }
 
-    /// Replaces the value of one field by any text.
+    /// Replaces the value of one field with any text.
     fn edit_field(&mut self, field: &str, json: &str) {
         const MARK: &str = "\u{1}here\u{1}";
         let Ok(mut reply) = serde_json::from_slice::<Value>(&self.answer.body) else { return };
@@ -174,7 +174,7 @@ fn retry_after_value(after: &RetryAfter, now: Timestamp) -> Option<HeaderValue> 
     HeaderValue::from_str(&text).ok()
 }
 
-/// A time as HTTP headers have it.
+/// A time in the format of HTTP headers.
 pub(super) fn http_date(time: Timestamp) -> String {
     httpdate::fmt_http_date(time.into())
 }
@@ -232,7 +232,7 @@ fn bomb(bytes: u64, body: &[u8]) -> Vec<u8> {
     written.unwrap_or_default()
 }
 
-/// A reply of call 5 with so many datapoints, one a second, the newest last.
+/// A reply of call 5 with `count` datapoints, one per second, the newest last.
 fn datapoints(count: u64, now: i64) -> Chunks {
     const AT_ONCE: u64 = 1000;
     let points = (0..count).step_by(usize::try_from(AT_ONCE).unwrap_or(1)).map(move |first| {

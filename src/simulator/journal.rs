@@ -1,4 +1,4 @@
-//! Requests received: counters, and the last ones in full. Tests compare the client's behaviour with them.
+//! The received requests: counters, and the last ones in full. Tests check the client with them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,21 +11,21 @@ use crate::interface::TimeRange;
 /// One request to one of the 16 calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
-    /// When it came, by the simulator's clock.
+    /// When it was received, by the simulator's clock.
     #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
     /// Which call: [`crate::interface::Call::id`].
     pub call: &'static str,
-    /// The project in the path, where the call has one.
+    /// The project in the path, if any.
     pub project: Option<Arc<str>>,
-    /// The app in the path, where the call has one.
+    /// The app in the path, if any.
     pub app: Option<Arc<str>>,
-    /// The range of a metrics call, where one was given.
+    /// The range of a metrics call, if any.
     #[serde(serialize_with = "as_bounds")]
     pub range: Option<TimeRange>,
-    /// The container of a metrics call, where one was given.
+    /// The container of a metrics call, if any.
     pub container: Option<String>,
-    /// The status that was answered; `None` if the connection was reset instead.
+    /// The status of the reply; `None` if the connection was reset.
     pub status: Option<u16>,
 }
 
@@ -37,24 +37,24 @@ fn as_bounds<S: Serializer>(range: &Option<TimeRange>, serializer: S) -> Result<
     range.map(|range| [range.start, range.end]).serialize(serializer)
 }
 
-/// What came so far.
+/// All requests so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Journal {
     /// Requests to the 16 calls.
     pub total: u64,
-    /// The same by call.
+    /// Requests by call.
     pub by_call: BTreeMap<&'static str, u64>,
-    /// The same by status; 0 counts resets.
+    /// Requests by status; 0 counts resets.
     pub by_status: BTreeMap<u16, u64>,
-    /// Connections taken.
+    /// Connections accepted.
     pub connections: u64,
     /// Connections open now.
     pub open: u64,
-    /// Requests under way now, their replies' bodies included.
+    /// Requests in flight, including bodies of replies.
     pub under_way: u64,
-    /// The most that were under way at once.
+    /// The maximum number of requests in flight.
     pub most_under_way: u64,
-    /// The last requests, oldest first; so many as [`super::Settings::journal`] says.
+    /// The last requests, oldest first; as many as [`super::Settings::journal`] says.
     pub entries: VecDeque<Entry>,
 }
 
@@ -64,14 +64,14 @@ impl Journal {
         self.entries.iter().filter(move |entry| entry.call == call)
     }
 
-    /// How often one app was asked for exactly this range by one call.
+    /// How often exactly this range of an app was requested by one call.
     #[must_use]
     pub fn times(&self, call: &str, app: &str, range: TimeRange) -> usize {
         self.of(call).filter(|entry| entry.app.as_deref() == Some(app) && entry.range == Some(range)).count()
     }
 }
 
-/// The journal as it is written.
+/// The journal while it is recorded.
 #[derive(Clone, Debug)]
 pub(super) struct Recorder {
     journal: Arc<Mutex<Journal>>,
@@ -102,7 +102,7 @@ impl Recorder {
         });
     }
 
-    /// Counts a request as under way until what is returned is dropped.
+    /// Counts a request as in flight until the returned guard is dropped.
     pub(super) fn begin(&self) -> UnderWay {
         self.read(|journal| {
             journal.under_way += 1;
@@ -111,7 +111,7 @@ impl Recorder {
         UnderWay(self.clone())
     }
 
-    /// Counts a connection as open until what is returned is dropped.
+    /// Counts a connection as open until the returned guard is dropped.
     pub(super) fn connect(&self) -> Connected {
         self.read(|journal| {
             journal.connections += 1;
@@ -121,7 +121,7 @@ impl Recorder {
     }
 }
 
-/// A request that is under way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct UnderWay(Recorder);
 

@@ -1,8 +1,8 @@
-//! How long requests took: how many of them within each threshold, as exact as their number.
+//! Request latencies: how many requests are within each threshold, exactly.
 //!
-//! The requests of a stream are numbered. Of each thousand a fixed number ends within each threshold; which ones,
-//! a permutation says. So the count within a threshold among the first n requests needs no list of them, and
-//! counts of adjacent ranges add up exactly, as those of the requests themselves do.
+//! The requests of a stream are numbered. Of each thousand, a fixed number is within each threshold; a permutation
+//! selects which ones. So the count within a threshold among the first n requests needs no list of requests, and counts
+//! of adjacent ranges add up exactly.
 
 use super::chance::hash;
 
@@ -32,15 +32,15 @@ pub const THRESHOLDS: [(&str, u32); 22] = [
     ("1hr", 3_600_000),
 ];
 
-/// How many are within each of [`THRESHOLDS`].
+/// Counts within each of [`THRESHOLDS`].
 pub type Within = [u64; THRESHOLDS.len()];
 
-/// How long the requests of a stream take: log-logistic, which has the long tail of real ones.
+/// The latency distribution of a stream: log-logistic, with a long tail like real ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
-    /// Half of the requests take at most this long.
+    /// The median.
     pub median_millis: u32,
-    /// 2 has a long tail, 4 a short one.
+    /// 2 gives a long tail, 4 a short one.
     pub steepness: i32,
 }
 
@@ -100,8 +100,8 @@ impl Latency {
     }
 }
 
-/// The place of a request among the thousand that hold each share of the distribution exactly. Multiplying by a number
-/// prime to the period is a permutation of it; each period is turned differently.
+/// The rank of a request among the thousand that represent the distribution exactly. Multiplying by a number coprime to
+/// the period is a permutation; each period is rotated differently.
 fn rank(seed: u64, number: u64) -> u64 {
     let turn = hash(&[seed, number / PERIOD]) % PERIOD;
     (number % PERIOD * 387 + turn) % PERIOD
@@ -117,7 +117,7 @@ pub fn percentile(within: &Within, total: u64, share: f64) -> Option<f64> {
     }
     let wanted = share * total as f64;
     let (mut low, mut below) = (0.0, 0.0);
-    // Whatever takes longer than the last threshold takes less than twice as long.
+    // Requests beyond the last threshold take less than twice as long.
     let last = THRESHOLDS.last().map_or(0.0, |(_, millis)| 2.0 * f64::from(*millis));
     let thresholds = THRESHOLDS.iter().map(|(_, millis)| f64::from(*millis)).chain([last]);
     for (high, count) in thresholds.zip(within.iter().copied().chain([total])) {

@@ -1,4 +1,4 @@
-//! Calls 4 and 5: what an app did in a range, and how long it took.
+//! Calls 4 and 5: requests and runs of an app in a range, and their durations.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -16,21 +16,21 @@ use super::latency::{THRESHOLDS, percentile};
 use super::routes::instant;
 use super::state::App;
 
-/// The range where none is given: the last hour.
+/// The default range: the last hour.
 const DEFAULT_RANGE: SignedDuration = SignedDuration::from_hours(1);
 
-/// The most datapoints of a series; longer ranges have them further apart.
+/// Maximum number of datapoints; in longer ranges they are further apart.
 const MAX_DATAPOINTS: u64 = 1500;
 
 /// The range that a reply is about.
 struct Range {
     start: Timestamp,
     end: Timestamp,
-    /// The seconds of it that the service counts.
+    /// The part that the service counts.
     seen: TimeRange,
 }
 
-/// The range asked for, as the service takes it: missing bounds are an hour ago and now.
+/// The requested range. Missing bounds are an hour ago and now.
 fn range(asked: &Asked, app: App) -> Result<Range, ErrorReply> {
     let settings = asked.world.settings();
     let bound = |name| {
@@ -53,7 +53,7 @@ fn range(asked: &Asked, app: App) -> Result<Range, ErrorReply> {
     Ok(Range { start, end, seen })
 }
 
-/// The bounds as the reply says them.
+/// The bounds as written in the reply.
 fn answered_range(asked: &Asked, range: &Range) -> (String, String) {
     match asked.world.settings().quirks.unnamed_ranges {
         true => (String::new(), String::new()),
@@ -70,7 +70,7 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
         let millis = percentile(&counts.within, counts.requests, share);
         (name.into(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
     });
-    // Of no requests no share is within anything; the service says 0.
+    // Without requests, the service writes 0 for every share.
     let all = counts.requests.max(1) as f64;
     let distribution = THRESHOLDS
         .iter()
@@ -98,8 +98,8 @@ pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionT
     Ok(Envelope::success(data))
 }
 
-/// A datapoint a minute (more of them where a higher resolution is asked for), at the start of its stretch, with
-/// nulls where there was no run; and how many runs there were in all.
+/// A datapoint per minute (more with a higher resolution), at the start of its bucket, with nulls if there was no run;
+/// and the total number of runs.
 fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64) {
     let seed = asked.world.settings().seed;
     let mut containers = blueprint::containers(seed, app.number);
@@ -133,8 +133,8 @@ fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64
     (points, total)
 }
 
-/// The percentiles of one stretch: steady for an app, with some noise that depends on how many runs there were. So a
-/// bucket that is cut, still being filled or lacks late runs has other percentiles than the whole one.
+/// The percentiles of one bucket: steady for an app, with noise that depends on the number of runs. So a bucket that is
+/// cut off, still being filled or without late runs has other percentiles than the complete one.
 #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
 fn datapoint(seed: u64, app: usize, second: i64, runs: u64) -> Datapoint {
     let timestamp = Number::Value(second as f64);

@@ -1,20 +1,19 @@
 //! The service, complete: all 16 calls of the interface, with state, rules, tokens, errors and traffic.
 //!
-//! A [`World`] is the service's side of things: projects, apps, domains, keys, and how much traffic each app has.
-//! Traffic is a pure function of (seed, app, second), so any past range can be asked for and its exact figures are
-//! known: [`World::truth`] in the process, `GET /simulator/truth` beside the calls. [`serve`] puts a world on a
+//! A [`World`] holds the service's data: projects, apps, domains, keys, and the traffic of each app. Traffic is a pure
+//! function of (seed, app, second), so the exact figures of any past range are known: [`World::truth`] in the process, `GET /simulator/truth` beside the calls. [`serve`] puts a world on a
 //! listener.
 //!
 //! - [`world`]: the world: what a test or `--demo` makes, asks and disturbs; `settings`: how large it is.
-//! - `quirks`: how the metrics calls differ from ideal ones: late data, ends that are included, rounded ranges.
-//! - [`traffic`]: how many requests and runs in which second; [`latency`]: how long they took.
-//! - [`blueprint`]: what each app is like.
-//! - `state`: what calls change: domains, keys, plans, deleted apps. `tokens`: service accounts.
+//! - `quirks`: how the metrics calls differ from ideal ones: late data, included ends, rounded ranges.
+//! - [`traffic`]: how many requests and runs in which second; [`latency`]: their durations.
+//! - [`blueprint`]: the properties of each app.
+//! - `state`: state that calls change: domains, keys, plans, deleted apps. `tokens`: service accounts.
 //! - `routes`: from a request to its call, by a loop over [`crate::interface::CALLS`]; `asked` is a request that may
 //!   be answered. `calls` implements [`crate::interface::Service`] for it, a method per call, with `metrics` and
 //!   `repository`; `control` answers what is below `/simulator`; `answer` is what goes back.
-//! - [`faults`]: what goes wrong on demand; `disturb` does it, `body` sends it.
-//! - [`journal`]: who asked what, for tests.
+//! - [`faults`]: faults on demand; `disturb` applies them, `body` sends the result.
+//! - [`journal`]: the received requests, for tests.
 //! - `server`: connections.
 
 pub mod blueprint;

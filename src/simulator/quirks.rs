@@ -1,4 +1,4 @@
-//! Ways in which a real service differs from an ideal one: late data, ends that are included, rounded ranges.
+//! Differences of a real service from an ideal one: late data, included ends, rounded ranges.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,7 @@ use crate::interface::TimeRange;
 use super::chance::{hash, unit};
 use super::traffic::Stream;
 
-/// How the service's metrics calls differ from what one would wish. The truth never does.
+/// How the metrics calls differ from ideal ones. The truth is not affected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Quirks {
     /// Share of requests and runs (0..=1) that appear late.
@@ -17,13 +17,13 @@ pub struct Quirks {
     /// Whether a range includes its last instant. Everything happens at the beginning of a second, so a range that
     /// ends at a whole second counts that second, too.
     pub inclusive_ends: bool,
-    /// Ranges are rounded outwards to whole multiples of this many seconds; 0 where they are not.
+    /// Ranges are rounded outwards to whole multiples of this many seconds; 0 disables it.
     pub round_to: u32,
-    /// Whether the bounds that were asked for are ignored, as with other query names: the last hour is answered.
+    /// Whether the requested bounds are ignored, as if their query names were wrong: replies are about the last hour.
     pub ignores_range: bool,
-    /// Ranges longer than this many seconds are refused; 0 where none is.
+    /// Ranges longer than this many seconds are refused; 0 disables it.
     pub longest_range: u32,
-    /// Whether replies do not say which range they are about.
+    /// Whether replies do not name their range.
     pub unnamed_ranges: bool,
     /// Whether replies have no Date header.
     pub undated: bool,
@@ -32,7 +32,7 @@ pub struct Quirks {
 }
 
 impl Quirks {
-    /// The bounds that the service answers for where these are asked for.
+    /// The bounds that the service uses for the requested ones.
     pub(super) fn rounded(&self, start: Timestamp, end: Timestamp) -> (Timestamp, Timestamp) {
         let unit = i64::from(self.round_to) * 1000;
         if unit == 0 {
@@ -51,7 +51,7 @@ impl Quirks {
         TimeRange { start: ceiling(start), end: last }
     }
 
-    /// The numbers of the stream's events in `range` that the service does not know of yet at `now`.
+    /// The numbers of the stream's events in `range` that the service does not know at `now`.
     pub(super) fn unknown(&self, stream: &Stream, range: TimeRange, now: i64) -> Vec<u64> {
         if self.late_share <= 0.0 {
             return Vec::new();
@@ -64,7 +64,7 @@ impl Quirks {
         (first..range.end).flat_map(unknown).collect()
     }
 
-    /// After how many seconds the service learns of an event; 0 where it does at once.
+    /// Delay in seconds until the service knows an event; 0 means at once.
     fn delay(&self, seed: u64, number: u64) -> i64 {
         let chance = hash(&[seed, 12, number]);
         if unit(chance) >= self.late_share {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_rounded_outwards_and_include_their_end_where_they_do() {
+    fn quirks_round_ranges_outwards_and_include_their_end() {
         let (start, end) = (at("2026-01-01T00:00:10Z"), at("2026-01-01T00:01:59.999Z"));
         let plain = Quirks::default();
         assert_eq!(plain.rounded(start, end), (start, end));

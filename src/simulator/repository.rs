@@ -1,4 +1,4 @@
-//! What the calls about code answer: branches and files of repositories, and what is in a build's archive.
+//! Answers to the calls about code: branches and files of repositories, and contents of build archives.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ use super::asked::Asked;
 use super::blueprint;
 use super::chance::hash;
 
-/// Owner of the repositories. Each app has one, named like the app without its project.
+/// The owner of the repositories. Each app has one, named like the app without its project.
 pub(super) const OWNER: &str = "acme";
 
 /// The branches of a repository: name, and whether protected. The first is the default.

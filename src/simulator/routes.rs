@@ -1,5 +1,4 @@
-//! From a request to its call: path, method, token, project, parameters and body are checked by what the call's row
-//! says.
+//! Finds the call of a request and checks path, method, token, project, parameters and body against the call's row.
 
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use super::asked::Asked;
 use super::faults::AskedMetrics;
 use super::world::World;
 
-/// A request as it came.
+/// A request as received.
 #[derive(Debug)]
 pub(super) struct Incoming<'a> {
     pub(super) method: &'a str,
@@ -28,7 +27,7 @@ pub(super) struct Incoming<'a> {
     pub(super) body: &'a [u8],
 }
 
-/// Which call a path and method are, with the identifiers in the path.
+/// The call of a path and method, with the identifiers in the path.
 #[derive(Debug)]
 pub(super) struct Route {
     pub(super) call: &'static Call,
@@ -37,7 +36,7 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// The call of this path and method: 404 if no call has such a path, 405 if none of those has the method.
+    /// The call of this path and method; 404 if no call has the path, 405 if none of them has the method.
     pub(super) fn find(method: &str, path: &str) -> Result<Self, ErrorReply> {
         let mut allowed: Vec<&str> = Vec::new();
         for (call, handler) in handlers::<Asked>() {
@@ -70,7 +69,7 @@ pub(super) fn answer(world: &World, route: &Route, incoming: &Incoming<'_>) -> R
     Ok(Answer::of(route.call.reply.format, (route.handler)(&asked)??))
 }
 
-/// The project that the token is for: 401 without a good token, 403 for another's project, 404 for none.
+/// The project of the token: 401 without a valid token, 403 for another project, 404 for a missing one.
 fn authorize(
     world: &World,
     route: &Route,
@@ -93,8 +92,7 @@ fn authorize(
     })
 }
 
-/// The query parameters by their default names, checked against what the interface says of each. A name that the
-/// service does not know is ignored.
+/// The query parameters by their default names, checked against the interface. Unknown names are ignored.
 fn parameters(
     world: &World,
     call: &Call,
@@ -117,7 +115,7 @@ fn parameters(
     Ok(given)
 }
 
-/// The fields of the body, checked likewise. A call without a body ignores what comes.
+/// The fields of the body, checked in the same way. Calls without a body ignore it.
 fn body(call: &Call, incoming: &Incoming<'_>, now: Timestamp) -> Result<Vec<(String, String)>, ErrorReply> {
     if call.body.is_empty() {
         return Ok(Vec::new());
@@ -151,7 +149,7 @@ pub(super) fn instant(name: &str, text: &str) -> Result<Timestamp, ErrorReply> {
     parse_rfc3339(text).ok_or_else(|| ErrorReply::new(400, format!("{name} must be an RFC 3339 timestamp")))
 }
 
-/// The range and container that a request to one of the metrics calls asks for, for the journal.
+/// The range and container of a metrics request, for the journal.
 pub(super) fn asked_range(world: &World, call: &Call, query: &str) -> AskedMetrics {
     let ranged = call.query.iter().any(|param| param.kind == ParamKind::RangeStart);
     if !ranged || query.is_empty() {

@@ -1,4 +1,4 @@
-//! Connections: a world on a listener.
+//! Serves a world on a listener.
 
 use std::convert::Infallible;
 use std::io;
@@ -29,14 +29,14 @@ use super::journal::Entry;
 use super::routes::{self, Incoming, Route};
 use super::world::World;
 
-/// How long replies under way may take once the end is near.
+/// Time for replies in flight to finish at shutdown.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// The largest body of a request that is read.
+/// Maximum size of a request's body.
 const MAX_BODY: usize = 1024 * 1024;
 
 /// Answers for `world` on `listener`, over HTTP/1.1 and HTTP/2 (with prior knowledge), until `shutdown` is done.
-/// Replies under way get a second to end; then all connections are closed.
+/// Replies in flight get a second to finish; then all connections are closed.
 pub async fn serve(world: World, listener: TcpListener, shutdown: impl Future<Output = ()>) {
     serve_over(world, listener, None, shutdown).await;
 }
@@ -54,7 +54,7 @@ pub async fn serve_over(
     loop {
         tokio::select! {
             () = &mut shutdown => break,
-            // An error here is of one connection, or of a lack of descriptors that will pass.
+            // Errors concern a single connection, or are a temporary lack of descriptors.
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     connections.spawn(connection(world.clone(), stream, tls.clone(), graceful.watcher()));
@@ -65,14 +65,14 @@ pub async fn serve_over(
         }
     }
     drop(listener);
-    // Whether all ended in time or not, what is left goes now.
+    // Connections that are still open are closed.
     let _ = tokio::time::timeout(DRAIN, graceful.shutdown()).await;
     connections.shutdown().await;
 }
 
 async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>, watcher: Watcher) {
     let _connected = world.recorder().connect();
-    // Small replies must not wait for the acknowledgement of the one before.
+    // Small replies must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     let reset = Arc::new(Reset::default());
     let wire = Wire { stream, reset: Arc::clone(&reset) };
@@ -142,7 +142,7 @@ async fn respond(
     Ok(response(&world, disturbed, under_way))
 }
 
-/// Finds the call, lets it answer, and lets faults have their way with that.
+/// Finds the call, answers it, and applies faults.
 fn reply(world: &World, incoming: &Incoming<'_>) -> Disturbed {
     if incoming.path.starts_with(control::PREFIX) {
         return Disturbed::new(control::answer(world, incoming).unwrap_or_else(ErrorReply::answer));
@@ -182,7 +182,7 @@ fn response(world: &World, disturbed: Disturbed, under_way: super::journal::Unde
     let chunks = chunks.unwrap_or_else(|| Chunks::from(answer.body));
     let now = world.clock().now();
     let date = http_date(now.checked_add(skew).unwrap_or(now));
-    // A body that is cut was announced with its full length.
+    // A body that is cut off is announced with its full length.
     let announced = chunks.length.filter(|_| chunks.cut);
     let mut response = Response::new(Sending::new(chunks, under_way));
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -223,7 +223,7 @@ struct Wire {
 impl Drop for Wire {
     fn drop(&mut self) {
         if self.reset.asked.load(Ordering::Acquire) {
-            // Without lingering the kernel sends RST where it would send FIN.
+            // Without lingering the kernel sends RST instead of FIN.
             let _ = self.stream.set_zero_linger();
         }
     }

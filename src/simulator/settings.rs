@@ -1,26 +1,26 @@
-//! How large a world is, and what it is made from.
+//! The size of a world, and what it is generated from.
 
 use std::ops::Range;
 
 use super::blueprint;
 use super::quirks::Quirks;
 
-/// How large a world is, and what it is made from.
+/// The size of a world, and what it is generated from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// What everything is made from: the same seed gives the same world.
+    /// The same seed gives the same world.
     pub seed: u64,
-    /// How many projects there are.
+    /// Number of projects.
     pub projects: usize,
-    /// How many apps there are in all, spread evenly over the projects.
+    /// Total number of apps, spread evenly over the projects.
     pub apps: usize,
-    /// By how many seconds the metrics calls are behind the clock: what happened since, they do not count yet.
+    /// Seconds by which the metrics calls lag behind the clock: later events are not counted yet.
     pub lag: u32,
     /// Number of requests the journal keeps in full.
     pub journal: usize,
     /// How the metrics calls differ from ideal ones.
     pub quirks: Quirks,
-    /// Query parameters by their default name that have another name here.
+    /// Renamed query parameters, by default name.
     pub names: Vec<(String, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What calls change: domains, keys, plans, deleted apps.
+//! State that calls change: domains, keys, plans, deleted apps.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use super::chance::{hash, pick, word};
 use super::settings::Settings;
 use super::tokens::Tokens;
 
-/// All that a world remembers.
+/// The mutable state of a world.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) tokens: Tokens,
     pub(super) projects: BTreeMap<Arc<str>, Project>,
-    /// Whether nothing comes late any more.
+    /// Whether late data has arrived.
     pub(super) late_data_ended: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Project {
     pub(super) plan: usize,
     /// The alert thresholds that are on.
     pub(super) alerts: Vec<u8>,
-    /// How many API keys were created.
+    /// Number of created API keys.
     pub(super) keys: u64,
     pub(super) domains: BTreeMap<String, Domain>,
     pub(super) apps: HashMap<Arc<str>, App>,
@@ -40,7 +40,7 @@ pub(super) struct Project {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct App {
-    /// Its number in the world, from which all else about it is made.
+    /// Its number in the world, which determines its other properties.
     pub(super) number: usize,
     /// When it was deleted.
     pub(super) deleted: Option<i64>,
@@ -50,7 +50,7 @@ pub(super) struct App {
 pub(super) struct Domain {
     pub(super) name: String,
     pub(super) status: &'static str,
-    /// How many validations fail until its DNS record is found.
+    /// Validations that fail before its DNS record is found.
     pub(super) failures_left: u32,
     pub(super) app: Option<Arc<str>>,
     pub(super) region: &'static str,
@@ -59,7 +59,7 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// Looks for the DNS record: whether it is there.
+    /// Looks up the DNS record. Returns whether it exists.
     pub(super) fn validate(&mut self, now: Timestamp) -> bool {
         let found = self.failures_left == 0;
         self.failures_left = self.failures_left.saturating_sub(1);
@@ -88,11 +88,11 @@ impl Domain {
     }
 }
 
-/// Names of projects, in turn; the last is hard to write down.
+/// Names of projects, used in turn; the last one is full of special characters.
 const NAMES: [&str; 3] = ["Search", "Assistants", "R&D \"night\" <b>\\lab</b> 🧪"];
 
 impl State {
-    /// The state at the beginning.
+    /// The initial state.
     pub(super) fn new(settings: &Settings) -> Self {
         let seed = settings.seed;
         let mut projects = BTreeMap::new();
@@ -123,7 +123,7 @@ impl Project {
         };
         let first = apps.first().map(|(id, _)| Arc::clone(id));
         let domains = (0..(number as u64 + 2) % 4).map(|index| {
-            // One assigned and validated, one that only needs asking, one whose DNS record is about to be fixed.
+            // One assigned and validated, one ready to be validated, one whose DNS record appears later.
             let (status, failures_left, app) = match index {
                 0 => ("validated", 0, first.clone()),
                 1 => ("pending", 0, None),

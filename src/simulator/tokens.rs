@@ -1,4 +1,4 @@
-//! Service accounts: their tokens, and what a token may do.
+//! Service accounts and their tokens.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -17,11 +17,11 @@ use super::chance::{hash, hash_text};
 pub(super) struct Account {
     /// The project it belongs to.
     pub(super) project: Arc<str>,
-    /// When its token ends, if ever.
+    /// When its token expires, if ever.
     pub(super) expires: Option<Timestamp>,
 }
 
-/// The tokens that were issued. Only these are good: nobody can sign one of his own.
+/// The issued tokens. Only these are valid.
 #[derive(Debug, Default)]
 pub(super) struct Tokens(HashMap<Secret, Account>);
 
@@ -61,7 +61,7 @@ impl Tokens {
         }
     }
 
-    /// Takes a token back.
+    /// Revokes a token.
     pub(super) fn revoke(&mut self, token: &Secret) {
         self.0.remove(token);
     }
@@ -71,8 +71,8 @@ fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// 32 bytes that depend on the seed and all that is signed. It need not keep a secret, only look the part: tokens
-/// are good because they were issued.
+/// 32 bytes that depend on the seed and the signed text. They only look like a signature: a token is valid because it
+/// was issued.
 fn signature(seed: u64, signed: &str) -> String {
     let start = hash_text(seed, signed);
     let bytes: Vec<u8> = (0..4).flat_map(|part| hash(&[start, part]).to_be_bytes()).collect();

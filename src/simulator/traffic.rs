@@ -1,37 +1,36 @@
-//! How many events (requests, runs) there were in which second: a pure function of a seed and the second.
+//! The number of events (requests, runs) in each second: a pure function of a seed and the second.
 //!
-//! A stream has a fixed number of events in each stretch of 2^22 seconds. That number is split between the two
-//! halves of the stretch, by weight (time of day) and by chance, and so on down to single seconds. A count up to
-//! any second walks down 22 halvings, so a month is as quick to count as a minute, and counts of adjacent ranges
-//! add up exactly.
+//! A stream has a fixed number of events per period of 2^22 seconds. The number is split between the halves of the
+//! period, by weight (time of day) and by chance, and so on down to single seconds. Counting up to any second takes 22
+//! halvings, so a month is as fast as a minute, and counts of adjacent ranges add up exactly.
 
 use super::chance::{hash, unit};
 
-/// A stretch is 2^22 seconds, some 48 days.
+/// A period is 2^22 seconds, some 48 days.
 const HALVINGS: u32 = 22;
 
-/// How a stream's events are spread over time.
+/// The distribution of a stream's events over time.
 #[derive(Clone, Copy, Debug)]
 pub struct Rhythm {
-    /// By how many percent the rate falls from noon to midnight (UTC), 0..=100.
+    /// Drop of the rate from noon to midnight (UTC) in percent, 0..=100.
     pub night: u64,
-    /// How uneven each halving may be, 0..1: 0.1 is calm, 0.7 comes in bursts.
+    /// How uneven each halving may be, 0..1: 0.1 is calm, 0.7 is bursty.
     pub unrest: f64,
 }
 
 /// A source of events.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// What chance is drawn from.
+    /// The seed.
     pub seed: u64,
-    /// How many events an average hour has.
+    /// Events in an average hour.
     pub per_hour: u64,
-    /// How they are spread.
+    /// Their distribution over time.
     pub rhythm: Rhythm,
 }
 
 impl Stream {
-    /// How many events there were from the Unix epoch until `second`, which is not included.
+    /// The number of events from the Unix epoch to `second` (exclusive).
     #[must_use]
     pub fn before(&self, second: i64) -> u64 {
         let second = u64::try_from(second).unwrap_or(0);
@@ -56,7 +55,7 @@ impl Stream {
         sum
     }
 
-    /// How many of `events` fall into the first half of a stretch, which is 2^`level` seconds long.
+    /// How many of `events` fall into the first half of a period of 2^`level` seconds.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -73,19 +72,19 @@ impl Stream {
             return 0;
         }
         let share = events as f64 * (first / (first + second));
-        // Rounded up or down by chance, or single events would all end up on the same side.
+        // Rounded up or down at random, otherwise single events would all be on the same side.
         let rounded = (share + unit(hash(&[chance]))) as u64;
         rounded.min(events)
     }
 
-    /// The rate, summed from the Unix epoch until `second`: a triangle a day, lowest at midnight.
+    /// The integral of the rate from the Unix epoch to `second`: a triangle per day, lowest at midnight.
     fn weight(&self, second: u64) -> u64 {
         const DAY: u64 = 86_400;
         const HALF: u64 = DAY / 2;
         let (days, rest) = (second / DAY, second % DAY);
         let today = if rest <= HALF { rest * rest } else { 2 * HALF * HALF - (DAY - rest) * (DAY - rest) };
         let night = self.rhythm.night.min(100);
-        // Both terms are twice the area under the curve, which keeps them whole.
+        // Both terms are twice the area under the curve, which keeps them integers.
         (100 - night) * 2 * HALF * second + night * (days * 2 * HALF * HALF + today)
     }
 }

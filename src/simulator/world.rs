@@ -1,4 +1,4 @@
-//! The world: the service's side of things, shared by everything that answers for it.
+//! The world: the state of the simulated service.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ fn by_label<S: Serializer>(within: &Within, serializer: S) -> Result<S::Ok, S::E
     serializer.collect_map(THRESHOLDS.iter().map(|(label, _)| label).zip(within))
 }
 
-/// The service's side of things. Cloning shares it.
+/// The simulated service. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct World(Arc<Inner>);
 
@@ -47,7 +47,7 @@ struct Inner {
 }
 
 impl World {
-    /// A world of this size, whose present is `clock`'s.
+    /// A world of this size with the time of `clock`.
     #[must_use]
     pub fn new(settings: Settings, clock: Clock) -> Self {
         let state = Mutex::new(State::new(&settings));
@@ -55,7 +55,7 @@ impl World {
         Self(Arc::new(Inner { settings, clock, state, faults, recorder }))
     }
 
-    /// The projects with their apps' ids, in the order in which they were made; deleted apps are not among them.
+    /// The projects with their apps' ids in the order of creation, without deleted apps.
     #[must_use]
     pub fn projects(&self) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
         let settings = &self.0.settings;
@@ -71,8 +71,7 @@ impl World {
         })
     }
 
-    /// The token of the project's service account; it does not expire. A project that the world does not have
-    /// gets none.
+    /// The token of the project's service account, which does not expire; `None` for an unknown project.
     #[must_use]
     pub fn token(&self, project: &str) -> Option<Secret> {
         self.issue(project, None)
@@ -92,32 +91,31 @@ impl World {
         })
     }
 
-    /// Takes a token back, as someone does in the dashboard.
+    /// Revokes a token, like a user of the dashboard.
     pub fn revoke(&self, token: &Secret) {
         self.state(|state| state.tokens.revoke(token));
     }
 
-    /// The exact figures of an app in a range; seconds yet to come count nothing. `None` where there never was such
-    /// an app.
+    /// The exact figures of an app in a range; the future counts as empty. `None` for an unknown app.
     #[must_use]
     pub fn truth(&self, project: &str, app: &str, range: TimeRange) -> Option<Truth> {
         let app = self.state(|state| state.projects.get(project)?.apps.get(app).copied())?;
         Some(self.count(app.number, self.visible(app, range, 0), None))
     }
 
-    /// What goes wrong at present.
+    /// The faults in force.
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.0.faults
     }
 
-    /// What was asked so far.
+    /// The requests so far.
     #[must_use]
     pub fn requests(&self) -> Journal {
         self.0.recorder.read(|journal| journal.clone())
     }
 
-    /// How large the world is.
+    /// The settings of the world.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.0.settings
@@ -142,12 +140,12 @@ impl World {
         TimeRange { start: range.start.min(latest), end: range.end.min(latest) }
     }
 
-    /// From now on the service knows of everything at once; what was late is there.
+    /// Makes all late data visible, now and from now on.
     pub fn end_late_data(&self) {
         self.state(|state| state.late_data_ended = true);
     }
 
-    /// The numbers of the stream's events in `range` that the service does not know of yet.
+    /// The numbers of the stream's events in `range` that the service does not know yet.
     pub(super) fn unknown(&self, stream: &Stream, range: TimeRange) -> Vec<u64> {
         if self.state(|state| state.late_data_ended) {
             return Vec::new();
@@ -155,7 +153,7 @@ impl World {
         self.0.settings.quirks.unknown(stream, range, self.0.clock.unix_seconds())
     }
 
-    /// As [`World::count`], without late data that the service does not know of yet.
+    /// As [`World::count`], without data that the service does not know yet.
     pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let mut known = self.count(app, range, container);
         for part in blueprint::containers(self.0.settings.seed, app) {
@@ -173,7 +171,7 @@ impl World {
         known
     }
 
-    /// What app number `app` did in `range`, in one of its containers or all of them.
+    /// The counts of app number `app` in `range`, for one container or all.
     pub(super) fn count(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let mut truth = Truth { requests: 0, runs: 0, within: [0; THRESHOLDS.len()] };
         for part in blueprint::containers(self.0.settings.seed, app) {

@@ -100,7 +100,7 @@ async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_fails_for_several_reasons_or_for_ours_is_not_put_down_to_one_of_the_service() {
+async fn mixed_or_own_failures_are_not_attributed_to_the_service() {
     let first = |key: &crate::store::Key| key.resource == response_time::RESOURCE;
     for (one, other, state) in [
         ("429", "paused", ServiceState::Throttled),
@@ -154,7 +154,7 @@ async fn counters_that_do_not_keep_up_are_a_problem() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_counted_before_a_restart_is_told_once_the_app_was_asked() {
+async fn counters_from_before_a_restart_are_judged_after_the_first_poll() {
     let fixture = fixture::fixture(1).await;
     fixture.count_until(7200).await;
     assert_eq!(fixture.source.status().apps[0].verdict, Verdict::Waiting);

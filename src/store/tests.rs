@@ -58,7 +58,7 @@ fn series(page: &str) -> Vec<&str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_said_is_nothing_shown() {
+async fn an_empty_reply_shows_nothing() {
     let (store, ..) = small_store();
     assert_eq!(text(&store, Format::Text, &Filter::default()), "");
     assert!(!store.is_complete());
@@ -96,7 +96,7 @@ async fn a_failed_poll_keeps_the_last_samples_until_they_go_stale() {
 }
 
 #[tokio::test]
-async fn what_the_service_account_tells_is_no_transition_of_its_targets() {
+async fn failures_of_the_service_account_are_no_transition_of_its_targets() {
     let (_store, domains, _) = small_store();
     let at = |second| Timestamp::from_second(second).unwrap();
     assert_eq!(domains.failed_with_account(at(10), "paused", "to wait"), Transition::Same);

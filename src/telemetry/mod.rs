@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_tells_its_place_and_their_number() {
+    fn a_shard_exposes_its_index_and_the_count() {
         let telemetry = Telemetry::new(false).unwrap();
         telemetry.shard(1, 3);
         let mut out = Vec::new();

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snapshot_holds_what_was_told_and_nothing_else() {
+    fn a_snapshot_holds_only_what_was_recorded() {
         let telemetry = Telemetry::new(false).unwrap();
         assert_eq!(telemetry.snapshot(), Snapshot::default());
         let now = Timestamp::from_second(1_800_000_000).unwrap();

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_of_guesses_is_bounded_and_pushes_nobody_out() {
+    async fn a_flood_of_password_guesses_is_bounded_and_evicts_no_user() {
         let (auth, users) = (Auth::new().unwrap(), users());
         let right = basic("alice:wonder:land");
         assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_read_the_same_together_are_told_apart() {
+    fn owners_with_the_same_concatenation_differ() {
         let auth = Auth::new().unwrap();
         assert_ne!(auth.fingerprint(&[b"ab", b"c"]), auth.fingerprint(&[b"a", b"bc"]));
         assert_ne!(auth.fingerprint(&[b"", b"x"]), auth.fingerprint(&[b"x", b""]));

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_that_is_stuck_is_let_go_and_a_slow_one_is_not() {
+    async fn a_stuck_reader_is_disconnected_and_a_slow_one_is_not() {
         let limits = Limits::default();
         let connection = self::connection(true);
         let (stuck, lively) = (connection.open(), connection.open());

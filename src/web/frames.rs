@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_ends_and_the_budget_comes_back() {
+    async fn the_frame_budget_recovers_after_a_flood() {
         let mut budget = budget();
         assert_eq!(pings(&mut budget), 256);
         tokio::time::advance(Duration::from_secs(1)).await;

@@ -52,7 +52,7 @@ fn what_a_new_user_does_wrong_gets_a_sentence_and_an_exit_code() {
 }
 
 #[test]
-fn a_configuration_that_its_own_limits_cannot_carry_is_said() {
+fn a_configuration_that_exceeds_its_own_limits_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let text = "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"abc\"\nmax_requests_per_second = 1\n[poll]\ninterval = \"1s\"\n";
     configuration(folder.path(), &format!("{text}{PROJECT}"));

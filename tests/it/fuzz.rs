@@ -31,7 +31,7 @@ fn what_is_exposed_of_the_corpus_a_strict_parser_reads_back() {
 }
 
 #[test]
-fn headers_of_the_corpus_ask_for_the_same_in_capitals_and_beside_what_is_none_of_ours() {
+fn headers_of_the_corpus_are_read_alike_in_any_case_and_among_unknown_types() {
     replay("negotiation", checks::negotiation);
 }
 

@@ -170,7 +170,7 @@ fn messages(log: &str, first: usize) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_targets() {
+async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
     let asked_to_wait = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(8)) };
     for (fault, paused, told) in [
         (
@@ -213,7 +213,7 @@ async fn what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_token_file_that_is_not_there_is_said_once_and_so_is_its_coming() {
+async fn a_missing_token_file_is_logged_once_and_its_appearance_too() {
     let (world, folder, config) = service(4).await;
     let token = world.token(&world.projects()[0].0).unwrap();
     let inline = format!("token = \"{}\"", token.expose());

@@ -29,7 +29,7 @@ fn the_document_states_every_call_and_field_as_the_interface_does() {
 }
 
 #[test]
-fn the_recommended_rules_of_redocly_have_no_complaint() {
+fn the_document_passes_the_recommended_rules_of_redocly() {
     let (folder, file) = document();
     let mut redocly = Command::new(tool("redocly"));
     redocly.args(["lint", "--extends=recommended", "--format=json"]).arg(file).current_dir(&folder);

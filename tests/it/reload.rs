@@ -312,7 +312,7 @@ async fn the_page_of_the_configuration_shows_the_flags() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_resource_that_is_no_longer_polled_leaves_the_page_and_comes_back() {
+async fn series_of_a_resource_vanish_when_polling_stops_and_return() {
     let running = Running::start().await;
     until("all counters are shown", async || {
         let page = running.exporter.get("/metrics").await;

@@ -19,7 +19,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "faults::every_fault_of_app_is_contained",
             "client::load::an_outage_never_multiplies_the_load",
-            "troubleshooting::log_and_page_quote_the_reply_and_say_where_it_went_wrong",
+            "troubleshooting::log_and_page_quote_the_reply_at_the_error",
         ],
     ),
     (
@@ -43,7 +43,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "client::load::retry_after_pauses_the_service_account_that_got_it_and_no_other",
             "faults::every_fault_of_projects_is_contained",
-            "logging::what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_targets",
+            "logging::a_stopped_service_account_is_logged_once_and_not_by_its_targets",
         ],
     ),
     (
@@ -58,14 +58,14 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         "The service refuses the token: 401",
         &[
             "client::tokens::a_refused_token_is_not_sent_again_until_it_changes",
-            "logging::what_stops_a_service_account_is_said_by_the_account_and_by_none_of_its_targets",
+            "logging::a_stopped_service_account_is_logged_once_and_not_by_its_targets",
         ],
     ),
     (
         "The token may not read one thing: 403",
         &[
             "client::tokens::a_forbidden_app_does_not_stop_the_others",
-            "client::tokens::a_forbidden_app_is_asked_for_again_after_the_settings_interval",
+            "client::tokens::a_forbidden_app_is_polled_again_after_the_settings_interval",
         ],
     ),
     (
@@ -73,8 +73,8 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "client::tokens::an_empty_or_missing_file_keeps_the_last_good_token",
             "client::tokens::without_a_token_nothing_is_sent_until_the_file_appears",
-            "logging::a_token_file_that_is_not_there_is_said_once_and_so_is_its_coming",
-            "client::secrecy::what_changes_is_said_once_and_not_with_each_request",
+            "logging::a_missing_token_file_is_logged_once_and_its_appearance_too",
+            "client::secrecy::a_change_is_logged_once_and_not_with_each_request",
         ],
     ),
     (
@@ -89,7 +89,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "faults::every_fault_of_volume_alerts_is_contained",
             "client::hostile::a_reply_that_can_not_be_read_is_counted_as_that_and_not_as_a_success",
-            "troubleshooting::log_and_page_quote_the_reply_and_say_where_it_went_wrong",
+            "troubleshooting::log_and_page_quote_the_reply_at_the_error",
         ],
     ),
     (
@@ -113,7 +113,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "client::transport::the_services_clock_is_compared_with_ours",
             "faults::clocks::by_a_clock_that_is_behind_from_the_start_everything_is_counted",
-            "faults::clocks::beside_a_clock_that_is_ahead_everything_is_counted_by_ours",
+            "faults::clocks::if_the_service_clock_is_ahead_ours_decides",
         ],
     ),
     (
@@ -150,7 +150,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         "The state file is removed, replaced, or its disk is full",
         &[
             "accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again",
-            "accounting::state::tests::a_file_put_in_its_place_is_neither_written_nor_taken_for_ours",
+            "accounting::state::tests::a_file_that_replaces_the_state_file_is_neither_written_nor_used",
             "accounting::state::tests::a_file_that_could_not_be_synced_is_written_whole",
             "real_state::disk::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
         ],
@@ -158,10 +158,10 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "The Prometheus that counters are read back from does not answer: no connection, a timeout, an error, no credentials",
         &[
-            "restore::bad_answers::an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told",
+            "restore::bad_answers::an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret",
             "restore::engines::mimir_answers_for_the_right_tenant_only",
             "restore::bad_answers::an_answer_that_is_an_error_hides_the_counters_until_there_is_one",
-            "restore::a_daemon_asks_again_by_itself_and_polls_at_once_what_it_has_read_back",
+            "restore::a_daemon_retries_a_restore_and_polls_restored_targets_at_once",
         ],
     ),
     (
@@ -169,7 +169,7 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "restore::bad_answers::an_answer_that_lacks_something_hides_the_counters_until_it_is_whole",
             "restore::bad_answers::an_answer_of_something_else_hides_the_counters",
-            "restore::bad_answers::an_answer_that_is_too_large_is_asked_for_in_parts",
+            "restore::bad_answers::an_answer_that_is_too_large_is_requested_in_parts",
             "restore::engines::thanos_with_a_store_that_is_down_hides_the_counters_whether_it_fails_or_warns",
         ],
     ),
@@ -183,8 +183,8 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "What that Prometheus knows of an app does not belong together: a cursor in the future, `+Inf` unlike the total, buckets that decrease, fractions, a missing `+Inf` bucket",
         &[
-            "restore::bad_series::what_does_not_belong_together_is_refused_with_the_target_that_said_it",
-            "restore::bad_series::what_is_refused_of_the_latest_target_is_taken_from_the_one_before",
+            "restore::bad_series::inconsistent_series_are_refused_with_their_target",
+            "restore::bad_series::if_the_latest_target_is_refused_the_one_before_is_used",
         ],
     ),
     (
@@ -192,14 +192,14 @@ const SHOWN_BY: &[(&str, &[&str])] = &[
         &[
             "restore::bad_series::series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_go",
             "restore::bad_series::two_jobs_that_scrape_one_exporter_are_one_ledger",
-            "restore::engines::thanos_is_asked_for_each_replica_and_the_furthest_counts",
+            "restore::engines::thanos_returns_each_replica_and_the_furthest_one_is_used",
         ],
     ),
     (
         "That Prometheus has very much to tell: 10,000 apps with 25 series each, or a question is beyond a limit of its own (422)",
         &[
-            "restore::many::ten_thousand_apps_are_asked_for_in_a_hundred_questions",
-            "restore::bad_answers::an_answer_that_is_too_large_is_asked_for_in_parts",
+            "restore::many::ten_thousand_apps_take_a_hundred_queries",
+            "restore::bad_answers::an_answer_that_is_too_large_is_requested_in_parts",
         ],
     ),
     (
@@ -253,7 +253,7 @@ fn of_first_app(world: &World, kind: Kind) -> Fault {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn log_and_page_quote_the_reply_and_say_where_it_went_wrong() {
+async fn log_and_page_quote_the_reply_at_the_error() {
     let (world, _folder, config) = service(2).await;
     let exporter = Exporter::start(&["--config.file", &config]);
     exporter.wait_for("/-/ready").await;

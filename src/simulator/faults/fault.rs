@@ -1,35 +1,35 @@
-//! One fault: what goes wrong, and with which requests.
+//! A fault: what goes wrong, and for which requests.
 
 use serde::{Deserialize, Serialize};
 
 use super::AskedMetrics;
 use crate::interface::{CALLS, Call, Resource, TimeRange};
 
-/// Something that goes wrong with requests that it is limited to; with all of them if it is not limited.
+/// A fault. It applies to all requests unless it is limited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// What goes wrong.
     pub kind: Kind,
-    /// Only with this call: its id (`get_app`), or the resource it is polled as (`app`).
+    /// Only for this call: its id (`get_app`), or the resource it is polled as (`app`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Only with this project.
+    /// Only for this project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Only with this app.
+    /// Only for this app.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// Only with this container of a metrics call.
+    /// Only for this container of a metrics call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// Only with ranges of a metrics call that are longer than so many seconds.
+    /// Only for ranges of a metrics call that are longer than this many seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub longer_than: Option<u32>,
-    /// Only with this share of the requests, 0..=1; which ones is the same each time.
+    /// Only for this share of the requests, 0..=1, chosen reproducibly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// Only so often.
+    /// Only this many times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
 }
@@ -38,16 +38,16 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kind {
-    /// The reply starts late.
+    /// The reply is delayed.
     Latency {
-        /// By so much.
+        /// The delay in milliseconds.
         millis: u64,
     },
-    /// An error as section 7 has it, instead of the reply; the call does nothing.
+    /// An error as in section 7 instead of the reply; the call has no effect.
     Status {
         /// The status.
         status: u16,
-        /// The header Retry-After, where there is to be one.
+        /// The Retry-After header, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after: Option<RetryAfter>,
     },
@@ -65,46 +65,46 @@ pub enum Kind {
     },
     /// A redirection.
     Redirect {
-        /// Where to.
+        /// The target.
         location: String,
     },
     /// The connection is reset (RST) instead of a reply.
     Reset,
     /// The connection ends in the middle of the body.
     CutBody,
-    /// The body comes byte by byte.
+    /// The body is sent byte by byte.
     SlowBody {
-        /// Between one byte and the next.
+        /// Milliseconds between bytes.
         millis: u64,
     },
     /// The body never ends.
     EndlessBody,
-    /// The body has so many bytes more: blanks, which JSON allows.
+    /// The body has additional bytes: blanks, which JSON allows.
     HugeBody {
         /// How many.
         bytes: u64,
     },
-    /// The body is compressed, whether asked for or not, and has so many bytes when it is not.
+    /// The body is compressed even if the client does not accept it, and this large when decompressed.
     GzipBomb {
         /// How many.
         bytes: u64,
     },
-    /// The body stops being JSON half-way.
+    /// The body is cut off in the middle of the JSON.
     MalformedJson,
     /// Success, without a body.
     EmptyBody,
-    /// Every value is of another type: numbers and text become arrays, lists and objects text.
+    /// Every value has another type: numbers and text become arrays, lists and objects become text.
     WrongTypes,
     /// Every value is null.
     Nulls,
-    /// One field, wherever it is, has this value instead.
+    /// One field has this value, wherever it occurs.
     Value {
         /// The field's name.
         field: String,
         /// The value as JSON text, which need not be valid: `"12abc"`, `1e400`, `NaN`.
         json: String,
     },
-    /// A field more, nested this deeply.
+    /// An additional field, nested this deeply.
     DeepNesting {
         /// How deeply.
         depth: usize,
@@ -121,9 +121,9 @@ pub enum Kind {
         /// The status.
         status: String,
     },
-    /// The Date header is ahead by so much, or behind where negative.
+    /// The Date header is ahead, or behind if negative.
     ClockSkew {
-        /// By how much.
+        /// The offset in seconds.
         seconds: i64,
     },
 }
@@ -134,14 +134,14 @@ pub enum Kind {
 pub enum RetryAfter {
     /// The number of seconds.
     Seconds(u64),
-    /// The HTTP date that is so many seconds after now.
+    /// The HTTP date this many seconds from now.
     DateIn(i64),
     /// This text.
     Text(String),
 }
 
 impl From<Kind> for Fault {
-    /// Goes wrong with every request.
+    /// Applies to every request.
     fn from(kind: Kind) -> Self {
         Self {
             kind,
@@ -193,7 +193,7 @@ impl Fault {
         Self { container: Some(container.to_owned()), ..self }
     }
 
-    /// Limited to ranges of a metrics call that are longer than so many seconds.
+    /// Limited to ranges of a metrics call that are longer than this many seconds.
     #[must_use]
     pub fn of_ranges_longer_than(self, seconds: u32) -> Self {
         Self { longer_than: Some(seconds), ..self }
@@ -211,10 +211,10 @@ impl Fault {
         Self { count: Some(count), ..self }
     }
 
-    /// What is wrong with the fault itself, if anything.
+    /// Checks the fault itself.
     ///
     /// # Errors
-    /// No such call, or a status or probability that cannot be.
+    /// If there is no such call, or the status or probability is out of range.
     pub fn check(&self) -> Result<(), FaultError> {
         if let Some(name) = &self.call
             && !CALLS.iter().any(|call| is_named(call, name))
@@ -233,7 +233,7 @@ impl Fault {
         Ok(())
     }
 
-    /// Whether the fault is meant for a request of this app or project.
+    /// Whether the fault applies to this request.
     pub(super) fn concerns(&self, call: &Call, (project, app): (&str, &str), metrics: &AskedMetrics) -> bool {
         let is =
             |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
@@ -252,27 +252,27 @@ fn is_named(call: &Call, name: &str) -> bool {
     call.id == name || call.polled.is_some_and(|polled| polled.resource == name)
 }
 
-/// What is wrong with faults that were asked for.
+/// Why faults are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
-    /// They are no JSON of the right form.
+    /// They are not valid JSON.
     #[error("faults cannot be read: {0}")]
     Json(#[from] serde_json::Error),
-    /// No call has this id, and no resource this name.
+    /// No call or resource has this name.
     #[error("no call is named '{0}'")]
     Call(String),
-    /// Not a share.
+    /// The probability is out of range.
     #[error("probability must be within 0..=1")]
     Probability,
-    /// No reply can have it.
-    #[error("{0} is no status that a reply can have")]
+    /// The status is out of range.
+    #[error("status {0} is out of range; must be from 200 to 599")]
     Status(u16),
 }
 
 /// Reads faults as JSON: a list of them, or one.
 ///
 /// # Errors
-/// If they cannot be read, or one of them cannot be.
+/// If they cannot be parsed, or one of them is not valid.
 pub fn parse(json: &[u8]) -> Result<Vec<Fault>, FaultError> {
     let faults: Vec<Fault> = match json.trim_ascii_start().first() {
         Some(b'{') => vec![serde_json::from_slice(json)?],

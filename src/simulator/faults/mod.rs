@@ -1,4 +1,4 @@
-//! What goes wrong, on demand: which fault, for whom, how often.
+//! Faults on demand: which fault, for which requests, how often.
 
 mod fault;
 
@@ -10,7 +10,7 @@ use super::chance::{hash, unit};
 
 pub use fault::{Fault, FaultError, Kind, RetryAfter, parse};
 
-/// The range and the container that a metrics call asks for.
+/// The range and the container of a metrics call.
 pub(super) type AskedMetrics = (Option<TimeRange>, Option<String>);
 
 /// The faults in force.
@@ -23,7 +23,7 @@ pub struct Faults {
 #[derive(Debug)]
 struct Armed {
     fault: Fault,
-    /// How many requests it was limited to so far, and with how many of them it went wrong.
+    /// How many requests have matched so far, and how many of them failed.
     met: u64,
     struck: u64,
 }
@@ -37,18 +37,18 @@ impl Faults {
         read(&mut self.armed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on these faults and no others.
+    /// Replaces all faults.
     pub fn set(&self, faults: impl IntoIterator<Item = Fault>) {
         let fresh = faults.into_iter().map(|fault| Armed { fault, met: 0, struck: 0 }).collect();
         self.armed(|armed| *armed = fresh);
     }
 
-    /// This fault too.
+    /// Adds a fault.
     pub fn add(&self, fault: Fault) {
         self.armed(|armed| armed.push(Armed { fault, met: 0, struck: 0 }));
     }
 
-    /// Nothing goes wrong any more.
+    /// Removes all faults.
     pub fn clear(&self) {
         self.set([]);
     }
@@ -59,13 +59,13 @@ impl Faults {
         self.armed(|armed| armed.iter().map(|armed| armed.fault.clone()).collect())
     }
 
-    /// How often the faults in force struck, in their order.
+    /// How often each fault was applied.
     #[must_use]
     pub fn struck(&self) -> Vec<u64> {
         self.armed(|armed| armed.iter().map(|armed| armed.struck).collect())
     }
 
-    /// What goes wrong with one request.
+    /// The faults to apply to one request.
     pub(super) fn draw(
         &self,
         call: &Call,
@@ -99,7 +99,7 @@ mod tests {
     use crate::interface::{get_app, list_projects, response_time};
 
     #[test]
-    fn a_fault_strikes_only_whom_it_is_limited_to() {
+    fn a_fault_applies_only_to_the_requests_it_is_limited_to() {
         let faults = Faults::new(1);
         faults.set([Fault::status(500).on(get_app::RESOURCE).of_project("p-1").of_app("p-1-a").times(1)]);
         let struck = |call, project, app| !faults.draw(call, (project, app), &(None, None)).is_empty();

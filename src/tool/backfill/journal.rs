@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_goes_on_after_its_last_whole_line() {
+    fn a_journal_continues_after_its_last_complete_line() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::new(folder.path().join("0.jsonl"));
         assert_eq!(journal.until().unwrap(), None);

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_divide_a_day_and_labels_are_none_of_ours() {
+    fn steps_divide_a_day_and_labels_do_not_clash() {
         assert_eq!(step("1h"), Ok(Duration::from_secs(3600)));
         assert!(
             step("7m").is_err() && step("12h").is_err() && step("0s").is_err() && step("1500ms").is_err()

@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_keeps_the_rows_and_is_said() {
+    fn a_failure_keeps_the_rows_and_is_shown() {
         let mut view = View::new(String::new(), String::new(), false);
         view.answered(Ok(Shown { rows: vec![row("a", "ok", None)], ..Shown::default() }));
         view.answered(Err("cannot connect".to_owned()));

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_asked_for_twice_is_reversed() {
+    fn sorting_twice_by_a_column_reverses_the_order() {
         let once = Query::read("page=4").sorted(Sort::P95);
         assert_eq!(once.to_text(), "?sort=p95");
         assert_eq!(once.sorted(Sort::P95).to_text(), "?sort=p95&reversed=1");

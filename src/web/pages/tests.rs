@@ -196,7 +196,7 @@ async fn all_links_stay_behind_the_prefix_and_lead_somewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_of_which_nothing_changed_is_the_same_and_so_is_its_tag() {
+async fn an_unchanged_page_keeps_its_bytes_and_its_etag() {
     let fixture = answered(2).await;
     let site = site(&fixture.source, "");
     let (page, json) = (get(&site, "/", ""), get(&site, "/api/v1/status", ""));

@@ -58,7 +58,7 @@ fn play_late(events: &[Event], inclusive: bool) -> u64 {
 }
 
 #[test]
-fn what_comes_late_is_told_apart() {
+fn late_data_is_reported_separately() {
     let events = vec![Event::Poll(600); 12];
     assert!(play_late(&events, false) > 0, "a tenth of the last minutes of each range comes late");
 }
@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 10, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_comes_late_is_counted_once_every_hour_was_counted_again(events in calm_events(), inclusive: bool) {
+    fn late_data_is_complete_once_every_hour_was_rechecked(events in calm_events(), inclusive: bool) {
         let _ = play_late(&events, inclusive);
     }
 }

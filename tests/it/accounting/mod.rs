@@ -88,7 +88,7 @@ proptest! {
 }
 
 #[test]
-fn an_app_that_comes_back_to_a_shard_resumes_at_the_present_step_and_catches_up_nothing() {
+fn an_app_that_returns_to_a_shard_resumes_at_the_current_step() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let folder = tempfile::tempdir().unwrap();

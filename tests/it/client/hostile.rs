@@ -74,7 +74,7 @@ async fn a_redirect_is_an_error_and_the_token_stays_here() {
 }
 
 #[tokio::test]
-async fn an_error_page_in_html_is_told_shortly() {
+async fn an_html_error_page_is_shortened() {
     let (text, class, _) = outcome(status(502, "<html>\n  <h1>Bad Gateway</h1>\n</html>")).await;
     assert_eq!((text, class), (format!("{GET} answered 502: <html> <h1>Bad Gateway</h1> </html>"), "502"));
     let (text, class, _) = outcome(status(404, r#"{"message":"no such app"}"#)).await;
@@ -93,7 +93,7 @@ async fn a_status_counts_even_if_its_body_never_ends() {
 }
 
 #[tokio::test]
-async fn a_compressed_reply_is_refused_and_none_is_asked_for() {
+async fn a_compressed_reply_is_refused_because_compression_was_not_requested() {
     let (text, class, server) = outcome(ok("bomb").with("content-encoding", "gzip")).await;
     let told = "answered in content encoding 'gzip', which was not asked for";
     assert_eq!((text, class), (format!("{GET} {told}"), "decode"));
@@ -115,7 +115,7 @@ async fn raw(bytes: Vec<u8>) -> (String, &'static str) {
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_told_from_a_connection_that_ends() {
+async fn a_reply_that_is_not_http_differs_from_a_closed_connection() {
     let (text, class) = raw(b"220 smtp.example.com ESMTP\r\n".to_vec()).await;
     assert!(text.starts_with(&format!("{GET} failed: the reply is not HTTP: ")), "{text}");
     assert_eq!(class, "protocol");

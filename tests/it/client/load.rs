@@ -54,7 +54,7 @@ async fn retry_after_pauses_the_service_account_that_got_it_and_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_holds_for_requests_that_already_stand_in_line() {
+async fn a_pause_applies_to_requests_already_queued() {
     let told = status(429, "").with("retry-after", "5").after(Duration::from_millis(50));
     let server = Server::start(move |seen| if seen.number == 0 { told.clone() } else { ok("{}") }).await;
     let mut api = api(&format!("http://{}", server.address));

@@ -150,7 +150,7 @@ async fn the_password_of_a_proxy_is_shown_by_no_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_is_said_once_and_not_with_each_request() {
+async fn a_change_is_logged_once_and_not_with_each_request() {
     let (log, _guard) = Log::start(Level::INFO);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("token");

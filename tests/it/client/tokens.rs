@@ -191,7 +191,7 @@ async fn a_forbidden_app_does_not_stop_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_forbidden_app_is_asked_for_again_after_the_settings_interval() {
+async fn a_forbidden_app_is_polled_again_after_the_settings_interval() {
     let server = Server::start(|seen| if seen.number < 2 { status(403, "") } else { ok("{}") }).await;
     let asking = Asking::new(&api(&format!("http://{}", server.address)), &[]);
     for asked in [1, 2] {
@@ -228,7 +228,7 @@ async fn a_token_exchanged_while_it_was_refused_loses_no_poll() {
 }
 
 #[tokio::test]
-async fn the_expiry_of_a_jwt_is_shown_where_it_has_one() {
+async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     const EXPIRING: &str =
         "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMiLCJleHAiOjE4MDAwMDAwMDB9.c2ln";
     const LASTING: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiJzdmMifQ.c2ln";

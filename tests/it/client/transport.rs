@@ -39,7 +39,7 @@ pub(crate) fn authority(dir: &Path, name: &str) -> (PathBuf, TlsAcceptor) {
 }
 
 #[tokio::test]
-async fn a_private_authority_is_trusted_where_ca_file_names_it_and_only_there() {
+async fn a_private_authority_is_trusted_only_if_ca_file_names_it() {
     let dir = tempfile::tempdir().unwrap();
     let (ca, tls) = authority(dir.path(), "127.0.0.1");
     let server = Server::on("127.0.0.1:0", Some(tls), |_| ok("{}")).await;
@@ -97,7 +97,7 @@ async fn http_2_carries_all_requests_over_one_connection() {
 }
 
 #[tokio::test]
-async fn a_ca_file_that_is_none_is_refused_at_start() {
+async fn an_invalid_ca_file_is_refused_at_start() {
     let dir = tempfile::tempdir().unwrap();
     let refusal =
         |api: &Api| Client::new(api, &[], Telemetry::new(false).unwrap(), Clock::system()).unwrap_err();

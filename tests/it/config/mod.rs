@@ -90,7 +90,7 @@ fn the_checksum_changes_with_any_file_that_is_read_and_with_nothing_else() {
 }
 
 #[test]
-fn a_valid_configuration_that_is_hardly_meant_is_warned_of() {
+fn a_valid_but_unlikely_configuration_gets_warnings() {
     let load = |text: &str| {
         let text = format!(
             "[api]\nbase_url = \"https://a\"\ntoken = \"t\"\n[[projects]]\nid = \"p\"\n[state]\n{text}"

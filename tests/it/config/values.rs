@@ -91,7 +91,7 @@ fn the_environment_sets_headers_as_pairs() {
 }
 
 #[test]
-fn no_proxy_of_the_environment_is_heeded_in_either_spelling() {
+fn no_proxy_of_the_environment_is_read_in_upper_and_lower_case() {
     let no_proxy = |name: &str, value: &str| {
         let environment = [("PATH".to_owned(), "/bin".to_owned()), (name.to_owned(), value.to_owned())];
         config::load(Path::new("tests/it/config/good/minimal.toml"), environment).unwrap().config.api.no_proxy
@@ -103,7 +103,7 @@ fn no_proxy_of_the_environment_is_heeded_in_either_spelling() {
 }
 
 #[test]
-fn what_is_left_out_has_the_documented_default() {
+fn keys_that_are_not_set_have_the_documented_default() {
     let config = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
     assert_eq!(config.api.timeout, Duration::from_secs(10));
     assert_eq!(config.api.connect_timeout, Duration::from_secs(3));

@@ -101,7 +101,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/counters.md",
         "Every hour is counted again",
         &[
-            "accounting::late::what_comes_late_is_counted_once_every_hour_was_counted_again",
+            "accounting::late::late_data_is_complete_once_every_hour_was_rechecked",
             "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
             "polls::counted_again::a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set",
         ],
@@ -130,30 +130,30 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "README.md",
         "Data that reaches the service later than `poll.settle` is added an hour or two later",
         &[
-            "accounting::late::what_comes_late_is_told_apart",
+            "accounting::late::late_data_is_reported_separately",
             "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
         ],
     ),
     (
         "docs/counters.md",
         "the exporter restarts without `state.path` (the default)",
-        &["real_state::without_a_state_file_counters_begin_anew_with_the_process"],
+        &["real_state::without_a_state_file_counters_restart_with_the_process"],
     ),
     (
         "docs/counters.md",
         "an app is removed and added again",
-        &["real_state::an_app_that_comes_back_goes_on_counting_and_the_gap_is_asked_for"],
+        &["real_state::a_re_added_app_continues_counting_and_fills_the_gap"],
     ),
     (
         "docs/counters.md",
         "an app moves to another shard",
-        &["real_state::an_app_that_moves_to_another_shard_begins_at_zero_there_and_one_that_stays_goes_on"],
+        &["real_state::without_restore_an_app_begins_at_zero_on_another_shard_and_others_continue"],
     ),
     (
         "docs/counters.md",
         "the exporter restarts with `state.prometheus_url`",
         &[
-            "restore::a_new_process_goes_on_exactly_where_the_last_scrape_left_off",
+            "restore::a_new_process_continues_exactly_from_the_last_scrape",
             "restore::model::nothing_goes_back_and_all_hold_what_there_was",
             "real_restore::no_count_is_lost_with_prometheus_2",
             "real_restore::no_count_is_lost_with_prometheus_3",
@@ -163,7 +163,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     (
         "docs/counters.md",
         "With `state.prometheus_url` they continue there.",
-        &["restore::an_app_goes_on_when_it_moves_between_shards"],
+        &["restore::counters_continue_when_an_app_moves_between_shards"],
     ),
     (
         "docs/counters.md",
@@ -214,7 +214,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/operations.md",
         "without a restart and without a failed scrape",
         &[
-            "web::tls::certificates_change_under_fifty_scrapes_a_second_and_none_fails",
+            "web::tls::certificates_change_during_fifty_scrapes_a_second_without_a_failure",
             "web::auth::users_change_without_a_restart_and_a_bad_file_changes_nothing",
         ],
     ),
@@ -290,7 +290,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     (
         "docs/operations.md",
         "the log says so at the start",
-        &["command_line::a_configuration_that_its_own_limits_cannot_carry_is_said"],
+        &["command_line::a_configuration_that_exceeds_its_own_limits_is_reported"],
     ),
     (
         "docs/operations.md",
@@ -305,7 +305,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     (
         "docs/operations.md",
         "The new version reads the old file, writes it anew, and leaves a copy beside it",
-        &["accounting::state::tests::a_file_of_version_0_1_0_is_read_written_anew_and_kept"],
+        &["accounting::state::tests::a_file_of_version_0_1_0_is_converted_and_kept"],
     ),
     ("docs/faq.md", "asks before it deletes", &["tool::ask::every_call_that_destroys_or_costs_money_asks"]),
     (
@@ -321,7 +321,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
 ];
 
 #[test]
-fn every_promise_stands_in_its_page_and_is_shown_by_tests() {
+fn every_claim_is_in_its_page_and_has_a_passing_test() {
     for (path, words, tests) in CLAIMS {
         let page = std::fs::read_to_string(path).unwrap();
         let page = page.replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ");

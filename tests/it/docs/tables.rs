@@ -248,7 +248,7 @@ fn write_command(table: &mut String, parent: &str, command: &clap::Command) {
 }
 
 #[test]
-fn what_is_said_of_windows_and_containers_is_what_they_cost() {
+fn the_documented_cost_of_windows_and_containers_is_right() {
     let base = example();
     let app = |config: &Config| config.requests_per_minute().apps[0].2;
     let with = |change: &dyn Fn(&mut Config)| {

@@ -111,7 +111,7 @@ async fn ours_set_back_stops_the_counters_too() {
 }
 
 #[tokio::test]
-async fn beside_a_clock_that_is_ahead_everything_is_counted_by_ours() {
+async fn if_the_service_clock_is_ahead_ours_decides() {
     let rig = Rig::start(get_app::RESOURCE).await;
     rig.poll().await;
     rig.set_clock_apart(HOUR);

@@ -83,7 +83,7 @@ fn a_call_that_is_named_is_found_in_every_form() {
 }
 
 #[test]
-fn the_name_of_a_family_stands_in_its_declaration_alone() {
+fn the_name_of_a_family_is_only_in_its_declaration() {
     let groups = pds_exporter::app::catalogue();
     let names: Vec<String> = groups
         .iter()

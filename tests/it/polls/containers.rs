@@ -44,7 +44,7 @@ async fn a_status_for_a_container_never_concerns_the_app() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_that_is_not_found_is_off_the_page_at_once_and_comes_back() {
+async fn series_of_a_missing_container_vanish_at_once_and_return_with_it() {
     let rig = Rig::of(one_app(), "", TWO, None).await;
     rig.pass(0, response_time::RESOURCE).await;
     let shown = || rig.page().matches("container_id=\"c-1\"").count();
@@ -59,7 +59,7 @@ async fn a_container_that_is_not_found_is_off_the_page_at_once_and_comes_back() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_container_filter_that_is_ignored_is_said_once() {
+async fn an_ignored_container_filter_is_logged_once() {
     let (log, _guard) = Log::start(Level::INFO);
     let tables = "[api.query_names]\ncontainer = \"box\"\n";
     let mut rig = Rig::of(one_app(), tables, TWO, None).await;

@@ -130,7 +130,7 @@ async fn one_app_that_can_not_be_asked_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_exporter_that_dies_is_told() {
+async fn a_dead_exporter_fires_an_alert() {
     let stage = Stage::set().await;
     until("it was scraped", async || !stage.prometheus.query("pds_up == 1").await.is_empty()).await;
     let Stage { exporter, prometheus, alertmanager, .. } = stage;

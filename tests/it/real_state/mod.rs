@@ -78,7 +78,7 @@ impl Rig {
 }
 
 #[tokio::test]
-async fn an_app_that_comes_back_goes_on_counting_and_the_gap_is_asked_for() {
+async fn a_re_added_app_continues_counting_and_fills_the_gap() {
     let rig = Rig::start().await;
     let (config, state) = (rig.configure(2), rig.state().display().to_string());
     let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state]);
@@ -109,7 +109,7 @@ async fn an_app_that_comes_back_goes_on_counting_and_the_gap_is_asked_for() {
 }
 
 #[tokio::test]
-async fn without_a_state_file_counters_begin_anew_with_the_process() {
+async fn without_a_state_file_counters_restart_with_the_process() {
     let rig = Rig::start().await;
     let config = rig.configure(1);
     let exporter = Exporter::start(&["--config.file", &config]);
@@ -121,7 +121,7 @@ async fn without_a_state_file_counters_begin_anew_with_the_process() {
 }
 
 #[tokio::test]
-async fn an_app_that_moves_to_another_shard_begins_at_zero_there_and_one_that_stays_goes_on() {
+async fn without_restore_an_app_begins_at_zero_on_another_shard_and_others_continue() {
     let rig = Rig::start().await;
     let config = rig.configure(2);
     let (old, new) =

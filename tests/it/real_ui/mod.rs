@@ -62,7 +62,7 @@ async fn a_page_left_open_stays_true_and_keeps_what_the_reader_did() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_is_down_is_said_with_since_when() {
+async fn an_outage_of_the_service_is_shown_with_its_beginning() {
     let stage = Stage::of(|usual| usual).await;
     stage.filled(2).await;
     stage.service.abort();
@@ -134,7 +134,7 @@ async fn the_page_of_an_app_leads_from_what_is_wrong_to_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_that_is_reloaded_killed_and_started_again_is_told_by_its_pages() {
+async fn pages_show_a_reload_a_kill_and_a_restart() {
     let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
     let service = rig::serve(&world).await;
     let folder = tempfile::tempdir().unwrap();

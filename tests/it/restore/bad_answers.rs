@@ -99,7 +99,7 @@ async fn a_wrong_tenant_that_answers_empty_hides_the_counters_and_opens_none() {
 }
 
 #[tokio::test]
-async fn an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told() {
+async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret() {
     let rig = Rig::start(1).await;
     let password = rig.folder.path().join("password");
     let more = format!(
@@ -129,7 +129,7 @@ async fn an_unreachable_prometheus_hides_the_counters_and_no_secret_is_told() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_asked_for_in_parts() {
+async fn an_answer_that_is_too_large_is_requested_in_parts() {
     let beyond_a_limit = r#"{"status":"error","errorType":"execution","error":"the query exceeded the maximum number of series"}"#;
     for answer in [(200, " ".repeat((32 << 20) + 1)), (422, beyond_a_limit.to_owned())] {
         let rig = Rig::start(4).await;

@@ -38,7 +38,7 @@ const TOTAL: &str = "pds_app_requests_total";
 const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
 
 #[tokio::test]
-async fn what_does_not_belong_together_is_refused_with_the_target_that_said_it() {
+async fn inconsistent_series_are_refused_with_their_target() {
     let target = "what {instance=\"old\",job=\"pds\"} says is refused: ";
     let refused = async |change: &dyn Fn(&Rig)| {
         let (_, _, exporter, obstacle) = after(change).await;
@@ -60,7 +60,7 @@ async fn what_does_not_belong_together_is_refused_with_the_target_that_said_it()
 }
 
 #[tokio::test]
-async fn what_is_refused_of_the_latest_target_is_taken_from_the_one_before() {
+async fn if_the_latest_target_is_refused_the_one_before_is_used() {
     let (rig, first, exporter, obstacle) = after(|rig| {
         // The page of another instance a little later, which is nonsense.
         let page: Vec<String> = rig

@@ -30,7 +30,7 @@ async fn scraped_by_two_replicas() -> (Rig, i64) {
 }
 
 #[tokio::test]
-async fn thanos_is_asked_for_each_replica_and_the_furthest_counts() {
+async fn thanos_returns_each_replica_and_the_furthest_one_is_used() {
     let (rig, first) = scraped_by_two_replicas().await;
     // Deduplicated, the series of two replicas are one, without the label that tells them apart.
     let deduplicated = |asked: &Asked| asked.form.get("dedup").map(String::as_str) != Some("false");

@@ -55,7 +55,7 @@ fn answer(asked: &Asked, at: i64) -> Option<(u16, String)> {
 }
 
 #[tokio::test]
-async fn ten_thousand_apps_are_asked_for_in_a_hundred_questions() {
+async fn ten_thousand_apps_take_a_hundred_queries() {
     let rig = Rig::start(1).await;
     let at = rig.clock.unix_seconds();
     rig.prometheus.answer(move |asked| answer(asked, at));

@@ -41,7 +41,7 @@ fn assert_true(rig: &Rig, exporter: &Exporter, first: i64) {
 }
 
 #[tokio::test]
-async fn a_new_process_goes_on_exactly_where_the_last_scrape_left_off() {
+async fn a_new_process_continues_exactly_from_the_last_scrape() {
     let rig = Rig::start(2).await;
     let first = rig.clock.unix_seconds() / 60 * 60;
     let before = rig.predecessor().await;
@@ -193,7 +193,7 @@ async fn an_app_that_a_reload_adds_is_read_back_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn an_app_goes_on_when_it_moves_between_shards() {
+async fn counters_continue_when_an_app_moves_between_shards() {
     let rig = Rig::start(6).await;
     let first = rig.clock.unix_seconds() / 60 * 60;
     rig.predecessor().await;
@@ -321,7 +321,7 @@ async fn without_the_key_nothing_is_asked_or_held_back_and_a_reload_can_take_it_
 }
 
 #[tokio::test]
-async fn a_daemon_asks_again_by_itself_and_polls_at_once_what_it_has_read_back() {
+async fn a_daemon_retries_a_restore_and_polls_restored_targets_at_once() {
     let rig = Rig::start(1).await;
     rig.predecessor().await;
     rig.pass(1700);

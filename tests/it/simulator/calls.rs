@@ -91,7 +91,7 @@ async fn a_domain_is_unassigned_before_it_is_deleted() {
 }
 
 #[tokio::test]
-async fn validation_changes_the_status_where_dns_is_right() {
+async fn validation_succeeds_if_dns_is_right() {
     let mut service = Service::start().await;
     // The second project has a domain whose DNS is wrong, too.
     let (project, apps) = service.world.projects().remove(1);

@@ -67,7 +67,7 @@ async fn the_metrics_calls_say_the_truth() {
 }
 
 #[tokio::test]
-async fn percentiles_lie_where_the_distribution_says() {
+async fn percentiles_agree_with_the_distribution() {
     let service = Service::start().await;
     let data = asked(&service, "response-time", range(NOON - 3600, NOON), "").await;
     for (name, share) in [("p50", 50.0), ("p90", 90.0), ("p95", 95.0), ("p99", 99.0)] {
@@ -189,7 +189,7 @@ async fn without_bounds_it_is_the_last_hour() {
 }
 
 #[tokio::test]
-async fn the_journal_knows_each_range_that_was_asked_for() {
+async fn the_journal_records_each_requested_range() {
     let service = Service::start().await;
     let hour = range(NOON - 3600, NOON);
     asked(&service, "response-time", hour, "").await;

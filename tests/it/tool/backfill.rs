@@ -61,7 +61,7 @@ fn a_strict_parser_reads_history() {
 }
 
 #[test]
-fn an_interrupted_run_goes_on_where_it_stood_and_ends_up_the_same() {
+fn an_interrupted_run_resumes_with_the_same_result() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, resumed) = (folder.path().join("whole.om"), folder.path().join("resumed.om"));
     let undisturbed = service();
@@ -133,7 +133,7 @@ fn a_failing_service_leaves_a_state_to_go_on_from() {
 }
 
 #[test]
-fn a_step_without_a_count_is_unaccounted_and_said() {
+fn a_step_without_a_count_is_unaccounted_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("history.om");
     let service = Service::start(|seen| match seen.target.contains("start=2025-01-01T00%3A30") {
@@ -150,7 +150,7 @@ fn a_step_without_a_count_is_unaccounted_and_said() {
 }
 
 #[test]
-fn only_the_same_run_goes_on_and_nothing_is_overwritten() {
+fn only_the_same_run_resumes_and_nothing_is_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("history.om");
     let failing = Service::start(|_| status(404, ""));

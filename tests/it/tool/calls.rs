@@ -180,7 +180,7 @@ fn only_reading_is_ever_tried_again() {
 }
 
 #[test]
-fn a_created_secret_stands_alone_on_standard_output_or_in_a_file_of_its_owners() {
+fn a_created_secret_is_alone_on_standard_output_or_in_a_private_file() {
     let service = Service::start(one_of_everything);
     let create = ["api-key", "create", "--yes", "--output", "table"];
     let output = call(&service.url(), &create).output().unwrap();

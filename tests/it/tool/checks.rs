@@ -7,7 +7,7 @@ use crate::client::server::{ok, status};
 use crate::golden::assert_golden;
 
 #[test]
-fn a_configuration_is_told_all_its_problems_or_what_it_costs() {
+fn check_config_prints_all_problems_or_the_request_budget() {
     let good = pdstool(&["check", "config", "config.example.toml"]).output().unwrap();
     let bad = pdstool(&["check", "config", "tests/it/config/bad/durations.toml"]).output().unwrap();
     assert_eq!((good.status.code(), bad.status.code()), (Some(0), Some(78)));
@@ -34,7 +34,7 @@ fn base64url(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_token_is_told_its_projects_its_end_and_which_calls_answer() {
+fn check_token_shows_projects_expiry_and_which_calls_succeed() {
     let service = Service::start(|seen| match seen.target.split(['?']).next().unwrap().rsplit('/').next() {
         Some("projects") => ok(r#"[{"id":"p-1","name":"n","role":"r"}]"#),
         Some("domains") => status(403, r#"{"message":"not for this role"}"#),
@@ -76,7 +76,7 @@ fn a_refused_token_is_asked_with_once() {
 }
 
 #[test]
-fn a_web_configuration_is_told_what_it_means_or_what_is_wrong() {
+fn check_web_config_prints_the_meaning_or_the_problems() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("web.yml");
     let check = |text: &str| {

@@ -116,7 +116,7 @@ fn a_broken_configuration_offers_no_ids_and_leaves_the_line_alone() {
 }
 
 #[test]
-fn the_daemon_has_completions_of_its_own() {
+fn the_daemon_has_its_own_completions() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let daemon = stdout(&pdstool(&["completions", shell, "--of", "pds-exporter"]).output().unwrap());
         assert!(daemon.contains("web.listen-address") && !daemon.contains("pdstool"), "{shell}: {daemon}");

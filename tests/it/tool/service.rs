@@ -109,7 +109,7 @@ fn a_service_that_ignores_every_range_is_a_problem() {
 }
 
 #[test]
-fn replies_that_name_no_range_are_told_by_their_counts() {
+fn replies_without_a_range_are_judged_by_their_counts() {
     let unnamed = Quirks { unnamed_ranges: true, ..Quirks::default() };
     let found = checked(habits(unnamed), "", &[]);
     assert_eq!(found.code, Some(0), "{:#}", found.json);

@@ -177,7 +177,7 @@ async fn what_prometheus_holds_is_shown_in_every_form_with_what_is_refused() {
 }
 
 #[tokio::test]
-async fn what_differs_is_shown_with_the_origin_that_the_exporter_goes_on_from() {
+async fn differences_are_shown_with_the_ledger_that_the_exporter_would_use() {
     let scene = Scene::set().await;
     let path = state_file(scene.folder.path()).await;
     let config = scene.config(path.to_str().unwrap(), &scene.url());
@@ -189,7 +189,7 @@ async fn what_differs_is_shown_with_the_origin_that_the_exporter_goes_on_from() 
 }
 
 #[tokio::test]
-async fn what_is_missing_is_said_in_one_sentence() {
+async fn what_is_missing_is_reported_in_one_sentence() {
     let scene = Scene::set().await;
     let neither = scene.config("", "");
     for (args, said) in [

@@ -56,7 +56,7 @@ fn apps_with_problems_come_first_in_every_form() {
 }
 
 #[test]
-fn what_is_no_exporter_is_said_in_one_sentence() {
+fn a_server_that_is_not_an_exporter_is_reported_in_one_sentence() {
     let refusing = Service::start(|_| status(401, "no"));
     assert!(run(&refusing, &["status"]).contains("401"), "{}", run(&refusing, &["status"]));
     let other = exporter("<html>");

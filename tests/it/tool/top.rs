@@ -124,7 +124,7 @@ fn every_screen_fits_80_columns_and_24_lines() {
 }
 
 #[test]
-fn an_exporter_that_is_gone_is_said_and_looked_for_again() {
+fn a_lost_exporter_is_reported_and_retried() {
     let up = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let is_up = std::sync::Arc::clone(&up);
     let service = Service::start(move |_| match is_up.load(std::sync::atomic::Ordering::SeqCst) {

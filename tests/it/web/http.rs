@@ -137,7 +137,7 @@ async fn reload_and_quit_need_the_flag_and_a_post() {
 }
 
 #[tokio::test]
-async fn a_foreign_name_for_us_stops_nobody() {
+async fn a_rebound_host_name_cannot_stop_the_daemon() {
     let server = Running::start(Config { enable_lifecycle: true, ..Config::default() });
     let quit = async |headers: &[&str]| {
         let mut args = vec!["-X", "POST"];
@@ -169,7 +169,7 @@ async fn two_hosts_or_two_credentials_are_refused() {
 }
 
 #[tokio::test]
-async fn a_prefix_stands_before_every_path() {
+async fn every_path_has_the_prefix() {
     let server = Running::start(Config {
         route_prefix: "/pds/".to_owned(),
         telemetry_path: "/m".to_owned(),

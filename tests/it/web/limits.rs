@@ -108,7 +108,7 @@ async fn requests_above_the_limit_get_503() {
 }
 
 #[tokio::test]
-async fn a_scrape_counts_until_its_body_is_read_and_a_stuck_reader_is_let_go() {
+async fn a_scrape_counts_until_its_body_is_read_and_a_stuck_reader_is_disconnected() {
     let limits = Limits { write_timeout: Duration::from_secs(4), ..Limits::default() };
     let server = Running::start(Config { max_requests: 1, limits, ..Config::default() });
     // More than the kernel takes for a client that reads nothing.

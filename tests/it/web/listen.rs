@@ -95,7 +95,7 @@ async fn sockets_of_systemd_are_served() {
 const TOLD: &str = "PDS_EXPORTER_TEST_TELLS";
 
 #[tokio::test]
-async fn systemd_is_told_of_every_step() {
+async fn systemd_is_notified_of_every_step() {
     use pds_exporter::web::notify;
 
     if std::env::var_os(TOLD).is_some() {
@@ -109,7 +109,7 @@ async fn systemd_is_told_of_every_step() {
     let path = folder.path().join("notify.sock");
     let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
     let _teller = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "web::listen::systemd_is_told_of_every_step"])
+        .args(["--exact", "web::listen::systemd_is_notified_of_every_step"])
         .envs([(TOLD, "1"), ("WATCHDOG_USEC", "20000")])
         .env("NOTIFY_SOCKET", &path)
         .stdout(Stdio::null())

@@ -202,7 +202,7 @@ async fn a_running_server_does_not_ask_less_of_clients() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_stalls_is_given_up_and_delays_nobody() {
+async fn a_stalled_handshake_times_out_and_delays_no_other() {
     let authority = Authority::new();
     let mut config = Config { config_file: Some(authority.web_config("")), ..Config::default() };
     config.limits.handshake_timeout = Duration::from_millis(500);
@@ -234,7 +234,7 @@ async fn scrape(server: &Running, client: &Arc<rustls::ClientConfig>) -> Option<
 }
 
 #[tokio::test]
-async fn certificates_change_under_fifty_scrapes_a_second_and_none_fails() {
+async fn certificates_change_during_fifty_scrapes_a_second_without_a_failure() {
     let authority = Authority::new();
     let server = Arc::new(start(&authority, ""));
     let mut roots = rustls::RootCertStore::empty();

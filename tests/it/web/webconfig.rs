@@ -119,7 +119,7 @@ fn settings_without_effect_are_reported() {
 }
 
 #[test]
-fn certificates_may_stand_in_the_file_itself() {
+fn certificates_may_be_inline() {
     let authority = Authority::new();
     authority.sign_server();
     let inline = |key: &str, name: &str| {

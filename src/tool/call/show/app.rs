@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_without_a_place_of_its_own_stands_at_the_end() {
+    fn an_unknown_field_is_shown_at_the_end() {
         let body = br#"{"id":"a","cpu":"2","novel":{"depth":3},"gone":null}"#;
         let app: App = serde_json::from_slice(body).unwrap();
         let mut fields = Fields::of(body);

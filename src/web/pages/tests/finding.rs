@@ -25,7 +25,7 @@ async fn chips_count_the_apps_of_each_state_and_show_only_those() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn apps_stand_under_their_projects_on_request() {
+async fn apps_are_grouped_by_project_on_request() {
     let fixture = answered(45).await;
     let site = site(&fixture.source, "");
     assert!(!get(&site, "/", "").contains("<tr class=\"group\""));

@@ -224,7 +224,7 @@ fn tokens_are_read_and_judged_before_the_service_refuses_them() {
 }
 
 #[test]
-fn the_same_refusal_is_said_once_with_what_it_is_about() {
+fn the_same_refusal_is_reported_once_with_its_subjects() {
     let patient = Patient::new();
     let service = Service::start(|_| status(401, r#"{"message":"unknown token"}"#));
     let found =

@@ -11,7 +11,7 @@ fn connections(page: &str, state: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn idle_connections_lock_nobody_out() {
+async fn idle_connections_do_not_block_others() {
     let (_folder, exporter) = start(1, &[]);
     let mut idle = Vec::new();
     for _ in 0..800 {
@@ -29,7 +29,7 @@ async fn idle_connections_lock_nobody_out() {
 }
 
 #[tokio::test]
-async fn connections_without_a_request_lock_nobody_out() {
+async fn connections_without_a_request_do_not_block_others() {
     let (_folder, exporter) = start(1, &[]);
     let mut slow = Vec::new();
     for _ in 0..800 {

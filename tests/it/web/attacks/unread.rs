@@ -64,7 +64,7 @@ async fn http2_clients_with_a_window_of_zero_cost_bounded_memory_and_no_scrape()
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_for_ten_seconds_is_let_go() {
+async fn a_client_that_reads_nothing_for_ten_seconds_is_disconnected() {
     let (_folder, exporter) = start(APPS, &[]);
     let mut stream = attack(&exporter).await;
     stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
