@@ -27,7 +27,7 @@ impl Format {
         }
     }
 
-    /// What a page of this format ends with.
+    /// The end of a page in this format.
     #[must_use]
     pub fn trailer(self) -> &'static str {
         match self {
@@ -61,8 +61,8 @@ pub fn sample(out: &mut Vec<u8>, family: &Family, target: &str, extra: &str, val
     named_sample(out, family.name, family.sample_suffix(), target, extra, value);
 }
 
-/// Writes the samples that one target has of a family, given as (label text, value): what their lines begin with is put
-/// together once.
+/// Writes the samples of one target and family, given as (label text, value). The common start of their lines is built
+/// once.
 #[inline]
 pub fn samples<'a>(
     out: &mut Vec<u8>,
@@ -96,7 +96,7 @@ pub fn named_sample(out: &mut Vec<u8>, name: &str, suffix: &str, target: &str, e
     rest(out, target, extra, value);
 }
 
-/// One reservation a line: a number takes at most 24 bytes, the punctuation 6.
+/// One reservation per line: a number takes at most 24 bytes, the punctuation 6.
 const REST: usize = 30;
 
 /// A line from the end of the target's labels on.
@@ -120,7 +120,7 @@ pub fn number(out: &mut Vec<u8>, value: f64) {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
-        reason = "it is compared whether anything was lost; `trunc` would be a call"
+        reason = "the comparison shows whether anything was lost; `trunc` would be a call"
     )]
     let whole = Some(value as i64).filter(|whole| *whole as f64 == value && value.abs() <= WHOLE);
     if let Some(whole) = whole {

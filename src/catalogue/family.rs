@@ -1,7 +1,7 @@
 //! The declaration of a metric family.
 
-/// Label names that Prometheus or its operator sets itself, or that have a meaning of their own in the
-/// formats; no family and no configured label may use one of them, and none that begins with `__`.
+/// Label names that Prometheus or its operator sets, or that have a special meaning in the formats. Neither families nor
+/// configured labels may use them, nor names that begin with `__`.
 pub const RESERVED_LABELS: &[&str] =
     &["job", "instance", "endpoint", "service", "container", "pod", "namespace", "le", "quantile"];
 
@@ -34,11 +34,11 @@ impl Kind {
 /// One metric family: name, type, help and labels. Declared as a constant where its values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Family {
-    /// The full name as it stands in text 0.0.4 (for counters with `_total`; for histograms without `_bucket`).
+    /// The full name as in text 0.0.4 (for counters with `_total`; for histograms without `_bucket`).
     pub name: &'static str,
     /// The type.
     pub kind: Kind,
-    /// Where the value comes from and how old it may be: one sentence, no full stop needed.
+    /// Where the value comes from and how old it may be: one sentence without a full stop.
     pub help: &'static str,
     /// The label names, in the order they are written, without configured ones.
     pub labels: &'static [&'static str],
@@ -90,7 +90,7 @@ impl Family {
         if self.kind == Kind::Histogram { "_bucket" } else { "" }
     }
 
-    /// The unit that the name ends in, if any; infos have none.
+    /// The unit at the end of the name, if any; infos have none.
     #[must_use]
     pub fn unit(&self) -> Option<&'static str> {
         if self.kind == Kind::Info {

@@ -1,6 +1,6 @@
 //! The labels of a series at rest.
 
-/// Label values that a label text holds escaped, each with the place where it begins there.
+/// Label values that are escaped in a label text, each with its position there.
 pub(super) type Escaped = [(u32, Box<str>)];
 
 /// The labels of a series beyond the target's own.
@@ -43,7 +43,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// Where the quote is that ends a value: the first one that is not escaped.
+/// The position of the quote that ends a value: the first one that is not escaped.
 fn closing_quote(text: &str) -> Option<usize> {
     let mut escape = false;
     text.bytes().position(|byte| {

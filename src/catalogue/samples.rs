@@ -21,9 +21,9 @@ pub struct Layout {
     starts: Box<[u16]>,
     /// The end of each series' label text in `text`.
     ends: Box<[u32]>,
-    /// All label texts, one behind the other.
+    /// All label texts, concatenated.
     text: Box<str>,
-    /// The label values that `text` holds escaped, as they were put.
+    /// The original label values that are escaped in `text`.
     escaped: Box<Escaped>,
 }
 
@@ -114,7 +114,7 @@ impl Samples {
         Self { layout: layouts.share(layout), values }
     }
 
-    /// How many series there are.
+    /// The number of series.
     #[must_use]
     pub fn len(&self) -> usize {
         self.values.len()
@@ -168,7 +168,7 @@ impl Layouts {
         shared
     }
 
-    /// How many different layouts are held.
+    /// The number of distinct layouts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -220,8 +220,8 @@ impl Sink {
         self.put_labelled(labels.iter().copied(), value);
     }
 
-    /// Adds a series with these labels beyond the target's own. A value that is not finite is left out, and so
-    /// is whatever exceeds 65,535 series of one reply: no reply within the interface comes near it.
+    /// Adds a series with these labels beyond the target's own. Values that are not finite are left out,
+    /// and so is everything beyond 65,535 series per reply, which valid replies never reach.
     pub fn put_labelled<'a>(&mut self, labels: impl IntoIterator<Item = (&'a str, &'a str)>, value: f64) {
         if !value.is_finite() || self.values.len() >= usize::from(u16::MAX) {
             return;

@@ -42,13 +42,13 @@ pub struct Call {
     pub method: Method,
     /// The path below the base URL, with `{project_id}` and the like for identifiers.
     pub path: Template<'static>,
-    /// What it is for, in the words of section 4.
+    /// Its purpose, as in section 4.
     pub purpose: &'static str,
     /// Its query parameters.
     pub query: &'static [Param],
     /// The fields of its JSON body, all required; empty for a call without a body.
     pub body: &'static [Param],
-    /// What it answers on success.
+    /// The format of a successful reply.
     pub reply: ReplyFormat,
     /// How it is polled; `None` for calls that only a person makes.
     pub polled: Option<Polled>,

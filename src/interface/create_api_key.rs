@@ -17,10 +17,10 @@ pub const MAX_NAME: usize = 50;
 /// The most characters of a key's description (section 8).
 pub const MAX_DESCRIPTION: usize = 255;
 
-/// The name of a key that was given none (section 4.1).
+/// The default name of a key (section 4.1).
 pub const DEFAULT_NAME: &str = "API Key";
 
-/// What `expiresAt` says of a key that does not expire (section 2).
+/// The `expiresAt` of a key that does not expire (section 2).
 pub const NEVER: &str = "never";
 
 const NAME: Param = Param {

@@ -18,7 +18,7 @@ const DEEPEST: usize = 6;
 /// Reads a reply.
 ///
 /// # Errors
-/// If it is no JSON, or lacks the shape of a `T`.
+/// If it is not JSON, or does not have the shape of a `T`.
 pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     // Looked at once as a whole, text need not be looked at again value by value.
     let read = match std::str::from_utf8(body) {

@@ -50,7 +50,7 @@ const STATUS_FIELDS: [&str; 4] = ["validationStatus", "validation_status", "stat
 #[derive(Debug, Default)]
 pub struct Facts {
     all: Option<usize>,
-    /// By status; empty if the reply states none.
+    /// Number by status; empty if the reply has no status.
     by_status: Vec<(&'static str, usize)>,
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::interface::recorded::{exposed, unreadable};
 
-    /// The page for so many domains, with so many of each status.
+    /// The page for `total` domains, with a count per status.
     fn page(all: usize, by_status: Option<[usize; 4]>) -> String {
         let of = r#"{project="p-1""#;
         let by_status = by_status.into_iter().flat_map(|counts| {

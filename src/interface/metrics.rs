@@ -1,4 +1,4 @@
-//! What the two metrics calls share (sections 2, 4.4 and 4.5): parameters, envelope and counts.
+//! Shared by the two metrics calls (sections 2, 4.4 and 4.5): parameters, envelope and counts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -71,10 +71,10 @@ pub use subject::{Subject, Window};
 /// Declares the table of calls, and the two traits with a method per call.
 macro_rules! calls {
     ($($call:ident),+ $(,)?) => {
-        /// All calls of section 4. The polled ones stand first, in the order of their families on the page.
+        /// All calls of section 4. Polled calls come first, in the order of their families on the page.
         pub static CALLS: &[&Call] = &[$(&$call::CALL),+];
 
-        /// Something that answers every call: a method per call, so that none can be forgotten.
+        /// Answers every call: a method per call, so that none can be forgotten.
         pub trait Service {
             /// Why the service refuses a call.
             type Error;
@@ -93,15 +93,15 @@ macro_rules! calls {
             vec![$((&$call::CALL, |service| Ok(service.$call()?.encode()))),+]
         }
 
-        /// Something made of the reply of any call: a method per call, each with a default.
+        /// Visits the reply of any call: a method per call, each with a default.
         pub trait Visitor {
-            /// What is made of a reply.
+            /// The result of a visit.
             type Output;
 
-            /// What is made of the reply of a call without a method of its own here.
+            /// Visits the reply of a call whose method is not overridden.
             fn visit_other<R: ReplyBody>(&self, call: &'static Call, reply: R) -> Self::Output;
             $(
-                #[doc = concat!("What is made of a reply of [`", stringify!($call), "`](mod@", stringify!($call), ").")]
+                #[doc = concat!("Visits a reply of [`", stringify!($call), "`](mod@", stringify!($call), ").")]
                 fn $call(&self, reply: $call::Reply) -> Self::Output {
                     self.visit_other(&$call::CALL, reply)
                 }

@@ -1,7 +1,7 @@
 //! Numeric values as the service sends them.
 //!
 //! The interface transmits many numbers as strings; replies have been seen with numbers, strings, `null`, `""`
-//! and `"NaN"` for the same field. All of them are read, and none makes the rest of a reply unreadable.
+//! and `"NaN"` for the same field. All of them are accepted, and none makes the rest of a reply unreadable.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -34,7 +34,7 @@ impl Number {
         }
     }
 
-    /// This number where it lies within `low..=high`, otherwise [`Number::Unexpected`].
+    /// This number if it is within `low..=high`, otherwise [`Number::Unexpected`].
     #[must_use]
     pub fn within(self, low: f64, high: f64) -> Self {
         match self {

@@ -9,7 +9,7 @@ use super::call::{Call, Method};
 use super::param::{Param, ParamKind};
 use super::reply::Format;
 
-/// The statuses of errors, each with when it comes. The interface says only that there are errors (section 7);
+/// The error statuses, each with its cause. The interface says only that there are errors (section 7);
 /// these are what services of its kind have been seen to send.
 const ERRORS: [(&str, &str); 7] = [
     ("400", "a parameter or the body breaks a rule"),
@@ -145,7 +145,7 @@ fn operation(call: &Call, generator: &mut SchemaGenerator) -> Value {
     operation
 }
 
-/// What an identifier in a path names: `project_id` gives "identifier of the project".
+/// The meaning of an identifier in a path: `project_id` gives "identifier of the project".
 fn id_purpose(name: &str) -> String {
     match name.strip_suffix("_id") {
         Some(of) => format!("identifier of the {of}"),

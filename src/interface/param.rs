@@ -9,13 +9,13 @@ use super::range::parse_rfc3339;
 /// A query parameter, or a field of a JSON body.
 #[derive(Clone, Copy, Debug)]
 pub struct Param {
-    /// Its name by default; the interface fixes none of a query parameter.
+    /// Its default name; the interface does not fix the names of query parameters.
     pub name: &'static str,
     /// The configured name of a query parameter; `None` for a body field, whose name is fixed.
     pub configured: Option<fn(&QueryNames) -> &String>,
     /// Which values it takes.
     pub kind: ParamKind,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: &'static str,
 }
 
@@ -72,7 +72,7 @@ pub enum ParamKind {
     Text {
         /// The limit in characters, if section 8 gives one.
         max_chars: Option<usize>,
-        /// The text that an absent parameter stands for, if section 4 gives one.
+        /// The default text, if section 4 gives one.
         default: Option<&'static str>,
     },
     /// An RFC 3339 timestamp: the start of a range.
@@ -85,7 +85,7 @@ pub enum ParamKind {
     Word {
         /// The words.
         words: &'static [&'static str],
-        /// The word that an absent parameter stands for; it is not sent.
+        /// The default word, which is not sent.
         default: Option<&'static str>,
     },
 }
@@ -157,7 +157,7 @@ pub enum RuleError {
     Identifier {
         /// The identifier's name in the path.
         name: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// A body field is missing.
@@ -173,7 +173,7 @@ pub enum RuleError {
         name: &'static str,
         /// The form.
         wanted: &'static str,
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// Text over its limit (section 8).
@@ -193,7 +193,7 @@ pub enum RuleError {
         name: &'static str,
         /// Its words.
         words: &'static [&'static str],
-        /// What was given.
+        /// The given value.
         value: String,
     },
     /// An expiration date that is not in the future (section 4.1).

@@ -7,7 +7,7 @@ use super::reader::{Reader, Unexpected};
 use super::reply::{DecodeError, ReplyBody};
 use super::subject::Subject;
 
-/// What one request of a polled call is about.
+/// The scope of one request of a polled call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// A service account: one reply describes all its projects.
@@ -27,7 +27,7 @@ pub enum Cadence {
     Settings,
 }
 
-/// What accounting counts with a call's replies.
+/// What accounting counts from a call's replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Requests, with the distribution of their durations.
@@ -36,14 +36,14 @@ pub enum Counted {
     Runs,
 }
 
-/// What accounting adds up: how many in a range, and which share of them within each threshold.
+/// The input of accounting: the count of a range, and the share within each threshold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tally {
-    /// How many; `None` if the reply does not say, or says nonsense.
+    /// The count; `None` if the reply has no valid one.
     pub total: Option<u64>,
     /// (threshold in seconds, share 0..=1) by rising threshold; empty for calls without a distribution.
     pub shares: Vec<(f64, f64)>,
-    /// The range that the reply names; `None` if it names none.
+    /// The range named in the reply, if any.
     pub range: Option<TimeRange>,
 }
 
@@ -64,18 +64,18 @@ impl Point {
     }
 }
 
-/// What was read from one reply.
+/// The contents of one reply.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// The series of each subject, in the order of the subjects.
     pub sinks: Vec<Sink>,
-    /// What accounting adds up, for counted calls.
+    /// The input of accounting, for counted calls.
     pub tally: Option<Tally>,
     /// The datapoints by rising time, for calls with a series.
     pub points: Vec<Point>,
     /// Fields with values outside their meaning, once for each such value.
     pub unexpected: Vec<&'static str>,
-    /// A text of the reply for people, not a metric.
+    /// A message in the reply; not a metric.
     pub message: Option<String>,
 }
 
@@ -87,11 +87,11 @@ type Decode = fn(&[u8], Option<TimeRange>) -> Result<Box<dyn Decoded>, DecodeErr
 pub struct Polled {
     /// The value of the label `resource`.
     pub resource: &'static str,
-    /// What one request is about.
+    /// The scope of one request.
     pub scope: Scope,
     /// Which interval it follows.
     pub cadence: Cadence,
-    /// What accounting counts with it.
+    /// What accounting counts from it.
     pub counted: Option<Counted>,
     families: fn() -> Vec<Family>,
     decode: Decode,
@@ -112,7 +112,7 @@ impl Polled {
         }
     }
 
-    /// The same for a reply with a series, of which one datapoint is shown at a time.
+    /// The same for a reply with a series, of which one datapoint is shown.
     pub const fn with_series<R: SeriesSource>(self) -> Self {
         Self { point: Some(point::<R>), ..self }
     }
@@ -123,7 +123,7 @@ impl Polled {
         self.point.is_some()
     }
 
-    /// The series that show `point` of `subject`, or that there is none; `None` for a call without a series.
+    /// The samples for `point` of `subject`, or for no datapoint; `None` for a call without a series.
     #[must_use]
     pub fn show_point(&self, point: Option<Point>, subject: Subject<'_>) -> Option<Sink> {
         self.point.map(|show| show(point, subject))
@@ -155,13 +155,13 @@ impl Polled {
 
 /// A reply that was read, whichever call it is of.
 pub trait Decoded: Send {
-    /// What it says about each of `subjects`.
+    /// Reads the samples of each of `subjects`.
     fn reading(self: Box<Self>, subjects: &[Subject<'_>]) -> Reading;
 }
 
 /// A reply with metrics in it.
 pub trait MetricSource: ReplyBody + 'static {
-    /// What the rows read: the checked values of a reply.
+    /// The checked values of a reply, which the rows read.
     type Facts: Send + 'static;
 
     /// The metrics: one row per family.
@@ -178,12 +178,12 @@ pub trait MetricSource: ReplyBody + 'static {
         Vec::new()
     }
 
-    /// A text for people, not a metric.
+    /// A message; not a metric.
     fn message(_: &Self::Facts) -> Option<String> {
         None
     }
 
-    /// What accounting adds up.
+    /// The input of accounting.
     fn tally(_: Self::Facts) -> Option<Tally> {
         None
     }
@@ -191,7 +191,7 @@ pub trait MetricSource: ReplyBody + 'static {
 
 /// A reply with a series of datapoints.
 pub trait SeriesSource: MetricSource {
-    /// The facts of a reply of which this datapoint is shown, and nothing else.
+    /// Facts that hold only this datapoint.
     fn only(shown: Option<Point>) -> Self::Facts;
 }
 

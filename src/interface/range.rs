@@ -25,7 +25,7 @@ impl TimeRange {
         self.rounding_of(asked).is_some()
     }
 
-    /// The width to whose multiples `asked` was rounded outwards to become this; 1 where it was not rounded.
+    /// The width to whose multiples `asked` was rounded outwards to give this range; 1 without rounding.
     #[must_use]
     pub fn rounding_of(self, asked: Self) -> Option<i64> {
         const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
@@ -39,7 +39,7 @@ impl TimeRange {
         if self == asked { Some(1) } else { WIDTHS.into_iter().find(|width| rounds(*width)) }
     }
 
-    /// The range between two RFC 3339 timestamps, rounded to the nearest second; `None` if one of them is none.
+    /// The range between two RFC 3339 timestamps, rounded to the nearest second; `None` if one of them is not valid.
     #[must_use]
     pub fn parse(start: &str, end: &str) -> Option<Self> {
         let second = |text: &str| -> Option<i64> {
@@ -73,7 +73,7 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
-/// A Unix second as the interface wants it in a query: RFC 3339 in UTC (`2026-01-01T00:00:00Z`).
+/// A Unix second as written in a query: RFC 3339 in UTC (`2026-01-01T00:00:00Z`).
 #[must_use]
 pub fn rfc3339(second: i64) -> String {
     Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
@@ -94,7 +94,7 @@ impl RangeEnd {
     pub const WORDS: &[(&str, Self)] = &[("exclusive", Self::Exclusive), ("inclusive", Self::Inclusive)];
 }
 
-/// A millisecond before a Unix second, likewise: the end of a range for a service that counts its last instant too.
+/// A millisecond before a Unix second, in the same format: the end of a range for a service that includes it.
 #[must_use]
 pub fn before(second: i64) -> String {
     let millisecond = second.saturating_mul(1000).saturating_sub(1);

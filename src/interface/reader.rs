@@ -1,4 +1,4 @@
-//! What the rows of a call read into: the series of one subject, and the fields with bad values.
+//! The output of a call's rows: the samples of one subject, and the fields with bad values.
 
 use crate::catalogue::Sink;
 
@@ -10,7 +10,7 @@ use super::subject::Subject;
 pub struct Unexpected(pub Vec<&'static str>);
 
 impl Unexpected {
-    /// The value of `field` within `low..=high`. A value outside is noted and none; a missing value is just none.
+    /// The value of `field` if it is within `low..=high`. A value outside is recorded as unexpected.
     pub fn check(&mut self, field: &'static str, number: Number, low: f64, high: f64) -> Option<f64> {
         let checked = number.within(low, high);
         if checked == Number::Unexpected {
@@ -20,12 +20,12 @@ impl Unexpected {
     }
 }
 
-/// What a row reads into: the series of one subject.
+/// The output of a row: the samples of one subject.
 #[derive(Debug)]
 pub struct Reader<'a> {
     /// The project or app whose series are read.
     pub subject: Subject<'a>,
-    /// Bad values end up here.
+    /// Collects fields with bad values.
     pub unexpected: &'a mut Unexpected,
     sink: &'a mut Sink,
 }
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         self.sink.put_labelled(labels, value);
     }
 
-    /// Puts how many there were in the window, if that is known.
+    /// Puts the window's count, if it is known.
     pub fn put_window_count(&mut self, count: Option<u64>) {
         if let Some(count) = count {
             #[expect(clippy::cast_precision_loss, reason = "at most 2^53")]
@@ -96,11 +96,11 @@ impl<'a> Reader<'a> {
 /// A label by name and value.
 pub type Label<'a> = (&'static str, &'a str);
 
-/// The longest label value. No name and no word of the interface comes near it, and stores of metrics refuse values
-/// beyond some such length.
+/// Maximum length of a label value. The interface's values are much shorter, and metric stores refuse values beyond
+/// some such limit.
 const MAX_LABEL: usize = 1024;
 
-/// The label. A value that is too long is noted and becomes empty, which Prometheus takes for no label.
+/// The label. A value that is too long is recorded as unexpected and becomes empty, which means no label.
 fn within<'a>((name, value): Label<'a>, unexpected: &mut Unexpected) -> Label<'a> {
     if value.len() <= MAX_LABEL {
         return (name, value);

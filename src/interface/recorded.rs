@@ -60,7 +60,7 @@ fn page(polled: &Polled, sink: Sink) -> String {
     page
 }
 
-/// What no reply may ever break: no series twice, and a page that a strict parser reads.
+/// Holds for every reply: no duplicate series, and a page that a strict parser accepts.
 fn assert_is_exposition(polled: &Polled, page: &str) {
     let series: Vec<_> = page.lines().filter_map(|line| line.rsplit_once(' ')).collect();
     let mut names: Vec<_> = series.iter().map(|(name, _)| name).collect();

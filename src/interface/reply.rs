@@ -55,7 +55,7 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
     }
 }
 
-/// All that a JSON reply holds, the fields included that the interface does not show; null if it is not JSON.
+/// A JSON reply with all fields, known or not; null if it is not JSON.
 #[must_use]
 pub fn json(body: &[u8]) -> serde_json::Value {
     lenient::from_slice(body).unwrap_or_default()
@@ -74,7 +74,7 @@ impl ReplyBody for String {
     }
 }
 
-/// An empty reply; a body that comes nevertheless is ignored.
+/// An empty reply. A body is ignored.
 impl ReplyBody for () {
     const FORMAT: Format = Format::Empty;
 
@@ -87,7 +87,7 @@ impl ReplyBody for () {
     }
 }
 
-/// A successful reply whose body is not what the interface says.
+/// A successful reply whose body violates the interface.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Not JSON, or not of the shape that the call needs.
@@ -96,7 +96,7 @@ pub enum DecodeError {
     /// The envelope of a metrics reply does not say `success`.
     #[error("the reply's status is '{0}', not 'success'")]
     Status(String),
-    /// JSON, but without a single field of what was asked for.
+    /// JSON without a single expected field.
     #[error("the reply holds nothing of what the interface describes")]
     Nothing,
     /// A plain text reply that is not UTF-8.
@@ -104,7 +104,7 @@ pub enum DecodeError {
     Text(#[from] std::str::Utf8Error),
 }
 
-/// The error body of section 7: `{message}`. Anything else (raw text, HTML) gives its beginning as text.
+/// The error body of section 7: `{message}`. Any other body (raw text, HTML) gives its beginning.
 #[must_use]
 pub fn error_message(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]

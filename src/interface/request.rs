@@ -19,7 +19,7 @@ pub struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments of a call about an app of a project; an empty id stands for none.
+    /// The arguments of a call about an app of a project. Empty ids are left out.
     #[must_use]
     pub fn about(project: &'a str, app: &'a str) -> Self {
         let ids = [("project_id", project), ("app_id", app)].into_iter();
@@ -96,7 +96,7 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// A JSON body.
     pub body: Option<Value>,
-    /// What narrows a metrics request down: its container and the order of magnitude of its range; empty for others.
+    /// The restriction of a metrics request: its container and the order of magnitude of its range; empty for others.
     pub restriction: String,
 }
 
@@ -136,7 +136,7 @@ impl Call {
     }
 }
 
-/// What narrows a request about a range down. Ranges whose lengths have the same power of two below them are alike.
+/// The restriction of a request about a range. Lengths with the same power of two below them are equal.
 fn restriction(arguments: &Arguments<'_>) -> Option<String> {
     let bound = |name| parse_rfc3339(arguments.get(name)?).map(Timestamp::as_second);
     let magnitude = (bound("end")? - bound("start")?).checked_ilog2().unwrap_or_default();
@@ -144,7 +144,7 @@ fn restriction(arguments: &Arguments<'_>) -> Option<String> {
 }
 
 impl Request {
-    /// What a 403 is about: the path, and of a metrics call its restriction as well. The service may refuse one container,
+    /// The subject of a 403: the path, and the restriction of a metrics call. The service may refuse one container,
     /// or ranges as long as that, and answer the others.
     #[must_use]
     pub fn refused_as(&self) -> Cow<'_, str> {
@@ -154,7 +154,7 @@ impl Request {
         }
     }
 
-    /// Path and query as they stand in the request line, everything encoded.
+    /// Path and query of the request line, encoded.
     #[must_use]
     pub fn target(&self) -> String {
         let mut target = self.path.clone();
@@ -165,7 +165,7 @@ impl Request {
         target
     }
 
-    /// The query as it stands in the request line, encoded; `None` if there is none.
+    /// The query of the request line, encoded; `None` if there is none.
     #[must_use]
     pub fn encoded_query(&self) -> Option<String> {
         let mut encoded = String::with_capacity(128);

@@ -6,7 +6,7 @@ use super::CALLS;
 use super::call::Call;
 use super::polled::Polled;
 
-/// A polled call: the index of its row in [`CALLS`], where the polled rows stand first. Ordered as the families are on
+/// A polled call: the index of its row in [`CALLS`], where the polled rows come first. Ordered as the families are on
 /// the page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource(u8);
@@ -62,7 +62,7 @@ impl Resource {
         CALLS[self.index()]
     }
 
-    /// The part of the row that says how it is polled.
+    /// How it is polled.
     #[must_use]
     pub fn polled(self) -> &'static Polled {
         POLLED[self.index()]

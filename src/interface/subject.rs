@@ -1,4 +1,4 @@
-//! What a reply is read for: a project or an app, and the window that was asked for.
+//! The subject of a reply: a project or an app, and the requested window.
 
 use super::range::TimeRange;
 
@@ -9,7 +9,7 @@ pub struct Subject<'a> {
     pub project: &'a str,
     /// The labels configured for the project, or for the app if the call is about one.
     pub labels: &'a [(String, String)],
-    /// What was asked of a metrics call; `None` for settings.
+    /// The window of a metrics call; `None` for settings.
     pub window: Option<Window<'a>>,
 }
 
@@ -22,6 +22,6 @@ pub struct Window<'a> {
     pub container: Option<&'a str>,
     /// Whether it is the first one configured, which the gauges without a `window` label come from.
     pub first: bool,
-    /// The range that was asked for.
+    /// The requested range.
     pub range: TimeRange,
 }

@@ -77,7 +77,7 @@ impl<'a> Template<'a> {
                 rest = after;
                 return Some(Part::Name(name));
             }
-            // The first character is skipped, so that an unclosed brace stands for itself.
+            // Skips one character, so that an unclosed brace is literal.
             let end = rest.char_indices().skip(1).find(|(_, c)| *c == '{').map_or(rest.len(), |(at, _)| at);
             let (text, after) = rest.split_at(end);
             rest = after;

@@ -109,7 +109,7 @@ const MAX_ELEMENTS: usize = 10_000;
 /// A list of objects.
 ///
 /// # Errors
-/// If it is no list of objects, or one of more than [`MAX_ELEMENTS`].
+/// If it is not a list of objects, or has more than [`MAX_ELEMENTS`].
 pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -151,7 +151,7 @@ pub(super) fn optional_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Ok(Option::<Elements<T>>::deserialize(deserializer)?.map(|elements| elements.0))
 }
 
-/// The texts of a list. Elements that are not text are left out; another value than a list gives none.
+/// The texts of a list. Other elements are left out; a value that is not a list gives an empty one.
 ///
 /// # Errors
 /// Only where the JSON itself is malformed.

@@ -7,7 +7,7 @@ use crate::catalogue::{Family, Format};
 
 use super::{FAMILIES, process_families};
 
-/// Writes one family of the registry if it is declared, wanted and has a series.
+/// Writes one family of the registry if it is declared, requested and has a series.
 pub(super) fn family(
     out: &mut Vec<u8>,
     format: Format,
@@ -21,7 +21,7 @@ pub(super) fn family(
     head(out, format, family);
     for metric in gathered.get_metric() {
         let mut labels = String::new();
-        // An empty label is the same as none.
+        // An empty label means no label.
         for pair in metric.get_label().iter().filter(|pair| !pair.value().is_empty()) {
             label(&mut labels, pair.name(), pair.value());
         }

@@ -48,7 +48,7 @@ impl Facts {
     pub(super) fn set(&self, label: &str, value: impl Into<Option<f64>>) {
         match value.into() {
             Some(value) => self.0.with_label_values(&[label]).set(value),
-            // Fails if there is no such series, which is as wanted.
+            // Fails if there is no such series, which is fine.
             None => drop(self.0.remove_label_values(&[label])),
         }
     }

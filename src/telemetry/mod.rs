@@ -55,12 +55,12 @@ struct Inner {
     unexpected: Mutex<HashMap<(Resource, &'static str), UnexpectedValue>>,
     last_panic: Mutex<Option<Instant>>,
     recent: Mutex<Recent>,
-    /// `None` where nothing is read back from Prometheus.
+    /// `None` if nothing is restored from Prometheus.
     restoring: Mutex<Option<Restoring>>,
     known: [Known; Resource::COUNT],
 }
 
-/// The series that each request of a resource counts on, looked up once.
+/// The series of a resource's requests, looked up once.
 #[derive(Debug, Default)]
 struct Known {
     /// With status 200.
@@ -146,7 +146,7 @@ impl Telemetry {
         &self.0.known[resource.index()]
     }
 
-    /// A reply held values that are not what the interface says; logged once per field.
+    /// A reply held values that violate the interface; logged once per field.
     pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str) {
         for field in fields {
             self.0.metrics.unexpected.with_label_values(&[resource.as_str(), field]).inc();
@@ -255,7 +255,7 @@ impl Telemetry {
         *good = written.is_ok();
     }
 
-    /// Writes the families that are wanted and have a series, in `format`.
+    /// Writes the requested families that have a series, in `format`.
     pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
         for family in self.0.registry.gather() {
             encode::family(out, format, &family, &wanted);

@@ -1,19 +1,19 @@
-//! How the exporter fares that reads its counters back from Prometheus.
+//! The progress of restoring counters from Prometheus.
 
 use std::sync::{Arc, PoisonError};
 
 use super::{Telemetry, flag};
 
-/// How reading counters back from Prometheus stands.
+/// The progress of restoring counters from Prometheus.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Restoring {
-    /// Counters that are hidden because nobody knows yet what was counted before.
+    /// Counters that are hidden because their former value is not known yet.
     pub missing: usize,
-    /// Counters that go on from what Prometheus knew.
+    /// Counters that continue from Prometheus.
     pub restored: usize,
-    /// Counters that go on from the state file: Prometheus knew nothing later.
+    /// Counters that continue from the state file: Prometheus has nothing later.
     pub kept: usize,
-    /// Counters that begin at 0: Prometheus knows this process, and nothing of them.
+    /// Counters that begin at 0: Prometheus has scraped this process, but has no such counter.
     pub opened: usize,
     /// Why some are still missing; `None` before the first answer.
     pub obstacle: Option<Obstacle>,
@@ -22,14 +22,14 @@ pub struct Restoring {
 /// Why counters are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// In words.
+    /// The reason as text.
     pub text: Arc<str>,
-    /// Whether that is as it should be: Prometheus has not scraped this process yet.
+    /// Whether this is expected: Prometheus has not scraped this process yet.
     pub expected: bool,
 }
 
 impl Telemetry {
-    /// Reading counters back has come so far. What changes is logged.
+    /// Records the progress of restoring. Changes are logged.
     pub fn restoring(&self, now: Restoring) {
         let mut known = self.0.restoring.lock().unwrap_or_else(PoisonError::into_inner);
         let before = known.take().unwrap_or_default();
@@ -55,7 +55,7 @@ impl Telemetry {
         *known = Some(now);
     }
 
-    /// Nothing is read back any more.
+    /// Restoring is no longer configured.
     pub fn not_restoring(&self) {
         *self.0.restoring.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.0.metrics.state_restored.clear();

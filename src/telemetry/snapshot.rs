@@ -11,7 +11,7 @@ use crate::interface::Resource;
 
 use super::{Restoring, Telemetry};
 
-/// The figures. `None` is not known yet.
+/// The figures. `None` means not known yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Whether the last attempt to load the configuration succeeded.
@@ -22,7 +22,7 @@ pub struct Snapshot {
     pub web_config_good: Option<bool>,
     /// Whether the last write to the state file succeeded.
     pub state_good: Option<bool>,
-    /// How reading counters back from Prometheus stands, where that is configured.
+    /// The progress of restoring counters from Prometheus, if configured.
     pub restoring: Option<Restoring>,
     /// How late the last poll began.
     pub poll_lag_seconds: f64,
@@ -36,20 +36,20 @@ pub struct Snapshot {
     pub tokens: BTreeMap<String, TokenSnapshot>,
 }
 
-/// A value that was not what the interface says.
+/// A value that violates the interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnexpectedValue {
-    /// What was polled.
+    /// The polled resource.
     pub resource: Resource,
     /// The field of the reply.
     pub field: &'static str,
-    /// The project or app whose reply it was.
+    /// The project or app of the reply.
     pub target: String,
-    /// When it came.
+    /// When it was received.
     pub at: Instant,
 }
 
-/// What is known of a service account's token.
+/// What is known about a service account's token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TokenSnapshot {
     /// When it expires.
