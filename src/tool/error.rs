@@ -13,11 +13,11 @@ use crate::web::webconfig::WebConfigError;
 pub const EXIT_CODES: &str = "\
 Exit codes:
   0    done
-  1    the service refused or failed, or something else went wrong
-  2    usage: arguments that break a rule of the interface; nothing was sent
-  3    the service knows no such project, app or domain (404)
-  4    no token, or one that the service refuses (401, 403)
-  78   the configuration is not valid
+  1    the service refused or failed, or another error
+  2    usage error, or arguments that break a rule of the interface; nothing was sent
+  3    no such project, app or domain (404)
+  4    no token, or the service refuses it (401, 403)
+  78   invalid configuration
   130  interrupted";
 
 /// Why a command failed. The causes follow its text.
@@ -33,7 +33,7 @@ pub enum ToolError {
     #[error(transparent)]
     Config(LoadError),
     /// There is no configuration file.
-    #[error("{0}; pdstool init writes one, --config.file names another")]
+    #[error("{0}; create one with pdstool init, or use --config.file")]
     NoConfig(LoadError),
     /// The web configuration cannot be used.
     #[error("the web configuration is not valid")]
@@ -45,7 +45,7 @@ pub enum ToolError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     /// A successful reply that cannot be shown.
-    #[error("the call succeeded, but its reply cannot be read; --output json shows it as it came")]
+    #[error("the call succeeded, but its reply cannot be read; --output json prints it as received")]
     Reply(#[from] DecodeError),
     /// The question was answered with no.
     #[error("not confirmed; nothing was sent")]

@@ -63,7 +63,7 @@ use service::Environment;
 #[command(
     name = "pdstool",
     version = env!("PDS_EXPORTER_VERSION"),
-    about = "The operator's tool of pds-exporter: call the service, check, backfill, watch",
+    about = "The operator's tool of pds-exporter: diagnose, watch, check, call the service",
     after_help = EXIT_CODES,
     max_term_width = 110,
     arg_required_else_help = true
@@ -192,7 +192,9 @@ fn log() -> impl tracing::Subscriber + Send + Sync {
     let filter = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("pds_exporter::client::credentials", LevelFilter::OFF)
-        .with_target("pds_exporter::client::account", LevelFilter::OFF);
+        .with_target("pds_exporter::client::account", LevelFilter::OFF)
+        // The doctor and `check service` report it.
+        .with_target("pds_exporter::client::skew", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)

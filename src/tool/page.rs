@@ -136,9 +136,13 @@ fn narrow(block: &Block) -> Vec<Block> {
     }
 }
 
-/// Facts by their names, and tables as lists of objects.
+/// Facts by their names, and tables as lists of objects. Right-aligned columns hold numbers.
 fn json(blocks: &[Block]) -> Value {
-    let key = |name: &str| name.to_lowercase().replace([' ', '/'], "_");
+    let key = |name: &str| name.to_lowercase().replace("/min", "_per_minute").replace([' ', '/'], "_");
+    let value = |align: Align, cell: &str| match cell.parse::<f64>() {
+        Ok(number) if align == Align::Right && number.is_finite() => Value::from(number),
+        _ => Value::from(cell),
+    };
     let mut facts = Map::new();
     let mut rows: Vec<Value> = Vec::new();
     for block in blocks {
@@ -151,7 +155,7 @@ fn json(blocks: &[Block]) -> Value {
             let cells = table.columns.iter().zip(row);
             rows.push(
                 cells
-                    .map(|((name, _), cell)| (key(name), Value::from(&**cell)))
+                    .map(|((name, align), cell)| (key(name), value(*align, cell)))
                     .collect::<Map<_, _>>()
                     .into(),
             );
@@ -313,6 +317,21 @@ fn length(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_numbers_in_json() {
+        let columns = columns([("ID", Align::Left), ("REQUESTS/MIN", Align::Right)]);
+        let rows = vec![vec!["1".to_owned(), "4.5".to_owned()], vec!["2".to_owned(), String::new()]];
+        let blocks = [
+            Block::Facts(vec![("rate limit", "3".to_owned())]),
+            Block::Table(Table { columns, rows, empty: "" }),
+        ];
+        let expected = serde_json::json!({
+            "rate_limit": "3",
+            "rows": [{ "id": "1", "requests_per_minute": 4.5 }, { "id": "2", "requests_per_minute": "" }]
+        });
+        assert_eq!(json(&blocks), expected);
+    }
 
     #[test]
     fn bars_are_as_long_as_their_share() {

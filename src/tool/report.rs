@@ -199,6 +199,9 @@ impl Report {
 }
 
 fn capitalized(text: &str) -> String {
+    if text == "http" {
+        return text.to_uppercase();
+    }
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }

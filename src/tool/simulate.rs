@@ -50,18 +50,18 @@ pub struct Simulate {
     /// Write a configuration for the simulator to this file; replaces one written by this command.
     #[arg(long, value_name = "FILE")]
     pub write_config: Option<PathBuf>,
-    /// How the service differs from an ideal one.
-    #[command(flatten)]
-    pub habits: Habits,
     /// File with a list of faults as JSON, as PUT /simulator/faults takes it.
     #[arg(long, value_name = "FILE")]
     pub faults: Option<PathBuf>,
-    /// Certificate and key.
-    #[command(flatten)]
-    pub tls: TlsArgs,
     /// The output format.
     #[command(flatten)]
     pub output: OutputArg,
+    /// How the service differs from an ideal one.
+    #[command(flatten)]
+    pub habits: Habits,
+    /// Certificate and key.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 /// How the simulated service differs from an ideal one.

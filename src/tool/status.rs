@@ -118,8 +118,8 @@ impl AppsArgs {
 
 fn unreachable_exporter(exporter: &Exporter, error: &ExporterError) -> ToolError {
     let why = crate::error_chain::with_sources(error);
-    let name = exporter.name();
-    ToolError::Failed { message: format!("no status from {name}: {why}"), code: 1 }
+    let hint = if error.is_connect() { "; is it running? --exporter gives another address" } else { "" };
+    ToolError::Failed { message: format!("no status from {}: {why}{hint}", exporter.name()), code: 1 }
 }
 
 /// Worse verdicts first; unknown words in the middle.

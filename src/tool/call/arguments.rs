@@ -80,8 +80,8 @@ fn command(call: &'static Call) -> Command {
     for id in identifiers(call) {
         let shown = id.trim_end_matches("_id");
         let help = match shown == id {
-            true => format!("The repository's {}", if id == "repo" { "name" } else { id }),
-            false => format!("The {shown}'s id, as in the service's paths"),
+            true => format!("{} of the repository", if id == "repo" { "Name" } else { "Owner" }),
+            false => format!("Id of the {shown}"),
         };
         command = command.arg(Arg::new(id).value_name(shown.to_uppercase()).required(true).help(help));
     }
@@ -111,7 +111,7 @@ fn option(param: &'static Param) -> Arg {
         }
         _ => param.purpose.to_owned(),
     };
-    valued(Arg::new(param.name).long(kebab(param.name)), param).help(help)
+    valued(Arg::new(param.name).long(kebab(param.name)), param).help(capitalized(&help))
 }
 
 /// `arg` with the values that the parameter takes.

@@ -27,7 +27,7 @@ pub enum Check {
     /// A configuration file: all its problems, or how many requests it needs.
     #[command(after_help = "Example:\n  pdstool check config /etc/pds-exporter/pds-exporter.toml")]
     Config {
-        /// The file.
+        /// Configuration file.
         #[arg(value_name = "FILE", default_value = DEFAULT_CONFIG)]
         file: PathBuf,
         /// The output format.
@@ -37,7 +37,7 @@ pub enum Check {
     /// A web configuration file, as --web.config.file takes it: TLS, users, client certificates, rate limit.
     #[command(after_help = "Example:\n  pdstool check web-config /etc/pds-exporter/web.yml")]
     WebConfig {
-        /// The file.
+        /// Web configuration file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
         /// The output format.

@@ -9,7 +9,7 @@ use crate::error_chain::with_sources;
 use crate::interface::{Arguments, ReplyBody as _, Resource, Scope, list_projects};
 use crate::tool::console::Console;
 use crate::tool::error::ToolError;
-use crate::tool::output::OutputArg;
+use crate::tool::output::{OutputArg, OutputFormat};
 use crate::tool::page::{self, Align, Block, Table};
 use crate::tool::probe::{self, Unanswered};
 use crate::tool::service::{Environment, Service, ServiceArgs};
@@ -58,7 +58,8 @@ pub async fn run(
         if people {
             let columns = ["CALL", "TARGET", "RESULT"].map(|name| (name, Align::Left));
             let table = Table { columns: page::columns(columns), rows, empty: "no calls to make" };
-            page::print_as(console, args.output.format, &[Block::Table(table)])?;
+            // Not cut: the reason of a failure stands at the end of its row.
+            page::print_as(console, OutputFormat::Wide, &[Block::Table(table)])?;
         } else {
             let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
             let token = |row: Vec<String>| [vec![account.name().to_owned(), expiry.clone()], row].concat();

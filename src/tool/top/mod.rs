@@ -23,11 +23,10 @@ use ratatui::crossterm::terminal::{
 };
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
-use url::Url;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::exporter::Exporter;
+use super::exporter::ExporterArgs;
 use super::service::{Environment, ServiceArgs};
 use source::Source;
 use view::{Next, View};
@@ -44,12 +43,11 @@ Examples:
   pdstool top --exporter http://pds-exporter.internal:10090
   pdstool top --direct --config.file /etc/pds-exporter/pds-exporter.toml")]
 pub struct TopArgs {
-    /// Address of a running exporter.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:10090")]
-    exporter: Url,
+    #[command(flatten)]
+    exporter: ExporterArgs,
 
     /// Poll the service for the configured apps, instead of reading a running exporter.
-    #[arg(long, conflicts_with = "exporter")]
+    #[arg(long)]
     direct: bool,
 
     /// Refresh interval [default: 2s for an exporter, poll.interval for the service].
@@ -89,7 +87,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &TopArg
         let interval = service.config.poll.interval;
         (Source::service(service), interval)
     } else {
-        (Source::Exporter(Exporter::new(&args.exporter)?), EXPORTER_INTERVAL)
+        (Source::Exporter(args.exporter.open()?), EXPORTER_INTERVAL)
     };
     let view = View::new(source.name(), args.filter.clone(), console.color);
     let _silence = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());

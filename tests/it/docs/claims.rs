@@ -322,7 +322,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn every_claim_is_in_its_page_and_has_a_passing_test() {
-    for (path, words, tests) in CLAIMS {
+    for (path, words, tests) in CLAIMS.iter().chain(super::tool_claims::CLAIMS) {
         let page = std::fs::read_to_string(path).unwrap();
         let page = page.replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(page.contains(words), "{path} does not say: {words}");

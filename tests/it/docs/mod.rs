@@ -3,6 +3,7 @@
 
 pub(crate) mod claims;
 mod tables;
+mod tool_claims;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

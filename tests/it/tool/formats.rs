@@ -2,6 +2,7 @@
 
 use std::io::BufRead as _;
 
+use clap::CommandFactory as _;
 use serde_json::Value;
 
 use super::{ended, golden, pdstool, stdout};
@@ -85,6 +86,35 @@ fn checks_of_files_have_every_format_at_any_width() {
         }
     }
     assert_golden(&golden("check-formats.txt"), &text);
+}
+
+/// Commands whose output is a file or has a format of its own.
+const OWN_FORMAT: [&str; 6] = ["backfill", "completions", "init", "man", "openapi", "top"];
+
+#[test]
+fn every_command_has_output_formats_or_a_format_of_its_own() {
+    fn visit(path: &str, command: &clap::Command) {
+        let commands: Vec<&clap::Command> = command.get_subcommands().collect();
+        for below in commands.iter().filter(|below| below.get_name() != "help") {
+            visit(&format!("{path} {}", below.get_name()), below);
+        }
+        if commands.is_empty() {
+            let output = command.get_arguments().find(|arg| arg.get_long() == Some("output"));
+            let words: Vec<_> = output.map(clap::Arg::get_possible_values).unwrap_or_default();
+            let words: Vec<&str> = words.iter().map(clap::builder::PossibleValue::get_name).collect();
+            let expected: &[&str] = match OWN_FORMAT.contains(&path.trim()) {
+                true => &[],
+                false => &["table", "wide", "json", "csv"],
+            };
+            assert_eq!(words, expected, "{path}");
+        }
+    }
+    let mut command = pds_exporter::tool::Cli::command();
+    // The options of all calls stand in each of them.
+    command.build();
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        visit(below.get_name(), below);
+    }
 }
 
 #[test]

@@ -66,7 +66,11 @@ fn a_server_that_is_not_an_exporter_is_reported_in_one_sentence() {
         "{said}"
     );
     let nobody = pdstool(&["status", "--exporter", "http://127.0.0.1:1"]).output().unwrap();
-    assert!(ended(&nobody).contains("no status from http://127.0.0.1:1: "), "{}", ended(&nobody));
+    let said = ended(&nobody);
+    assert!(
+        said.contains("no status from http://127.0.0.1:1: ") && said.contains("is it running?"),
+        "{said}"
+    );
 }
 
 #[tokio::test]

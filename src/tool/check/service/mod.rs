@@ -102,7 +102,7 @@ impl Findings {
         if format != OutputFormat::Csv {
             let toml = self.toml();
             if !toml.is_empty() {
-                let heading = console.styled(STRONG, "Lines for the configuration");
+                let heading = console.styled(STRONG, "Suggested configuration");
                 console.print(&format!("\n{heading}\n{}", toml.join("\n")))?;
             }
             console.print(&format!("\n{} sent", units::counted(requests, "GET request", "GET requests")))?;

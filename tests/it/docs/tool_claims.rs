@@ -1,0 +1,53 @@
+//! What the page of `pdstool` promises, each promise with the tests that show it.
+
+/// Page, words of it, and the tests that show them.
+pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
+    (
+        "docs/pdstool.md",
+        "so project and app ids of the configuration are offered",
+        &["tool::completion::shells_complete_the_ids_of_the_configuration"],
+    ),
+    (
+        "docs/pdstool.md",
+        "A configuration that cannot be loaded offers no ids.",
+        &["tool::completion::a_broken_configuration_offers_no_ids_and_leaves_the_line_alone"],
+    ),
+    (
+        "docs/pdstool.md",
+        "Packages install completions for bash, zsh and fish, and man pages.",
+        &["releases::the_debian_package_installs_into_a_clean_root_and_its_units_are_valid"],
+    ),
+    (
+        "docs/pdstool.md",
+        "Every command that prints data takes `-o`",
+        &[
+            "tool::formats::every_command_has_output_formats_or_a_format_of_its_own",
+            "tool::formats::checks_of_files_have_every_format_at_any_width",
+            "tool::calls::every_call_sends_its_request_and_shows_the_reply",
+            "tool::status::apps_with_problems_come_first_in_every_form",
+        ],
+    ),
+    (
+        "docs/pdstool.md",
+        "It needs 80 columns and 24 lines.",
+        &["tool::top::every_screen_fits_80_columns_and_24_lines"],
+    ),
+    (
+        "docs/pdstool.md",
+        "The terminal is restored at the end, after a panic too.",
+        &["tool::top::the_terminal_is_as_it_was_found_after_a_panic"],
+    ),
+    (
+        "docs/pdstool.md",
+        "A client generated from it works against `pdstool simulate`",
+        &["openapi::a_client_made_by_openapi_python_client_makes_every_call_of_the_simulator"],
+    ),
+    (
+        "docs/pdstool.md",
+        "`pdstool simulate` can be each of these services",
+        &[
+            "tool::service::the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_write",
+            "tool::exchange::the_http_version_and_compression_are_found_over_tls",
+        ],
+    ),
+];
