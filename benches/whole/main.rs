@@ -12,6 +12,7 @@
     reason = "a bench that can't go on ends"
 )]
 
+mod attacks;
 mod bare;
 mod constant;
 mod daemon;
@@ -44,6 +45,7 @@ fn main() {
         Some("scrapers") => {
             scrape::ask(&arguments[1], arguments[2] == "gzip", Duration::from_millis(number(3) as u64));
         }
+        Some("attacker") => runtime.block_on(attacks::attack(number(1), &arguments[2])),
         Some("constant") => runtime.block_on(constant::serve(&arguments[1])),
         Some("bare") => {
             let load = bare::Load {
@@ -62,7 +64,7 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 10] = [
+    let groups: [(&str, fn(&str, &mut Table)); 11] = [
         ("polls", polls::cost),
         ("peer", peer::cost),
         ("latency", polls::latency),
@@ -73,6 +75,7 @@ fn measure(arguments: &[String]) {
         ("memory", load::memory),
         ("steady", load::steady),
         ("paced", load::paced),
+        ("attacks", attacks::latency),
     ];
     let wanted = &arguments[1..];
     let mut table = Table::default();
