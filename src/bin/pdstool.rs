@@ -6,7 +6,7 @@ use pds_exporter::tool;
 use pds_exporter::tool::console::Console;
 
 fn main() -> ExitCode {
-    // A variable that is no Unicode is none of ours.
+    // A variable that is not Unicode is not one of ours.
     let environment = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

@@ -35,7 +35,7 @@ fi"#;
 /// The script that makes this shell ask the tool; `None` if the shell is not supported.
 ///
 /// # Errors
-/// None that a `Vec` can have.
+/// If the script cannot be rendered.
 pub fn script(shell: &str) -> Option<io::Result<Vec<u8>>> {
     let shells = Shells::builtins();
     let shell = shells.completer(shell)?;
@@ -48,7 +48,7 @@ pub fn script(shell: &str) -> Option<io::Result<Vec<u8>>> {
     Some(written.map(|()| text))
 }
 
-/// Answers a shell that asks for completions. Whether one asked.
+/// Answers a shell that asks for completions. Returns whether one asked.
 pub fn answer(console: &mut Console, environment: &Environment, arguments: &[OsString]) -> bool {
     let Some((_, shell)) = environment.iter().find(|(name, _)| name == VARIABLE) else { return false };
     let shells = Shells::builtins();
@@ -60,7 +60,7 @@ pub fn answer(console: &mut Console, environment: &Environment, arguments: &[OsS
         let ids = Arc::new(Ids { words, environment: environment.clone() });
         let mut command = with_ids(Cli::command(), &ids);
         let mut candidates = Vec::new();
-        // Where nothing can be offered, nothing is; and a shell that is gone needs no answer.
+        // Without candidates nothing is printed, and a shell that is gone needs no answer.
         if shell.write_complete(&mut command, line, Some(Path::new(".")), &mut candidates).is_ok() {
             let _ = console.out.write_all(&candidates).and_then(|()| console.out.flush());
         }
@@ -83,7 +83,7 @@ fn with_ids(command: Command, ids: &Arc<Ids>) -> Command {
     command.mut_subcommands(|command| with_ids(command, ids))
 }
 
-/// The ids of the configuration that the command line means.
+/// The ids of the configuration that the command line uses.
 #[derive(Debug)]
 struct Ids {
     words: Vec<String>,
