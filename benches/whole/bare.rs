@@ -79,7 +79,8 @@ async fn get(client: &reqwest::Client, url: String) -> bytes::Bytes {
     client.get(url).header("authorization", "Bearer a-token").send().await.unwrap().bytes().await.unwrap()
 }
 
-fn tls() -> rustls::ClientConfig {
+/// No certificates, which plain HTTP needs none of.
+pub(crate) fn tls() -> rustls::ClientConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();

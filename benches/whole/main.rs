@@ -24,7 +24,9 @@ mod pages;
 mod peer;
 mod polls;
 mod process;
+mod prometheus;
 mod render;
+mod restore;
 mod scrape;
 mod status;
 mod table;
@@ -57,6 +59,8 @@ fn main() {
             };
             runtime.block_on(bare::ask(&arguments[1], load));
         }
+        Some("prometheus") => runtime.block_on(prometheus::serve(number(1))),
+        Some("reader") => runtime.block_on(restore::read(&arguments[1], arguments[2] == "decode")),
         _ => measure(&arguments),
     }
 }
@@ -64,7 +68,7 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 11] = [
+    let groups: [(&str, fn(&str, &mut Table)); 12] = [
         ("polls", polls::cost),
         ("peer", peer::cost),
         ("latency", polls::latency),
@@ -76,6 +80,7 @@ fn measure(arguments: &[String]) {
         ("steady", load::steady),
         ("paced", load::paced),
         ("attacks", attacks::latency),
+        ("restore", restore::cost),
     ];
     let wanted = &arguments[1..];
     let mut table = Table::default();
