@@ -115,6 +115,37 @@ async fn a_higher_resolution_gives_more_datapoints_and_idle_ones_are_null() {
 }
 
 #[tokio::test]
+async fn percentiles_of_a_bucket_that_is_cut_or_still_filling_differ_from_the_complete_ones() {
+    let service = Service::start().await;
+    let of_bucket = async |range, at: i64| -> Value {
+        let data = asked(&service, "run-execution-time", range, "").await;
+        let series = data["time_series"].as_array().unwrap();
+        let point = series.iter().find(|point| point["timestamp"].as_f64() == Some(at as f64));
+        point.unwrap_or_else(|| panic!("{at} in {data}"))["p99"].clone()
+    };
+    let (first, last) = (NOON - 600, NOON - 60);
+    let complete = range(first - 60, last + 60);
+    assert!(of_bucket(complete, first).await.is_number());
+    assert_ne!(
+        of_bucket(complete, first).await,
+        of_bucket(range(first + 30, last), first).await,
+        "cut at its start"
+    );
+    assert_ne!(
+        of_bucket(complete, last).await,
+        of_bucket(range(first, last + 30), last).await,
+        "cut at its end"
+    );
+    // The newest one is still filling.
+    service.clock.jump(SignedDuration::from_secs(40));
+    let now = service.clock.unix_seconds();
+    let newest = now - now.rem_euclid(60);
+    let filling = of_bucket(range(now - 600, newest + 60), newest).await;
+    service.clock.jump(SignedDuration::from_secs(120));
+    assert_ne!(filling, of_bucket(range(now - 600, newest + 60), newest).await, "filled by then");
+}
+
+#[tokio::test]
 async fn what_is_yet_to_come_or_not_yet_seen_counts_nothing() {
     let service = Service::of(Settings { lag: 20, ..Settings::default() }).await;
     let truth = |range| service.world.truth(&service.project, &service.app, range).unwrap();
