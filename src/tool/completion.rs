@@ -1,6 +1,6 @@
 //! Completion in the shell, with project and app ids from the configuration.
 //!
-//! The script of `pdstool completions` runs `pdstool` on every Tab, with [`VARIABLE`] set to the name of the shell and
+//! The script of `pdstool completions` runs `pdstool` on every Tab, with `VARIABLE` set to the name of the shell and
 //! the command line behind `--`. The ids come from the configuration that the command itself would load. A
 //! configuration that cannot be loaded offers no ids, silently: an error message would garble the line being typed.
 
