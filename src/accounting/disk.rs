@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::StorageBackend;
 
-/// A state file that this process has locked. The lock lasts until the last clone is gone, whoever opens and closes
-/// the database in it.
+/// A state file that this process has locked. The lock lasts until the last clone is gone, even if the database in
+/// it is opened and closed meanwhile.
 #[derive(Clone, Debug)]
 pub(super) struct Disk(Arc<Inner>);
 

@@ -225,6 +225,6 @@ impl Client {
 #[must_use]
 pub fn plain_http_warning(base: &Url) -> Option<String> {
     is_open(base).then(|| {
-        format!("api.base_url {base} is plain http: everyone on the way can read the token; use https")
+        format!("api.base_url {base} is plain http: anyone on the network can read the token; use https")
     })
 }

@@ -35,7 +35,7 @@ struct Rechecked {
     told: bool,
 }
 
-/// So many hours with fewer requests than their parts are no coincidence.
+/// This many hours with fewer requests than their parts are no coincidence.
 const OVERLAPS: u32 = 10;
 
 /// Changes that are counted together.

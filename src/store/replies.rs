@@ -13,7 +13,7 @@ use super::Key;
 
 /// What all texts together may take.
 const BUDGET: usize = 1024 * 1024;
-/// A longer text is not kept; nobody reads it on a page.
+/// The longest text that is kept. A longer one is of no use on a page.
 const MAX: usize = 128 * 1024;
 /// Number of viewed apps that are remembered.
 const LOOKED_AT: usize = 32;

@@ -222,7 +222,7 @@ impl TargetState {
         self.changed();
     }
 
-    /// Forgets what was said, at once: the target is no longer there.
+    /// Drops all values at once: the target does not exist any more.
     pub fn clear(&self) {
         let mut state = self.state();
         state.entries = Box::default();
@@ -257,7 +257,7 @@ impl TargetState {
         }
     }
 
-    /// A poll failed at `now`; what was said before stays until it goes stale.
+    /// Records that a poll failed at `now`. The previous values stay until they are stale.
     pub fn failed(&self, now: Timestamp, class: &'static str, message: &str) -> Transition {
         self.fail(now, class, message, true)
     }

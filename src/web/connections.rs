@@ -1,5 +1,5 @@
 //! The open connections. At the limit, the connection idle for longest makes room, starting with the peer that has
-//! the most, so that nobody locks others out by holding connections.
+//! the most, so that no client locks others out by holding connections.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

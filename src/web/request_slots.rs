@@ -6,7 +6,7 @@
 //! - a peer below its fair share waits up to a second for a slot;
 //! - everything else is refused with 503.
 //!
-//! So a client that does not read keeps nobody out, and a single proxy with many scrapers may use all slots.
+//! So a client that does not read blocks no other, and a single proxy with many scrapers may use all slots.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

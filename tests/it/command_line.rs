@@ -123,7 +123,7 @@ fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
     for line in [
         "flag: --shard.count=2\n",
         "flag: --web.external-url=https://host/x\n",
-        "warning: api.base_url http://api.example.com/ is plain http: everyone on the way can read the token; use https\n",
+        "warning: api.base_url http://api.example.com/ is plain http: anyone on the network can read the token; use https\n",
     ] {
         assert!(said.contains(line), "{line}: {said}");
     }

@@ -41,7 +41,7 @@ pub struct Plan {
     pub labels: Vec<(String, String)>,
 }
 
-/// One metrics cdetails of an app; it has a journal of its own.
+/// One metrics call of an app, with a journal of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream<'a> {
     /// Its place in the plan, which names its journal.

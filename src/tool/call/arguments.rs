@@ -1,4 +1,4 @@
-//! Calls as clap commands, and what was given on the command line.
+//! Calls as clap commands, and their parsed arguments.
 
 use std::collections::BTreeMap;
 

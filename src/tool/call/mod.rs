@@ -4,7 +4,7 @@
 //! body become arguments, query parameters become options. The rules of the interface are checked before anything is
 //! sent; a call that cannot be undone or costs money asks first.
 //!
-//! - [`arguments`]: calls as clap commands, and what was given on the command line.
+//! - [`arguments`]: calls as clap commands, and their parsed arguments.
 //! - [`accounts`]: a call about no project, made with every token.
 //! - [`csv`]: replies for programs that read tables.
 //! - [`created`]: what was created, compared with what was asked for.
