@@ -45,6 +45,12 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p"])
     }
 
+    /// The screen that is shown when `pause` has passed.
+    pub(super) fn screen_after(&self, pause: Duration) -> String {
+        std::thread::sleep(pause);
+        self.screen()
+    }
+
     /// The screen, once it is as wanted.
     pub(super) fn wait_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
         let began = Instant::now();
