@@ -1,7 +1,7 @@
 //! Runs `checks::labels` on whatever the fuzzer makes up.
 #![no_main]
 
-#[path = "../checks.rs"]
+#[path = "../checks/mod.rs"]
 mod checks;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::labels(data));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-#[path = "../../fuzz/checks.rs"]
+#[path = "../../fuzz/checks/mod.rs"]
 mod checks;
 
 fn replay(target: &str, check: impl Fn(&[u8])) {

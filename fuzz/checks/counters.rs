@@ -1,0 +1,95 @@
+//! Ledgers, and the file they are kept in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use pds_exporter::accounting::recheck::Ages;
+use pds_exporter::accounting::{Ledger, LedgerStore, tables};
+use pds_exporter::interface::{TimeRange, response_time};
+use pds_exporter::store::{Key, Owner};
+use pds_exporter::telemetry::Telemetry;
+
+use super::RANGE;
+
+/// Each line as the reply about the next minute of one ledger, whose hours are counted again as they age: no counter ever
+/// falls, the buckets stay cumulative, and a reply that is refused changes nothing.
+pub(crate) fn ledger(data: &[u8]) {
+    const START: i64 = 1_767_225_600;
+    let ages = Ages::new([3600]);
+    let mut ledger = Ledger::open(START);
+    for body in data.split(|byte| *byte == b'\n') {
+        let Ok(reading) = response_time::RESOURCE.polled().read(body, &[]) else { continue };
+        let tally = reading.tally.unwrap_or_default();
+        let now = ledger.until + 3600;
+        let next = match ledger.recheck_due(&ages, 0, now) {
+            Some(hour) => {
+                ledger.recheck(hour, &tally, true, (&ages, 0, now)).map(|next| next.map(|(next, _)| next))
+            }
+            None => {
+                let range = TimeRange { start: ledger.until, end: ledger.until + 60 };
+                ledger.add(range, &tally, true, START).map(Some)
+            }
+        };
+        let Ok(Some(next)) = next else { continue };
+        assert!(
+            next.total >= ledger.total && next.late >= ledger.late && next.overcounted >= ledger.overcounted
+        );
+        assert!(next.until >= ledger.until && next.rechecked_until >= ledger.rechecked_until);
+        let after: BTreeMap<u64, u64> =
+            next.buckets().map(|(bound, count)| (bound.to_bits(), count)).collect();
+        for (bound, count) in ledger.buckets() {
+            assert!(after[&bound.to_bits()] >= count, "the bucket {bound} fell from {count}");
+        }
+        let counts: Vec<u64> = next.buckets().map(|(_, count)| count).collect();
+        assert!(counts.is_sorted() && counts.last().is_none_or(|last| *last <= next.total), "{counts:?}");
+        ledger = next;
+    }
+}
+
+/// Any bytes as a state file, and a good state file with five bytes of the input at a time as an offset and what is
+/// changed there: what is read is what was written, or the file is refused.
+pub(crate) fn state_file(data: &[u8]) {
+    let path = Path::new("state.redb");
+    drop(tables::examine(path, data.to_vec()));
+    let (good, expected) = good_state();
+    let mut bytes = good.clone();
+    for change in data.chunks_exact(5) {
+        let offset = u32::from_le_bytes([change[0], change[1], change[2], change[3]]);
+        let length = bytes.len();
+        bytes[usize::try_from(offset).unwrap_or_default() % length] ^= change[4];
+    }
+    if let Ok((_, ledgers)) = tables::examine(path, bytes) {
+        assert_eq!(&ledgers, expected, "damage went unnoticed");
+    }
+}
+
+/// The bytes of a state file, and what is in it.
+type StateFile = (Vec<u8>, Vec<(Key, Ledger)>);
+
+fn good_state() -> &'static StateFile {
+    static GOOD: OnceLock<StateFile> = OnceLock::new();
+    GOOD.get_or_init(|| {
+        let dir = tempfile::tempdir().expect("a folder for the file");
+        let path = dir.path().join("state.redb");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let telemetry = Telemetry::new(false).expect("metrics");
+            let (ledgers, committer) =
+                LedgerStore::open(Some(&path), telemetry, Duration::ZERO).await.expect("a new file");
+            for app in 0..40 {
+                let owner = Owner::new("p-1".into(), format!("p-1-app-{app}").into());
+                let key = Key { owner, resource: response_time::RESOURCE };
+                let ledger = Ledger::open(RANGE.start + app).with_buckets(&[(0.5, 3), (1.0, 7)]);
+                ledgers.commit(&key, ledger).await.expect("room on the disk");
+            }
+            ledgers.close();
+            committer.finished().await;
+        });
+        let bytes = std::fs::read(&path).expect("the file");
+        let (_, ledgers) = tables::examine(&path, bytes.clone()).expect("a good file");
+        assert_eq!(ledgers.len(), 40);
+        (bytes, ledgers)
+    })
+}
