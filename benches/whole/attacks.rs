@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::http::tls;
 use crate::process::{Core, Process, command, role};
 use crate::table::{Table, Target};
 
@@ -144,16 +145,6 @@ fn scraper(folder: &std::path::Path, web: Web, keeps: bool) -> reqwest::Client {
         .timeout(Duration::from_secs(30))
         .build()
         .unwrap()
-}
-
-fn tls(roots: rustls::RootCertStore) -> rustls::ClientConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
-    // A new connection is a whole handshake.
-    config.resumption = rustls::client::Resumption::disabled();
-    config
 }
 
 /// The 99th percentile of scrapes, one after the other, in milliseconds. A refused scrape counts as long as waiting for

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustls::RootCertStore;
 use tokio::time::Instant;
 
 use crate::fixture::rivals::{Envelope, ResponseTime, Runs};
 use crate::fixture::{THRESHOLDS, app, project};
+use crate::http::tls;
 use crate::process::cpu_of;
 
 /// Paced requests begin in groups this far apart, as polls of the exporter do.
@@ -28,7 +30,8 @@ pub(crate) struct Load {
 /// Asks for the metrics of one app after the other, both ranges as a poll does, and prints the processor time used
 /// in seconds.
 pub(crate) async fn ask(base: &str, load: Load) {
-    let builder = reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls());
+    let builder =
+        reqwest::Client::builder().no_proxy().tls_backend_preconfigured(tls(RootCertStore::empty()));
     let builder = if load.http2 { builder.http2_prior_knowledge() } else { builder.http1_only() };
     let client = builder.build().unwrap();
     let next = Arc::new(AtomicUsize::new(0));
@@ -77,12 +80,4 @@ async fn worker(
 
 async fn get(client: &reqwest::Client, url: String) -> bytes::Bytes {
     client.get(url).header("authorization", "Bearer a-token").send().await.unwrap().bytes().await.unwrap()
-}
-
-/// No certificates, which plain HTTP needs none of.
-pub(crate) fn tls() -> rustls::ClientConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder =
-        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
 }

@@ -19,6 +19,7 @@ mod daemon;
 #[path = "../fixture/mod.rs"]
 mod fixture;
 mod growth;
+mod http;
 mod load;
 mod pages;
 mod peer;

@@ -1,6 +1,5 @@
 //! A Prometheus as fast as it can be: what it holds of each app was made beforehand, 25 series scraped each 15 seconds.
 
-use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -8,12 +7,10 @@ use std::time::Instant;
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 
 use crate::fixture::{app, project};
+use crate::http;
 
 /// The thresholds of the buckets below `+Inf`.
 const THRESHOLDS: [&str; 12] =
@@ -41,24 +38,10 @@ struct Seen {
 pub(crate) async fn serve(apps: usize) {
     let now = jiff::Timestamp::now().as_second();
     let apps = (0..apps).map(|n| series(n, now)).collect();
-    let prometheus = Arc::new(Prometheus { now, apps, seen: Mutex::default() });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("listening {}", listener.local_addr().unwrap());
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        let _ = stream.set_nodelay(true);
-        let prometheus = Arc::clone(&prometheus);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| answer(Arc::clone(&prometheus), request));
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
+    http::serve(Prometheus { now, apps, seen: Mutex::default() }, answer).await;
 }
 
-async fn answer(
-    prometheus: Arc<Prometheus>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(prometheus: Arc<Prometheus>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let seen = || prometheus.seen.lock().unwrap();
     let told = match request.uri().path() {
         "/asked" => Some(seen().asked.join("\n")),
@@ -68,7 +51,7 @@ async fn answer(
         _ => None,
     };
     if let Some(told) = told {
-        return Ok(Response::new(Full::from(told)));
+        return Response::new(Full::from(told));
     }
     let form = request.into_body().collect().await.unwrap().to_bytes();
     let body = prometheus.reply(&form);
@@ -76,7 +59,7 @@ async fn answer(
     seen.began.get_or_insert_with(Instant::now);
     seen.bytes += body.len();
     seen.asked.push(String::from_utf8_lossy(&form).into_owned());
-    Ok(Response::new(Full::from(body)))
+    Response::new(Full::from(body))
 }
 
 impl Prometheus {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use crate::daemon::{Exporter, Setting};
+use crate::http::tls;
 use crate::process::{Core, Process, number_of, role};
 use crate::scrape::{Scraper, value};
 use crate::table::{Figure, Table, Target};
@@ -101,7 +102,7 @@ fn wait_until_restored(exporter: &Exporter) {
     }
 }
 
-/// Most memory that it ever had, once what follows the first round is over.
+/// Its memory at peak, some seconds after the first round.
 fn peak(exporter: &Exporter) -> f64 {
     std::thread::sleep(Duration::from_secs(5));
     exporter.process.memory().1 as f64
@@ -140,7 +141,7 @@ struct Reply {
 /// Asks what the exporter has asked, as many at once, and prints how long that took.
 pub(crate) async fn read(base: &str, decode: bool) {
     let client = reqwest::Client::builder().no_proxy().http1_only();
-    let client = client.tls_backend_preconfigured(crate::bare::tls()).build().unwrap();
+    let client = client.tls_backend_preconfigured(tls(rustls::RootCertStore::empty())).build().unwrap();
     let asked = client.get(format!("{base}/asked")).send().await.unwrap().text().await.unwrap();
     let asked: Arc<Vec<String>> = Arc::new(asked.lines().map(str::to_owned).collect());
     let (next, url) = (Arc::new(AtomicUsize::new(0)), format!("{base}/api/v1/query"));

@@ -2,22 +2,20 @@
 //! range are written into each reply, for the exporter checks them.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::Full;
-use hyper::service::service_fn;
+use hyper::body::Incoming;
 use hyper::{Request, Response};
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
 
 use crate::fixture::{
     APPS_A_PROJECT, PROJECT_REPLIES, app, app_reply, bounds, project, projects_reply, response_time_reply,
     runs_reply,
 };
+use crate::http;
 
 struct Replies {
     /// By path; a metrics reply lacks its end.
@@ -28,34 +26,19 @@ struct Replies {
 
 /// Serves until the process is ended. `GET /served` tells how many requests were answered.
 pub(crate) async fn serve(apps: usize, delay: Duration) {
-    let replies = Arc::new(Replies { ready: ready(apps), delay, served: AtomicU64::new(0) });
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("listening {}", listener.local_addr().unwrap());
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        let _ = stream.set_nodelay(true);
-        let replies = Arc::clone(&replies);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| answer(Arc::clone(&replies), request));
-            let server = auto::Builder::new(TokioExecutor::new());
-            let _ = server.serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
+    http::serve(Replies { ready: ready(apps), delay, served: AtomicU64::new(0) }, answer).await;
 }
 
-async fn answer(
-    replies: Arc<Replies>,
-    request: Request<hyper::body::Incoming>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(replies: Arc<Replies>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     if request.uri().path() == "/served" {
-        return Ok(Response::new(Full::from(replies.served.load(Ordering::Relaxed).to_string())));
+        return Response::new(Full::from(replies.served.load(Ordering::Relaxed).to_string()));
     }
     if !replies.delay.is_zero() {
         tokio::time::sleep(replies.delay).await;
     }
     replies.served.fetch_add(1, Ordering::Relaxed);
     let Some((begin, metrics)) = replies.ready.get(request.uri().path()) else {
-        return Ok(Response::builder().status(404).body(Full::default()).unwrap());
+        return Response::builder().status(404).body(Full::default()).unwrap();
     };
     let body = if *metrics {
         let query = request.uri().query().unwrap_or("").replace("%3A", ":");
@@ -67,7 +50,7 @@ async fn answer(
     } else {
         begin.clone()
     };
-    Ok(Response::builder().header("content-type", "application/json").body(Full::from(body)).unwrap())
+    Response::builder().header("content-type", "application/json").body(Full::from(body)).unwrap()
 }
 
 fn ready(apps: usize) -> HashMap<String, (Bytes, bool)> {
