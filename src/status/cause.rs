@@ -50,7 +50,7 @@ causes! {
     NOT_RESTORED "not_restored" Problem
         "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
     CLOCKS_DIFFER "clocks_differ" Warning
-        "Check time synchronization on this machine; the exporter goes by the clock that is behind."
+        "Check time synchronisation on this machine; the exporter goes by the clock that is behind."
     POLLS_LATE "polls_late" Warning
         "Raise api.max_requests_per_second or api.max_concurrent_requests, poll less often, or shard."
     UNEXPECTED_VALUES "unexpected_values" Warning

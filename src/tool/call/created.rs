@@ -29,7 +29,7 @@ pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Resu
         None => "it exists, but the reply has no id: find it and delete it".to_owned(),
     };
     let message = format!(
-        "the service did not create what was asked for: {}; {id}. the names of the parameters in \
+        "the service did not create what was asked for: {}; {id}; the parameter names in \
          [api.query_names] may be wrong",
         differences.join(", ")
     );

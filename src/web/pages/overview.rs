@@ -39,12 +39,12 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
     }
 }
 
-/// The parts of the address that were not recognized.
+/// The parts of the address that were not recognised.
 fn ignored(query: &Query) -> Markup {
     html! {
         @if !query.ignored.is_empty() {
             p .notice role="note" {
-                "Not recognized and ignored: "
+                "Not recognised and ignored: "
                 @for (index, part) in query.ignored.iter().enumerate() { @if index > 0 { ", " } code { (part) } }
                 "."
             }

@@ -48,7 +48,7 @@ export async function plots() {
     await axes(page);
   }
   await page.goto(`${app}?range=9h`);
-  check((await text(page, ".notice")).includes("Not recognized and ignored: range=9h"), "a range that there is not");
+  check((await text(page, ".notice")).includes("Not recognised and ignored: range=9h"), "a range that there is not");
   await accessible(page, "a range that there is not");
   await page.goto(app);
   await crosshair(page);

@@ -108,7 +108,7 @@ async function addresses(page, root) {
   await page.goto(`${root}?page=999`);
   check((await text(page, ".apps")).includes("There is no page 999. Last page"), "page 999");
   await page.goto(`${root}?sort=sideways&colour=blue`);
-  check((await text(page, ".notice")) === "Not recognized and ignored: sort=sideways, colour=blue.", await text(page, ".notice"));
+  check((await text(page, ".notice")) === "Not recognised and ignored: sort=sideways, colour=blue.", await text(page, ".notice"));
   await accessible(page, "an address that is not understood");
 }
 

@@ -64,7 +64,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
         (figures::figures(detail))
         @if let Some(ignored) = course::unknown_reach(&extras.query) {
-            p .notice role="note" { "Not recognized and ignored: " code { (ignored) } "." }
+            p .notice role="note" { "Not recognised and ignored: " code { (ignored) } "." }
         }
         (course::course(frame, detail, course::reach(&extras.query)))
         (polls::resources(frame, detail))

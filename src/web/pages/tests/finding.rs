@@ -21,7 +21,7 @@ async fn chips_count_the_apps_of_each_state_and_show_only_those() {
     assert_eq!(problems.matches("<a class=\"app\"").count(), 1);
     assert!(problems.contains("1 app of 30"));
     let wrong = get(&site, "/", "state=sleepy");
-    assert!(wrong.contains("Not recognized and ignored: <code>state=sleepy</code>"));
+    assert!(wrong.contains("Not recognised and ignored: <code>state=sleepy</code>"));
 }
 
 #[tokio::test(start_paused = true)]
