@@ -10,7 +10,7 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::accounting::ledger_store::Committer;
 use crate::accounting::{self, LedgerStore, StateError, Watermark};
-use crate::client::{self, Client, Network};
+use crate::client::{self, Client};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
@@ -65,8 +65,6 @@ pub struct Handle {
     /// The plan in force. A reload holds the lock, so reloads happen one after the other.
     plan: Arc<Mutex<Arc<Plan>>>,
     plans: mpsc::Sender<Arc<Plan>>,
-    /// The thread of the client. Without one, it shares the daemon's.
-    network: Option<Network>,
 }
 
 impl Daemon {
@@ -75,19 +73,6 @@ impl Daemon {
     /// # Errors
     /// If a part cannot be built.
     pub async fn build(config: Config, clock: Clock, telemetry: Telemetry) -> Result<Self, StartError> {
-        Self::on(None, config, clock, telemetry).await
-    }
-
-    /// Builds the daemon with a client that has a thread of its own.
-    ///
-    /// # Errors
-    /// As [`Daemon::build`].
-    pub async fn on(
-        network: Option<Network>,
-        config: Config,
-        clock: Clock,
-        telemetry: Telemetry,
-    ) -> Result<Self, StartError> {
         let config = Arc::new(config);
         let (ledgers, committer) = LedgerStore::open(
             config.state.path.as_deref(),
@@ -98,9 +83,9 @@ impl Daemon {
         let store = Store::new(accounting::FAMILIES);
         let restorer = Restorer::new(ledgers.clone(), telemetry.clone());
         let context = Context { store, ledgers, telemetry, clock };
-        let client = client(&config, &context)?.on(network.clone());
+        let client = client(&config, &context)?;
         let watermark = Watermark::new(&config, context.clock.clone());
-        let source = source(&config, network.as_ref())?;
+        let source = source(&config)?;
         let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
         follow(&restorer, source, &plan, None, &context);
         plan.tidy(&context.ledgers).await;
@@ -109,7 +94,7 @@ impl Daemon {
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
         let plan = Arc::new(Mutex::new(plan));
-        let handle = Handle { context, pages, restorer, plan, plans: sender, network };
+        let handle = Handle { context, pages, restorer, plan, plans: sender };
         Ok(Self { handle, poller, plans, committer })
     }
 
@@ -173,9 +158,9 @@ impl Handle {
         let client = if config.api == current.config.api && tokens(&config) == tokens(&current.config) {
             current.client.clone().in_rhythm_of(&config.poll)
         } else {
-            client(&config, &self.context)?.on(self.network.clone())
+            client(&config, &self.context)?
         };
-        let source = source(&config, self.network.as_ref())?;
+        let source = source(&config)?;
         let watermark = current.watermark.reconfigured(&config);
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
         follow(&self.restorer, source, &plan, Some(&current), &self.context);
@@ -194,9 +179,8 @@ fn client(config: &Config, context: &Context) -> Result<Client, client::BuildErr
 }
 
 /// The Prometheus that counters are read back from, if any.
-fn source(config: &Config, network: Option<&Network>) -> Result<Option<restore::Source>, client::BuildError> {
-    let config = config.state.prometheus.as_ref();
-    config.map(|prometheus| restore::Source::new(prometheus, network.cloned())).transpose()
+fn source(config: &Config) -> Result<Option<restore::Source>, client::BuildError> {
+    config.state.prometheus.as_ref().map(restore::Source::new).transpose()
 }
 
 /// Reads back the counters of `plan` that the plan `before` did not have, or all without a ledger if nothing

@@ -10,6 +10,7 @@
 //! - [`demo`]: the same daemon against a simulated service.
 //! - [`serve`]: what the web server asks of the daemon, and reloading.
 //! - [`run`]: what `main` does: the runtime, signals, exit codes.
+//! - `poll_thread`: the thread on which the daemon polls.
 //! - `running`: the flags of the exporter that a health check is about.
 
 pub mod daemon;
@@ -17,6 +18,7 @@ pub mod demo;
 pub mod flags;
 mod log_writer;
 pub mod logging;
+mod poll_thread;
 pub mod run;
 mod running;
 pub mod serve;

@@ -1,42 +1,41 @@
-//! A thread for all exchanges with the service, so that nothing the service sends delays a scrape.
+//! The thread on which the daemon polls, so that nothing the service sends delays a scrape.
 //!
 //! The work of a library on a reply is not always bounded: a flood of 1xx replies is parsed as long as more arrive. On
-//! a thread of its own, that delays only other requests, until `api.timeout` ends it.
+//! a thread of its own, that delays only other polls, until `api.timeout` ends it.
 
 use std::io;
-use std::sync::Arc;
 use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// The thread. Cloning shares it; it ends with the last clone.
-#[derive(Clone, Debug)]
-pub struct Network {
+/// The thread. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct PollThread {
     runtime: Handle,
-    _running: Arc<oneshot::Sender<()>>,
+    _running: oneshot::Sender<()>,
 }
 
-impl Network {
+impl PollThread {
     /// Starts the thread.
     ///
     /// # Errors
     /// If the system has no thread or descriptors left.
-    pub fn start() -> io::Result<Self> {
+    pub(super) fn start() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (running, ended) = oneshot::channel::<()>();
-        thread::Builder::new().name("network".to_owned()).spawn(move || {
+        thread::Builder::new().name("polls".to_owned()).spawn(move || {
             // Only ever dropped.
             let _ = runtime.block_on(ended);
             runtime.shutdown_background();
         })?;
-        Ok(Self { runtime: handle, _running: Arc::new(running) })
+        Ok(Self { runtime: handle, _running: running })
     }
 
     /// Runs `work` on the thread. Dropping the returned future cancels it.
-    pub async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+    pub(super) async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let mut tasks = JoinSet::new();
         tasks.spawn_on(work, &self.runtime);
         match tasks.join_next().await {

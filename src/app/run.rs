@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::client::{self, Network};
+use crate::client;
 use crate::clock::Clock;
 use crate::config::shard::ShardError;
 use crate::config::{Config, LoadError, Origin, TokenSource};
@@ -26,6 +26,7 @@ use super::daemon::{Daemon, StartError};
 use super::demo;
 use super::flags::{CommandLine, Flags};
 use super::logging::{self, LogLevel};
+use super::poll_thread::PollThread;
 use super::running;
 use super::serve::{Overrides, Served, Source};
 
@@ -184,8 +185,8 @@ fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
     // A second start in one process uses the logger of the first.
     let log = logging::start(flags.log_level, flags.log_format).ok();
     logging::report_panics();
-    // One thread schedules polls and serves requests. The client has a thread of its own, as has whatever takes long:
-    // rendering, bcrypt, the state file.
+    // This thread serves requests. Polls have one of their own, as has whatever takes long: rendering, bcrypt, the
+    // state file.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -211,9 +212,10 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
         log.follow(loaded.config.log.level);
     }
     let server = web_config(flags).bind(&telemetry)?;
-    let network = Network::start()
-        .map_err(|error| Error::System("the thread of the client cannot be started", error))?;
-    let daemon = Daemon::on(Some(network), loaded.config, clock, telemetry).await?;
+    let polls = PollThread::start()
+        .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
+    let polls = Arc::new(polls);
+    let daemon = polls.run(Daemon::build(loaded.config, clock, telemetry)).await?;
     let handle = daemon.handle();
     say_start(flags, &handle.plan().await.config, &server);
     let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
@@ -237,10 +239,14 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
     };
     let (followed, interval) = (served.clone(), flags.config_auto_reload_interval);
     tokio::spawn(async move { followed.follow_files(interval).await });
-    tokio::spawn(web::notify::watchdog());
+    let thread = Arc::clone(&polls);
+    tokio::spawn(web::notify::watchdog(move || {
+        let thread = Arc::clone(&thread);
+        async move { thread.run(async {}).await }
+    }));
     web::notify::ready();
     tokio::join!(
-        daemon.run(until_stopped(stopped.clone())),
+        polls.run(daemon.run(until_stopped(stopped.clone()))),
         server.serve(Arc::new(served), pages, until_stopped(stopped)),
     );
     tracing::info!("stopped");

@@ -65,7 +65,7 @@ impl Client {
             };
             account.0.pace.sent();
             let sent = Instant::now();
-            let result = self.exchange(request, &token).await;
+            let result = inner.transport.send(request, &token, &inner.skew).await;
             drop(slot);
             let error = match result {
                 Ok(fetched) => {
@@ -84,15 +84,6 @@ impl Client {
             }
             exchanged = true;
         }
-    }
-
-    /// Sends `request` once and reads the reply.
-    async fn exchange(&self, request: &Request, token: &Arc<Token>) -> Result<Fetched, FetchError> {
-        let Some(network) = &self.network else {
-            return self.inner.transport.send(request, token, &self.inner.skew).await;
-        };
-        let (inner, request, token) = (Arc::clone(&self.inner), request.clone(), Arc::clone(token));
-        network.run(async move { inner.transport.send(&request, &token, &inner.skew).await }).await
     }
 
     /// Applies a failure to all requests of the account. Returns whether the token has been replaced, so that another

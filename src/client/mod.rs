@@ -7,7 +7,6 @@
 //! - `limits`: the rate and the concurrency allowed over all accounts;
 //! - `transport`: one HTTP exchange, bounded in time and size (`in_flight` bounds all replies together, `redact`
 //!   removes tokens from them, `skew` compares the clocks, `tls` has the trust anchors);
-//! - `network`: the thread on which exchanges happen;
 //! - `retry`: which failures are retried, and the budget of retries over all requests;
 //! - `error`: why it failed in the end, and `class`: the label value of that.
 //!
@@ -21,7 +20,6 @@ mod error;
 mod in_flight;
 mod limits;
 mod line;
-mod network;
 mod pace;
 pub mod redact;
 mod retry;
@@ -41,7 +39,6 @@ pub use account::Account;
 pub use class::Class;
 pub use credentials::{CredentialsError, check_token};
 pub use error::{BuildError, FetchError};
-pub use network::Network;
 pub use tls::tls_config;
 pub use transport::Fetched;
 
@@ -64,7 +61,6 @@ pub struct Client {
     inner: Arc<Inner>,
     /// How long until a refused token is tried again: `poll.settings_interval`.
     ask_again: Duration,
-    network: Option<Network>,
 }
 
 #[derive(Debug)]
@@ -85,7 +81,7 @@ struct Inner {
     patience: Duration,
 }
 
-/// Larger replies are decoded off the event loop, so that they delay no scrape.
+/// Larger replies are decoded off the event loop, so that they delay no other poll.
 const LARGE: usize = 256 * 1024;
 
 /// The default of the configuration.
@@ -134,19 +130,13 @@ impl Client {
             }
             inner.projects.insert(project.id.clone(), account.clone());
         }
-        Ok(Self { inner: Arc::new(inner), ask_again: ASK_AGAIN, network: None })
+        Ok(Self { inner: Arc::new(inner), ask_again: ASK_AGAIN })
     }
 
     /// Sets when a refused token is tried again: after `poll.settings_interval`.
     #[must_use]
     pub fn in_rhythm_of(self, poll: &config::Poll) -> Self {
         Self { ask_again: poll.settings_interval, ..self }
-    }
-
-    /// Lets all exchanges happen on the thread of `network`, if there is one.
-    #[must_use]
-    pub fn on(self, network: Option<Network>) -> Self {
-        Self { network, ..self }
     }
 
     /// The service account of `project`: its own, or the default one.

@@ -9,7 +9,7 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use url::form_urlencoded::Serializer;
 
-use crate::client::{BuildError, Network, tls_config};
+use crate::client::{BuildError, tls_config};
 use crate::config::{Login, Prometheus};
 use crate::error_chain::in_brief;
 use crate::plain_file;
@@ -43,11 +43,10 @@ pub(super) struct Http {
     url: String,
     login: Option<Login>,
     headers: Vec<(http::HeaderName, Secret)>,
-    network: Option<Network>,
 }
 
 impl Http {
-    pub(super) fn new(config: &Prometheus, network: Option<Network>) -> Result<Self, BuildError> {
+    pub(super) fn new(config: &Prometheus) -> Result<Self, BuildError> {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured(tls_config("state.prometheus_ca_file", config.ca_file.as_deref())?)
             .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
@@ -60,23 +59,16 @@ impl Http {
             .build()?;
         let url = format!("{}/api/v1/query", config.url.as_str().trim_end_matches('/'));
         let (login, headers) = (config.login.clone(), config.headers.clone());
-        Ok(Self { client, url, login, headers, network })
+        Ok(Self { client, url, login, headers })
     }
 
     /// The samples of `query` at `time`, or at the present time of that Prometheus.
     pub(super) async fn query(&self, query: &str, time: Option<Timestamp>) -> Result<Vec<Sample>, Error> {
         let (headers, secrets) = self.headers()?;
         let request = self.client.post(&self.url).headers(headers).body(form(query, time));
-        let url = self.url.clone();
-        let exchange = async move {
-            match tokio::time::timeout(TIMEOUT, exchange(&url, request, &secrets)).await {
-                Ok(answered) => answered,
-                Err(_) => Err(Error::Timeout { url, limit: TIMEOUT }),
-            }
-        };
-        match &self.network {
-            Some(network) => network.run(exchange).await,
-            None => exchange.await,
+        match tokio::time::timeout(TIMEOUT, exchange(&self.url, request, &secrets)).await {
+            Ok(answered) => answered,
+            Err(_) => Err(Error::Timeout { url: self.url.clone(), limit: TIMEOUT }),
         }
     }
 

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 
 use crate::accounting::Ledger;
-use crate::client::{BuildError, Network};
+use crate::client::BuildError;
 use crate::config::Prometheus;
 use crate::interface::Counted;
 use crate::store::Key;
@@ -38,7 +38,7 @@ const SAME_TIME: f64 = 0.002;
 /// A Prometheus, or another program with its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
 ///
 /// ```text
-/// let source = Source::new(&config, None)?;
+/// let source = Source::new(&config)?;
 /// let at = source.now().await?;
 /// for (key, answer) in source.ledgers(&keys, at, now, |done, all| {}).await? { ... }
 /// ```
@@ -74,15 +74,15 @@ pub enum Answer {
 }
 
 impl Source {
-    /// The Prometheus of `config`. Requests happen on the thread of `network`, if there is one.
+    /// The Prometheus of `config`.
     ///
     /// # Errors
     /// If its trust anchors cannot be used.
-    pub fn new(config: &Prometheus, network: Option<Network>) -> Result<Self, BuildError> {
+    pub fn new(config: &Prometheus) -> Result<Self, BuildError> {
         let narrower = WINDOWS.iter().copied().filter(|window| *window < config.lookback);
         let widest = (config.lookback <= MAX_WINDOW).then_some(config.lookback);
         Ok(Self {
-            http: Arc::new(Http::new(config, network)?),
+            http: Arc::new(Http::new(config)?),
             selector: config.selector.trim().into(),
             windows: narrower.chain(widest).collect(),
             beyond: widest.is_none().then_some(config.lookback),

@@ -29,13 +29,15 @@ pub fn status(line: &str) {
     tell(&[NotifyState::Status(line)]);
 }
 
-/// Keeps telling the watchdog that the runtime is alive; completes at once if the unit has none (`WatchdogSec=`).
-pub async fn watchdog() {
+/// Keeps telling the watchdog that the daemon is alive, each time after what `check` returns has completed; completes at
+/// once if the unit has none (`WatchdogSec=`).
+pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked) {
     let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
     // Half the timeout, as sd_watchdog_enabled(3) recommends.
     let mut ticks = tokio::time::interval((patience / 2).max(Duration::from_millis(1)));
     loop {
         ticks.tick().await;
+        check().await;
         tell(&[NotifyState::Watchdog]);
     }
 }

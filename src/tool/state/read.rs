@@ -134,7 +134,7 @@ impl Origins {
             let message = "no Prometheus: state.prometheus_url is empty";
             return Err(ToolError::Usage(message.to_owned()));
         };
-        let source = Source::new(prometheus, None)?;
+        let source = Source::new(prometheus)?;
         let at = source.now().await.map_err(|error| failed(&error))?;
         let answers = source.ledgers(&self.counters(), at, now, |_, _| {}).await;
         let mut held: Vec<Held> = answers

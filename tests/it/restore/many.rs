@@ -60,7 +60,7 @@ async fn ten_thousand_apps_take_a_hundred_queries() {
     let at = rig.clock.unix_seconds();
     rig.prometheus.answer(move |asked| answer(asked, at));
     let prometheus = rig.config(1, "").state.prometheus.unwrap();
-    let source = Source::new(&prometheus, None).unwrap();
+    let source = Source::new(&prometheus).unwrap();
     let counted = || Resource::all().filter(|resource| resource.polled().counted.is_some());
     let keys: Vec<Key> = (0..APPS)
         .map(|app| Owner::new("p".into(), format!("app-{app}").into()))
