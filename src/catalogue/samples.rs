@@ -71,7 +71,7 @@ impl Samples {
         families: &[Family],
         family: &Family,
     ) -> impl Iterator<Item = (Labels<'a>, f64)> + use<'a> {
-        let index = families.iter().position(|known| known == family);
+        let index = families.iter().position(|known| known.name == family.name);
         let layout = &*self.layout;
         let mut offset = index.map_or(0, |index| layout.text_before(layout.series(index).start));
         index.into_iter().flat_map(|index| self.of(index)).map(move |(text, value)| {

@@ -1,7 +1,5 @@
 //! Turns plan and store into the model.
 
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use tokio::time::Duration;
 
@@ -27,14 +25,12 @@ const LATE: f64 = 10.0;
 impl View<'_> {
     /// The whole model.
     pub(super) fn status(&self, started: Timestamp) -> Status {
-        let parts = self.parts();
-        let none = Parts::new();
-        let (mut projects, mut apps) = (Vec::new(), Vec::new());
-        for (p, project) in self.plan.config.projects.iter().enumerate() {
-            projects.push(self.project(p, parts.get(&(p, None)).unwrap_or(&none)));
-            for a in 0..project.apps.len() {
-                apps.extend(self.app(p, a, parts.get(&(p, Some(a))).unwrap_or(&none)));
-            }
+        let configured = &self.plan.config.projects;
+        let mut projects = Vec::with_capacity(configured.len());
+        let mut apps = Vec::with_capacity(configured.iter().map(|project| project.apps.len()).sum());
+        for (p, (of_project, of_apps)) in self.parts().iter().enumerate() {
+            projects.push(self.project(p, of_project));
+            apps.extend(of_apps.iter().enumerate().filter_map(|(a, parts)| self.app(p, a, parts)));
         }
         let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
         let summary = Summary {
@@ -60,12 +56,16 @@ impl View<'_> {
         status
     }
 
-    /// The targets by project and app.
-    fn parts(&self) -> HashMap<(usize, Option<usize>), Parts<'_>> {
-        let mut parts: HashMap<_, Parts<'_>> = HashMap::new();
+    /// The targets of each project, and of each of its apps.
+    fn parts(&self) -> Vec<(Parts<'_>, Vec<Parts<'_>>)> {
+        let projects = self.plan.config.projects.iter();
+        let mut parts: Vec<(Parts<'_>, Vec<Parts<'_>>)> =
+            projects.map(|project| (Parts::new(), vec![Parts::new(); project.apps.len()])).collect();
         for target in &self.plan.targets {
             for subject in &target.subjects {
-                parts.entry((subject.project, subject.app)).or_default().push((&**target, subject));
+                let Some((of_project, of_apps)) = parts.get_mut(subject.project) else { continue };
+                let place = subject.app.map_or(Some(of_project), |app| of_apps.get_mut(app));
+                place.into_iter().for_each(|place| place.push((&**target, subject)));
             }
         }
         parts
@@ -128,8 +128,9 @@ impl View<'_> {
         let minutes = self.window_minutes()?;
         let (settings, times) =
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
-        let percentile = |name: &str| times.value_where(&response_time::SECONDS, "percentile", name);
-        let points = parts.iter().flat_map(|(_, subject)| subject.cell.trend());
+        let [p50, p90, p95, p99] =
+            times.values_where(&response_time::SECONDS, "percentile", ["p50", "p90", "p95", "p99"]);
+        let trend = parts.iter().map(|(_, subject)| subject.cell.trend()).find(|trend| !trend.is_empty());
         let mut app = App {
             project: project.id.clone(),
             id: project.apps.get(app)?.id.clone(),
@@ -142,12 +143,7 @@ impl View<'_> {
             verdict: Verdict::Ok,
             problems: Vec::new(),
             window: window.label.clone(),
-            response_time: ResponseTime {
-                p50: percentile("p50"),
-                p90: percentile("p90"),
-                p95: percentile("p95"),
-                p99: percentile("p99"),
-            },
+            response_time: ResponseTime { p50, p90, p95, p99 },
             requests_per_minute: times.value(&response_time::WINDOW_REQUESTS).map(|count| count / minutes),
             min_replicas: settings.value(&family::MIN_REPLICAS),
             max_replicas: settings.value(&family::MAX_REPLICAS),
@@ -155,7 +151,9 @@ impl View<'_> {
             dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
             resources: parts.iter().map(|part| self.resource(part)).collect(),
             last_error: last_error(parts),
-            trend: points
+            trend: trend
+                .unwrap_or_default()
+                .into_iter()
                 .map(|point| TrendPoint {
                     p95: point.p95,
                     requests_per_minute: point.requests.map(|count| count / minutes),

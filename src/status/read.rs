@@ -35,9 +35,22 @@ impl<'a> Values<'a> {
         self.series(family).next().map(|(_, value)| value)
     }
 
-    /// The value of the series of `family` whose label `label` is `value`.
-    pub(super) fn value_where(&self, family: &Family, label: &str, value: &str) -> Option<f64> {
-        self.series(family).find(|(labels, _)| labels.get(label) == Some(value)).map(|(_, value)| value)
+    /// The values of the series of `family` whose label `label` is one of `wanted`, in that order.
+    pub(super) fn values_where<const N: usize>(
+        &self,
+        family: &Family,
+        label: &str,
+        wanted: [&str; N],
+    ) -> [Option<f64>; N] {
+        let mut values = [None; N];
+        for (labels, value) in self.series(family) {
+            let found = labels.get(label);
+            let place = wanted.iter().position(|wanted| found == Some(*wanted));
+            if let Some(place) = place.and_then(|place| values.get_mut(place)) {
+                *place = Some(value);
+            }
+        }
+        values
     }
 
     /// The value of the label `label` of the first series of `family`; `None` if it is empty.

@@ -12,7 +12,7 @@ use super::detail::{self, Detail};
 use super::model::Status;
 use super::view::View;
 
-/// The model is read at most this often, however many readers there are.
+/// For how long the model is kept once it was read, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// What the model is read from. Cloning shares it.
@@ -78,19 +78,19 @@ impl Source {
         self.followed().plan.config.web.clone()
     }
 
-    /// The model, at most a second old. Reads thousands of cells, so it must not run on an I/O thread.
+    /// The model, read at most a second ago. Reads thousands of cells, so it must not run on an I/O thread.
     #[must_use]
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let instant = Instant::now();
         if let Some((at, status)) = &*read
-            && instant < *at + FRESH
+            && Instant::now() < *at + FRESH
         {
             return Arc::clone(status);
         }
         let status = self.view(|view| Arc::new(view.status(self.0.started)));
-        *read = Some((instant, Arc::clone(&status)));
+        // Reading a hundred thousand apps takes a part of that time.
+        *read = Some((Instant::now(), Arc::clone(&status)));
         status
     }
 

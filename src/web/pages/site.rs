@@ -115,11 +115,14 @@ impl StatusPages {
     /// The page at `path` (without the route prefix, still encoded) for `query` (without `?`).
     #[must_use]
     pub fn respond(&self, path: &str, query: &str) -> Rendered {
+        self.rendered(&self.source.status(), path, query)
+    }
+
+    fn rendered(&self, status: &Status, path: &str, query: &str) -> Rendered {
         if let Some(asset) = Asset::at(path) {
             return Rendered::Asset(asset.content_type, asset.content);
         }
-        let status = self.source.status();
-        let frame = Frame { links: &self.links, status: &status, now: told(self.source.now()) };
+        let frame = Frame { links: &self.links, status, now: told(self.source.now()) };
         let made = |made: &Page<'_>| page(frame, made).into_string();
         match path {
             "/" => {
@@ -150,7 +153,7 @@ impl StatusPages {
                 let main = families::families(frame, &self.groups, &examples, &families::search(query), &web);
                 Rendered::Page(made(&Page::beside(Some(NavItem::Families), "Catalogue", main)))
             }
-            "/api/v1/status" => json(serde_json::to_string(&self.selected(&status, &Query::read(query)))),
+            "/api/v1/status" => json(serde_json::to_string(&self.selected(status, &Query::read(query)))),
             "/api/v1/status/schema" => json(serde_json::to_string_pretty(&Status::schema())),
             _ => match app_of(path) {
                 Some((project, app)) => self.app(frame, project, app, query),
@@ -199,7 +202,8 @@ impl StatusPages {
                 None => Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
             };
         }
-        let made = self.sharing.made(&self.source.status(), path, query, || self.respond(path, query));
+        let status = self.source.status();
+        let made = self.sharing.made(&status, path, query, || self.rendered(&status, path, query));
         match made {
             Made::Page { status, text, tag } => Response::html(status, text).etag(&tag),
             Made::Json { text, tag } => Response::json(StatusCode::OK, text).etag(&tag),
