@@ -20,6 +20,7 @@ mod daemon;
 mod fixture;
 mod growth;
 mod http;
+mod largest;
 mod load;
 mod pages;
 mod peer;
@@ -69,7 +70,7 @@ fn main() {
 /// `whole DAEMON [GROUP...]`: measures the daemon at that path.
 fn measure(arguments: &[String]) {
     let daemon = arguments.first().expect("the path of pds-exporter");
-    let groups: [(&str, fn(&str, &mut Table)); 12] = [
+    let groups: [(&str, fn(&str, &mut Table)); 13] = [
         ("polls", polls::cost),
         ("peer", peer::cost),
         ("latency", polls::latency),
@@ -82,6 +83,7 @@ fn measure(arguments: &[String]) {
         ("paced", load::paced),
         ("attacks", attacks::latency),
         ("restore", restore::cost),
+        ("largest", largest::cost),
     ];
     let wanted = &arguments[1..];
     let mut table = Table::default();

@@ -8,7 +8,7 @@ use crate::daemon::{Exporter, Setting, WITHOUT_PAUSE};
 use crate::fixture::rivals;
 use crate::fixture::store::Filled;
 use crate::process::{Core, Process, role};
-use crate::scrape::{self, Scraper};
+use crate::scrape;
 use crate::table::{Figure, Table, Target};
 
 const QUIET: &str = "[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"10h\"\n";
@@ -53,15 +53,27 @@ pub(crate) fn throughput(daemon: &str, table: &mut Table) {
     }
 }
 
-/// gzip scrapes while a thousand apps are polled without pause, against what each has to make.
+/// gzip scrapes while a thousand apps are polled without pause, against what each has to make: with nothing else to do,
+/// and while the same exporter polls. The second tells what the system's scheduler adds.
 pub(crate) fn contention(daemon: &str, table: &mut Table) {
     const APPS: usize = 1_000;
-    let cases =
-        [(20, "polled at 20 ms a request", Target::AtMost(1.5)), (0, "polled by a whole core", Target::None)];
-    for (delay, what, target) in cases {
-        let mut rounds: Vec<[f64; 4]> = (0..5)
+    let alone = Target::AtMost(1.5);
+    let cases = [
+        (20, "polled at 20 ms a request", alone, Target::None),
+        (0, "polled by a whole core", Target::None, Target::AtMost(1.5)),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let filled = runtime.block_on(Filled::new(APPS));
+    let mut page = Vec::new();
+    let mut make = || {
+        filled.change();
+        filled.render(Format::Text, &mut page);
+        drop(rivals::gzip(&page));
+    };
+    for (delay, what, target, target_beside) in cases {
+        let mut rounds: Vec<[f64; 5]> = (0..5)
             .map(|_| {
-                let limit = render_and_gzip(APPS);
+                let (limit, _) = latencies(21, &mut make);
                 let setting = Setting {
                     apps: APPS,
                     delay,
@@ -71,28 +83,40 @@ pub(crate) fn contention(daemon: &str, table: &mut Table) {
                     upstream_core: Core::Any,
                 };
                 let exporter = Exporter::start(daemon, setting).ready();
-                let (p50, p99) = latencies(&mut exporter.scraper(true));
-                [p99 / limit, p50, p99, limit]
+                let mut scraper = exporter.scraper(true);
+                let (p50, p99) = latencies(200, || {
+                    scraper.get(|_| ());
+                });
+                let (_, beside) = latencies(200, &mut make);
+                [p99 / limit, p50, p99, limit, p99 / beside]
             })
             .collect();
         rounds.sort_by(|one, other| one[0].total_cmp(&other[0]));
-        let [_, p50, p99, limit] = rounds[rounds.len() / 2];
+        let [_, p50, p99, limit, _] = rounds[rounds.len() / 2];
+        let all = |at: usize| Figure::of(rounds.iter().map(|round| round[at]).collect());
         table.row(
             &format!("gzip scrape p99, 100k series {what} / (render + one pass)"),
-            Figure::of(rounds.iter().map(|[ratio, ..]| *ratio).collect()),
+            all(0),
             2,
             target,
             &format!("p50 {p50:.1} ms, p99 {p99:.1} ms; render + one pass {limit:.1} ms"),
         );
+        table.row(
+            &format!("gzip scrape p99, 100k series {what} / p99 of render + one pass beside it"),
+            all(4),
+            2,
+            target_beside,
+            "the same load for both",
+        );
     }
 }
 
-/// Half of 200 scrapes are answered in the first so many milliseconds, and all but one in a hundred in the second.
-fn latencies(scraper: &mut Scraper) -> (f64, f64) {
-    let mut times: Vec<f64> = (0..200)
+/// Half of `times` calls take at most the first so many milliseconds, and all but one in a hundred the second.
+fn latencies(times: usize, mut call: impl FnMut()) -> (f64, f64) {
+    let mut times: Vec<f64> = (0..times)
         .map(|_| {
             let began = Instant::now();
-            scraper.get(|_| ());
+            call();
             let took = began.elapsed().as_secs_f64() * 1e3;
             std::thread::sleep(Duration::from_millis(10));
             took
@@ -100,19 +124,4 @@ fn latencies(scraper: &mut Scraper) -> (f64, f64) {
         .collect();
     times.sort_by(f64::total_cmp);
     (times[times.len() / 2], times[times.len() * 99 / 100])
-}
-
-/// Milliseconds that making the page of so many apps takes, once rendered and once compressed, with nothing else to do.
-fn render_and_gzip(apps: usize) -> f64 {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let filled = runtime.block_on(Filled::new(apps));
-    let mut page = Vec::new();
-    let rounds = (0..21).map(|_| {
-        filled.change();
-        let began = Instant::now();
-        filled.render(Format::Text, &mut page);
-        drop(rivals::gzip(&page));
-        began.elapsed().as_secs_f64() * 1e3
-    });
-    Figure::of(rounds.collect()).median()
 }

@@ -23,16 +23,11 @@ const SECONDS: &str = "seconds ";
 
 /// Time, requests, bytes and memory.
 pub(crate) fn cost(daemon: &str, table: &mut Table) {
-    let prometheus = || {
-        let mut command = role("prometheus", Core::Last);
-        command.arg(APPS.to_string());
-        Process::start(command)
-    };
     let (mut alone, mut to_read, mut to_decode, mut of_read, mut of_decode) =
         (vec![], vec![], vec![], vec![], vec![]);
     let (mut requests, mut bytes) = (0.0, 0.0);
     for _ in 0..ROUNDS {
-        let prometheus = prometheus();
+        let prometheus = prometheus(APPS);
         let tables = tables(&prometheus);
         // A service this slow leaves the exporter to its reading: two replies tell the time.
         let slow = Setting { delay: 500, concurrency: 1, ..setting(&tables) };
@@ -58,16 +53,16 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
     table.row(&format!("{what} / bare reqwest"), Figure::of(of_read), 1, Target::None, note);
     table.row("the same, bare reqwest + typed serde_json, s", Figure::of(to_decode), 2, Target::None, "");
     table.row("the same, bare reqwest, s", Figure::of(to_read), 2, Target::None, "bytes are only read");
-    at_a_start(daemon, &prometheus, table);
+    at_a_start(daemon, table);
 }
 
 /// The same while the exporter polls everything for the first time, as it does at a start.
-fn at_a_start(daemon: &str, prometheus: &dyn Fn() -> Process, table: &mut Table) {
+fn at_a_start(daemon: &str, table: &mut Table) {
     let (mut took, mut memory) = (vec![], vec![]);
     let mut note = String::new();
     for _ in 0..ROUNDS {
         let without = peak(&Exporter::start(daemon, setting("")).ready());
-        let prometheus = prometheus();
+        let prometheus = prometheus(APPS);
         let exporter = Exporter::start(daemon, setting(&tables(&prometheus)));
         wait_until_restored(&exporter);
         took.push(told(&prometheus, "/took"));
@@ -85,11 +80,19 @@ fn setting(tables: &str) -> Setting<'_> {
     Setting { apps: APPS, delay: 0, concurrency: 32, tables, core: Core::First, upstream_core: Core::Last }
 }
 
-fn tables(prometheus: &Process) -> String {
+/// A Prometheus that has scraped so many apps.
+pub(crate) fn prometheus(apps: usize) -> Process {
+    let mut command = role("prometheus", Core::Last);
+    command.arg(apps.to_string());
+    Process::start(command)
+}
+
+/// The configuration that reads counters back from it.
+pub(crate) fn tables(prometheus: &Process) -> String {
     format!("[state]\nprometheus_url = \"{}\"\n", prometheus.url)
 }
 
-fn wait_until_restored(exporter: &Exporter) {
+pub(crate) fn wait_until_restored(exporter: &Exporter) {
     let began = Instant::now();
     let url = format!("{}?name[]={RESTORED}", exporter.metrics());
     loop {
@@ -108,7 +111,8 @@ fn peak(exporter: &Exporter) -> f64 {
     exporter.process.memory().1 as f64
 }
 
-fn told(prometheus: &Process, path: &str) -> f64 {
+/// A figure that it tells at `path`.
+pub(crate) fn told(prometheus: &Process, path: &str) -> f64 {
     let body = Scraper::new(&format!("{}{path}", prometheus.url), false).body();
     String::from_utf8_lossy(&body).parse().unwrap()
 }

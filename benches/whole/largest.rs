@@ -1,0 +1,115 @@
+//! A hundred thousand apps in one process: ten million series.
+
+use std::time::{Duration, Instant};
+
+use crate::daemon::{Exporter, Setting};
+use crate::process::Core;
+use crate::restore;
+use crate::scrape::{Scraper, value};
+use crate::table::{Figure, Table, Target};
+
+const APPS: usize = 100_000;
+const MINUTES: usize = 3;
+const STATE: &str = "[state]\npath = \"FOLDER/state.redb\"\n";
+
+fn setting(tables: &str) -> Setting<'_> {
+    Setting { apps: APPS, delay: 0, concurrency: 64, tables, core: Core::Any, upstream_core: Core::Last }
+}
+
+/// Time to start, processor, memory, scrapes, polls beside scrapes, status pages, and counters read back.
+pub(crate) fn cost(daemon: &str, table: &mut Table) {
+    let mut row = |what: &str, figure: Figure, digits, target, note: &str| {
+        table.row(&format!("100,000 apps: {what}"), figure, digits, target, note);
+    };
+    let began = Instant::now();
+    let exporter = Exporter::start(daemon, setting(STATE));
+    let listening = began.elapsed().as_secs_f64();
+    let exporter = exporter.ready();
+    let note = format!("every target polled once; it listens after {listening:.1} s");
+    row("start, s", began.elapsed().as_secs_f64().into(), 1, Target::AtMost(60.0), &note);
+    // The first round comes out of turn.
+    std::thread::sleep(Duration::from_secs(60));
+    let served = exporter.served();
+    let (quiet, _, quiet_lag) = minutes(&exporter, 0);
+    let (scraped, scrapes, lag) = minutes(&exporter, 2);
+    let requests = (exporter.served() - served) / 60.0 / (2 * MINUTES) as f64;
+    let note = format!("{requests:.0} requests/s, 2 scrapes a minute");
+    row("% of a core", scraped, 1, Target::AtMost(50.0), &note);
+    row("% of a core, not scraped", quiet, 1, Target::None, "");
+    row("scrape with gzip, s", Figure::of(scrapes), 2, Target::AtMost(3.0), "");
+    row("p99 of how late polls start, ms", lag, 1, Target::None, "2 scrapes a minute");
+    row("the same, not scraped, ms", quiet_lag, 1, Target::None, "");
+    let (now, most) = exporter.process.memory();
+    let note = format!(
+        "at peak; {:.0} MB now, state file {:.0} MB",
+        now as f64 / 1e6,
+        exporter.state_size() as f64 / 1e6
+    );
+    row("RSS in MB", (most as f64 / 1e6).into(), 0, Target::AtMost(700.0), &note);
+    let pages = (0..9).map(|_| {
+        // Pages are made anew each second at most.
+        std::thread::sleep(Duration::from_secs(2));
+        timed(&mut Scraper::new(&format!("{}/", exporter.process.url), true)) * 1e3
+    });
+    row("status page, ms", Figure::of(pages.collect()), 0, Target::AtMost(200.0), "made anew");
+    drop(exporter);
+    let prometheus = restore::prometheus(APPS);
+    let tables = restore::tables(&prometheus);
+    let began = Instant::now();
+    let exporter = Exporter::start(daemon, setting(&tables));
+    restore::wait_until_restored(&exporter);
+    let note = format!(
+        "{} requests, 25 series an app; everything is polled meanwhile",
+        restore::told(&prometheus, "/requests")
+    );
+    row(
+        "start and counters read back, s",
+        began.elapsed().as_secs_f64().into(),
+        1,
+        Target::AtMost(60.0),
+        &note,
+    );
+}
+
+/// Some minutes: percent of a core in each, seconds of each scrape, and the p99 of how late polls start in each.
+fn minutes(exporter: &Exporter, scrapes_a_minute: u32) -> (Figure, Vec<f64>, Figure) {
+    let mut lag_of = Scraper::new(&format!("{}?name[]={LAG}", exporter.metrics()), false);
+    let (mut cpus, mut late, mut scrapes) = (vec![], vec![], vec![]);
+    for _ in 0..MINUTES {
+        let (cpu, began, mut lags) = (exporter.process.cpu(), Instant::now(), vec![]);
+        std::thread::scope(|scope| {
+            let scraping = scope.spawn(|| {
+                let scrape = |n| {
+                    wait_until(
+                        began + Duration::from_secs(60) * n / scrapes_a_minute + Duration::from_secs(5),
+                    );
+                    timed(&mut exporter.scraper(true))
+                };
+                (0..scrapes_a_minute).map(scrape).collect::<Vec<_>>()
+            });
+            for tick in 0..600_u32 {
+                wait_until(began + Duration::from_millis(100) * (tick + 1));
+                let page = String::from_utf8_lossy(&lag_of.body()).into_owned();
+                lags.extend(value(&page, LAG).map(|seconds| seconds * 1e3));
+            }
+            scrapes.extend(scraping.join().unwrap());
+        });
+        cpus.push((exporter.process.cpu() - cpu) / began.elapsed().as_secs_f64() * 100.0);
+        lags.sort_by(f64::total_cmp);
+        late.push(lags[lags.len() * 99 / 100]);
+    }
+    (Figure::of(cpus), scrapes, Figure::of(late))
+}
+
+fn wait_until(time: Instant) {
+    std::thread::sleep(time.saturating_duration_since(Instant::now()));
+}
+
+const LAG: &str = "pds_exporter_poll_lag_seconds";
+
+/// Seconds until the reply is read.
+fn timed(scraper: &mut Scraper) -> f64 {
+    let began = Instant::now();
+    scraper.get(|_| ());
+    began.elapsed().as_secs_f64()
+}
