@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pds_exporter::interface::{Resource, response_time, run_execution_time};
 use pds_exporter::simulator::{Fault, Kind};
@@ -69,8 +70,16 @@ impl Play {
         }
     }
 
-    async fn poll(&self, seconds: i64) {
+    /// Time passes, by everyone's clock and by the one that nobody sets.
+    async fn pass(&self, seconds: i64) {
         self.rig.pass(seconds);
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(seconds.unsigned_abs())).await;
+        tokio::time::resume();
+    }
+
+    async fn poll(&self, seconds: i64) {
+        self.pass(seconds).await;
         for exporter in &self.running {
             exporter.poll().await;
             exporter.handle.restorer().restore().await;
@@ -144,7 +153,7 @@ impl Play {
             Event::Poll(seconds) => self.poll(*seconds).await,
             Event::Scrape => {
                 // No two scrapes of one moment.
-                self.rig.pass(1);
+                self.pass(1).await;
                 self.scrape();
             }
             Event::Kill(index) if self.running.is_empty() || *index >= self.running.len() => {}
@@ -204,7 +213,12 @@ fn play(events: &[Event]) {
             play.happen(&Event::Scrape).await;
         }
         let shown: usize = play.running.iter().map(Exporter::shown).sum();
-        assert_eq!(shown, APPS);
+        let restoring: Vec<_> = play
+            .running
+            .iter()
+            .map(|exporter| exporter.handle.context().telemetry.snapshot().restoring)
+            .collect();
+        assert_eq!(shown, APPS, "{restoring:?}");
     });
 }
 
