@@ -16,59 +16,52 @@ fn setting(tables: &str) -> Setting<'_> {
     Setting { apps: APPS, delay: 0, concurrency: 64, tables, core: Core::Any, upstream_core: Core::Last }
 }
 
-/// Time to start, processor, memory, scrapes, polls beside scrapes, status pages, and counters read back.
+/// Time to start, processor, memory, disk, scrapes, polls beside scrapes, status pages, and counters read back.
 pub(crate) fn cost(daemon: &str, table: &mut Table) {
     let mut row = |what: &str, figure: Figure, digits, target, note: &str| {
-        table.row(&format!("100,000 apps: {what}"), figure, digits, target, note);
+        table.row(&format!("{APPS} apps{what}"), figure, digits, target, note);
     };
     let began = Instant::now();
     let exporter = Exporter::start(daemon, setting(STATE));
     let listening = began.elapsed().as_secs_f64();
     let exporter = exporter.ready();
     let note = format!("every target polled once; it listens after {listening:.1} s");
-    row("start, s", began.elapsed().as_secs_f64().into(), 1, Target::AtMost(60.0), &note);
+    row(": start, s", began.elapsed().as_secs_f64().into(), 1, Target::AtMost(60.0), &note);
     // The first round comes out of turn.
     std::thread::sleep(Duration::from_secs(60));
-    let served = exporter.served();
+    let (served, written, began) = (exporter.served(), exporter.process.written(), Instant::now());
     let (quiet, _, quiet_lag) = minutes(&exporter, 0);
     let (scraped, scrapes, lag) = minutes(&exporter, 2);
-    let requests = (exporter.served() - served) / 60.0 / (2 * MINUTES) as f64;
+    let seconds = began.elapsed().as_secs_f64();
+    let requests = (exporter.served() - served) / seconds;
+    let written = (exporter.process.written() - written) as f64 / seconds / 1e3;
     let note = format!("{requests:.0} requests/s, 2 scrapes a minute");
-    row("% of a core", scraped, 1, Target::AtMost(50.0), &note);
-    row("% of a core, not scraped", quiet, 1, Target::None, "");
-    row("scrape with gzip, s", Figure::of(scrapes), 2, Target::AtMost(3.0), "");
-    row("p99 of how late polls start, ms", lag, 1, Target::None, "2 scrapes a minute");
-    row("the same, not scraped, ms", quiet_lag, 1, Target::None, "");
+    row(" each minute: % of a core", scraped, 1, Target::AtMost(50.0), &note);
+    row(" each minute, not scraped: % of a core", quiet, 1, Target::None, "");
+    row(": scrape with gzip, s", Figure::of(scrapes), 2, Target::AtMost(3.0), "10 million series");
+    row(": p99 of how late polls start, ms", lag, 1, Target::None, "2 scrapes a minute");
+    row(": p99 of how late polls start, not scraped, ms", quiet_lag, 1, Target::None, "");
     let (now, most) = exporter.process.memory();
-    let note = format!(
-        "at peak; {:.0} MB now, state file {:.0} MB",
-        now as f64 / 1e6,
-        exporter.state_size() as f64 / 1e6
-    );
-    row("RSS in MB", (most as f64 / 1e6).into(), 0, Target::AtMost(700.0), &note);
+    let note = format!("at peak; {:.0} MB now", now as f64 / 1e6);
+    row(": RSS in MB", (most as f64 / 1e6).into(), 0, Target::AtMost(700.0), &note);
+    let note = format!("state file {:.0} MB", exporter.state_size() as f64 / 1e6);
+    row(": state written, kB/s", written.into(), 0, Target::None, &note);
     let pages = (0..9).map(|_| {
-        // Pages are made anew each second at most.
+        // A page is kept for a second.
         std::thread::sleep(Duration::from_secs(2));
         timed(&mut Scraper::new(&format!("{}/", exporter.process.url), true)) * 1e3
     });
-    row("status page, ms", Figure::of(pages.collect()), 0, Target::AtMost(200.0), "made anew");
+    row(": status page, ms", Figure::of(pages.collect()), 0, Target::AtMost(200.0), "made anew");
     drop(exporter);
     let prometheus = restore::prometheus(APPS);
     let tables = restore::tables(&prometheus);
     let began = Instant::now();
     let exporter = Exporter::start(daemon, setting(&tables));
     restore::wait_until_restored(&exporter);
-    let note = format!(
-        "{} requests, 25 series an app; everything is polled meanwhile",
-        restore::told(&prometheus, "/requests")
-    );
-    row(
-        "start and counters read back, s",
-        began.elapsed().as_secs_f64().into(),
-        1,
-        Target::AtMost(60.0),
-        &note,
-    );
+    let requests = restore::told(&prometheus, "/requests");
+    let note = format!("{requests} requests, 25 series an app; everything is polled meanwhile");
+    let took = began.elapsed().as_secs_f64();
+    row(": start and counters read back, s", took.into(), 1, Target::AtMost(60.0), &note);
 }
 
 /// Some minutes: percent of a core in each, seconds of each scrape, and the p99 of how late polls start in each.
