@@ -19,9 +19,9 @@ pub(crate) struct Setting<'a> {
     pub(crate) upstream_core: Core,
 }
 
-/// Polls again as soon as it can.
+/// Polls again as soon as it can: the shortest interval there is, which many apps or a slow service do not keep.
 pub(crate) const WITHOUT_PAUSE: &str =
-    "[poll]\ninterval = \"1ms\"\nsettings_interval = \"5ms\"\n[accounting]\nstep = \"1s\"\n";
+    "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\n[accounting]\nstep = \"1s\"\n";
 
 /// An exporter with its upstream.
 pub(crate) struct Exporter {

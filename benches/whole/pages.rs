@@ -53,14 +53,14 @@ pub(crate) fn throughput(daemon: &str, table: &mut Table) {
     }
 }
 
-/// gzip scrapes while a thousand apps are polled without pause, against what each has to make: with nothing else to do,
-/// and while the same exporter polls. The second tells what the system's scheduler adds.
+/// gzip scrapes while a thousand apps are polled as often as can be, against what each has to make: with nothing else
+/// to do, and while the same exporter polls. The second tells what the system's scheduler adds.
 pub(crate) fn contention(daemon: &str, table: &mut Table) {
     const APPS: usize = 1_000;
     let alone = Target::AtMost(1.5);
     let cases = [
         (20, "polled at 20 ms a request", alone, Target::None),
-        (0, "polled by a whole core", Target::None, Target::AtMost(1.5)),
+        (0, "polled each second", Target::None, Target::AtMost(1.5)),
     ];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let filled = runtime.block_on(Filled::new(APPS));
