@@ -124,6 +124,31 @@ fn the_table_of_a_hundred_thousand_apps_is_current() {
     assert_current("deploy/README.md", "scale", &table());
 }
 
+#[test]
+fn the_table_of_rates_is_current() {
+    assert_current("deploy/README.md", "rates", &rates());
+}
+
+/// What exporters of so many apps ask of the service, and what they take.
+fn rates() -> String {
+    let mut table = "| apps | requests a second | the same with `windows = [\"1m\"]` | exporters at 50 requests a second \
+                     | CPU, % of one core | memory, MB |\n| ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        .to_owned();
+    for projects in [1, 10, 100, 1_000_u32] {
+        let mut config = large();
+        config.projects.truncate(projects as usize);
+        let each = f64::from(config.api.max_requests_per_second.unwrap().get());
+        assert_eq!(each, 50.0, "the heading");
+        let rate = config.requests_per_minute().total / 60.0;
+        config.poll.windows = vec![config.accounting.step];
+        let shared = config.requests_per_minute().total / 60.0;
+        let [apps, cpu, memory, ..] = taken_by(projects * 100);
+        let (rate, shared, exporters) = (thousands(rate), thousands(shared), thousands((rate / each).ceil()));
+        writeln!(table, "| {apps} | {rate} | {shared} | {exporters} | {cpu} | {memory} |").unwrap();
+    }
+    table
+}
+
 /// What one of ten shards, the largest, and all of them come to.
 fn table() -> String {
     let mut config = large();
