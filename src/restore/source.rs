@@ -147,8 +147,8 @@ impl Source {
     }
 
     /// Searches all of the look-back for `keys`: first for cursors, then for pages in the hour of the cursor and
-    /// before. Searching all of it for pages would take as long as 24 such hours. Returns the keys that were not
-    /// found.
+    /// before. Searching all of it for pages would take as long as 24 such hours, so that is left for counters that
+    /// were on a page long after their cursor, as after a suspended machine. Returns the keys that were not found.
     async fn further_back(
         &self,
         keys: Vec<Key>,
@@ -158,7 +158,7 @@ impl Source {
         answers: &mut Vec<(Key, Answer)>,
     ) -> Result<Vec<Key>, Error> {
         let mut places: BTreeMap<Timestamp, Vec<(Key, usize)>> = BTreeMap::new();
-        let mut unfound = Vec::new();
+        let (mut unfound, mut elsewhere) = (Vec::new(), Vec::new());
         let questions = |keys: &[Key]| vec![query::hints(keys, &self.selector, lookback)];
         self.ask(batches(keys, MAX_APPS), at, questions, |keys, samples| {
             let mut series = Series::of(samples.into_iter().flatten().collect());
@@ -184,7 +184,7 @@ impl Source {
                 refused.entry(key.clone()).or_insert(Answer::Refused { why, target });
                 match tried.get(&key) {
                     Some(tries) if *tries < MAX_TRIES => further.push((key, tries + 1)),
-                    _ => unfound.push(key),
+                    _ => elsewhere.push(key),
                 }
             })
             .await?;
@@ -192,6 +192,17 @@ impl Source {
                 places.entry(before).or_default().extend(further);
             }
         }
+        let mut place = at;
+        while !elsewhere.is_empty() && place > at - SignedDuration::try_from(lookback).unwrap_or_default() {
+            let asked = (std::mem::take(&mut elsewhere), MAX_APPS / 4);
+            self.chosen(asked, (place, MAX_WINDOW), now, false, |key, choice| match choice {
+                Choice::Taken(chosen) => answers.push((key, Answer::from(*chosen))),
+                _ => elsewhere.push(key),
+            })
+            .await?;
+            place -= SignedDuration::from_secs(3600);
+        }
+        unfound.extend(elsewhere);
         Ok(unfound)
     }
 

@@ -19,6 +19,8 @@ const APPS: usize = 3;
 enum Event {
     /// Time passes, everything is polled once, and what is missing is asked for.
     Poll(i64),
+    /// The same, but the machine was suspended: the clock that nobody sets stood still.
+    Suspend(i64),
     /// Prometheus scrapes every exporter that runs.
     Scrape,
     /// This one of the exporters that run is killed.
@@ -37,6 +39,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         8 => (1i64..130).prop_map(Event::Poll),
         2 => (130i64..9_000).prop_map(Event::Poll),
+        1 => (130i64..9_000).prop_map(Event::Suspend),
         8 => Just(Event::Scrape),
         2 => (0usize..4).prop_map(Event::Kill),
         2 => ((1u32..4), any::<bool>()).prop_map(|(count, named)| Event::Shards(count, named)),
@@ -70,7 +73,7 @@ impl Play {
         }
     }
 
-    /// Time passes, by everyone's clock and by the one that nobody sets.
+    /// Time passes, by all clocks that can be set and by the one that nobody sets.
     async fn pass(&self, seconds: i64) {
         self.rig.pass(seconds);
         tokio::time::pause();
@@ -78,8 +81,7 @@ impl Play {
         tokio::time::resume();
     }
 
-    async fn poll(&self, seconds: i64) {
-        self.pass(seconds).await;
+    async fn poll(&self) {
         for exporter in &self.running {
             exporter.poll().await;
             exporter.handle.restorer().restore().await;
@@ -150,7 +152,14 @@ impl Play {
 
     async fn happen(&mut self, event: &Event) {
         match event {
-            Event::Poll(seconds) => self.poll(*seconds).await,
+            Event::Poll(seconds) => {
+                self.pass(*seconds).await;
+                self.poll().await;
+            }
+            Event::Suspend(seconds) => {
+                self.rig.pass(*seconds);
+                self.poll().await;
+            }
             Event::Scrape => {
                 // No two scrapes of one moment.
                 self.pass(1).await;
@@ -209,7 +218,7 @@ fn play(events: &[Event]) {
         play.happen(&Event::Serves(true)).await;
         play.start_shards(2, false).await;
         for _ in 0..6 {
-            play.poll(60).await;
+            play.happen(&Event::Poll(60)).await;
             play.happen(&Event::Scrape).await;
         }
         let shown: usize = play.running.iter().map(Exporter::shown).sum();
@@ -229,6 +238,14 @@ proptest! {
     fn nothing_goes_back_and_all_hold_what_there_was(events in events()) {
         play(&events);
     }
+}
+
+/// A counter that is opened in an outage is shown until the clock that nobody sets says that it is behind.
+#[test]
+fn a_counter_scraped_an_hour_after_its_cursor_is_read_back() {
+    use Event::{Scrape, Serves, Suspend};
+    let outage = [Suspend(1), Serves(false), Suspend(3367), Scrape, Suspend(88), Suspend(115), Scrape];
+    play(&[&outage[..], &[Suspend(3538)]].concat());
 }
 
 #[test]
