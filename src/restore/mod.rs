@@ -13,6 +13,7 @@
 //! ```
 //!
 //! - [`Source`]: which ledgers a Prometheus knows; `query`: the PromQL; `http`: the requests; `reply`: the answers.
+//! - `look_back`: the search for pages that were scraped more than an hour ago.
 //! - `batches`: batches of queries.
 //! - `series`: samples by the target they were scraped from.
 //! - [`ledger`]: the series of one target about one counter, as a ledger, if they belong together.
@@ -24,6 +25,7 @@ mod batches;
 pub mod error;
 mod http;
 pub mod ledger;
+mod look_back;
 mod query;
 mod reply;
 pub mod restorer;

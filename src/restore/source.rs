@@ -1,6 +1,6 @@
 //! Which ledgers a Prometheus knows.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,17 +19,15 @@ use super::http::Http;
 use super::ledger::{Choice, Chosen, InvalidLedger, choose};
 use super::query;
 use super::reply::Sample;
-use super::series::{AppName, Series, Targets, identity, take_app};
+use super::series::{AppName, Series, identity, take_app};
 
 /// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
 /// samples.
 const WINDOWS: &[Duration] = &[Duration::from_secs(300), Duration::from_secs(3600)];
 /// The most apps in one query of the first window; wider windows take a quarter of them.
-const MAX_APPS: usize = 200;
+pub(super) const MAX_APPS: usize = 200;
 /// The widest window in which whole pages are searched.
-const MAX_WINDOW: Duration = Duration::from_secs(3600);
-/// How many hours before that of the last cursor are searched.
-const MAX_TRIES: usize = 6;
+pub(super) const MAX_WINDOW: Duration = Duration::from_secs(3600);
 /// The most queries in flight.
 const MAX_QUERIES: usize = 4;
 /// Tolerance of the start time, in seconds: VictoriaMetrics keeps twelve digits.
@@ -45,7 +43,7 @@ const SAME_TIME: f64 = 0.002;
 #[derive(Clone, Debug)]
 pub struct Source {
     http: Arc<Http>,
-    selector: Arc<str>,
+    pub(super) selector: Arc<str>,
     /// The windows that are searched, the narrowest first.
     windows: Arc<[Duration]>,
     /// How far back the search goes beyond these.
@@ -146,68 +144,8 @@ impl Source {
         Ok(answers)
     }
 
-    /// Searches all of the look-back for `keys`: first for cursors, then for pages in the hour of the cursor and
-    /// before. Searching all of it for pages would take as long as 24 such hours, so that is left for counters that
-    /// were on a page long after their cursor, as after a suspended machine. Returns the keys that were not found.
-    async fn further_back(
-        &self,
-        keys: Vec<Key>,
-        (at, lookback): (Timestamp, Duration),
-        now: i64,
-        refused: &mut HashMap<Key, Answer>,
-        answers: &mut Vec<(Key, Answer)>,
-    ) -> Result<Vec<Key>, Error> {
-        let mut places: BTreeMap<Timestamp, Vec<(Key, usize)>> = BTreeMap::new();
-        let (mut unfound, mut elsewhere) = (Vec::new(), Vec::new());
-        let questions = |keys: &[Key]| vec![query::hints(keys, &self.selector, lookback)];
-        self.ask(batches(keys, MAX_APPS), at, questions, |keys, samples| {
-            let mut series = Series::of(samples.into_iter().flatten().collect());
-            for key in keys {
-                match furthest(&series.take(&key)) {
-                    Some(until) => places.entry(hour_after(until).min(at)).or_default().push((key, 0)),
-                    None => unfound.push(key),
-                }
-            }
-        })
-        .await?;
-        while let Some((place, tries)) = places.pop_last() {
-            let tried: HashMap<Key, usize> = tries.into_iter().collect();
-            let before = place - SignedDuration::from_secs(3600);
-            let mut further = Vec::new();
-            let asked = (tried.keys().cloned().collect(), MAX_APPS / 4);
-            self.chosen(asked, (place, MAX_WINDOW), now, false, |key, choice| {
-                let (why, target) = match choice {
-                    Choice::Taken(chosen) => return answers.push((key, Answer::from(*chosen))),
-                    Choice::Refused(why, target) => (why, target),
-                    Choice::Incomplete | Choice::Nothing => (InvalidLedger::Apart, String::new()),
-                };
-                refused.entry(key.clone()).or_insert(Answer::Refused { why, target });
-                match tried.get(&key) {
-                    Some(tries) if *tries < MAX_TRIES => further.push((key, tries + 1)),
-                    _ => elsewhere.push(key),
-                }
-            })
-            .await?;
-            if !further.is_empty() {
-                places.entry(before).or_default().extend(further);
-            }
-        }
-        let mut place = at;
-        while !elsewhere.is_empty() && place > at - SignedDuration::try_from(lookback).unwrap_or_default() {
-            let asked = (std::mem::take(&mut elsewhere), MAX_APPS / 4);
-            self.chosen(asked, (place, MAX_WINDOW), now, false, |key, choice| match choice {
-                Choice::Taken(chosen) => answers.push((key, Answer::from(*chosen))),
-                _ => elsewhere.push(key),
-            })
-            .await?;
-            place -= SignedDuration::from_secs(3600);
-        }
-        unfound.extend(elsewhere);
-        Ok(unfound)
-    }
-
     /// What is known at `at` of `keys`, as of the last scrape within `window`, in batches of `apps` apps.
-    async fn chosen(
+    pub(super) async fn chosen(
         &self,
         (keys, apps): (Vec<Key>, usize),
         (at, window): (Timestamp, Duration),
@@ -283,7 +221,7 @@ impl Source {
 
     /// Runs a query for each of the batches, some at once, and passes on the answers. A batch whose answer is too
     /// large is divided.
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         mut batches: VecDeque<Vec<Key>>,
         at: Timestamp,
@@ -334,18 +272,4 @@ impl From<Chosen> for Answer {
     fn from((ledger, target): Chosen) -> Self {
         Self::Ledger { ledger, target }
     }
-}
-
-/// The furthest cursor of targets with a total.
-fn furthest(targets: &Targets) -> Option<i64> {
-    let cursors =
-        targets.values().filter(|scraped| scraped.total.is_some()).filter_map(|scraped| scraped.until);
-    #[expect(clippy::cast_possible_truncation, reason = "only decides where to look")]
-    cursors.max_by(f64::total_cmp).map(|until| until as i64)
-}
-
-/// When an hour ends in which a page with the cursor `until` was scraped: half an hour after it or more.
-fn hour_after(until: i64) -> Timestamp {
-    let second = until.div_euclid(1800).saturating_add(2).saturating_mul(1800);
-    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
 }
