@@ -19,9 +19,12 @@ pub(crate) struct Setting<'a> {
     pub(crate) upstream_core: Core,
 }
 
-/// Polls again as soon as it can: the shortest interval there is, which many apps or a slow service do not keep.
+/// Polls again as soon as it can: the shortest interval there is, which [`FOR_A_CORE`] apps or a slow service do not keep.
 pub(crate) const WITHOUT_PAUSE: &str =
     "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\n[accounting]\nstep = \"1s\"\n";
+
+/// So many apps that polling them without pause takes a whole core.
+pub(crate) const FOR_A_CORE: usize = 20_000;
 
 /// An exporter with its upstream.
 pub(crate) struct Exporter {

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use pds_exporter::catalogue::Format;
 
-use crate::daemon::{Exporter, Setting, WITHOUT_PAUSE};
-use crate::fixture::rivals;
+use crate::daemon::{Exporter, FOR_A_CORE, Setting, WITHOUT_PAUSE};
 use crate::fixture::store::Filled;
+use crate::fixture::{APPS_A_PROJECT, project, rivals};
 use crate::process::{Core, Process, role};
-use crate::scrape;
+use crate::scrape::{self, Scraper};
 use crate::table::{Figure, Table, Target};
 
 const QUIET: &str = "[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"10h\"\n";
@@ -53,29 +53,31 @@ pub(crate) fn throughput(daemon: &str, table: &mut Table) {
     }
 }
 
-/// gzip scrapes while a thousand apps are polled as often as can be, against what each has to make: with nothing else
+/// gzip scrapes of a thousand apps while as many are polled as can be, against what each has to make: with nothing else
 /// to do, and while the same exporter polls. The second tells what the system's scheduler adds.
 pub(crate) fn contention(daemon: &str, table: &mut Table) {
-    const APPS: usize = 1_000;
-    let alone = Target::AtMost(1.5);
+    const SCRAPED: usize = 1_000;
+    let (most, any) = (Target::AtMost(1.5), Target::None);
     let cases = [
-        (20, "polled at 20 ms a request", alone, Target::None),
-        (0, "polled each second", Target::None, Target::AtMost(1.5)),
+        (SCRAPED, 20, "polled at 20 ms a request", most, any),
+        (FOR_A_CORE, 0, "beside polls of a whole core", any, Target::AtMost(1.5)),
     ];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let filled = runtime.block_on(Filled::new(APPS));
+    let filled = runtime.block_on(Filled::new(SCRAPED));
     let mut page = Vec::new();
     let mut make = || {
         filled.change();
         filled.render(Format::Text, &mut page);
         drop(rivals::gzip(&page));
     };
-    for (delay, what, target, target_beside) in cases {
-        let mut rounds: Vec<[f64; 5]> = (0..5)
+    let projects = (0..SCRAPED).step_by(APPS_A_PROJECT).map(|n| format!("project={}&", project(n)));
+    let query: String = projects.collect();
+    for (apps, delay, what, target, target_beside) in cases {
+        let mut rounds: Vec<[f64; 6]> = (0..5)
             .map(|_| {
                 let (limit, _) = latencies(21, &mut make);
                 let setting = Setting {
-                    apps: APPS,
+                    apps,
                     delay,
                     concurrency: 32,
                     tables: WITHOUT_PAUSE,
@@ -83,16 +85,18 @@ pub(crate) fn contention(daemon: &str, table: &mut Table) {
                     upstream_core: Core::Any,
                 };
                 let exporter = Exporter::start(daemon, setting).ready();
-                let mut scraper = exporter.scraper(true);
+                let mut scraper = Scraper::new(&format!("{}?{query}", exporter.metrics()), true);
                 let (p50, p99) = latencies(200, || {
                     scraper.get(|_| ());
                 });
+                let (cpu, began) = (exporter.process.cpu(), Instant::now());
                 let (_, beside) = latencies(200, &mut make);
-                [p99 / limit, p50, p99, limit, p99 / beside]
+                let cores = (exporter.process.cpu() - cpu) / began.elapsed().as_secs_f64();
+                [p99 / limit, p50, p99, limit, p99 / beside, cores]
             })
             .collect();
         rounds.sort_by(|one, other| one[0].total_cmp(&other[0]));
-        let [_, p50, p99, limit, _] = rounds[rounds.len() / 2];
+        let [_, p50, p99, limit, _, cores] = rounds[rounds.len() / 2];
         let all = |at: usize| Figure::of(rounds.iter().map(|round| round[at]).collect());
         table.row(
             &format!("gzip scrape p99, 100k series {what} / (render + one pass)"),
@@ -106,7 +110,7 @@ pub(crate) fn contention(daemon: &str, table: &mut Table) {
             all(4),
             2,
             target_beside,
-            "the same load for both",
+            &format!("polls take {:.0} % of a core beside it", cores * 100.0),
         );
     }
 }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use crate::daemon::{Exporter, Setting, WITHOUT_PAUSE};
+use crate::daemon::{Exporter, FOR_A_CORE, Setting, WITHOUT_PAUSE};
 use crate::process::{Core, Process, number_of, role};
 use crate::table::{Figure, Table, Target};
 
-const APPS: usize = 10_000;
 /// Requests of one round of the bare loop.
 const REQUESTS: usize = 60_000;
 const ROUNDS: usize = 5;
@@ -14,7 +13,7 @@ const ROUNDS: usize = 5;
 /// Processor time of polled requests, everything included, against a loop that only asks and decodes.
 pub(crate) fn cost(daemon: &str, table: &mut Table) {
     let setting = Setting {
-        apps: APPS,
+        apps: FOR_A_CORE,
         delay: 0,
         concurrency: 32,
         tables: WITHOUT_PAUSE,
@@ -50,7 +49,7 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
 
 fn bare(upstream: &Process, http: &str) -> f64 {
     let mut command = role("bare", Core::First);
-    command.args([&upstream.url, &APPS.to_string(), &REQUESTS.to_string(), "32", http]);
+    command.args([&upstream.url, &FOR_A_CORE.to_string(), &REQUESTS.to_string(), "32", http]);
     number_of(command, "cpu ") / REQUESTS as f64 * 1e6
 }
 
@@ -75,7 +74,7 @@ fn signal(process: &Process, name: &str) {
 pub(crate) fn latency(daemon: &str, table: &mut Table) {
     for concurrency in [16, 64] {
         let setting = Setting {
-            apps: 1_000,
+            apps: 2_000,
             delay: 20,
             concurrency,
             tables: WITHOUT_PAUSE,
