@@ -41,6 +41,40 @@ pub(super) struct Late {
     pub shares: Box<[(f64, f64)]>,
 }
 
+/// The late data of a ledger, the oldest first. Most ledgers have none, so it is boxed.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[expect(clippy::box_collection, reason = "8 bytes instead of 24 for each of the many that have none")]
+pub(super) struct LateData(Option<Box<Vec<Late>>>);
+
+impl LateData {
+    pub(super) fn len(&self) -> usize {
+        self.iter().len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Late> {
+        self.0.as_deref().map_or(&[][..], Vec::as_slice).iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Late> {
+        self.0.as_deref_mut().map_or(&mut [][..], Vec::as_mut_slice).iter_mut()
+    }
+
+    pub(super) fn push(&mut self, late: Late) {
+        self.0.get_or_insert_default().push(late);
+    }
+
+    pub(super) fn retain(&mut self, keep: impl FnMut(&Late) -> bool) {
+        if let Some(kept) = &mut self.0 {
+            kept.retain(keep);
+            self.0.take_if(|kept| kept.is_empty());
+        }
+    }
+}
+
 impl Late {
     /// How many of them are added once the cursor stands at `second`.
     pub(super) fn part(&self, second: i64) -> u64 {

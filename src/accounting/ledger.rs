@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::interface::{Tally, TimeRange};
 
 use super::MAX_THRESHOLDS;
-use super::hour::{Hour, Late};
+use super::hour::{Hour, LateData};
 
 /// What was counted of one app by one of the metrics calls, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct Ledger {
     /// The hours that are still to be counted again, by time.
     pub(super) hours: Box<[Hour]>,
     /// Late data that is not added in full yet.
-    pub(super) late_data: Box<[Late]>,
+    pub(super) late_data: LateData,
 }
 
 /// Why a reply is not added. The cursor stays, and the range is asked for again.
@@ -149,7 +149,7 @@ impl Ledger {
     fn moved_to(&self, second: i64) -> Self {
         let wholly = self.hours.iter().filter(|hour| hour.end() <= self.until).copied().collect();
         let mut late_data = self.late_data.clone();
-        for late in &mut late_data {
+        for late in late_data.iter_mut() {
             late.from += second - self.until;
         }
         Self { until: second, hours: wholly, late_data, ..self.clone() }
@@ -198,15 +198,15 @@ impl Ledger {
         if self.late_data.is_empty() {
             return;
         }
-        let mut late_data = std::mem::take(&mut self.late_data).into_vec();
-        for late in &late_data {
+        let mut late_data = std::mem::take(&mut self.late_data);
+        for late in late_data.iter() {
             let part = late.part(end) - late.part(self.until);
             self.total += part;
             self.late += part;
             self.put_shares(&late.shares, late.exact_part(end) - late.exact_part(self.until));
         }
         late_data.retain(|late| late.part(end) < late.total);
-        self.late_data = late_data.into();
+        self.late_data = late_data;
     }
 
     /// Whether `second` lies within an hour of which a part was added and is still to be counted again.

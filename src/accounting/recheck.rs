@@ -107,7 +107,7 @@ impl Ledger {
         next.rechecked_until = next.rechecked_until.max(range.end);
         if outcome.late > 0 {
             let late = Late { from: next.until, total: outcome.late, shares: tally.shares.as_slice().into() };
-            next.late_data = std::mem::take(&mut next.late_data).into_iter().chain([late]).collect();
+            next.late_data.push(late);
         }
         Ok(Some((next, outcome)))
     }

@@ -45,7 +45,7 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
         words.whole(u64::from(hour.index) | u64::from(hour.rechecks) << 32);
         words.whole(hour.added);
     }
-    for late in &ledger.late_data {
+    for late in ledger.late_data.iter() {
         words.signed(late.from);
         words.whole(late.total);
         words.whole(late.shares.len() as u64);
@@ -90,12 +90,10 @@ pub(super) fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
         let hour = Hour { index, rechecks, added: words.whole()? };
         ledger.hours = ledger.hours.iter().copied().chain([hour]).collect();
     }
-    let mut late_data = Vec::new();
     for _ in 0..size(3)? {
         let (from, total, shares) = (words.signed()?, words.whole()?, usize::try_from(words.whole()?).ok()?);
-        late_data.push(Late { from, total, shares: words.pairs(shares)?.into() });
+        ledger.late_data.push(Late { from, total, shares: words.pairs(shares)?.into() });
     }
-    ledger.late_data = late_data.into();
     words.0.next().is_none().then(|| ledger.with_shares(buckets))
 }
 
@@ -157,7 +155,8 @@ mod tests {
         (ledger.rechecked_until, ledger.set_aside) = (1_772_362_800, true);
         ledger.hours = [Hour { index: 492_324, rechecks: 1, added: 40 }].into();
         let late = Late { from: 1_772_366_400, total: 5, shares: [(0.035, 0.25), (1.0, 1.0)].into() };
-        ledger.late_data = [late.clone(), Late { shares: [].into(), ..late }].into();
+        ledger.late_data.push(late.clone());
+        ledger.late_data.push(Late { shares: [].into(), ..late });
         let record = encode(&ledger);
         assert_eq!(decode(2, &record), Some(ledger));
         for at in 0..record.len() {

@@ -6,7 +6,7 @@
 //! with the same latency thresholds hold their label text once.
 
 use std::collections::HashSet;
-use std::hash::{Hash, Hasher};
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,21 +17,29 @@ use super::labels::{Escaped, Labels};
 /// The series without their values: for each family of the endpoint, the label texts of its series.
 #[derive(Debug, PartialEq, Eq, Hash, Default)]
 pub struct Layout {
-    /// The index of each family's first series, and one more for the end.
-    starts: Box<[u16]>,
-    /// The end of each series' label text in `text`.
-    ends: Box<[u32]>,
+    shape: Arc<Shape>,
     /// All label texts, concatenated.
     text: Box<str>,
     /// The original label values that are escaped in `text`.
     escaped: Box<Escaped>,
 }
 
+/// Where series and their label texts lie. Apps whose label texts differ mostly share it, because few texts are of a length
+/// of their own.
+#[derive(Debug, PartialEq, Eq, Hash, Default)]
+struct Shape {
+    /// The index of each family's first series, and one more for the end.
+    starts: Box<[u16]>,
+    /// The end of each series' label text in [`Layout::text`].
+    ends: Box<[u32]>,
+}
+
 impl Layout {
     /// The indices of the series of family `family`.
     #[must_use]
     pub fn series(&self, family: usize) -> Range<usize> {
-        match (self.starts.get(family), self.starts.get(family + 1)) {
+        let starts = &self.shape.starts;
+        match (starts.get(family), starts.get(family + 1)) {
             (Some(&start), Some(&end)) => usize::from(start)..usize::from(end),
             _ => 0..0,
         }
@@ -39,12 +47,12 @@ impl Layout {
 
     /// Whether the series that `sink` has collected are those of this layout.
     fn is_of(&self, sink: &Sink) -> bool {
-        *self.text == *sink.text && *self.ends == *sink.ends && *self.starts == *sink.starts
+        *self.text == *sink.text && *self.shape.ends == *sink.ends && *self.shape.starts == *sink.starts
     }
 
     /// Where the label text of series `index` begins in `text`.
     fn text_before(&self, index: usize) -> usize {
-        let end = index.checked_sub(1).and_then(|before| self.ends.get(before));
+        let end = index.checked_sub(1).and_then(|before| self.shape.ends.get(before));
         end.map_or(0, |&end| end as usize)
     }
 }
@@ -85,7 +93,7 @@ impl Samples {
     pub fn of(&self, family: usize) -> impl Iterator<Item = (&str, f64)> {
         let series = self.layout.series(family);
         let mut start = self.layout.text_before(series.start);
-        let ends = self.layout.ends.get(series.clone()).unwrap_or_default();
+        let ends = self.layout.shape.ends.get(series.clone()).unwrap_or_default();
         let values = self.values.get(series).unwrap_or_default();
         ends.iter().zip(values).map(move |(&end, &value)| {
             let labels = self.layout.text.get(start..end as usize).unwrap_or("");
@@ -97,13 +105,17 @@ impl Samples {
     /// The same without the series of the first `families` families.
     #[must_use]
     pub fn without_first(&self, families: usize, layouts: &Layouts) -> Self {
-        let Layout { starts, ends, text, escaped } = &*self.layout;
+        let Layout { shape, text, escaped } = &*self.layout;
+        let Shape { starts, ends } = &**shape;
         let gone = starts.get(families).copied().unwrap_or_default();
         let gone_text = self.layout.text_before(usize::from(gone));
         let gone_text_u32 = u32::try_from(gone_text).unwrap_or_default();
-        let layout = Layout {
+        let shape = Shape {
             starts: starts.iter().map(|start| start.saturating_sub(gone)).collect(),
             ends: ends.iter().skip(usize::from(gone)).map(|end| end - gone_text_u32).collect(),
+        };
+        let layout = Layout {
+            shape: layouts.share_shape(shape),
             text: text.get(gone_text..).unwrap_or_default().into(),
             escaped: escaped
                 .iter()
@@ -127,51 +139,27 @@ impl Samples {
     }
 }
 
-/// Deduplicated layouts.
+/// Deduplicated layouts, and the shapes of those.
 #[derive(Debug, Default)]
-pub struct Layouts(Mutex<HashSet<Shared>>);
-
-#[derive(Debug)]
-struct Shared(Arc<Layout>);
-
-impl PartialEq for Shared {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-impl Eq for Shared {}
-impl Hash for Shared {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-    }
-}
-impl std::borrow::Borrow<Layout> for Shared {
-    fn borrow(&self) -> &Layout {
-        &self.0
-    }
+pub struct Layouts {
+    layouts: Mutex<HashSet<Arc<Layout>>>,
+    shapes: Mutex<HashSet<Arc<Shape>>>,
 }
 
 impl Layouts {
     /// The shared layout equal to `layout`.
     fn share(&self, layout: Layout) -> Arc<Layout> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.get(&layout) {
-            return Arc::clone(&found.0);
-        }
-        // Layouts that no target holds are removed when the set
-        // has to grow, so the cost is spread over the insertions.
-        if known.len() == known.capacity() {
-            known.retain(|shared| Arc::strong_count(&shared.0) > 1);
-        }
-        let shared = Arc::new(layout);
-        known.insert(Shared(Arc::clone(&shared)));
-        shared
+        share(&self.layouts, layout)
+    }
+
+    fn share_shape(&self, shape: Shape) -> Arc<Shape> {
+        share(&self.shapes, shape)
     }
 
     /// The number of distinct layouts.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.layouts.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// Whether no layout is held.
@@ -179,6 +167,21 @@ impl Layouts {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// The member of `known` that equals `value`, which becomes one if there is none.
+fn share<T: Eq + Hash>(known: &Mutex<HashSet<Arc<T>>>, value: T) -> Arc<T> {
+    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = known.get(&value) {
+        return Arc::clone(found);
+    }
+    // Those that nothing else holds are removed when the set has to grow, so the cost is spread over the insertions.
+    if known.len() == known.capacity() {
+        known.retain(|shared| Arc::strong_count(shared) > 1);
+    }
+    let shared = Arc::new(value);
+    known.insert(Arc::clone(&shared));
+    shared
 }
 
 /// Collects the series of one reply in family order.
@@ -269,9 +272,9 @@ impl Sink {
     }
 
     fn share(self, layouts: &Layouts) -> Samples {
+        let shape = Shape { starts: self.starts.into(), ends: self.ends.into() };
         let layout = Layout {
-            starts: self.starts.into(),
-            ends: self.ends.into(),
+            shape: layouts.share_shape(shape),
             text: self.text.into_boxed_str(),
             escaped: self.escaped.into(),
         };
@@ -346,5 +349,21 @@ mod tests {
             drop(two_families(&i.to_string(), [1.0; 3]).finish(&layouts));
         }
         assert!(layouts.len() < 100, "{} layouts kept", layouts.len());
+    }
+
+    #[test]
+    fn layouts_with_texts_of_the_same_lengths_share_their_shape() {
+        let layouts = Layouts::default();
+        let [one, other, longer] =
+            ["0.1", "0.2", "0.25"].map(|threshold| two_families(threshold, [1.0; 3]).finish(&layouts));
+        assert_ne!(one.layout, other.layout);
+        assert!(Arc::ptr_eq(&one.layout.shape, &other.layout.shape));
+        assert_ne!(one.layout.shape, longer.layout.shape);
+        drop((one, other, longer));
+        for i in 0..1000 {
+            drop(two_families(&"1".repeat(i), [1.0; 3]).finish(&layouts));
+        }
+        let shapes = layouts.shapes.lock().unwrap().len();
+        assert!(shapes < 300, "{shapes} shapes kept");
     }
 }

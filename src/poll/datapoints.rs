@@ -4,7 +4,7 @@
 //! their percentiles cover only a part. The width of a bucket is not documented. It is learned: the smallest distance
 //! between datapoints ever seen for the app.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::interface::param::Resolution;
@@ -18,7 +18,7 @@ pub struct Datapoints {
     /// Seconds; `None` until one reply held two datapoints.
     width: Option<f64>,
     /// The only datapoint of the last reply, by window and container, while the width is unknown.
-    lone: HashMap<(usize, Option<Arc<str>>), Point>,
+    lone: BTreeMap<(usize, Option<Arc<str>>), Point>,
 }
 
 impl Datapoints {
@@ -35,7 +35,7 @@ impl Datapoints {
             return Some(newest);
         }
         if self.width.is_some() {
-            self.lone = HashMap::new();
+            self.lone = BTreeMap::new();
             return None;
         }
         let lone = points.last().filter(|point| begins_in(point, range)).copied();

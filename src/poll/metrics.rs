@@ -68,13 +68,17 @@ impl MetricsPoll<'_> {
         let progress = &self.target.progress;
         let mut windows = ranges::windows(self.plan, self.target);
         let places = windows.len().max(1);
-        let first = progress.unreached_window.swap(0, Ordering::Relaxed) % places;
+        let first = progress.unreached_window.swap(0, Ordering::Relaxed) as usize % places;
+        let begin_with = |window: usize| {
+            let window = u32::try_from(window % places).unwrap_or_default();
+            progress.unreached_window.store(window, Ordering::Relaxed);
+        };
         windows.rotate_left(first);
         let mut counted = false;
         if progress.unreached_counted.swap(false, Ordering::Relaxed) {
             counted = true;
             if self.counted().await == Reach::All {
-                progress.unreached_window.store(first, Ordering::Relaxed);
+                begin_with(first);
                 return;
             }
         }
@@ -85,7 +89,7 @@ impl MetricsPoll<'_> {
             }
             let reach = self.range(&window).await;
             if reach != Reach::Itself {
-                progress.unreached_window.store((first + place + 1) % places, Ordering::Relaxed);
+                begin_with(first + place + 1);
             }
             match reach {
                 Reach::Itself => {}

@@ -73,4 +73,4 @@ pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: 
 }
 
 /// Six hours halved this often are less than a minute, the default step.
-pub(super) const MAX_HALVINGS: u32 = 9;
+pub(super) const MAX_HALVINGS: u8 = 9;

@@ -3,8 +3,6 @@
 //! A slot holds the highest value of its polls, so that no peak is lost, and the number of failed polls. Per app, six
 //! hours take 14 kB with up to 50 apps, 3.6 kB with up to 500, 720 bytes with up to 2,500, and 240 bytes beyond.
 
-use std::collections::VecDeque;
-
 use crate::catalogue::{Family, Samples};
 use crate::interface::response_time;
 
@@ -73,11 +71,14 @@ pub struct SlotSummary {
 /// The slots of one app, the oldest first, without gaps.
 #[derive(Debug, Default)]
 pub(super) struct Course {
-    /// The seconds of a slot.
-    width: u32,
     /// The number of the newest slot: Unix time divided by `width`.
     newest: u32,
-    slots: VecDeque<Slot>,
+    /// The seconds of a slot.
+    width: u16,
+    /// Where the oldest slot is.
+    oldest: u16,
+    /// A ring once it is full; until then the oldest is the first.
+    slots: Vec<Slot>,
 }
 
 /// Packed values; 0 means none and is the lowest.
@@ -91,26 +92,24 @@ struct Slot {
 impl Course {
     /// Records a poll that ended at the Unix time `at`. Slots have `width` seconds from now on.
     pub(super) fn push(&mut self, at: i64, width: u32, point: Point, failed: bool) {
-        let width = width.max(1);
+        let width = u16::try_from(width).unwrap_or(u16::MAX).max(1);
         let Ok(number) = u32::try_from(at / i64::from(width)) else { return };
-        let most = (REACH_SECONDS / width) as usize;
+        let most = (REACH_SECONDS / u32::from(width)) as usize;
         if self.width != width || number.saturating_sub(self.newest) as usize >= most {
             // Another width, or all slots are too old.
-            *self = Self { width, newest: number, slots: VecDeque::new() };
+            *self = Self { newest: number, width, ..Self::default() };
             if most <= FEW {
                 self.slots.reserve_exact(most);
             }
-            self.slots.push_back(Slot::default());
+            self.slots.push(Slot::default());
         }
         // If the clock was set back, polls go into the newest slot.
         while self.newest < number {
-            if self.slots.len() == most {
-                self.slots.pop_front();
-            }
-            self.slots.push_back(Slot::default());
+            self.begin_slot(most);
             self.newest += 1;
         }
-        if let Some(slot) = self.slots.back_mut() {
+        let newest = if self.oldest == 0 { self.slots.len() } else { self.oldest.into() } - 1;
+        if let Some(slot) = self.slots.get_mut(newest) {
             slot.polls = slot.polls.saturating_add(1);
             slot.failures = slot.failures.saturating_add(failed.into());
             let values = [point.p50, point.p95, point.p99, point.requests].map(pack);
@@ -120,6 +119,19 @@ impl Course {
         }
     }
 
+    /// Adds an empty slot, in place of the oldest if there are `most`.
+    fn begin_slot(&mut self, most: usize) {
+        if self.slots.len() < most {
+            self.slots.push(Slot::default());
+            return;
+        }
+        if let Some(oldest) = self.slots.get_mut(usize::from(self.oldest)) {
+            *oldest = Slot::default();
+        }
+        let next = usize::from(self.oldest) + 1;
+        self.oldest = if next == most { 0 } else { u16::try_from(next).unwrap_or_default() };
+    }
+
     /// The slots, the oldest first.
     pub(super) fn stretches(&self) -> Vec<SlotSummary> {
         let first = i64::from(self.newest) + 1 - i64::try_from(self.slots.len()).unwrap_or_default();
@@ -127,13 +139,14 @@ impl Course {
             let [p50, p95, p99, requests] = slot.values.map(unpack);
             SlotSummary {
                 start: number * i64::from(self.width),
-                seconds: self.width,
+                seconds: self.width.into(),
                 point: Point { p50, p95, p99, requests },
                 polls: slot.polls,
                 failures: slot.failures,
             }
         };
-        (first..).zip(&self.slots).map(stretch).collect()
+        let (newer, older) = self.slots.split_at(self.oldest.into());
+        (first..).zip(older.iter().chain(newer)).map(stretch).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! One target's place in the store.
 
 mod recent;
+mod trouble;
 
 use std::num::NonZero;
 use std::sync::atomic::Ordering;
@@ -15,6 +16,7 @@ use crate::interface::{Cadence, Scope};
 use super::health::{Failure, Health, Transition};
 use super::history::History;
 use super::{COUNTED_FAMILIES, Key, Section, Shared};
+use trouble::Trouble;
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -41,7 +43,7 @@ pub(super) fn timestamp(nanos: UnixNanos) -> Option<Timestamp> {
     Timestamp::from_nanosecond(nanos.get().into()).ok()
 }
 
-/// There are five an app: what is narrow here is seen in what the exporter takes.
+/// Five per app, so what is rare is boxed.
 #[derive(Debug, Default)]
 struct State {
     entries: Box<[Entry]>,
@@ -50,11 +52,9 @@ struct State {
     up: Option<bool>,
     /// `None` before the first success.
     last_success: Option<UnixNanos>,
-    failing: Option<Arc<Failure>>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
-    /// Text of the last reply for people, not a metric; few targets have one.
-    message: Option<Arc<String>>,
+    trouble: Trouble,
 }
 
 impl State {
@@ -105,7 +105,7 @@ impl TargetState {
     #[must_use]
     pub fn health(&self) -> Health {
         let state = self.state();
-        Health { up: state.up, last_success: state.last_success(), failing: state.failing.clone() }
+        Health { up: state.up, last_success: state.last_success(), failing: state.trouble.failing().cloned() }
     }
 
     /// The samples shown for `variant`, stale or not.
@@ -140,7 +140,7 @@ impl TargetState {
 
     /// Replaces the text of the last reply for people.
     pub fn set_message(&self, message: Option<String>) {
-        self.state().message = message.map(Arc::new);
+        self.state().trouble.set_message(message);
     }
 
     /// The text of the last reply for people, if the reply is not stale at `now`.
@@ -148,7 +148,7 @@ impl TargetState {
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
         let state = self.state();
         let fresh = |entry: &Entry| state.stale_at(entry).is_none_or(|at| at > now);
-        state.message.clone().filter(|_| state.entries.iter().any(fresh))
+        state.trouble.message().filter(|_| state.entries.iter().any(fresh)).cloned()
     }
 
     /// Replaces what `variant` said, whole.
@@ -226,7 +226,7 @@ impl TargetState {
     pub fn clear(&self) {
         let mut state = self.state();
         state.entries = Box::default();
-        state.message = None;
+        state.trouble.set_message(None);
         drop(state);
         self.changed();
     }
@@ -246,7 +246,7 @@ impl TargetState {
         let mut state = self.state();
         self.asked(&mut state, true);
         state.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
-        let failing = state.failing.take();
+        let failing = state.trouble.end_failing();
         drop(state);
         self.changed();
         match failing {
@@ -271,11 +271,11 @@ impl TargetState {
     fn fail(&self, now: Timestamp, class: &'static str, message: &str, tell: bool) -> Transition {
         let mut state = self.state();
         self.asked(&mut state, false);
-        let before = state.failing.take();
+        let before = state.trouble.end_failing();
         let told_before = before.as_ref().and_then(|failure| failure.told);
         let told = if tell { Some(class) } else { told_before };
         let since = before.map_or(now, |failure| failure.since);
-        state.failing = Some(Arc::new(Failure { since, last: now, class, message: message.into(), told }));
+        state.trouble.begin_failing(Failure { since, last: now, class, message: message.into(), told });
         drop(state);
         self.changed();
         if told == told_before { Transition::Same } else { Transition::Failing }

@@ -73,7 +73,7 @@ pub struct Target {
     /// The service account it is polled with.
     pub account: Account,
     /// Projects or apps its replies describe: one, except for targets about a service account.
-    pub subjects: Vec<TargetSubject>,
+    pub subjects: Box<[TargetSubject]>,
     /// The cell of its counters, for calls that are counted.
     pub counter: Option<Arc<TargetState>>,
     /// State passed from poll to poll; kept across reloads.
@@ -203,7 +203,7 @@ impl Plan {
         let target = Target {
             endpoint,
             account: self.client.account(&key.owner.project),
-            subjects,
+            subjects: subjects.into(),
             counter,
             progress: progress.get(&key).map(|known| Arc::clone(known)).unwrap_or_default(),
             key,
