@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::accounting::ledger_store::Committer;
@@ -65,10 +66,12 @@ pub struct Handle {
     /// The plan in force. A reload holds the lock, so reloads happen one after the other.
     plan: Arc<Mutex<Arc<Plan>>>,
     plans: mpsc::Sender<Arc<Plan>>,
+    runtime: runtime::Handle,
 }
 
 impl Daemon {
-    /// Builds the daemon for `config`. Opens the state file; sends nothing yet.
+    /// Builds the daemon for `config`. Opens the state file; sends nothing yet. Reloads run on the runtime of this
+    /// call, so [`Daemon::run`] belongs on the same.
     ///
     /// # Errors
     /// If a part cannot be built.
@@ -94,7 +97,8 @@ impl Daemon {
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
         let plan = Arc::new(Mutex::new(plan));
-        let handle = Handle { context, pages, restorer, plan, plans: sender };
+        let runtime = runtime::Handle::current();
+        let handle = Handle { context, pages, restorer, plan, plans: sender, runtime };
         Ok(Self { handle, poller, plans, committer })
     }
 
@@ -147,9 +151,21 @@ impl Handle {
 
     /// Applies `config` and returns its plan. Targets that stay keep their values, schedule and counters.
     ///
+    /// Runs on the thread that polls, so that no poll ends while its target moves to the new plan.
+    ///
     /// # Errors
     /// If it cannot be applied. Nothing has changed then.
     pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
+        let handle = self.clone();
+        match self.runtime.spawn(async move { handle.apply(config).await }).await {
+            Ok(result) => result,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            // The runtime has ended, and so does the daemon.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    async fn apply(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
         let mut current = self.plan.lock().await;
         if config.state.path != current.config.state.path {
             return Err(ReconfigureError::StatePath(current.config.state.path.clone(), config.state.path));

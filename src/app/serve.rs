@@ -188,9 +188,20 @@ impl Served {
         let Some(source) = &self.source else {
             return Err("the demo has no configuration file to load".to_owned());
         };
-        // Computed before the files are read, so that a change during the read is noticed later.
-        self.attempted.store(source.checksum(), Ordering::Relaxed);
-        let loaded = source.load().map_err(|error| with_sources(&error))?;
+        // Ten thousand apps are a file of some size, and a disk may be slow.
+        let read = Arc::clone(source);
+        let read = tokio::task::spawn_blocking(move || {
+            // Before the files are read, so that a change during the read is noticed later.
+            let checksum = read.checksum();
+            (checksum, read.load().map_err(|error| with_sources(&error)))
+        });
+        let (checksum, loaded) = match read.await {
+            Ok(read) => read,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => return Err("the daemon is stopping".to_owned()),
+        };
+        self.attempted.store(checksum, Ordering::Relaxed);
+        let loaded = loaded?;
         let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_sources(&error))?;
         if let Some(log) = &self.log {
             log.follow(plan.config.log.level);

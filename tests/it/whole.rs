@@ -1,4 +1,4 @@
-//! The whole daemon in one process: the demo's page to the letter, and what it costs the service.
+//! The whole daemon in one process: the demo's page to the letter, what it costs the service, and where a reload runs.
 
 use std::path::Path;
 use std::time::Duration;
@@ -67,4 +67,21 @@ async fn the_service_sees_as_many_requests_as_expected() {
             "asked {asked} times a minute, expected {expected}: {more}"
         );
     }
+}
+
+#[test]
+fn a_plan_is_made_on_the_thread_that_polls() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (polls, requests) = (runtime(), runtime());
+    let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
+    let config = || Configuration::new(&world, "http://127.0.0.1:1").load();
+    let telemetry = Telemetry::new(false).unwrap();
+    let daemon = polls.block_on(Daemon::build(config(), Clock::system(), telemetry)).unwrap();
+    let handle = daemon.handle();
+    // Nothing runs on the thread that polls: a poll that ends there meanwhile could lose what it has stored.
+    let waiting = requests.block_on(async {
+        tokio::time::timeout(Duration::from_millis(300), handle.reconfigure(config())).await
+    });
+    assert!(waiting.is_err(), "a plan was made beside the polls");
+    polls.block_on(handle.reconfigure(config())).unwrap();
 }
