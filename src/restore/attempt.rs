@@ -1,11 +1,19 @@
-//! Types of one attempt to read ledgers back.
+//! One attempt to read ledgers back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+
+use jiff::Timestamp;
+use tokio::time::{Duration, Instant};
 
 use crate::accounting::{Ledger, Watermark};
 use crate::store::Key;
 
+use super::error::Error;
+use super::search::Answer;
 use super::source::Source;
+
+/// The interval between log lines about progress.
+const PROGRESS: Duration = Duration::from_secs(5);
 
 /// The source, and the clocks.
 #[derive(Clone, Debug)]
@@ -20,6 +28,52 @@ pub(super) struct Job {
     pub followed: Followed,
     pub missing: BTreeMap<Key, Missing>,
     pub generation: u64,
+}
+
+/// What one attempt learned.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub answers: Vec<(Key, Answer)>,
+    /// Of the counters without a ledger, those on a scraped page of this very process.
+    pub scraped: HashSet<Key>,
+    /// Why some of it is unknown.
+    pub error: Option<Error>,
+}
+
+impl Job {
+    /// Asks the source for what is missing. `now` is the time by the service's clock, `loaded` when this process loaded
+    /// its configuration.
+    pub(super) async fn ask(&self, now: i64, loaded: Option<Timestamp>) -> Result<Asked, Error> {
+        let source = &self.followed.source;
+        let at = source.now().await?;
+        let scraped = async |keys: Vec<Key>| match loaded.filter(|_| !keys.is_empty()) {
+            Some(loaded) => source.scraped(&keys, at, loaded).await,
+            None => Ok(HashSet::new()),
+        };
+        // For apps that were unknown, nothing has changed until this process has been scraped.
+        let (unknown, new): (Vec<_>, Vec<_>) = self.missing.iter().partition(|(_, missing)| missing.unknown);
+        let mut known = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
+        let asked: Vec<Key> =
+            new.into_iter().map(|(key, _)| key.clone()).chain(known.iter().cloned()).collect();
+        let mut reported = Instant::now();
+        let answers = source.ledgers(&asked, at, now, |done, all| {
+            if reported.elapsed() >= PROGRESS {
+                tracing::info!(done, all, "reading counters back from Prometheus");
+                reported = Instant::now();
+            }
+        });
+        let (answers, result) = answers.await;
+        let nothing = answers.iter().filter(|(_, answer)| *answer == Answer::Nothing).map(|(key, _)| key);
+        let more = scraped(nothing.filter(|key| !known.contains(*key)).cloned().collect()).await;
+        let error = match more {
+            Ok(more) => {
+                known.extend(more);
+                result.err()
+            }
+            Err(error) => result.err().or(Some(error)),
+        };
+        Ok(Asked { answers, scraped: known, error })
+    }
 }
 
 /// A counter whose ledger is missing.

@@ -1,6 +1,6 @@
 //! The search for pages that were scraped more than an hour ago.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,96 +10,84 @@ use crate::store::Key;
 use super::batches::batches;
 use super::error::Error;
 use super::ledger::{Choice, InvalidLedger};
-use super::query;
-use super::series::{Series, Targets};
-use super::source::{Answer, MAX_APPS, MAX_WINDOW, Source};
+use super::query::{self, HOUR};
+use super::search::Search;
+use super::series;
+use super::source::{MAX_APPS, Source};
 
-/// How many hours before that of the last cursor are searched first.
-const MAX_TRIES: usize = 6;
+/// How far before the last hour with a total of a counter its pages are searched.
+const SEARCHED: SignedDuration = SignedDuration::from_hours(6);
+
+/// The hours in which a counter was on a page, the latest first, each by its end.
+type Hours = VecDeque<Timestamp>;
 
 impl Source {
-    /// Searches all of the look-back for `keys`: first for cursors, then for pages in the hour of the cursor and
-    /// before. Searching all of it for pages would take as long as 24 such hours, so that is left for counters that
-    /// were on a page long after their cursor, as after a suspended machine. Returns the keys that were not found.
+    /// Searches the look-back for `keys`: in the last hour in which their totals were scraped, and in those of the six
+    /// hours before it. Returns the keys whose totals were never scraped.
+    ///
+    /// The hour is that of the scrape, not of the cursor: after a suspended machine, a page is much younger than its
+    /// cursors.
     pub(super) async fn further_back(
         &self,
         keys: Vec<Key>,
-        (at, lookback): (Timestamp, Duration),
-        now: i64,
-        refused: &mut HashMap<Key, Answer>,
-        answers: &mut Vec<(Key, Answer)>,
+        lookback: Duration,
+        search: &mut Search<'_>,
     ) -> Result<Vec<Key>, Error> {
-        let mut places: BTreeMap<Timestamp, Vec<(Key, usize)>> = BTreeMap::new();
-        let (mut unfound, mut elsewhere) = (Vec::new(), Vec::new());
-        let questions = |keys: &[Key]| vec![query::hints(keys, &self.selector, lookback)];
-        self.ask(batches(keys, MAX_APPS), at, questions, |keys, samples| {
-            let mut series = Series::of(samples.into_iter().flatten().collect());
+        let begin = search.at - SignedDuration::try_from(lookback).unwrap_or_default();
+        let mut places: BTreeMap<Timestamp, Vec<(Key, Hours)>> = BTreeMap::new();
+        let mut unknown = Vec::new();
+        // The second is asked only where the first finds something.
+        let questions = |keys: &[Key]| {
+            let selector = &self.selector;
+            vec![query::totals(keys, selector, lookback), query::hours(keys, selector, lookback)]
+        };
+        self.ask(batches(keys, MAX_APPS / 4), search.at, questions, |keys, samples| {
+            let mut samples = samples.into_iter();
+            let known = series::times(samples.next().unwrap_or_default());
+            let mut hours = series::times(samples.next().unwrap_or_default());
             for key in keys {
-                match furthest(&series.take(&key)) {
-                    Some(until) => places.entry(hour_after(until).min(at)).or_default().push((key, 0)),
-                    None => unfound.push(key),
+                match hours.remove(&key).as_ref().and_then(|times| latest(times)) {
+                    Some((last, earlier)) => places.entry(last).or_default().push((key, earlier)),
+                    // A counter that was scraped must not begin at 0.
+                    None if known.contains_key(&key) => drop(search.put(key, apart())),
+                    None => unknown.push(key),
                 }
             }
         })
         .await?;
-        while let Some((place, tries)) = places.pop_last() {
-            let tried: HashMap<Key, usize> = tries.into_iter().collect();
-            let before = place - SignedDuration::from_secs(3600);
-            let mut further = Vec::new();
-            let asked = (tried.keys().cloned().collect(), MAX_APPS / 4);
-            self.chosen(asked, (place, MAX_WINDOW), now, false, |key, choice| {
-                let (why, target) = match choice {
-                    Choice::Taken(chosen) => return answers.push((key, Answer::from(*chosen))),
-                    Choice::Refused(why, target) => (why, target),
-                    Choice::Incomplete | Choice::Nothing => (InvalidLedger::Apart, String::new()),
+        while let Some((place, keys)) = places.pop_last() {
+            let mut earlier: BTreeMap<Key, Hours> = keys.into_iter().collect();
+            let asked = (earlier.keys().cloned().collect(), MAX_APPS / 4);
+            let within = place.duration_since(begin).clamp(SignedDuration::from_secs(1), HOUR).unsigned_abs();
+            self.chosen(asked, (place, within), search.now, false, |key, choice| {
+                let choice = match choice {
+                    Choice::Incomplete | Choice::Nothing => apart(),
+                    choice => choice,
                 };
-                refused.entry(key.clone()).or_insert(Answer::Refused { why, target });
-                match tried.get(&key) {
-                    Some(tries) if *tries < MAX_TRIES => further.push((key, tries + 1)),
-                    _ => elsewhere.push(key),
+                let Some(key) = search.put(key, choice) else { return };
+                let mut hours = earlier.remove(&key).unwrap_or_default();
+                if let Some(next) = hours.pop_front() {
+                    places.entry(next).or_default().push((key, hours));
                 }
             })
             .await?;
-            if !further.is_empty() {
-                places.entry(before).or_default().extend(further);
-            }
         }
-        unfound.extend(self.anywhere(elsewhere, (at, lookback), now, answers).await?);
-        Ok(unfound)
-    }
-
-    /// Searches all of the look-back for pages with `keys`, the latest first. Returns the keys that were not found.
-    async fn anywhere(
-        &self,
-        mut keys: Vec<Key>,
-        (at, lookback): (Timestamp, Duration),
-        now: i64,
-        answers: &mut Vec<(Key, Answer)>,
-    ) -> Result<Vec<Key>, Error> {
-        let mut place = at;
-        while !keys.is_empty() && place > at - SignedDuration::try_from(lookback).unwrap_or_default() {
-            let asked = (std::mem::take(&mut keys), MAX_APPS / 4);
-            self.chosen(asked, (place, MAX_WINDOW), now, false, |key, choice| match choice {
-                Choice::Taken(chosen) => answers.push((key, Answer::from(*chosen))),
-                _ => keys.push(key),
-            })
-            .await?;
-            place -= SignedDuration::from_secs(3600);
-        }
-        Ok(keys)
+        Ok(unknown)
     }
 }
 
-/// The furthest cursor of targets with a total.
-fn furthest(targets: &Targets) -> Option<i64> {
-    let cursors =
-        targets.values().filter(|scraped| scraped.total.is_some()).filter_map(|scraped| scraped.until);
+/// The last of these hours, and those before it that are searched.
+fn latest(times: &[f64]) -> Option<(Timestamp, Hours)> {
     #[expect(clippy::cast_possible_truncation, reason = "only decides where to look")]
-    cursors.max_by(f64::total_cmp).map(|until| until as i64)
+    let mut hours: Vec<_> =
+        times.iter().filter_map(|time| Timestamp::from_second(time.ceil() as i64).ok()).collect();
+    hours.sort_unstable_by(|one, other| other.cmp(one));
+    hours.dedup();
+    let last = *hours.first()?;
+    let earlier = hours.into_iter().skip(1).take_while(|hour| last.duration_since(*hour) <= SEARCHED);
+    Some((last, earlier.collect()))
 }
 
-/// When an hour ends in which a page with the cursor `until` was scraped: half an hour after it or more.
-fn hour_after(until: i64) -> Timestamp {
-    let second = until.div_euclid(1800).saturating_add(2).saturating_mul(1800);
-    Timestamp::from_second(second).unwrap_or(Timestamp::MAX)
+fn apart() -> Choice {
+    Choice::Refused(InvalidLedger::Apart, String::new())
 }

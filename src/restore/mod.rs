@@ -13,7 +13,7 @@
 //! ```
 //!
 //! - [`Source`]: which ledgers a Prometheus knows; `query`: the PromQL; `http`: the requests; `reply`: the answers.
-//! - `look_back`: the search for pages that were scraped more than an hour ago.
+//! - `look_back`: the search for pages that were scraped more than an hour ago; `search`: what was found so far.
 //! - `batches`: batches of queries.
 //! - `series`: samples by the target they were scraped from.
 //! - [`ledger`]: the series of one target about one counter, as a ledger, if they belong together.
@@ -29,6 +29,7 @@ mod look_back;
 mod query;
 mod reply;
 pub mod restorer;
+mod search;
 mod series;
 pub mod source;
 
@@ -36,4 +37,5 @@ pub use attempt::is_later;
 pub use error::Error;
 pub use ledger::InvalidLedger;
 pub use restorer::Restorer;
-pub use source::{Answer, Source};
+pub use search::Answer;
+pub use source::Source;

@@ -4,9 +4,14 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use jiff::SignedDuration;
+
 use crate::store::{Key, UP};
 
 use super::series;
+
+/// The widest window in which whole pages are searched, and the step of [`hours`].
+pub(super) const HOUR: SignedDuration = SignedDuration::from_hours(1);
 
 /// A metric that every page of an exporter has, and whose value no two processes share: the time when the process
 /// loaded its configuration, to the microsecond. `--web.disable-exporter-metrics` leaves it.
@@ -26,9 +31,15 @@ pub(super) fn moments(keys: &[Key], selector: &str, window: Duration) -> String 
     format!("{{{matchers}{selector}}}[{}s]", window.as_secs().max(1))
 }
 
-/// The last totals and cursors within `window` of the apps of `keys`: whether there are any, and about when.
-pub(super) fn hints(keys: &[Key], selector: &str, window: Duration) -> String {
-    last(&[one_of("__name__", series::names_of_moments()), apps(keys)].concat(), selector, window)
+/// The last totals within `window` of the counters of the apps of `keys`.
+pub(super) fn totals(keys: &[Key], selector: &str, window: Duration) -> String {
+    last(&[one_of("__name__", series::names_of_totals()), apps(keys)].concat(), selector, window)
+}
+
+/// The hours within `window` in which totals of the apps of `keys` were scraped: a sample at the end of each.
+pub(super) fn hours(keys: &[Key], selector: &str, window: Duration) -> String {
+    let (window, hour) = (window.as_secs().max(1), HOUR.unsigned_abs());
+    format!("{}[{window}s:{}s]", totals(keys, selector, hour), hour.as_secs())
 }
 
 /// The processes scraped within `window`.
@@ -109,6 +120,11 @@ mod tests {
         assert!(ledgers(&keys, "", Duration::from_secs(300)).starts_with(
             "last_over_time({__name__=~\"pds_app_accounted_until_timestamp_seconds|pds_app_late_requests_total|"
         ));
+        assert_eq!(
+            hours(&keys[..1], "", Duration::from_secs(86_400)),
+            "last_over_time({__name__=~\"pds_app_requests_total|pds_app_runs_total\",project=~\"p-1\",\
+             app=~\"p-1-b\",}[3600s])[86400s:3600s]"
+        );
         assert_eq!(
             processes("", Duration::ZERO),
             "last_over_time({__name__=\"pds_exporter_config_last_reload_success_timestamp_seconds\",}[1s])"

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, sleep};
 
 use crate::accounting::ledger_store::Hold;
 use crate::accounting::{Ledger, LedgerStore, Watermark};
@@ -23,9 +23,10 @@ use crate::error_chain::with_sources;
 use crate::store::Key;
 use crate::telemetry::{Obstacle, Restoring, Telemetry};
 
-use super::attempt::{Decision, Followed, Job, Missing, is_later};
+use super::attempt::{Asked, Decision, Followed, Job, Missing, is_later};
 use super::error::Error;
-use super::source::{Answer, Source};
+use super::search::Answer;
+use super::source::Source;
 
 /// Two clocks have to agree before the first query. This is how often that is checked.
 const CLOCKS: Duration = Duration::from_millis(200);
@@ -33,8 +34,6 @@ const CLOCKS: Duration = Duration::from_millis(200);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait, about a scrape interval.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// The interval between log lines about progress.
-const PROGRESS: Duration = Duration::from_secs(5);
 /// The most refused counters that the log names.
 const MAX_NAMED: usize = 10;
 
@@ -169,8 +168,16 @@ impl Restorer {
 
     /// Asks once, and logs and records the outcome. `now` is the time by the service's clock.
     async fn attempt(&self, job: &Job, now: i64) {
-        let outcome = match self.ask(job, now).await {
-            Ok((answers, scraped)) => self.take(job, answers, &scraped).await,
+        let asked = tokio::select! {
+            asked = job.ask(now, self.0.telemetry.snapshot().config_loaded) => asked,
+            // The counters, and perhaps the source, are others now.
+            () = self.replaced(job) => return self.0.changed.notify_one(),
+        };
+        let outcome = match asked {
+            Ok(Asked { answers, scraped, error }) => {
+                let obstacle = self.take(job, answers, &scraped).await;
+                error.map_or(obstacle, Err)
+            }
             Err(error) => Err(error),
         };
         if self.state().generation != job.generation {
@@ -183,32 +190,11 @@ impl Restorer {
         self.tell(&mut self.state(), obstacle);
     }
 
-    /// What the source knows of what is missing, and for which of these it has scraped this process.
-    async fn ask(&self, job: &Job, now: i64) -> Result<(Vec<(Key, Answer)>, HashSet<Key>), Error> {
-        let source = &job.followed.source;
-        let at = source.now().await?;
-        let loaded = self.0.telemetry.snapshot().config_loaded;
-        let scraped = async |keys: Vec<Key>| match loaded.filter(|_| !keys.is_empty()) {
-            Some(loaded) => source.scraped(&keys, at, loaded).await,
-            None => Ok(HashSet::new()),
-        };
-        // For apps that were unknown, nothing has changed until this process has been scraped.
-        let (unknown, new): (Vec<_>, Vec<_>) = job.missing.iter().partition(|(_, missing)| missing.unknown);
-        let known = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
-        let asked: Vec<Key> =
-            new.into_iter().map(|(key, _)| key.clone()).chain(known.iter().cloned()).collect();
-        let mut reported = Instant::now();
-        let answers = source.ledgers(&asked, at, now, |done, all| {
-            if reported.elapsed() >= PROGRESS {
-                tracing::info!(done, all, "reading counters back from Prometheus");
-                reported = Instant::now();
-            }
-        });
-        let answers = answers.await?;
-        let nothing = answers.iter().filter(|(_, answer)| *answer == Answer::Nothing).map(|(key, _)| key);
-        let mut known_now = scraped(nothing.filter(|key| !known.contains(*key)).cloned().collect()).await?;
-        known_now.extend(known);
-        Ok((answers, known_now))
+    /// Waits until [`Restorer::follow`] has replaced what `job` asks for.
+    async fn replaced(&self, job: &Job) {
+        while self.state().generation == job.generation {
+            self.0.changed.notified().await;
+        }
     }
 
     /// Applies the answers. Returns why something is still missing, if so.

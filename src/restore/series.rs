@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use crate::interface::{Counted, Resource};
-use crate::store::Key;
+use crate::store::{Key, Owner};
 
 use super::reply::{Labels, Sample};
 
@@ -44,6 +44,11 @@ const METRICS: &[(&str, About, Part)] = &[
 /// The names of the metrics that hold a ledger.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     METRICS.iter().map(|(name, ..)| *name)
+}
+
+/// The names of the metrics that are totals.
+pub(super) fn names_of_totals() -> impl Iterator<Item = &'static str> {
+    METRICS.iter().filter(|(.., part)| *part == Part::Total).map(|(name, ..)| *name)
 }
 
 /// The names of the metrics whose samples tell when a cursor and a total were scraped together.
@@ -142,6 +147,18 @@ impl Series {
         let app = (key.owner.project.to_string(), key.owner.app.to_string());
         self.0.remove(&(app, key.resource)).unwrap_or_default()
     }
+}
+
+/// The times of samples, by counter and whatever the target.
+pub(super) fn times(samples: Vec<Sample>) -> HashMap<Key, Vec<f64>> {
+    let mut times: HashMap<Key, Vec<f64>> = HashMap::new();
+    for mut sample in samples {
+        let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { continue };
+        let (project, app) = id.app;
+        let key = Key { owner: Owner::new(project.into(), app.into()), resource: id.resource };
+        times.entry(key).or_default().extend(sample.values().map(|(time, _)| time));
+    }
+    times
 }
 
 /// The ledger and part that a sample belongs to.

@@ -1,13 +1,12 @@
 //! Which ledgers a Prometheus knows.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 
-use crate::accounting::Ledger;
 use crate::client::BuildError;
 use crate::config::Prometheus;
 use crate::interface::Counted;
@@ -16,18 +15,19 @@ use crate::store::Key;
 use super::batches::{batches, halves};
 use super::error::Error;
 use super::http::Http;
-use super::ledger::{Choice, Chosen, InvalidLedger, choose};
-use super::query;
+use super::ledger::{Choice, choose};
+use super::query::{self, HOUR};
 use super::reply::Sample;
+use super::search::{Answer, Search};
 use super::series::{AppName, Series, identity, take_app};
 
 /// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
 /// samples.
-const WINDOWS: &[Duration] = &[Duration::from_secs(300), Duration::from_secs(3600)];
+const WINDOWS: &[Duration] = &[Duration::from_secs(300), MAX_WINDOW];
 /// The most apps in one query of the first window; wider windows take a quarter of them.
 pub(super) const MAX_APPS: usize = 200;
 /// The widest window in which whole pages are searched.
-pub(super) const MAX_WINDOW: Duration = Duration::from_secs(3600);
+const MAX_WINDOW: Duration = HOUR.unsigned_abs();
 /// The most queries in flight.
 const MAX_QUERIES: usize = 4;
 /// Tolerance of the start time, in seconds: VictoriaMetrics keeps twelve digits.
@@ -48,27 +48,6 @@ pub struct Source {
     windows: Arc<[Duration]>,
     /// How far back the search goes beyond these.
     beyond: Option<Duration>,
-}
-
-/// What a Prometheus knows of one ledger.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
-    /// The ledger, as of the last scrape that had it.
-    Ledger {
-        /// The ledger.
-        ledger: Ledger,
-        /// The labels of the target that it was scraped from.
-        target: String,
-    },
-    /// Something, but nothing usable.
-    Refused {
-        /// Why the furthest one was refused.
-        why: InvalidLedger,
-        /// The labels of the target that it was scraped from.
-        target: String,
-    },
-    /// Nothing.
-    Nothing,
 }
 
 impl Source {
@@ -100,48 +79,38 @@ impl Source {
     }
 
     /// What it knows at `at` (of [`Source::now`]) of each of `keys`, in any order. `now` is the time by the service's
-    /// clock, which no cursor may be ahead of. `progress` gets the number of answered keys, and of all.
+    /// clock, which no cursor may be ahead of. `progress` gets the number of ledgers found, and of all keys.
     ///
-    /// # Errors
-    /// If one query was not answered in full. Nothing is known then.
+    /// If a query is not answered in full, the error is the second value, and the first holds the ledgers found until
+    /// then.
     pub async fn ledgers(
         &self,
         keys: &[Key],
         at: Timestamp,
         now: i64,
-        mut progress: impl FnMut(usize, usize),
-    ) -> Result<Vec<(Key, Answer)>, Error> {
-        let mut answers = Vec::with_capacity(keys.len());
-        let mut refused = HashMap::new();
-        let mut open: Vec<Key> = keys.to_vec();
+        mut progress: impl FnMut(usize, usize) + Send,
+    ) -> (Vec<(Key, Answer)>, Result<(), Error>) {
+        let mut found = |found| progress(found, keys.len());
+        let mut search = Search::new(at, now, &mut found);
+        let result = self.search(keys.to_vec(), &mut search).await;
+        (search.answers(), result)
+    }
+
+    async fn search(&self, mut open: Vec<Key>, search: &mut Search<'_>) -> Result<(), Error> {
         for (index, window) in self.windows.iter().enumerate() {
-            let asked = std::mem::take(&mut open);
             let apps = if index == 0 { MAX_APPS } else { MAX_APPS / 4 };
             let last = index + 1 == self.windows.len() && self.beyond.is_none();
-            self.chosen((asked, apps), (at, *window), now, last, |key, choice| {
-                match choice {
-                    Choice::Taken(chosen) => answers.push((key, Answer::from(*chosen))),
-                    Choice::Refused(why, target) => {
-                        refused.insert(key.clone(), Answer::Refused { why, target });
-                        open.push(key);
-                    }
-                    Choice::Incomplete | Choice::Nothing => open.push(key),
-                }
-                progress(answers.len(), keys.len());
+            let asked = (std::mem::take(&mut open), apps);
+            self.chosen(asked, (search.at, *window), search.now, last, |key, choice| {
+                open.extend(search.put(key, choice));
             })
             .await?;
-            if open.is_empty() {
-                return Ok(answers);
-            }
         }
         if let Some(lookback) = self.beyond {
-            open = self.further_back(open, (at, lookback), now, &mut refused, &mut answers).await?;
+            open = self.further_back(open, lookback, search).await?;
         }
-        answers.extend(open.into_iter().map(|key| {
-            let answer = refused.remove(&key).unwrap_or(Answer::Nothing);
-            (key, answer)
-        }));
-        Ok(answers)
+        search.end(open);
+        Ok(())
     }
 
     /// What is known at `at` of `keys`, as of the last scrape within `window`, in batches of `apps` apps.
@@ -265,11 +234,5 @@ impl Source {
                 },
             }
         }
-    }
-}
-
-impl From<Chosen> for Answer {
-    fn from((ledger, target): Chosen) -> Self {
-        Self::Ledger { ledger, target }
     }
 }

@@ -136,12 +136,9 @@ impl Origins {
         };
         let source = Source::new(prometheus)?;
         let at = source.now().await.map_err(|error| failed(&error))?;
-        let answers = source.ledgers(&self.counters(), at, now, |_, _| {}).await;
-        let mut held: Vec<Held> = answers
-            .map_err(|error| failed(&error))?
-            .into_iter()
-            .map(|(key, answer)| of(key, answer))
-            .collect();
+        let (answers, result) = source.ledgers(&self.counters(), at, now, |_, _| {}).await;
+        result.map_err(|error| failed(&error))?;
+        let mut held: Vec<Held> = answers.into_iter().map(|(key, answer)| of(key, answer)).collect();
         held.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(held)
     }

@@ -172,10 +172,10 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
-        "The last values within 5 minutes; for apps not found, within an hour, then further back within `state.lookback`.",
+        "The last values within 5 minutes; for apps not found, within an hour, then in the last hour of `state.lookback` that has their totals and in the six before it.",
         &[
-            "restore::what_every_question_has_in_common_and_how_the_look_back_widens",
-            "restore::bad_series::counters_that_had_left_the_page_are_found_further_back",
+            "restore::look_back::what_every_question_has_in_common_and_how_the_look_back_widens",
+            "restore::look_back::a_refused_page_is_not_replaced_by_one_of_days_ago",
             "restore::bad_series::counters_that_left_the_page_unscraped_are_taken_as_they_were_scraped_however_long_ago",
         ],
     ),

@@ -72,7 +72,8 @@ async fn ten_thousand_apps_take_a_hundred_queries() {
         assert!(done >= told && all == keys.len(), "{done} of {all} after {told}");
         told = done;
     });
-    let answers = answers.await.unwrap();
+    let (answers, result) = answers.await;
+    result.unwrap();
     assert_eq!((answers.len(), told), (keys.len(), keys.len()));
     for (key, answer) in answers {
         let Answer::Ledger { ledger, .. } = answer else { panic!("{key}: {answer:?}") };

@@ -3,6 +3,7 @@
 mod bad_answers;
 mod bad_series;
 mod engines;
+mod look_back;
 mod many;
 mod model;
 pub(crate) mod prometheus;
@@ -94,44 +95,6 @@ async fn what_was_read_back_is_shown_once_it_holds_all_that_had_settled_by_then(
     for (name, value) in counters(&before) {
         assert!(crate::process::value(&after, &name) >= Some(value), "{name} went back");
     }
-}
-
-#[tokio::test]
-async fn what_every_question_has_in_common_and_how_the_look_back_widens() {
-    let rig = Rig::start(1).await;
-    rig.predecessor().await;
-    rig.pass(1700);
-    let token = rig.folder.path().join("token");
-    std::fs::write(&token, "s3cret-token\n").unwrap();
-    let more = format!(
-        "prometheus_token_file = {token:?}\nprometheus_headers = {{ X-Scope-OrgID = \"tenant-7\" }}\n\
-         prometheus_selector = 'job=\"pds\"'"
-    );
-    let mut config = rig.config(1, &more);
-    let prefixed = config.state.prometheus.as_mut().unwrap();
-    prefixed.url = prefixed.url.join("prometheus/").unwrap();
-    let from = rig.prometheus.asked().len();
-    let exporter = rig.started_with(config, "new").await;
-    assert_eq!(exporter.metric(RESTORED), Some(1.0));
-    let asked = &rig.prometheus.asked()[from..];
-    for question in asked {
-        assert_eq!(question.path, "/prometheus/api/v1/query");
-        assert_eq!(question.headers["authorization"], "Bearer s3cret-token");
-        assert_eq!(question.headers["x-scope-orgid"], "tenant-7");
-        for (name, value) in
-            [("dedup", "false"), ("partial_response", "false"), ("deny_partial_response", "1")]
-        {
-            assert_eq!(question.form[name], value);
-        }
-    }
-    assert_eq!(asked[0].form["query"], "time()");
-    let windows: Vec<&str> =
-        asked[1..].iter().map(|asked| asked.form["query"].rsplit_once('[').unwrap().1).collect();
-    assert_eq!(windows, ["300s])", "3600s])", "3600s]"], "what an hour has is not looked for in ten days");
-    assert!(asked[1..].iter().all(|asked| asked.form["query"].contains(",job=\"pds\"}[")));
-    let times: std::collections::BTreeSet<&String> =
-        asked[1..].iter().map(|asked| &asked.form["time"]).collect();
-    assert_eq!(times.len(), 1, "all is asked of one moment");
 }
 
 #[tokio::test]

@@ -129,7 +129,7 @@ impl Prometheus {
 }
 
 impl State {
-    /// The answer to `time()`, to `last_over_time({...}[Ns])` and to `{...}[Ns]`.
+    /// The answer to `time()`, to `last_over_time({...}[Ns])`, with a range and a step behind it or not, and to `{...}[Ns]`.
     fn result(&self, asked: &Asked) -> String {
         let now = self.clock.unix_seconds();
         let query = &asked.form["query"];
@@ -139,17 +139,14 @@ impl State {
                 .to_string();
         }
         let at: f64 = asked.form.get("time").map_or(now as f64, |time| time.parse().unwrap());
+        if let Some((inner, range)) = query.rsplit_once("])[") {
+            return self.steps(inner, range, at);
+        }
         let last = query.strip_prefix("last_over_time({").and_then(|rest| rest.strip_suffix("s])"));
         let raw = query.strip_prefix('{').and_then(|rest| rest.strip_suffix("s]"));
         let (matchers, window) = last.or(raw).unwrap().rsplit_once("}[").unwrap();
         let (matchers, window) = (parse_matchers(matchers), window.parse::<f64>().unwrap());
-        let found = self.series.iter().filter(|(labels, _)| {
-            matchers.iter().all(|(name, values)| {
-                let value = labels.get(name).map_or("", String::as_str);
-                values.iter().any(|wanted| wanted == value)
-            })
-        });
-        let found = found.filter_map(|(labels, samples)| {
+        let found = self.matching(&matchers).filter_map(|(labels, samples)| {
             let in_window = |(time, _): &&(i64, f64)| {
                 let time = *time as f64;
                 time <= at && time > at - window
@@ -164,6 +161,39 @@ impl State {
         let found: Vec<_> = found.collect();
         let kind = if last.is_some() { "vector" } else { "matrix" };
         json!({"status": "success", "data": {"resultType": kind, "result": found}}).to_string()
+    }
+
+    fn matching<'a>(
+        &'a self,
+        matchers: &'a [(String, Vec<String>)],
+    ) -> impl Iterator<Item = (&'a Labels, &'a Vec<(i64, f64)>)> {
+        self.series.iter().filter(|(labels, _)| {
+            matchers.iter().all(|(name, values)| {
+                let value = labels.get(name).map_or("", String::as_str);
+                values.iter().any(|wanted| wanted == value)
+            })
+        })
+    }
+
+    /// The answer to a subquery: `last_over_time({...}[Ns` at each multiple of the step.
+    fn steps(&self, last: &str, range: &str, at: f64) -> String {
+        let (matchers, window) = last.strip_prefix("last_over_time({").unwrap().rsplit_once("}[").unwrap();
+        let seconds = |text: &str| text.trim_end_matches(']').trim_end_matches('s').parse::<i64>().unwrap();
+        let (range, step) = range.split_once(':').unwrap();
+        let (window, range, step) = (seconds(window), seconds(range), seconds(step));
+        let (matchers, at) = (parse_matchers(matchers), at as i64);
+        let found = self.matching(&matchers).filter_map(|(labels, samples)| {
+            let ends = ((at - range).div_euclid(step) + 1..=at.div_euclid(step)).map(|n| n * step);
+            let values = ends.filter_map(|end| {
+                let (_, value) =
+                    samples.iter().rev().find(|(time, _)| *time <= end && *time > end - window)?;
+                Some(json!([end, value.to_string()]))
+            });
+            let values: Vec<_> = values.collect();
+            (!values.is_empty()).then(|| json!({"metric": labels, "values": values}))
+        });
+        let found: Vec<_> = found.collect();
+        json!({"status": "success", "data": {"resultType": "matrix", "result": found}}).to_string()
     }
 }
 
