@@ -29,8 +29,8 @@ pub fn status(line: &str) {
     tell(&[NotifyState::Status(line)]);
 }
 
-/// Keeps telling the watchdog that the daemon is alive, each time after what `check` returns has completed; completes at
-/// once if the unit has none (`WatchdogSec=`).
+/// Tells the watchdog that the daemon is alive, each time `check` completes. Returns at once if the unit has no
+/// `WatchdogSec=`.
 pub async fn watchdog<Checked: Future<Output = ()>>(check: impl Fn() -> Checked) {
     let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
     // Half the timeout, as sd_watchdog_enabled(3) recommends.

@@ -4,7 +4,7 @@
 const CLAIMS: &[(&str, &str, &[&str])] = &[
     (
         "README.md",
-        "They survive crashes, outages, restarts and wrong clocks",
+        "They survive crashes, outages and restarts",
         &[
             "real_kill::no_kill_takes_a_count_back_or_loses_one",
             "accounting::what_is_counted_is_what_there_was",

@@ -1,9 +1,10 @@
 //! Several addresses, IPv6, unix sockets, systemd's sockets.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::{Config, Error};
+use pds_exporter::web::{Config, Error, notify};
 use tokio::process::Command;
 
 use super::{Running, curl, try_curl};
@@ -94,10 +95,30 @@ async fn sockets_of_systemd_are_served() {
 /// Set where this test binary runs as the program that tells systemd.
 const TOLD: &str = "PDS_EXPORTER_TEST_TELLS";
 
+/// The first messages that `test`, run as a program of its own, sends to systemd.
+async fn told<const N: usize>(test: &str) -> [String; N] {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify.sock");
+    let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
+    let _teller = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("web::listen::{test}")])
+        .envs([(TOLD, "1"), ("WATCHDOG_USEC", "20000")])
+        .env("NOTIFY_SOCKET", &path)
+        .stdout(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut told = [const { String::new() }; N];
+    for text in &mut told {
+        let mut message = [0; 512];
+        let length = tokio::time::timeout(crate::process::DEADLINE, socket.recv(&mut message)).await.unwrap();
+        *text = String::from_utf8(message[..length.unwrap()].to_vec()).unwrap();
+    }
+    told
+}
+
 #[tokio::test]
 async fn systemd_is_notified_of_every_step() {
-    use pds_exporter::web::notify;
-
     if std::env::var_os(TOLD).is_some() {
         notify::ready();
         notify::status("12 targets");
@@ -105,24 +126,19 @@ async fn systemd_is_notified_of_every_step() {
         notify::stopping();
         return notify::watchdog(async || {}).await;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("notify.sock");
-    let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
-    let _teller = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "web::listen::systemd_is_notified_of_every_step"])
-        .envs([(TOLD, "1"), ("WATCHDOG_USEC", "20000")])
-        .env("NOTIFY_SOCKET", &path)
-        .stdout(Stdio::null())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let mut told = Vec::new();
-    while told.len() < 6 {
-        let mut message = [0; 512];
-        let length = tokio::time::timeout(crate::process::DEADLINE, socket.recv(&mut message)).await.unwrap();
-        told.push(String::from_utf8(message[..length.unwrap()].to_vec()).unwrap());
-    }
+    let told: [String; 6] = told("systemd_is_notified_of_every_step").await;
     assert_eq!(told[..2], ["READY=1\n", "STATUS=12 targets\n"]);
     assert!(told[2].starts_with("RELOADING=1\nMONOTONIC_USEC="), "{told:?}");
     assert_eq!(told[3..], ["STOPPING=1\n", "WATCHDOG=1\n", "WATCHDOG=1\n"]);
+}
+
+#[tokio::test]
+async fn the_watchdog_is_not_told_while_a_thread_hangs() {
+    if std::env::var_os(TOLD).is_some() {
+        let hangs = notify::watchdog(std::future::pending);
+        assert!(tokio::time::timeout(Duration::from_millis(200), hangs).await.is_err());
+        return notify::stopping();
+    }
+    let told: [String; 1] = told("the_watchdog_is_not_told_while_a_thread_hangs").await;
+    assert_eq!(told, ["STOPPING=1\n"]);
 }
