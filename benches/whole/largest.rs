@@ -37,9 +37,15 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
     let written = (exporter.process.written() - written) as f64 / seconds / 1e3;
     let note = format!("{requests:.0} requests/s, 2 scrapes a minute");
     row(" each minute: % of a core", scraped, 1, Target::AtMost(50.0), &note);
-    row(" each minute, not scraped: % of a core", quiet, 1, Target::None, "");
+    row(" each minute, but for how late polls start not scraped: % of a core", quiet, 1, Target::None, "");
     row(": scrape with gzip, s", Figure::of(scrapes), 2, Target::AtMost(3.0), "10 million series");
-    row(": p99 of how late polls start, ms", lag, 1, Target::None, "2 scrapes a minute");
+    row(
+        ": p99 of how late polls start, ms",
+        lag,
+        1,
+        Target::None,
+        "2 scrapes a minute; polls start in groups of 100 ms",
+    );
     row(": p99 of how late polls start, not scraped, ms", quiet_lag, 1, Target::None, "");
     let (now, most) = exporter.process.memory();
     let note = format!("at peak; {:.0} MB now", now as f64 / 1e6);
