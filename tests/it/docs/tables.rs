@@ -1,5 +1,6 @@
 //! What the pages hold that is generated: tables of metrics, keys, flags, commands, limits, requests and figures.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -111,6 +112,19 @@ fn figures_in_the_text_are_those_of_the_last_run() {
         let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(page.contains(&said), "{path} does not say: {said}");
     }
+}
+
+#[test]
+fn limits_that_are_missed_have_their_reasons() {
+    let page = std::fs::read_to_string("docs/performance.md").unwrap();
+    let (_, section) = page.split_once("## Limits that are missed\n").unwrap();
+    let (section, _) = section.split_once("\n![").unwrap();
+    let named =
+        section.lines().filter_map(|line| Some(line.strip_prefix("- `")?.split_once("`: ")?.0.to_owned()));
+    let missed = measured().into_iter().filter(|row| row[2].ends_with("MISSED"));
+    let (named, missed): (BTreeSet<_>, BTreeSet<_>) =
+        (named.collect(), missed.map(|[what, ..]| what).collect());
+    assert_eq!(named, missed);
 }
 
 /// The flags of `pds-exporter`, as its help has them.
