@@ -65,7 +65,7 @@ pub(crate) fn memory(daemon: &str, table: &mut Table) {
         "10 apps",
     );
     let size = std::fs::metadata(daemon).unwrap().len() as f64 / 1e6;
-    table.row("stripped binary, MB", size, 1, Target::AtMost(14.0), "");
+    table.row("stripped binary, MB", size, 1, Target::AtMost(12.0), "");
 }
 
 /// Processor time, memory and disk by the number of apps at one poll and two scrapes a minute. The service is on a core

@@ -15,7 +15,7 @@ use super::error::BuildError;
 /// If that file cannot be used.
 pub fn tls_config(key: &'static str, ca_file: Option<&Path>) -> Result<rustls::ClientConfig, BuildError> {
     let mut anchors = rustls::RootCertStore::empty();
-    anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+    anchors.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     if let Some(path) = ca_file {
         let path = || path.to_owned();
         let unreadable = |source| BuildError::CaFile { key, path: path(), source };

@@ -23,6 +23,7 @@ pub mod call;
 mod lenient;
 pub mod metrics;
 pub mod number;
+#[cfg(feature = "tool")]
 pub mod openapi;
 pub mod param;
 pub mod polled;

@@ -1,6 +1,8 @@
 //! How replies are read and written.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
+#[cfg(feature = "tool")]
+use schemars::{Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -22,14 +24,19 @@ pub enum Format {
 pub struct ReplyFormat {
     /// How it is written.
     pub format: Format,
-    /// Its schema.
+    /// Its schema. Code that the daemon has no use for.
+    #[cfg(feature = "tool")]
     pub schema: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl ReplyFormat {
     /// The format of an `R`.
     pub const fn of<R: ReplyBody>() -> Self {
-        Self { format: R::FORMAT, schema: |generator| generator.subschema_for::<R>() }
+        Self {
+            format: R::FORMAT,
+            #[cfg(feature = "tool")]
+            schema: |generator| generator.subschema_for::<R>(),
+        }
     }
 }
 

@@ -177,7 +177,7 @@ impl Exporter {
         let failed =
             |error: &dyn std::error::Error| ToolError::Failed { message: with_sources(error), code: 1 };
         let mut anchors = rustls::RootCertStore::empty();
-        anchors.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+        anchors.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()

@@ -75,7 +75,7 @@ fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {
-        roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
     roots
 }

@@ -9,5 +9,5 @@ use crate::golden::assert_golden;
 #[test]
 fn the_schema_of_the_status_is_the_documented_one() {
     let schema = serde_json::to_string_pretty(&Status::schema()).unwrap() + "\n";
-    assert_golden(Path::new("tests/it/status/schema.json"), &schema);
+    assert_golden(Path::new("src/status/schema.json"), &schema);
 }
