@@ -255,6 +255,14 @@ pds_app_deployment_initialization_timeout_seconds 600"#;
     }
 
     #[test]
+    fn a_time_before_1970_is_no_time() {
+        let (text, unexpected) =
+            lines(r#"{"id":"a","createdAt":"0001-01-01T00:00:00Z","updatedAt":"0026-01-01T00:00:00Z"}"#);
+        assert!(!text.iter().any(|line| line.contains("timestamp")), "{text:?}");
+        assert_eq!(unexpected, ["updatedAt"]);
+    }
+
+    #[test]
     fn numbers_without_a_value_are_missing() {
         let body = r#"{"id":"a","status":"","cpu":"","memory":null,"gpuCount":"NaN","disableAuth":null,"createdAt":null}"#;
         let (lines, unexpected) = lines(body);

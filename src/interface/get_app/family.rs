@@ -218,7 +218,9 @@ fn put_timestamp(reader: &mut Reader<'_>, field: &'static str, text: &str) {
         return;
     }
     match text.parse::<jiff::Timestamp>() {
-        Ok(time) => reader.put(time.as_duration().as_secs_f64()),
-        Err(_) => reader.unexpected.0.push(field),
+        Ok(time) if time >= jiff::Timestamp::UNIX_EPOCH => reader.put(time.as_duration().as_secs_f64()),
+        // How a service in Go writes that there is no time.
+        Ok(_) if text == "0001-01-01T00:00:00Z" => {}
+        _ => reader.unexpected.0.push(field),
     }
 }
