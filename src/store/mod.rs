@@ -162,6 +162,7 @@ impl Store {
         }
         for cells in &mut index.0 {
             cells.sort_by(|a, b| a.key().cmp(b.key()));
+            cells.shrink_to_fit();
         }
         self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
         let unasked = index.0.iter().flatten().filter(|cell| cell.is_unasked()).count();
