@@ -29,7 +29,7 @@ fn page_of_2_000_apps(bencher: Bencher<'_, '_>, address: &str) {
     });
 }
 
-#[divan::bench(args = [100, 2_000, 10_000], sample_count = 20)]
+#[divan::bench(args = [100, 2_000, 10_000, 100_000], sample_count = 20)]
 fn overview(bencher: Bencher<'_, '_>, apps: usize) {
     let site = Site::new(apps);
     bencher.bench_local(|| {

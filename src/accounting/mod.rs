@@ -12,7 +12,7 @@
 //! A failed request moves nothing: the next poll asks for the same range, which has grown by then, in one request of
 //! up to [`MAX_MERGED`]. A ledger is on disk before it is shown, so a crash at most repeats a request.
 //!
-//! - [`watermark`]: which time has settled, by our clock and the service's.
+//! - [`watermark`]: which time has settled, by our clock and the service's; [`settled`]: that at one moment.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
 //! - [`recheck`]: counting an [`hour`] again, and late data.
 //! - [`ledger_store`]: all ledgers, and their grouped commits.
@@ -26,6 +26,7 @@ pub mod ledger;
 pub mod ledger_store;
 pub mod recheck;
 mod record;
+pub mod settled;
 pub mod state;
 pub mod tables;
 pub mod watermark;
@@ -39,6 +40,7 @@ use crate::interface::{Counted, Resource};
 pub use error::StateError;
 pub use ledger::{Ledger, Refusal};
 pub use ledger_store::LedgerStore;
+pub use settled::Settled;
 pub use watermark::Watermark;
 
 /// The longest range of one request after an outage. Longer ones would be cheaper still, but the distribution comes as

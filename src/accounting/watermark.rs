@@ -11,6 +11,7 @@ use crate::config::Config;
 use crate::interface::TimeRange;
 
 use super::recheck::Ages;
+use super::settled::{Settled, seconds};
 
 /// Two times agree if they are at most this many seconds apart: a Date has whole seconds, and its reply took time.
 const AGREEMENT: u64 = 10;
@@ -220,29 +221,22 @@ impl Watermark {
         self.settle - self.settle / 2
     }
 
-    /// For how long from now the counters of a ledger are shown if its cursor is `until` and moves every `interval`.
-    /// `None` if they are hidden.
-    ///
-    /// They are hidden while the ledger is behind, that is, while `until` is before the last whole step that had
-    /// settled two intervals ago: a counter that stands still reads as no requests, and its jump afterwards as far too
-    /// many. They are also hidden until the ledger has passed what had settled when counting began: an earlier process
-    /// with the same counters may have shown as much.
+    /// As [`Settled::shown_for`], at present.
     #[must_use]
     pub fn shown_for(&self, until: i64, interval: Duration) -> Option<Duration> {
-        if until < self.started()?.min(self.settled_step()) {
-            return None;
-        }
-        self.keeps_up_for(until, interval)
+        self.at_present().shown_for(until, interval)
     }
 
-    /// As [`Watermark::shown_for`], without regard to what had settled when counting began.
+    /// As [`Settled::keeps_up_for`], at present.
     #[must_use]
     pub fn keeps_up_for(&self, until: i64, interval: Duration) -> Option<Duration> {
-        let settled = self.settled();
-        let allowed = self.step.saturating_add(seconds(interval).saturating_mul(2));
-        // A clock set back does not prolong it.
-        let left = until.saturating_add(allowed).saturating_sub(settled).min(allowed);
-        u64::try_from(left).ok().filter(|left| *left > 0).map(Duration::from_secs)
+        self.at_present().keeps_up_for(until, interval)
+    }
+
+    /// What has settled now.
+    #[must_use]
+    pub fn at_present(&self) -> Settled {
+        Settled { second: self.settled(), step: self.step, started: self.started() }
     }
 
     /// Whether two clocks have agreed, or ours was steady if the service sends no Date.
@@ -259,10 +253,6 @@ impl Watermark {
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn seconds(duration: Duration) -> i64 {
-    i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -10,10 +10,9 @@ use crate::store::{PollRecord, Reply, SlotSummary};
 use super::changes::{Changed, Deploy, changed, deploys};
 use super::exporter::next_poll;
 use super::model::App;
-use super::overview::requests_rechecked;
 use super::rechecked::CountedAgain;
 use super::settings::{self, Group};
-use super::view::{Parts, View};
+use super::view::{Part, View};
 
 /// Polls listed, over all resources of the app; older ones only if they failed.
 const POLLS: usize = 20;
@@ -68,12 +67,12 @@ pub struct RunPoint {
     pub p99: Option<f64>,
 }
 
-pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail> {
+pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let projects = &view.plan.config.projects;
     let p = projects.iter().position(|known| *known.id == *project)?;
     let a = projects.get(p)?.apps.iter().position(|known| *known.id == *app)?;
     let parts = view.parts_of(p, a);
-    let overview = view.app(p, a, &parts)?;
+    let overview = view.app(p, a, &parts);
     let store = &view.context.store;
     store.replies().look_at(&overview.project, &overview.id);
     let replies: Vec<(&'static str, Option<Reply>)> = parts
@@ -89,6 +88,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
     };
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
+    let requests = overview.resources.iter().find(|known| known.resource == response_time::RESOURCE.as_str());
     let polls = polls(&parts);
     let settings = view.values(&parts, get_app::RESOURCE);
     let part = |resource: Resource| {
@@ -108,7 +108,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
             .value(&run_execution_time::WINDOW_RUNS),
         requests_total: total(Counted::Requests),
         runs_total: total(Counted::Runs),
-        rechecked: requests_rechecked(std::slice::from_ref(&overview)),
+        rechecked: requests.and_then(|requests| requests.rechecked).unwrap_or_default(),
         interval: parts
             .iter()
             .find(|(target, _)| target.endpoint.cadence == Cadence::Metrics)
@@ -129,7 +129,7 @@ pub(super) fn detail(view: &View<'_>, project: &str, app: &str) -> Option<Detail
 }
 
 /// The last polls of all parts, and failures before them.
-fn polls(parts: &Parts<'_>) -> Vec<(&'static str, PollRecord)> {
+fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, PollRecord)> {
     let of =
         |resource: &'static str, polls: Vec<PollRecord>| polls.into_iter().map(move |poll| (resource, poll));
     let mut polls: Vec<(&'static str, PollRecord)> = parts

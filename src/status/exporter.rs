@@ -9,6 +9,7 @@ use crate::poll::Plan;
 use crate::telemetry::{self, Snapshot, UnexpectedValue};
 
 use super::model::{Exporter, Restoring, Token, Unexpected};
+use super::view::View;
 
 /// How long a panic counts as a reason.
 const PANIC_SHOWN: Duration = Duration::from_secs(3600);
@@ -16,8 +17,13 @@ const PANIC_SHOWN: Duration = Duration::from_secs(3600);
 /// How much longer than its interval a poll may take.
 const POLL_TIME: Duration = Duration::from_secs(10);
 
-/// The state of the exporter at `now`.
-pub(super) fn exporter(snapshot: &Snapshot, plan: &Plan, started: Timestamp, now: Timestamp) -> Exporter {
+/// The state of the exporter, whose next poll is `due`.
+pub(super) fn exporter(
+    snapshot: &Snapshot,
+    View { plan, now, .. }: &View,
+    due: Option<Instant>,
+    started: Timestamp,
+) -> Exporter {
     let tokens = plan.client.accounts().map(|account| {
         let known = snapshot.tokens.get(account.name()).copied().unwrap_or_default();
         Token { name: account.name().to_owned(), expires: known.expires.map(whole), readable: known.readable }
@@ -32,7 +38,7 @@ pub(super) fn exporter(snapshot: &Snapshot, plan: &Plan, started: Timestamp, now
         unexpected: unexpected(snapshot, plan),
         state_file_good: snapshot.state_good,
         restoring: snapshot.restoring.as_ref().map(restoring),
-        next_poll: next_poll(plan.targets.iter().filter_map(|target| target.progress.due()).min(), now),
+        next_poll: next_poll(due, *now),
         poll_lag_seconds: Some(snapshot.poll_lag_seconds),
         tokens: tokens.collect(),
     }

@@ -7,13 +7,16 @@ use jiff::Timestamp;
 use crate::interface::get_app::family;
 
 use super::cause::{self, Cause};
+use super::document::Status;
 use super::model::{
-    App, Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Status, Token,
-    Unexpected, resource_title,
+    Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Token, Unexpected,
+    resource_title,
 };
 use super::problem::Problem;
 use super::read::Values;
 use super::verdict::{Reason, Verdict};
+
+use Counting::{Ahead, Behind};
 
 /// Polls that start later than this are a reason, in seconds.
 const MAX_POLL_LAG: f64 = 10.0;
@@ -22,10 +25,10 @@ const MAX_POLL_LAG: f64 = 10.0;
 const TOKEN_SOON: i64 = 7 * 86_400;
 
 /// Finds what is wrong with an app, most severe first.
-pub(super) fn judge_app(app: &mut App, settings: &Values<'_>) {
-    let mut found: Vec<Problem> = app.resources.iter().flat_map(of_resource).collect();
+pub(super) fn judge_app(resources: &[Resource], settings: &Values<'_>) -> (Verdict, Vec<Problem>) {
+    let mut found: Vec<Problem> = resources.iter().flat_map(of_resource).collect();
     let bad = |word: &str| word.contains("error") || word.contains("fail");
-    if let Some(status) = app.status.as_deref().filter(|status| bad(status)) {
+    if let Some(status) = settings.label(&family::STATUS, "status").filter(|status| bad(status)) {
         found.push(problem(&cause::APP_STATUS, format!("the app's status is {status}")));
     }
     if settings.value(&family::ERROR).is_some_and(|error| error > 0.0) {
@@ -35,7 +38,7 @@ pub(super) fn judge_app(app: &mut App, settings: &Values<'_>) {
     if let Some(build) = build.filter(|build| bad(build) || build.contains("timeout")) {
         found.push(problem(&cause::BUILD_FAILED, format!("the last build's status is {build}")));
     }
-    (app.verdict, app.problems) = by_gravity(found);
+    by_gravity(found)
 }
 
 /// Finds what is wrong with a project, most severe first.
@@ -55,7 +58,14 @@ fn problem(cause: &'static Cause, text: String) -> Problem {
 }
 
 /// What is wrong with one resource of an app or project.
-fn of_resource(resource: &Resource) -> Vec<Problem> {
+fn of_resource(resource: &Resource) -> impl Iterator<Item = Problem> + use<> {
+    let is_well = resource.state == State::Fresh && !matches!(resource.counting, Some(Behind | Ahead));
+    // Most are: no text is made for them.
+    let found = if is_well { [None, None] } else { problems_of(resource) };
+    found.into_iter().flatten()
+}
+
+fn problems_of(resource: &Resource) -> [Option<Problem>; 2] {
     let what = resource_title(resource.resource);
     let class = resource.failing.as_ref().map(|failing| format!(", {}", failing.class)).unwrap_or_default();
     let polled = match resource.state {
@@ -68,11 +78,11 @@ fn of_resource(resource: &Resource) -> Vec<Problem> {
     // Counters from before a restart are judged once the resource has been polled.
     let counting = resource.counting.filter(|_| resource.state != State::Waiting);
     let counted = match (counting, resource.accounted_until) {
-        (Some(Counting::Behind), _) => Some(Problem {
+        (Some(Behind), _) => Some(Problem {
             text: format!("{what}: catching up, {}", behind(resource.behind_seconds)),
             ..problem(&cause::COUNTERS_BEHIND, format!("{what}: counters are catching up"))
         }),
-        (Some(Counting::Ahead), Some(until)) => Some(Problem {
+        (Some(Ahead), Some(until)) => Some(Problem {
             text: format!("{what}: counters stand still since {until}, because a clock was set back"),
             ..problem(
                 &cause::COUNTERS_AHEAD,
@@ -81,7 +91,7 @@ fn of_resource(resource: &Resource) -> Vec<Problem> {
         }),
         _ => None,
     };
-    [polled, counted].into_iter().flatten().collect()
+    [polled, counted]
 }
 
 /// How far counters are behind, in words.

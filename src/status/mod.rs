@@ -5,10 +5,11 @@
 //! The model holds points in time, not ages, so it changes only when something happens; the pages
 //! compute ages from the current time.
 //!
-//! - [`model`]: the content of `/api/v1/status` and its schema.
+//! - [`document`]: the content of `/api/v1/status` and its schema; [`model`]: its parts.
 //! - [`verdict`]: whether the numbers can be trusted, and why not.
 //! - [`detail`]: one app in full.
 //! - [`source`]: reads the model, at most once per second.
+//! - [`lazy`]: apps that are judged at once and read when they are shown.
 //! - `view`: what the model is read from.
 //! - `overview`: turns plan and store into the model.
 //! - `problem`: what is wrong with an app or a project.
@@ -24,9 +25,11 @@
 pub mod cause;
 pub mod changes;
 pub mod detail;
+pub mod document;
 mod examples;
 mod exporter;
 mod judge;
+pub mod lazy;
 pub mod model;
 mod overview;
 mod problem;
@@ -44,6 +47,8 @@ pub(crate) mod fixture;
 mod tests;
 
 pub use detail::Detail;
-pub use model::{App, Project, Resource, State, Status};
+pub use document::Status;
+pub use lazy::{LazyApp, Listed};
+pub use model::{App, Project, Resource, State};
 pub use source::{Refused, Source};
 pub use verdict::Verdict;

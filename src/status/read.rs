@@ -54,9 +54,8 @@ impl<'a> Values<'a> {
     }
 
     /// The value of the label `label` of the first series of `family`; `None` if it is empty.
-    pub(super) fn label(&self, family: &Family, label: &str) -> Option<String> {
-        let value = self.series(family).next()?.0.get(label)?;
-        (!value.is_empty()).then(|| value.to_owned())
+    pub(super) fn label(&self, family: &Family, label: &str) -> Option<&str> {
+        self.series(family).next()?.0.get(label).filter(|value| !value.is_empty())
     }
 
     /// The labels of the first series of `family` beyond those that it declares: the configured ones.

@@ -26,8 +26,8 @@ impl CountedAgain {
     }
 
     /// The sum of all.
-    pub(super) fn sum(all: impl Iterator<Item = Self>) -> Self {
-        all.fold(Self::default(), |sum, one| Self {
+    pub(super) fn sum(all: impl IntoIterator<Item = Self>) -> Self {
+        all.into_iter().fold(Self::default(), |sum, one| Self {
             counted: sum.counted + one.counted,
             late: sum.late + one.late,
             overcounted: sum.overcounted + one.overcounted,

@@ -1,13 +1,17 @@
 //! The service's part of the model, derived from the state of all targets.
 
+use jiff::Timestamp;
+use tokio::time::Instant;
+
 use crate::client::Class;
 use crate::clock::differ;
-use crate::interface::{self, Cadence};
+use crate::interface::{Cadence, Counted};
 use crate::poll::error::ANSWERED;
 use crate::telemetry::Snapshot;
 
-use super::model::{App, Project, Resource, Service, ServiceState, State};
-use super::view::View;
+use super::model::{Failing, Resource, Service, ServiceState, State};
+use super::rechecked::CountedAgain;
+use super::view::{Part, View};
 
 /// The state of the service when all failures are of one of these classes.
 const TELLING: [(Class, ServiceState); 5] = [
@@ -18,56 +22,132 @@ const TELLING: [(Class, ServiceState); 5] = [
     (Class::Paused, ServiceState::Throttled),
 ];
 
-/// The state of the service as the targets of `projects` and `apps` show it.
-pub(super) fn service(view: &View<'_>, snapshot: &Snapshot, projects: &[Project], apps: &[App]) -> Service {
-    let resources = || {
-        let of_projects = projects.iter().flat_map(|project| &project.resources);
-        of_projects.chain(apps.iter().flat_map(|app| &app.resources))
-    };
-    let metrics = |resource: &&Resource| {
-        let known = interface::Resource::find(resource.resource);
-        known.is_some_and(|known| known.polled().cadence == Cadence::Metrics)
-    };
-    // Settings are polled too rarely to tell; without apps there is nothing else.
-    let telling: Vec<&Resource> = match apps.is_empty() {
-        true => resources().collect(),
-        false => resources().filter(metrics).collect(),
-    };
-    let state = state(&telling);
-    let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
-    let failing = || telling.iter().filter_map(|resource| resource.failing.as_ref()).filter(|_| fails);
-    let rate = view.context.telemetry.request_rate();
-    let skew = snapshot.clock_skew_seconds;
-    Service {
-        base_url: view.plan.config.api.base_url.to_string(),
-        state,
-        last_success: resources().filter_map(|resource| resource.last_success).max(),
-        // Since the last success of any target; without one, since the first failure.
-        down_since: failing()
-            .map(|failing| failing.since)
-            .min()
-            .map(|first| telling.iter().filter_map(|r| r.last_success).max().unwrap_or(first)),
-        reason: failing().max_by_key(|failing| failing.since).map(|failing| failing.message.to_string()),
-        #[expect(clippy::cast_possible_truncation, reason = "whole seconds; a cast saturates")]
-        clock_skew_seconds: skew.map(|skew| skew.round() as i64),
-        clocks_differ: skew.is_some_and(differ),
-        requests_per_minute: rate.requests_per_minute,
-        failures_per_minute: rate.failures_per_minute,
+/// What all resources together say, added one by one.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    /// How many are failing.
+    pub(super) failing: usize,
+    /// Requests that were counted again.
+    pub(super) rechecked: CountedAgain,
+    /// When the next poll of any is due.
+    pub(super) due: Option<Instant>,
+    last_success: Option<Timestamp>,
+    telling: Telling,
+    /// Whether settings tell of the service, too.
+    settings_tell: bool,
+}
+
+/// What the resources say of the service that are polled often enough to tell.
+#[derive(Debug, Default)]
+struct Telling {
+    /// Whether one has been polled.
+    polled: bool,
+    /// Whether one got its reply, or has not failed.
+    answered: bool,
+    /// What the other failures have in common.
+    silence: Option<ServiceState>,
+    last_success: Option<Timestamp>,
+    first_failing: Option<Timestamp>,
+    last_failing: Option<Failing>,
+}
+
+impl Tally {
+    /// Nothing so far. Settings are polled too rarely to tell of the service; without apps there is nothing else.
+    pub(super) fn new(has_apps: bool) -> Self {
+        Self { settings_tell: !has_apps, ..Self::default() }
+    }
+
+    /// Adds a resource.
+    pub(super) fn add(&mut self, (target, _): &Part<'_>, resource: &Resource) {
+        self.failing += usize::from(resource.failing.is_some());
+        if target.endpoint.counted == Some(Counted::Requests) {
+            self.rechecked = CountedAgain::sum(resource.rechecked.into_iter().chain([self.rechecked]));
+        }
+        self.due = self.due.into_iter().chain(target.progress.due()).min();
+        self.last_success = self.last_success.max(resource.last_success);
+        if self.settings_tell || target.endpoint.cadence == Cadence::Metrics {
+            self.telling.add(resource);
+        }
+    }
+
+    /// Adds what `other` has collected of further resources.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.failing += other.failing;
+        self.rechecked = CountedAgain::sum([self.rechecked, other.rechecked]);
+        self.due = self.due.into_iter().chain(other.due).min();
+        self.last_success = self.last_success.max(other.last_success);
+        self.telling.merge(other.telling);
+    }
+
+    /// The service's part of the model.
+    pub(super) fn service(self, view: &View, snapshot: &Snapshot) -> Service {
+        let state = self.telling.state();
+        let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
+        let Telling { last_success, first_failing, last_failing, .. } = self.telling;
+        let rate = view.context.telemetry.request_rate();
+        let skew = snapshot.clock_skew_seconds;
+        Service {
+            base_url: view.plan.config.api.base_url.to_string(),
+            state,
+            last_success: self.last_success,
+            // Since the last success of any target; without one, since the first failure.
+            down_since: first_failing.filter(|_| fails).map(|first| last_success.unwrap_or(first)),
+            reason: last_failing.filter(|_| fails).map(|failing| failing.message.to_string()),
+            #[expect(clippy::cast_possible_truncation, reason = "whole seconds; a cast saturates")]
+            clock_skew_seconds: skew.map(|skew| skew.round() as i64),
+            clocks_differ: skew.is_some_and(differ),
+            requests_per_minute: rate.requests_per_minute,
+            failures_per_minute: rate.failures_per_minute,
+        }
     }
 }
 
-fn state(telling: &[&Resource]) -> ServiceState {
-    if telling.iter().all(|resource| resource.state == State::Waiting) {
-        return ServiceState::Waiting;
+impl Telling {
+    fn add(&mut self, resource: &Resource) {
+        self.polled |= resource.state != State::Waiting;
+        self.last_success = self.last_success.max(resource.last_success);
+        let Some(failing) = &resource.failing else {
+            self.answered = true;
+            return;
+        };
+        if ANSWERED.contains(&failing.class) {
+            self.answered = true;
+        } else {
+            let told = TELLING.iter().find(|(known, _)| known.as_str() == failing.class);
+            self.is_silent(told.map_or(ServiceState::Down, |(_, state)| *state));
+        }
+        self.fails(failing.since, failing);
     }
-    let classes = telling.iter().map(|resource| resource.failing.as_ref().map(|failing| failing.class));
-    // One target that got its reply is enough.
-    let unanswered = classes.map(|class| class.filter(|class| !ANSWERED.contains(class)));
-    let Some(unanswered) = unanswered.collect::<Option<Vec<_>>>() else { return ServiceState::Up };
-    let mut states = unanswered.into_iter().map(|class| {
-        let told = TELLING.iter().find(|(known, _)| known.as_str() == class);
-        told.map_or(ServiceState::Down, |(_, state)| *state)
-    });
-    let first = states.next().unwrap_or(ServiceState::Down);
-    if states.all(|state| state == first) { first } else { ServiceState::Down }
+
+    fn merge(&mut self, other: Self) {
+        self.polled |= other.polled;
+        self.answered |= other.answered;
+        other.silence.into_iter().for_each(|state| self.is_silent(state));
+        self.last_success = self.last_success.max(other.last_success);
+        if let (Some(first), Some(last)) = (other.first_failing, &other.last_failing) {
+            self.fails(first, last);
+        }
+    }
+
+    fn is_silent(&mut self, state: ServiceState) {
+        let common = self.silence.is_none_or(|silence| silence == state);
+        self.silence = Some(if common { state } else { ServiceState::Down });
+    }
+
+    /// Adds failures: since when the first, and the last.
+    fn fails(&mut self, since: Timestamp, last: &Failing) {
+        self.first_failing = Some(self.first_failing.map_or(since, |first| first.min(since)));
+        if self.last_failing.as_ref().is_none_or(|known| known.since <= last.since) {
+            self.last_failing = Some(last.clone());
+        }
+    }
+
+    fn state(&self) -> ServiceState {
+        match self.silence {
+            _ if !self.polled => ServiceState::Waiting,
+            Some(silence) if !self.answered => silence,
+            // One target that got its reply is enough.
+            _ => ServiceState::Up,
+        }
+    }
 }

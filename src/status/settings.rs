@@ -143,7 +143,7 @@ pub(super) fn groups(values: &Values<'_>) -> Vec<Group> {
 fn setting(values: &Values<'_>, from: Field<'_>) -> Option<Setting> {
     match from {
         Label(family, name, meaning) => {
-            let value = Value::Text(values.label(family, name)?);
+            let value = Value::Text(values.label(family, name)?.to_owned());
             Some(Setting { name: name_of(family.name, Some(name)), value, meaning, family: family.name })
         }
         Number(family) | Flag(family, _) => {

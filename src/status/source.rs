@@ -9,7 +9,7 @@ use crate::config::{Explained, Web};
 use crate::poll::{Context, Plan};
 
 use super::detail::{self, Detail};
-use super::model::Status;
+use super::document::Status;
 use super::view::View;
 
 /// For how long the model is kept once it was read, however many readers there are.
@@ -88,7 +88,7 @@ impl Source {
         {
             return Arc::clone(status);
         }
-        let status = self.view(|view| Arc::new(view.status(self.0.started)));
+        let status = Arc::new(Arc::new(self.view()).status(self.0.started));
         // Reading a hundred thousand apps takes a part of that time.
         *read = Some((Instant::now(), Arc::clone(&status)));
         status
@@ -97,7 +97,7 @@ impl Source {
     /// One app in full; `None` if it is not configured. Its replies are kept from now on.
     #[must_use]
     pub fn detail(&self, project: &str, app: &str) -> Option<Detail> {
-        self.view(|view| detail::detail(&view, project, app))
+        detail::detail(&self.view(), project, app)
     }
 
     /// The active configuration.
@@ -118,10 +118,8 @@ impl Source {
         self.0.context.clock.now()
     }
 
-    fn view<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
-        let followed = self.followed();
-        let (now, instant) = (self.now(), Instant::now());
-        read(View { plan: &followed.plan, context: &self.0.context, now, instant })
+    fn view(&self) -> View {
+        View::new(self.followed().plan, self.0.context.clone())
     }
 
     fn followed(&self) -> Followed {

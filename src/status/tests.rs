@@ -200,3 +200,27 @@ async fn each_family_with_a_series_has_an_example() {
     assert!(examples["pds_up"].ends_with(" 1"), "{}", examples["pds_up"]);
     assert!(examples["pds_exporter_build_info"].contains("version="));
 }
+
+#[tokio::test(start_paused = true)]
+async fn every_one_of_many_apps_is_judged_once_and_in_order() {
+    let fixture = fixture::fixture(1_001).await;
+    fixture.answer(1.0);
+    fixture.count_until(0).await;
+    fixture.fail("timeout", "the first", |key| key.owner.app.ends_with("-app-3"));
+    advance(Duration::from_secs(2)).await;
+    fixture.fail("connect", "the last", |key| key.owner.app.ends_with("-app-1000"));
+    let status = fixture.source.status();
+    let configured = fixture.plan.config.projects.iter().flat_map(|project| &project.apps);
+    assert!(status.apps.iter().map(|app| &app.id).eq(configured.map(|app| &app.id)));
+    assert!(status.apps.iter().all(|app| app.resources.len() == 3));
+    let ids: Vec<&str> =
+        status.apps.iter().filter(|app| app.verdict == Verdict::Problem).map(|app| &*app.id).collect();
+    assert_eq!(ids, ["p-00000000-app-3", "p-00000050-app-1000"]);
+    assert_eq!((status.summary.apps, status.summary.ok, status.summary.problem), (1_001, 999, 2));
+    assert_eq!((status.failing, status.service.state), (6, ServiceState::Up));
+    fixture.fail("429", "slow down", |_| true);
+    advance(Duration::from_secs(2)).await;
+    let service = fixture.source.status().service.clone();
+    assert_eq!((service.state, service.reason.as_deref()), (ServiceState::Throttled, Some("slow down")));
+    assert_eq!(service.down_since.unwrap().to_string(), fixture::NOW);
+}

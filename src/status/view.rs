@@ -1,18 +1,108 @@
 //! What the model is read from.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::accounting::Settled;
+use crate::config::{App, Project};
+use crate::interface::{Resource, Scope};
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 
-/// The targets of one project or app, with its subject in each of them.
-pub(super) type Parts<'a> = Vec<(&'a Target, &'a TargetSubject)>;
+/// A target of a project or app, with its subject there.
+pub(super) type Part<'a> = (&'a Target, &'a TargetSubject);
 
 /// What the model is read from, at one moment.
-pub(super) struct View<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) context: &'a Context,
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) plan: Arc<Plan>,
+    pub(super) context: Context,
     pub(super) now: Timestamp,
     pub(super) instant: Instant,
+    pub(super) settled: Settled,
+    /// Where the targets of each resource of apps stand in the plan.
+    of_apps: Vec<Range<usize>>,
+}
+
+impl View {
+    pub(super) fn new(plan: Arc<Plan>, context: Context) -> Self {
+        let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
+        // A plan lists its targets by resource, and those of apps in the order of the configuration.
+        let of_apps = of_apps.map(|resource| {
+            let start = plan.targets.partition_point(|target| target.key.resource < resource);
+            start..plan.targets.partition_point(|target| target.key.resource <= resource)
+        });
+        Self {
+            of_apps: of_apps.collect(),
+            now: context.clock.now(),
+            instant: Instant::now(),
+            settled: plan.watermark.at_present(),
+            plan,
+            context,
+        }
+    }
+
+    /// Hands the apps at `range` of all apps to `read`, by their indices in the configuration and with their targets.
+    pub(super) fn each_app(&self, range: Range<usize>, mut read: impl FnMut(usize, usize, &[Part<'_>])) {
+        let projects = self.plan.config.projects.iter().enumerate();
+        let places = projects.flat_map(|(p, project)| (0..project.apps.len()).map(move |a| (p, Some(a))));
+        let mut places = places.skip(range.start).take(range.len()).peekable();
+        let first = places.peek().copied();
+        let from_first = |run: &'_ [Arc<Target>]| run.partition_point(|target| place(target) < first);
+        let mut runs: Vec<_> = self.runs().map(|run| run.iter().skip(from_first(run)).peekable()).collect();
+        let mut parts = Vec::with_capacity(runs.len());
+        for (p, a) in places {
+            let of_app = |target: &&Arc<Target>| place(target) == Some((p, a));
+            parts.clear();
+            parts.extend(runs.iter_mut().filter_map(|run| part(run.next_if(of_app)?)));
+            read(p, a.unwrap_or_default(), &parts);
+        }
+    }
+
+    /// The targets of each project.
+    pub(super) fn of_projects(&self) -> Vec<Vec<Part<'_>>> {
+        let mut parts = vec![Vec::new(); self.plan.config.projects.len()];
+        let targets = self.plan.targets.iter().enumerate();
+        let others = targets.filter(|(index, _)| !self.of_apps.iter().any(|run| run.contains(index)));
+        for (_, target) in others {
+            for subject in &target.subjects {
+                parts.get_mut(subject.project).into_iter().for_each(|of| of.push((&**target, subject)));
+            }
+        }
+        parts
+    }
+
+    /// The targets of one app.
+    pub(super) fn parts_of(&self, project: usize, app: usize) -> Vec<Part<'_>> {
+        let wanted = Some((project, Some(app)));
+        let found = self.runs().filter_map(|run| run.get(run.binary_search_by_key(&wanted, place).ok()?));
+        found.filter_map(part).collect()
+    }
+
+    /// The targets of each resource of apps.
+    fn runs(&self) -> impl Iterator<Item = &[Arc<Target>]> {
+        self.of_apps.iter().filter_map(|run| self.plan.targets.get(run.clone()))
+    }
+
+    /// A project of the configuration.
+    pub(super) fn configured(&self, project: usize) -> Option<&Project> {
+        self.plan.config.projects.get(project)
+    }
+
+    /// An app of the configuration.
+    pub(super) fn configured_app(&self, project: usize, app: usize) -> Option<&App> {
+        self.configured(project)?.apps.get(app)
+    }
+}
+
+/// The indices of what `target` is about.
+fn place(target: &Arc<Target>) -> Option<(usize, Option<usize>)> {
+    target.subjects.first().map(|subject| (subject.project, subject.app))
+}
+
+fn part(target: &Arc<Target>) -> Option<Part<'_>> {
+    Some((target, target.subjects.first()?))
 }

@@ -66,6 +66,16 @@ impl State {
         self.stale_after.map(|nanos| Duration::from_nanos(nanos.get()))
     }
 
+    fn health(&self) -> Health {
+        Health { up: self.up, last_success: self.last_success(), failing: self.trouble.failing().cloned() }
+    }
+
+    /// The entry of `variant`, unless it is stale at `now`.
+    fn fresh(&self, variant: &Variant, now: Instant) -> Option<&Entry> {
+        let entry = self.entries.iter().find(|entry| entry.variant == *variant)?;
+        self.stale_at(entry).is_none_or(|at| at > now).then_some(entry)
+    }
+
     /// When `entry` goes stale; an expiry beyond what an `Instant` can hold is none.
     fn stale_at(&self, entry: &Entry) -> Option<Instant> {
         self.stale_after().and_then(|after| entry.updated_at.checked_add(after))
@@ -104,8 +114,14 @@ impl TargetState {
     /// How it fares.
     #[must_use]
     pub fn health(&self) -> Health {
+        self.state().health()
+    }
+
+    /// How it fares, and whether samples of `variant` are exposed at `now`.
+    #[must_use]
+    pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
         let state = self.state();
-        Health { up: state.up, last_success: state.last_success(), failing: state.trouble.failing().cloned() }
+        (state.health(), state.fresh(variant, now).is_some())
     }
 
     /// The samples shown for `variant`, stale or not.
@@ -121,9 +137,7 @@ impl TargetState {
     /// The samples of `variant` that are exposed at `now`: none where they went stale.
     #[must_use]
     pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
-        let state = self.state();
-        let entry = state.entries.iter().find(|entry| entry.variant == *variant)?;
-        state.stale_at(entry).is_none_or(|at| at > now).then(|| Arc::clone(&entry.samples))
+        self.state().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
     }
 
     /// After that long without success its series vanish.

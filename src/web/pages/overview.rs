@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::status::{App, Project, Resource, Status, Verdict};
+use crate::status::{App, LazyApp, Project, Resource, Status, Verdict};
 
 use super::banner::banner;
 use super::chips;
@@ -54,13 +54,8 @@ fn ignored(query: &Query) -> Markup {
 
 /// The exporter and its service in a row of facts.
 fn facts(frame: Frame<'_>) -> Markup {
-    let Status { exporter, service, .. } = frame.status;
+    let &Status { ref exporter, ref service, failing, .. } = frame.status;
     let failures = service.failures_per_minute;
-    let resources = || {
-        let of_apps = frame.status.apps.iter().flat_map(|app| &app.resources);
-        of_apps.chain(frame.status.projects.iter().flat_map(|project| &project.resources))
-    };
-    let failing = resources().filter(|resource| resource.failing.is_some()).count();
     let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
     let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
     let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
@@ -162,7 +157,7 @@ fn filter(frame: Frame<'_>, query: &Query) -> Markup {
     }
 }
 
-fn apps(frame: Frame<'_>, query: &Query, selected: &[&App]) -> Markup {
+fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
     let page = selected.chunks(PAGE).nth(query.page - 1).unwrap_or_default();
     let window = frame.status.apps.first().map_or("", |app| app.window.as_str());
     let head = |sort: Option<Sort>, title: &str, class: &str| {

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use url::form_urlencoded::parse;
 
 use crate::status::cause::ALL;
-use crate::status::{App, Project, Verdict};
+use crate::status::{App, Listed, Project, Verdict};
 
 use super::links::encode;
 
@@ -96,26 +96,30 @@ impl Sort {
     }
 
     /// The order of `one` and `other`; an app without a value comes last, reversed or not.
-    fn compare(self, one: &App, other: &App, reversed: bool) -> Ordering {
+    fn compare(self, one: &impl Listed, other: &impl Listed, reversed: bool) -> Ordering {
         let numbers = |value: fn(&App) -> Option<f64>| {
-            missing_last(value(one), value(other), |a, b| b.total_cmp(a), reversed)
+            missing_last(value(one.app()), value(other.app()), |a, b| b.total_cmp(a), reversed)
         };
         let direct = |order: Ordering| if reversed { order.reverse() } else { order };
         match self {
-            Self::Verdict => direct(one.verdict.cmp(&other.verdict)),
-            Self::App => direct(in_any_case(shown(one), shown(other)).then_with(|| one.id.cmp(&other.id))),
+            Self::Verdict => direct(one.verdict().cmp(&other.verdict())),
+            Self::App => {
+                let names = in_any_case(shown(one.app()), shown(other.app()));
+                direct(names.then_with(|| one.id().cmp(other.id())))
+            }
             Self::P50 => numbers(|app| app.response_time.p50),
             Self::P95 => numbers(|app| app.response_time.p95),
             Self::P99 => numbers(|app| app.response_time.p99),
             Self::Requests => numbers(|app| app.requests_per_minute),
             Self::Replicas => numbers(|app| app.max_replicas),
             Self::Hardware => {
-                missing_last(one.hardware.as_deref(), other.hardware.as_deref(), |a, b| a.cmp(b), reversed)
+                let (one, other) = (one.app().hardware.as_deref(), other.app().hardware.as_deref());
+                missing_last(one, other, |a, b| a.cmp(b), reversed)
             }
             Self::Cost => numbers(|app| app.dollars_per_replica_hour),
             Self::LastError => {
                 let at = |app: &App| app.last_error.as_ref().map(|error| error.at);
-                missing_last(at(one), at(other), |a, b| b.cmp(a), reversed)
+                missing_last(at(one.app()), at(other.app()), |a, b| b.cmp(a), reversed)
             }
         }
     }
@@ -243,29 +247,29 @@ impl Query {
 
     /// The selected apps, in order, over all pages. A project is found by its id or its name.
     #[must_use]
-    pub fn select<'a>(&self, apps: &'a [App], projects: &[Project]) -> Vec<&'a App> {
+    pub fn select<'a, A: Listed>(&self, apps: &'a [A], projects: &[Project]) -> Vec<&'a A> {
         let name = self.name.to_lowercase();
         let holds = |text: &str| text.to_lowercase().contains(&name);
         let asked_for = projects.iter().filter(|project| !self.project.is_empty() && self.is_of(project));
         let named: HashSet<&str> = asked_for.map(|project| &*project.id).collect();
-        let wanted = |app: &&App| {
-            (self.project.is_empty() || named.contains(&*app.project))
-                && (!self.problems || app.verdict != Verdict::Ok)
-                && self.state.is_none_or(|state| app.verdict == state)
-                && (self.reason.is_empty() || app.problems.iter().any(|problem| problem.code == self.reason))
-                && (self.app.is_empty() || *app.id == *self.app)
+        let wanted = |app: &&A| {
+            (self.project.is_empty() || named.contains(app.project()))
+                && (!self.problems || app.verdict() != Verdict::Ok)
+                && self.state.is_none_or(|state| app.verdict() == state)
+                && (self.reason.is_empty() || app.has_problem(&self.reason))
+                && (self.app.is_empty() || app.id() == self.app)
                 && (name.is_empty()
-                    || holds(&app.id)
-                    || holds(&app.project)
-                    || app.name.as_deref().is_some_and(holds))
+                    || holds(app.id())
+                    || holds(app.project())
+                    || app.app().name.as_deref().is_some_and(holds))
         };
-        let mut selected: Vec<&App> = apps.iter().filter(wanted).collect();
+        let mut selected: Vec<&A> = apps.iter().filter(wanted).collect();
         // Stable: equal ones stay in the order of the configuration.
-        selected.sort_by(|one, other| self.sort.compare(one, other, self.reversed));
+        selected.sort_by(|one, other| self.sort.compare(*one, *other, self.reversed));
         if self.grouped {
             let places: HashMap<&str, usize> =
                 projects.iter().zip(0..).map(|(project, at)| (&*project.id, at)).collect();
-            selected.sort_by_key(|app| places.get(&*app.project));
+            selected.sort_by_key(|app| places.get(app.project()));
         }
         selected
     }
@@ -304,6 +308,28 @@ mod tests {
     use crate::status::model::{LastError, ResponseTime};
 
     use super::*;
+
+    impl Listed for App {
+        fn project(&self) -> &str {
+            &self.project
+        }
+
+        fn id(&self) -> &str {
+            &self.id
+        }
+
+        fn verdict(&self) -> Verdict {
+            self.verdict
+        }
+
+        fn has_problem(&self, code: &str) -> bool {
+            self.problems.iter().any(|problem| problem.code == code)
+        }
+
+        fn app(&self) -> &App {
+            self
+        }
+    }
 
     #[test]
     fn a_query_survives_its_address() {

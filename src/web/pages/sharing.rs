@@ -1,6 +1,6 @@
 //! One rendering of a page for all readers, and one copy of its bytes.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -41,8 +41,8 @@ pub(super) struct Sharing {
 
 #[derive(Debug)]
 struct Kept {
-    /// The reading of the model that the page shows.
-    status: Arc<Status>,
+    /// The reading of the model that the page shows; not held, because it holds the plan.
+    status: Weak<Status>,
     path: String,
     query: String,
     made: Arc<OnceLock<Made>>,
@@ -66,13 +66,13 @@ impl Sharing {
 
     fn place(&self, status: &Arc<Status>, path: &str, query: &str) -> Arc<OnceLock<Made>> {
         let mut kept = lock(&self.kept);
-        kept.retain(|page| Arc::ptr_eq(&page.status, status));
+        kept.retain(|page| page.status.as_ptr() == Arc::as_ptr(status));
         if let Some(page) = kept.iter().find(|page| page.path == path && page.query == query) {
             return Arc::clone(&page.made);
         }
         let (path, query) = (path.to_owned(), query.to_owned());
         let made = Arc::default();
-        kept.push(Kept { status: Arc::clone(status), path, query, made: Arc::clone(&made) });
+        kept.push(Kept { status: Arc::downgrade(status), path, query, made: Arc::clone(&made) });
         made
     }
 

@@ -180,8 +180,14 @@ impl StatusPages {
 
     /// The model with only the selected apps, in that order, and with links as browsers follow them.
     fn selected(&self, status: &Status, query: &Query) -> Status {
-        let apps = query.select(&status.apps, &status.projects).into_iter().cloned().collect();
-        let mut selected = Status { apps, ..status.clone() };
+        let mut selected = Status {
+            exporter: status.exporter.clone(),
+            service: status.service.clone(),
+            summary: status.summary.clone(),
+            projects: status.projects.clone(),
+            apps: query.select(&status.apps, &status.projects).into_iter().cloned().collect(),
+            failing: status.failing,
+        };
         for reason in &mut selected.summary.reasons {
             reason.link = self.links.to(&reason.link);
         }

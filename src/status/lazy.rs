@@ -1,0 +1,102 @@
+//! Apps that are judged at once and read when they are shown.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use serde::{Serialize, Serializer};
+
+use super::model::App;
+use super::problem::Problem;
+use super::verdict::Verdict;
+use super::view::View;
+
+/// An app of the model. Its verdict is found when the model is read, because the summary counts it; the rest is read at
+/// the first look, which most apps of a large configuration never get.
+#[derive(Clone, Debug)]
+pub struct LazyApp {
+    /// The verdict on it.
+    pub verdict: Verdict,
+    /// Why the verdict is not `ok`, most severe first.
+    pub problems: Vec<Problem>,
+    view: Arc<View>,
+    project: usize,
+    app: usize,
+    read: OnceLock<Box<App>>,
+}
+
+/// What apps are selected by.
+pub trait Listed {
+    /// The id of its project.
+    fn project(&self) -> &str;
+    /// Its id.
+    fn id(&self) -> &str;
+    /// The verdict on it.
+    fn verdict(&self) -> Verdict;
+    /// Whether it has a problem of this code.
+    fn has_problem(&self, code: &str) -> bool;
+    /// Everything about it, which may have to be read first.
+    fn app(&self) -> &App;
+}
+
+impl LazyApp {
+    /// The app with these indices in the configuration, and what was found about it.
+    pub(super) fn new(
+        view: &Arc<View>,
+        (project, app): (usize, usize),
+        (verdict, problems): (Verdict, Vec<Problem>),
+    ) -> Self {
+        Self { verdict, problems, view: Arc::clone(view), project, app, read: OnceLock::new() }
+    }
+
+    fn read(&self) -> App {
+        let (verdict, problems) = (self.verdict, self.problems.clone());
+        let parts = self.view.parts_of(self.project, self.app);
+        App { verdict, problems, ..self.view.app(self.project, self.app, &parts) }
+    }
+}
+
+impl Deref for LazyApp {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        self.read.get_or_init(|| Box::new(self.read()))
+    }
+}
+
+impl Listed for LazyApp {
+    fn project(&self) -> &str {
+        self.view.configured(self.project).map_or("", |project| &project.id)
+    }
+
+    fn id(&self) -> &str {
+        self.view.configured_app(self.project, self.app).map_or("", |app| &app.id)
+    }
+
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    fn has_problem(&self, code: &str) -> bool {
+        self.problems.iter().any(|problem| problem.code == code)
+    }
+
+    fn app(&self) -> &App {
+        self
+    }
+}
+
+impl PartialEq for LazyApp {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Serialize for LazyApp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.read.get() {
+            Some(app) => app.serialize(serializer),
+            // Not kept: a document may name a hundred thousand, of a kilobyte each.
+            None => self.read().serialize(serializer),
+        }
+    }
+}
