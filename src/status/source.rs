@@ -12,7 +12,7 @@ use super::detail::{self, Detail};
 use super::document::Status;
 use super::view::View;
 
-/// For how long the model is kept once it was read, however many readers there are.
+/// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// What the model is read from. Cloning shares it.
@@ -25,7 +25,16 @@ struct Inner {
     started: Timestamp,
     followed: RwLock<Followed>,
     refused: Mutex<Option<Refused>>,
-    read: Mutex<Option<(Instant, Arc<Status>)>>,
+    read: Mutex<Option<Reading>>,
+}
+
+/// The model as it was read.
+#[derive(Debug)]
+struct Reading {
+    /// When that had ended: reading a hundred thousand apps takes a while.
+    at: Instant,
+    plan: Arc<Plan>,
+    status: Arc<Status>,
 }
 
 /// A reload that was refused.
@@ -58,7 +67,6 @@ impl Source {
     pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
         let followed = Followed { plan, explained: explained.into() };
         *self.0.followed.write().unwrap_or_else(PoisonError::into_inner) = followed;
-        *self.0.read.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Sets whether the last reload was `refused`.
@@ -83,14 +91,15 @@ impl Source {
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((at, status)) = &*read
-            && Instant::now() < *at + FRESH
+        let plan = self.followed().plan;
+        if let Some(last) = &*read
+            && Arc::ptr_eq(&last.plan, &plan)
+            && Instant::now() < last.at + FRESH
         {
-            return Arc::clone(status);
+            return Arc::clone(&last.status);
         }
         let status = Arc::new(Arc::new(self.view()).status(self.0.started));
-        // Reading a hundred thousand apps takes a part of that time.
-        *read = Some((Instant::now(), Arc::clone(&status)));
+        *read = Some(Reading { at: Instant::now(), plan, status: Arc::clone(&status) });
         status
     }
 
