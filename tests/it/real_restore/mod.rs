@@ -179,6 +179,8 @@ impl Cast {
         let cursor =
             format!("pds_app_accounted_until_timestamp_seconds{{{SELECTOR},resource=\"{resource}\"}}");
         let label = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
+        // Scrapes go on. The cursors are asked for last, so that each total has its own.
+        let totals = self.engine.query(&format!("{counter}{{{SELECTOR}}}{RUN}")).await;
         let mut untils: HashMap<(String, String, u64), i64> = HashMap::new();
         for row in self.engine.query(&format!("{cursor}{RUN}")).await {
             for (time, until) in points_of(&row) {
@@ -186,7 +188,7 @@ impl Cast {
             }
         }
         let mut samples: BTreeMap<App, Vec<Counted>> = BTreeMap::new();
-        for row in self.engine.query(&format!("{counter}{{{SELECTOR}}}{RUN}")).await {
+        for row in totals {
             let of_app = samples.entry((label(&row, "project"), label(&row, "app"))).or_default();
             of_app.extend(points_of(&row).map(|(time, total)| {
                 let until = untils[&(label(&row, "instance"), label(&row, "app"), time.to_bits())];
@@ -206,8 +208,9 @@ impl Cast {
             assert_eq!(reset["value"][1], "0", "{counter} {reset}");
         }
         let cursor = "pds_app:accounted_until_timestamp_seconds:joined";
+        let totals = points(&self.engine.query(&format!("{counter}{RUN}")).await);
         let untils = points(&self.engine.query(&format!("{cursor}{{resource=\"{resource}\"}}{RUN}")).await);
-        for (app, points) in points(&self.engine.query(&format!("{counter}{RUN}")).await) {
+        for (app, points) in totals {
             let until = |(time, total): Point| {
                 let until = if self.engine.rules_see_each_other_at_once() {
                     untils[&app].iter().find(|(at, _)| *at == time).map(|(_, until)| *until as i64)
