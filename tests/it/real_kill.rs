@@ -182,7 +182,8 @@ async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
         let exporter = Exporter::start(&["--config.file", &config, "--state.path", &state_path]);
         until("every app is counted", async || {
             let page = exporter.get("/metrics").await;
-            series(&page).filter(|(name, _)| name.starts_with("pds_app_requests_total{")).count() == 6
+            let counts = ["pds_app_requests_total{", "pds_app_runs_total{"];
+            series(&page).filter(|(name, _)| counts.iter().any(|count| name.starts_with(count))).count() == 12
         })
         .await;
         tokio::time::sleep(Duration::from_millis(700 * life)).await;
