@@ -23,7 +23,7 @@ pub struct Source(Arc<Inner>);
 struct Inner {
     context: Context,
     started: Timestamp,
-    followed: RwLock<Followed>,
+    followed: RwLock<Arc<Followed>>,
     refused: Mutex<Option<Refused>>,
     read: Mutex<Option<Reading>>,
 }
@@ -33,7 +33,7 @@ struct Inner {
 struct Reading {
     /// When that had ended: reading a hundred thousand apps takes a while.
     at: Instant,
-    plan: Arc<Plan>,
+    of: Arc<Followed>,
     status: Arc<Status>,
 }
 
@@ -46,7 +46,7 @@ pub struct Refused {
     pub problems: String,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Followed {
     plan: Arc<Plan>,
     explained: Arc<[Explained]>,
@@ -58,14 +58,14 @@ impl Source {
     #[must_use]
     pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
         let started = context.clock.now();
-        let followed = RwLock::new(Followed { plan, explained: explained.into() });
+        let followed = RwLock::new(Arc::new(Followed { plan, explained: explained.into() }));
         let (refused, read) = (Mutex::default(), Mutex::default());
         Self(Arc::new(Inner { context, started, followed, refused, read }))
     }
 
     /// Switches to another plan, as the poller does at a reload.
     pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
-        let followed = Followed { plan, explained: explained.into() };
+        let followed = Arc::new(Followed { plan, explained: explained.into() });
         *self.0.followed.write().unwrap_or_else(PoisonError::into_inner) = followed;
     }
 
@@ -91,15 +91,16 @@ impl Source {
     pub fn status(&self) -> Arc<Status> {
         // Held while the model is read, so that concurrent readers share one reading.
         let mut read = self.0.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let plan = self.followed().plan;
+        let of = self.followed();
         if let Some(last) = &*read
-            && Arc::ptr_eq(&last.plan, &plan)
+            && Arc::ptr_eq(&last.of, &of)
             && Instant::now() < last.at + FRESH
         {
             return Arc::clone(&last.status);
         }
-        let status = Arc::new(Arc::new(self.view()).status(self.0.started));
-        *read = Some(Reading { at: Instant::now(), plan, status: Arc::clone(&status) });
+        let view = Arc::new(View::new(Arc::clone(&of.plan), self.0.context.clone()));
+        let status = Arc::new(view.status(self.0.started));
+        *read = Some(Reading { at: Instant::now(), of, status: Arc::clone(&status) });
         status
     }
 
@@ -112,7 +113,7 @@ impl Source {
     /// The active configuration.
     #[must_use]
     pub fn explained(&self) -> Arc<[Explained]> {
-        self.followed().explained
+        Arc::clone(&self.followed().explained)
     }
 
     /// What polls work with.
@@ -128,10 +129,10 @@ impl Source {
     }
 
     fn view(&self) -> View {
-        View::new(self.followed().plan, self.0.context.clone())
+        View::new(Arc::clone(&self.followed().plan), self.0.context.clone())
     }
 
-    fn followed(&self) -> Followed {
-        self.0.followed.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn followed(&self) -> Arc<Followed> {
+        Arc::clone(&self.0.followed.read().unwrap_or_else(PoisonError::into_inner))
     }
 }

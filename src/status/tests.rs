@@ -1,5 +1,7 @@
 //! The model against real plan, store and metrics.
 
+use std::sync::Arc;
+
 use tokio::time::{Duration, advance};
 
 use super::fixture::{self, Fixture};
@@ -26,6 +28,18 @@ async fn nothing_asked_is_waiting_and_not_well() {
     assert_eq!(status.service.state, ServiceState::Waiting);
     assert_eq!((status.summary.apps, status.summary.waiting), (3, 3));
     assert_eq!(status.apps[0].response_time.p95, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reading_is_kept_for_a_second_and_not_beyond_a_reload() {
+    let fixture = answered().await;
+    let first = fixture.source.status();
+    assert!(Arc::ptr_eq(&first, &fixture.source.status()));
+    fixture.source.follow(Arc::clone(&fixture.plan), Vec::new());
+    let second = fixture.source.status();
+    assert!(!Arc::ptr_eq(&first, &second));
+    advance(Duration::from_secs(1)).await;
+    assert!(!Arc::ptr_eq(&second, &fixture.source.status()));
 }
 
 #[tokio::test(start_paused = true)]
