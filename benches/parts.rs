@@ -10,7 +10,7 @@ use fixture::rivals::{self, App, Envelope, ResponseTime, Runs};
 use fixture::store::{Filled, reply};
 use pds_exporter::catalogue::Format;
 use pds_exporter::interface::{Resource, get_app, response_time, run_execution_time};
-use pds_exporter::store::{Coding, Pages};
+use pds_exporter::store::{Coding, Filter, Pages};
 
 fn main() {
     divan::main();
@@ -55,7 +55,7 @@ const SIZES: [usize; 3] = [100, 1_000, 10_000];
 #[divan::bench(args = SIZES, sample_count = 20)]
 fn snapshot(bencher: Bencher<'_, '_>, apps: usize) {
     let filled = filled(apps);
-    bencher.bench_local(|| filled.store.snapshot(tokio::time::Instant::now()));
+    bencher.bench_local(|| filled.store.snapshot(tokio::time::Instant::now(), &Filter::default()));
 }
 
 #[divan::bench(args = SIZES, sample_count = 20)]

@@ -16,10 +16,10 @@ impl Source {
     #[must_use]
     pub fn examples(&self, names: &[&str]) -> HashMap<String, String> {
         let context = self.context();
-        let snapshot = context.store.snapshot(Instant::now());
         let mut found = HashMap::new();
         let read = |found: &mut HashMap<String, String>, filter: &Filter| {
-            let Ok(()) = snapshot.write(Format::Text, filter, &mut |chunk: &[u8]| {
+            let snapshot = context.store.snapshot(Instant::now(), filter);
+            let Ok(()) = snapshot.write(Format::Text, &mut |chunk: &[u8]| {
                 add_examples(found, chunk);
                 Ok::<(), Infallible>(())
             });

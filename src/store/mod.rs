@@ -203,23 +203,11 @@ impl Store {
         *self.0.shared.last_update.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The samples to expose at `now`, without stale ones.
+    /// The samples to expose at `now` of what `filter` names, without stale ones.
     #[must_use]
-    pub fn snapshot(&self, now: Instant) -> Snapshot {
-        self.snapshot_for(now, &Filter::default())
-    }
-
-    /// The same, without sections that `filter` excludes.
-    fn snapshot_for(&self, now: Instant, filter: &Filter) -> Snapshot {
+    pub fn snapshot(&self, now: Instant, filter: &Filter) -> Snapshot {
         let version = self.version();
-        let index = self.index();
-        let mut snapshot = Snapshot::new(version);
-        for (families, cells) in self.0.families.iter().zip(&index.0) {
-            if families.iter().chain([&UP, &LAST_SUCCESS]).any(|family| filter.wants(family)) {
-                snapshot.add_section(families.clone(), cells, now);
-            }
-        }
-        snapshot
+        Snapshot::new(version, filter, self.0.families.iter().zip(&self.index().0), now)
     }
 
     /// The families of all sections and of the targets' health, in the order of the page.

@@ -133,7 +133,7 @@ impl Pages {
 
     /// Renders the page. Returns the snapshot instead if it is too large to keep, unless `any_size` is set.
     fn ready(&self, format: Format, coding: Coding, now: Instant, any_size: bool) -> Result<Ready, Snapshot> {
-        let snapshot = self.0.store.snapshot(now);
+        let snapshot = self.0.store.snapshot(now, &Filter::default());
         if !any_size && snapshot.series() > coding.most_whole() {
             return Err(snapshot);
         }
@@ -179,7 +179,7 @@ impl Pages {
         let (sender, receiver) = mpsc::channel(PIECES);
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
-            let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot_for(Instant::now(), &filter));
+            let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now(), &filter));
             // Fails when the scraper has disconnected; rendering stops then.
             let _ = pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
         });
@@ -199,7 +199,7 @@ impl Pages {
         let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
         let mut kept = (coding == Coding::Gzip && filter.is_empty() && lasts).then(Vec::new);
         let mut writer = Writer::first(coding);
-        snapshot.write(format, filter, &mut |chunk: &[u8]| {
+        snapshot.write(format, &mut |chunk: &[u8]| {
             writer.write(chunk);
             let Some(piece) = writer.take_piece() else { return Ok(()) };
             kept = kept.take().filter(|_| is_current());
@@ -228,7 +228,7 @@ impl Pages {
 /// The samples of the service as a segment.
 fn samples(snapshot: &Snapshot, format: Format, coding: Coding) -> Segment {
     let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
-    let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
+    let Ok(()) = snapshot.write(format, &mut |chunk: &[u8]| {
         writer.write(chunk);
         pieces.extend(writer.take_piece());
         Ok::<(), Infallible>(())

@@ -12,10 +12,11 @@ use crate::interface::Resource;
 use super::target_state::{UnixNanos, timestamp};
 use super::{LAST_SUCCESS, Owner, Section, TargetState, UP};
 
-/// The samples to expose at one moment, as shared pointers.
+/// The samples to expose at one moment, or a part of them, as shared pointers.
 #[derive(Debug)]
 pub struct Snapshot {
     version: u64,
+    filter: Box<Filter>,
     sections: Vec<Part>,
     health: Vec<TargetHealth>,
     stale_at: Option<Instant>,
@@ -137,13 +138,36 @@ fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
 }
 
 impl Snapshot {
-    pub(super) fn new(version: u64) -> Self {
-        Self { version, sections: Vec::new(), health: Vec::new(), stale_at: None }
+    /// What the cells of `sections`, each with its families, show of the part that `filter` names.
+    pub(super) fn new<'a>(
+        version: u64,
+        filter: &Filter,
+        sections: impl Iterator<Item = (&'a Vec<Family>, &'a Vec<Arc<TargetState>>)>,
+        now: Instant,
+    ) -> Self {
+        let (filter, sought) = (Box::new(filter.clone()), filter.target());
+        let mut snapshot = Self { version, filter, sections: Vec::new(), health: Vec::new(), stale_at: None };
+        for (families, cells) in sections {
+            if !families.iter().chain([&UP, &LAST_SUCCESS]).any(|family| snapshot.filter.wants(family)) {
+                continue;
+            }
+            // Most of a whole page's memory while it is made.
+            let size = if snapshot.filter.spans_targets() { cells.len() } else { 0 };
+            let cells = cells.iter().filter(|cell| sought.wants(cell.labels()));
+            snapshot.add_section(families.clone(), cells, size, now);
+        }
+        snapshot
     }
 
-    pub(super) fn add_section(&mut self, families: Vec<Family>, cells: &[Arc<TargetState>], now: Instant) {
-        let mut targets = Vec::with_capacity(cells.len());
-        self.health.reserve_exact(cells.len());
+    fn add_section<'a>(
+        &mut self,
+        families: Vec<Family>,
+        cells: impl Iterator<Item = &'a Arc<TargetState>>,
+        size: usize,
+        now: Instant,
+    ) {
+        let mut targets = Vec::with_capacity(size);
+        self.health.reserve_exact(size);
         for cell in cells {
             let show =
                 |samples: &Arc<Samples>| targets.push((Arc::clone(cell.labels()), Arc::clone(samples)));
@@ -182,26 +206,20 @@ impl Snapshot {
                 .sum::<usize>()
     }
 
-    /// Writes the wanted part of the page, handing on chunks of whole lines; the end of the page (the exporter's
-    /// own families, the format's trailer) is the caller's.
+    /// Writes the page, handing on chunks of whole lines; the end of the page (the exporter's own families, the
+    /// format's trailer) is the caller's.
     ///
     /// # Errors
     /// The first error of `out`; nothing is written after it.
-    pub fn write<E>(
-        &self,
-        format: Format,
-        filter: &Filter,
-        out: &mut impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn write<E>(&self, format: Format, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
         let mut chunk = Vec::with_capacity(CHUNK + 1024);
-        let targets = filter.target();
         for part in &self.sections {
-            for (index, family) in part.families.iter().enumerate().filter(|(_, family)| filter.wants(family))
-            {
+            let families = part.families.iter().enumerate();
+            for (index, family) in families.filter(|(_, family)| self.filter.wants(family)) {
                 let mut headed = false;
                 for group in part.targets.chunks(AHEAD) {
                     fetch(group, index);
-                    for (labels, samples_of) in group.iter().filter(|(labels, _)| targets.wants(labels)) {
+                    for (labels, samples_of) in group {
                         if !headed && !samples_of.layout.series(index).is_empty() {
                             head(&mut chunk, format, family);
                             headed = true;
@@ -215,7 +233,7 @@ impl Snapshot {
                 }
             }
         }
-        self.write_health(&mut chunk, format, filter, &targets, out)?;
+        self.write_health(&mut chunk, format, out)?;
         out(&chunk)
     }
 
@@ -223,8 +241,6 @@ impl Snapshot {
         &self,
         chunk: &mut Vec<u8>,
         format: Format,
-        filter: &Filter,
-        targets: &TargetFilter,
         out: &mut impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
         let value: [(&Family, Reading); 2] = [
@@ -238,9 +254,9 @@ impl Snapshot {
                 text
             })
             .collect();
-        for (family, value) in value.into_iter().filter(|(family, _)| filter.wants(family)) {
+        for (family, value) in value.into_iter().filter(|(family, _)| self.filter.wants(family)) {
             let mut headed = false;
-            for health in self.health.iter().filter(|health| targets.wants(health.owner.labels())) {
+            for health in &self.health {
                 let Some(value) = value(health) else { continue };
                 if !headed {
                     head(chunk, format, family);

@@ -46,7 +46,7 @@ fn put(cell: &TargetState, value: f64) {
 
 fn text(store: &Store, format: Format, filter: &Filter) -> String {
     let mut page = Vec::new();
-    let Ok(()) = store.snapshot(Instant::now()).write(format, filter, &mut |chunk: &[u8]| {
+    let Ok(()) = store.snapshot(Instant::now(), filter).write(format, &mut |chunk: &[u8]| {
         page.extend_from_slice(chunk);
         Ok::<(), std::convert::Infallible>(())
     });
@@ -190,6 +190,16 @@ fn large_store(apps: usize) -> (Store, Arc<TargetState>) {
     (store, first)
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_holds_only_what_its_filter_names() {
+    let (store, _) = large_store(3);
+    let series = |filter: Filter| store.snapshot(Instant::now(), &filter).series();
+    assert_eq!(series(Filter::default()), 3_000);
+    assert_eq!(series(Filter { apps: vec!["app-1".to_owned()], ..Filter::default() }), 1_000);
+    assert_eq!(series(Filter { projects: vec!["other".to_owned()], ..Filter::default() }), 0);
+    assert_eq!(series(Filter { names: vec!["other".to_owned()], ..Filter::default() }), 0);
+}
+
 /// What comes while it is made.
 async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
     let PageBody::Pieces(mut pieces) = pages.page(Format::Text, coding, &Filter::default()).await else {
@@ -260,7 +270,7 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
     let pages = Pages::new(store.clone(), Telemetry::new(false).unwrap());
     for changes in [false, true] {
         runtime.block_on(tokio::time::advance(Duration::from_secs(1)));
-        let snapshot = store.snapshot(Instant::now());
+        let snapshot = store.snapshot(Instant::now(), &Filter::default());
         let mut zipped = Vec::new();
         let sent = pages.send(&snapshot, Format::Text, Coding::Gzip, &Filter::default(), |piece| {
             if changes {

@@ -68,8 +68,8 @@ pub(crate) fn plan(config: Config, context: &Context, before: Option<&Plan>) -> 
 /// The page without the exporter's own metrics.
 pub(crate) fn page(context: &Context, format: Format) -> String {
     let mut page = Vec::new();
-    let snapshot = context.store.snapshot(Instant::now());
-    let Ok(()) = snapshot.write(format, &Filter::default(), &mut |chunk: &[u8]| {
+    let snapshot = context.store.snapshot(Instant::now(), &Filter::default());
+    let Ok(()) = snapshot.write(format, &mut |chunk: &[u8]| {
         page.extend_from_slice(chunk);
         Ok::<(), Infallible>(())
     });
