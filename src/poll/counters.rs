@@ -7,13 +7,22 @@ use crate::accounting::{self, Ledger, LedgerStore, Settled};
 
 use super::plan::{Context, Plan, Target};
 
+/// Whether counters are exposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counters {
+    /// They are, for this long without progress.
+    Shown(Duration),
+    /// They are not: they are this far behind, or an earlier process may have shown more.
+    Hidden(Duration),
+}
+
 impl Plan {
     /// Shows the counters of `target` while they keep up, and hides them otherwise. `moved` tells whether the ledger has
     /// changed since they were last shown.
     pub fn show_counters(&self, context: &Context, target: &Target, ledger: &Ledger, moved: bool) {
         let Some(cell) = &target.counter else { return };
-        match self.shown_for(&context.ledgers, target, ledger, self.watermark.at_present()) {
-            Some(shown_for) => {
+        match self.counters(&context.ledgers, target, ledger, self.watermark.at_present()) {
+            Counters::Shown(shown_for) => {
                 context.ledgers.release(&target.key);
                 if moved || !cell.shows_counters(Instant::now()) {
                     let rechecked = !self.watermark.ages().is_empty();
@@ -21,41 +30,30 @@ impl Plan {
                     cell.show_counters(series, shown_for);
                 }
             }
-            None => cell.hide_counters(),
+            Counters::Hidden(_) => cell.hide_counters(),
         }
     }
 
-    /// How long the counters of `target` stay visible without progress; `None` if they are hidden: they are behind, or
-    /// an earlier process may have shown more.
-    fn shown_for(
+    /// Whether the counters of `target` are exposed while its `ledger` and what has `settled` are as given.
+    #[must_use]
+    pub fn counters(
         &self,
         ledgers: &LedgerStore,
         target: &Target,
         ledger: &Ledger,
         settled: Settled,
-    ) -> Option<Duration> {
+    ) -> Counters {
         let held_back = match ledgers.held_back(&target.key) {
             Some(Hold::Unknown) => true,
             Some(Hold::Until(step)) => ledger.until < step,
             None => false,
         };
-        let shown = settled.shown_for(ledger.until, self.interval(target));
-        shown.filter(|_| !held_back && !ledger.set_aside)
-    }
-
-    /// How far the cursor of `ledger` is behind what has `settled`, if the counters of its `target` are hidden.
-    #[must_use]
-    pub fn behind(
-        &self,
-        ledgers: &LedgerStore,
-        target: &Target,
-        ledger: &Ledger,
-        settled: Settled,
-    ) -> Option<Duration> {
-        if self.shown_for(ledgers, target, ledger, settled).is_some() {
-            return None;
+        match settled.shown_for(ledger.until, self.interval(target)) {
+            Some(shown_for) if !held_back && !ledger.set_aside => Counters::Shown(shown_for),
+            _ => {
+                let behind = settled.step_end().saturating_sub(ledger.until);
+                Counters::Hidden(Duration::from_secs(u64::try_from(behind).unwrap_or_default()))
+            }
         }
-        let behind = settled.step_end().saturating_sub(ledger.until);
-        Some(Duration::from_secs(u64::try_from(behind).unwrap_or_default()))
     }
 }

@@ -24,16 +24,12 @@ pub struct LazyApp {
     read: OnceLock<Box<App>>,
 }
 
-/// What apps are selected by.
+/// What apps are selected and sorted by.
 pub trait Listed {
-    /// The id of its project.
-    fn project(&self) -> &str;
-    /// Its id.
-    fn id(&self) -> &str;
-    /// The verdict on it.
-    fn verdict(&self) -> Verdict;
-    /// Whether it has a problem of this code.
-    fn has_problem(&self, code: &str) -> bool;
+    /// The ids of its project and its own.
+    fn ids(&self) -> (&str, &str);
+    /// The verdict on it, and why it is not `ok`.
+    fn verdict(&self) -> (Verdict, &[Problem]);
     /// Everything about it, which may have to be read first.
     fn app(&self) -> &App;
 }
@@ -64,20 +60,13 @@ impl Deref for LazyApp {
 }
 
 impl Listed for LazyApp {
-    fn project(&self) -> &str {
-        self.view.configured(self.project).map_or("", |project| &project.id)
+    fn ids(&self) -> (&str, &str) {
+        let project = self.view.configured(self.project).map_or("", |project| &project.id);
+        (project, self.view.configured_app(self.project, self.app).map_or("", |app| &app.id))
     }
 
-    fn id(&self) -> &str {
-        self.view.configured_app(self.project, self.app).map_or("", |app| &app.id)
-    }
-
-    fn verdict(&self) -> Verdict {
-        self.verdict
-    }
-
-    fn has_problem(&self, code: &str) -> bool {
-        self.problems.iter().any(|problem| problem.code == code)
+    fn verdict(&self) -> (Verdict, &[Problem]) {
+        (self.verdict, &self.problems)
     }
 
     fn app(&self) -> &App {

@@ -50,5 +50,6 @@ pub use detail::Detail;
 pub use document::Status;
 pub use lazy::{LazyApp, Listed};
 pub use model::{App, Project, Resource, State};
+pub use problem::Problem;
 pub use source::{Refused, Source};
 pub use verdict::Verdict;

@@ -10,6 +10,7 @@ use tokio::time::Duration;
 use crate::accounting::Ledger;
 use crate::interface::get_app::family;
 use crate::interface::{self, Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
+use crate::poll::counters::Counters;
 use crate::poll::plan::Target;
 use crate::store::Variant;
 
@@ -222,10 +223,10 @@ impl View {
     fn counting(&self, target: &Target, ledger: &Ledger) -> (Counting, Option<Duration>) {
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
         let explained = stale_after.saturating_add(self.plan.watermark.step());
-        match self.plan.behind(&self.context.ledgers, target, ledger, self.settled) {
+        match self.plan.counters(&self.context.ledgers, target, ledger, self.settled) {
             _ if ledger.until.saturating_sub(self.settled.second) > explained => (Counting::Ahead, None),
-            Some(behind) => (Counting::Behind, Some(behind)),
-            None => (Counting::Current, None),
+            Counters::Hidden(behind) => (Counting::Behind, Some(behind)),
+            Counters::Shown(_) => (Counting::Current, None),
         }
     }
 }

@@ -102,10 +102,10 @@ impl Sort {
         };
         let direct = |order: Ordering| if reversed { order.reverse() } else { order };
         match self {
-            Self::Verdict => direct(one.verdict().cmp(&other.verdict())),
+            Self::Verdict => direct(one.verdict().0.cmp(&other.verdict().0)),
             Self::App => {
                 let names = in_any_case(shown(one.app()), shown(other.app()));
-                direct(names.then_with(|| one.id().cmp(other.id())))
+                direct(names.then_with(|| one.ids().1.cmp(other.ids().1)))
             }
             Self::P50 => numbers(|app| app.response_time.p50),
             Self::P95 => numbers(|app| app.response_time.p95),
@@ -253,14 +253,15 @@ impl Query {
         let asked_for = projects.iter().filter(|project| !self.project.is_empty() && self.is_of(project));
         let named: HashSet<&str> = asked_for.map(|project| &*project.id).collect();
         let wanted = |app: &&A| {
-            (self.project.is_empty() || named.contains(app.project()))
-                && (!self.problems || app.verdict() != Verdict::Ok)
-                && self.state.is_none_or(|state| app.verdict() == state)
-                && (self.reason.is_empty() || app.has_problem(&self.reason))
-                && (self.app.is_empty() || app.id() == self.app)
+            let ((project, id), (verdict, problems)) = (app.ids(), app.verdict());
+            (self.project.is_empty() || named.contains(project))
+                && (!self.problems || verdict != Verdict::Ok)
+                && self.state.is_none_or(|state| verdict == state)
+                && (self.reason.is_empty() || problems.iter().any(|problem| problem.code == self.reason))
+                && (self.app.is_empty() || id == self.app)
                 && (name.is_empty()
-                    || holds(app.id())
-                    || holds(app.project())
+                    || holds(id)
+                    || holds(project)
                     || app.app().name.as_deref().is_some_and(holds))
         };
         let mut selected: Vec<&A> = apps.iter().filter(wanted).collect();
@@ -269,7 +270,7 @@ impl Query {
         if self.grouped {
             let places: HashMap<&str, usize> =
                 projects.iter().zip(0..).map(|(project, at)| (&*project.id, at)).collect();
-            selected.sort_by_key(|app| places.get(app.project()));
+            selected.sort_by_key(|app| places.get(app.ids().0));
         }
         selected
     }
@@ -305,25 +306,18 @@ impl Query {
 mod tests {
     use jiff::Timestamp;
 
+    use crate::status::Problem;
     use crate::status::model::{LastError, ResponseTime};
 
     use super::*;
 
     impl Listed for App {
-        fn project(&self) -> &str {
-            &self.project
+        fn ids(&self) -> (&str, &str) {
+            (&self.project, &self.id)
         }
 
-        fn id(&self) -> &str {
-            &self.id
-        }
-
-        fn verdict(&self) -> Verdict {
-            self.verdict
-        }
-
-        fn has_problem(&self, code: &str) -> bool {
-            self.problems.iter().any(|problem| problem.code == code)
+        fn verdict(&self) -> (Verdict, &[Problem]) {
+            (self.verdict, &self.problems)
         }
 
         fn app(&self) -> &App {
