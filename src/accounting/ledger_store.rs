@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct LedgerStore {
-    ledgers: Arc<Mutex<Ledgers>>,
+    ledgers: Arc<RwLock<Ledgers>>,
     /// Where ledgers go to be committed. `None` if they are kept in memory only.
     commits: Option<mpsc::UnboundedSender<Entry>>,
     closed: Arc<Notify>,
@@ -47,6 +47,14 @@ pub enum Hold {
     Unknown,
     /// Until its cursor has reached this second (Unix time). It may hold less than was shown elsewhere.
     Until(i64),
+}
+
+/// A ledger, and what keeps it from being shown.
+#[derive(Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are those two")]
+pub struct Found {
+    pub ledger: Arc<Ledger>,
+    pub hold: Option<Hold>,
 }
 
 /// A ledger on its way to disk.
@@ -102,7 +110,7 @@ impl LedgerStore {
         }
         let (commits, entries) = mpsc::unbounded_channel();
         let closed = Arc::new(Notify::new());
-        let ledgers = Self { ledgers: Arc::new(Mutex::new(ledgers)), commits: Some(commits), closed };
+        let ledgers = Self { ledgers: Arc::new(RwLock::new(ledgers)), commits: Some(commits), closed };
         let held = Arc::clone(&ledgers.ledgers);
         let task =
             tokio::spawn(commit_all(state, held, entries, telemetry, apart, Arc::clone(&ledgers.closed)));
@@ -117,7 +125,17 @@ impl LedgerStore {
     /// The ledger of `key`, as last committed.
     #[must_use]
     pub fn ledger(&self, key: &Key) -> Option<Arc<Ledger>> {
-        self.ledgers().by_key.get(key).cloned()
+        self.read().by_key.get(key).cloned()
+    }
+
+    /// The ledgers of many, in the order of `keys`.
+    pub fn find<'a>(&self, keys: impl Iterator<Item = Option<&'a Key>>) -> Vec<Option<Found>> {
+        let ledgers = self.read();
+        let find = |key: &Key| {
+            let ledger = Arc::clone(ledgers.by_key.get(key)?);
+            Some(Found { ledger, hold: ledgers.holds.get(key).copied() })
+        };
+        keys.map(|key| find(key?)).collect()
     }
 
     /// The ledger of `key`. The store and the caller share the names in `key` from now on.
@@ -164,18 +182,21 @@ impl LedgerStore {
     /// What keeps the ledger of `key` from being shown.
     #[must_use]
     pub fn held_back(&self, key: &Key) -> Option<Hold> {
-        self.ledgers().holds.get(key).copied()
+        self.read().holds.get(key).copied()
     }
 
     /// Lets the ledger of `key` be shown again.
     pub fn release(&self, key: &Key) {
-        self.ledgers().holds.remove(key);
+        // Nearly all are not held back, and those who read wait for those who write.
+        if self.held_back(key).is_some() {
+            self.ledgers().holds.remove(key);
+        }
     }
 
     /// Sets aside the ledgers of apps that are `elsewhere`: those of other shards.
     pub async fn set_aside(&self, elsewhere: impl Fn(&Key) -> bool) {
         let ledgers: Vec<(Key, Arc<Ledger>)> =
-            self.ledgers().by_key.iter().map(|(key, ledger)| (key.clone(), Arc::clone(ledger))).collect();
+            self.read().by_key.iter().map(|(key, ledger)| (key.clone(), Arc::clone(ledger))).collect();
         let aside = ledgers.into_iter().filter_map(|(key, ledger)| {
             let aside = if elsewhere(&key) { ledger.put_aside() } else { None };
             aside.map(|aside| (key, Some(Arc::new(aside))))
@@ -190,7 +211,7 @@ impl LedgerStore {
     pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
         let gone = |(key, ledger): &(&Key, &Arc<Ledger>)| ledger.until < oldest && !wanted.contains(*key);
         let gone: Vec<Record> =
-            self.ledgers().by_key.iter().filter(gone).map(|(key, _)| (key.clone(), None)).collect();
+            self.read().by_key.iter().filter(gone).map(|(key, _)| (key.clone(), None)).collect();
         let dropped = self.write_all(gone).await;
         if dropped > 0 {
             tracing::info!(ledgers = dropped, "dropped the counters of apps removed long ago");
@@ -238,8 +259,12 @@ impl LedgerStore {
         Arc::new(ledger)
     }
 
-    fn ledgers(&self) -> MutexGuard<'_, Ledgers> {
-        locked(&self.ledgers)
+    fn read(&self) -> RwLockReadGuard<'_, Ledgers> {
+        self.ledgers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ledgers(&self) -> RwLockWriteGuard<'_, Ledgers> {
+        self.ledgers.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -262,14 +287,10 @@ impl Ledgers {
     }
 }
 
-fn locked(ledgers: &Mutex<Ledgers>) -> MutexGuard<'_, Ledgers> {
-    ledgers.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Commits whatever has come in since the last commit, until the store is closed or the last of its clones is gone.
 async fn commit_all(
     state: State,
-    ledgers: Arc<Mutex<Ledgers>>,
+    ledgers: Arc<RwLock<Ledgers>>,
     mut entries: mpsc::UnboundedReceiver<Entry>,
     telemetry: Telemetry,
     apart: Duration,
@@ -304,10 +325,10 @@ async fn commit_all(
         let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
         // redb may panic on a file that something else has damaged. That is a failed commit, too.
         let written = tokio::task::spawn_blocking(move || {
-            let before = || locked(&held).records();
+            let before = || held.read().unwrap_or_else(PoisonError::into_inner).records();
             file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records, before)?;
             // Memory follows the disk before those who wait for the commit go on.
-            locked(&held).take(records);
+            held.write().unwrap_or_else(PoisonError::into_inner).take(records);
             Ok::<(), StateError>(())
         })
         .await

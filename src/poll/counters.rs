@@ -3,7 +3,7 @@
 use tokio::time::{Duration, Instant};
 
 use crate::accounting::ledger_store::Hold;
-use crate::accounting::{self, Ledger, LedgerStore, Settled};
+use crate::accounting::{self, Ledger, Settled};
 
 use super::plan::{Context, Plan, Target};
 
@@ -21,7 +21,8 @@ impl Plan {
     /// changed since they were last shown.
     pub fn show_counters(&self, context: &Context, target: &Target, ledger: &Ledger, moved: bool) {
         let Some(cell) = &target.counter else { return };
-        match self.counters(&context.ledgers, target, ledger, self.watermark.at_present()) {
+        let hold = context.ledgers.held_back(&target.key);
+        match self.counters(target, ledger, hold, self.watermark.at_present()) {
             Counters::Shown(shown_for) => {
                 context.ledgers.release(&target.key);
                 if moved || !cell.shows_counters(Instant::now()) {
@@ -34,16 +35,17 @@ impl Plan {
         }
     }
 
-    /// Whether the counters of `target` are exposed while its `ledger` and what has `settled` are as given.
+    /// Whether the counters of `target` are exposed while its `ledger`, what holds them back, and what has `settled` are
+    /// as given.
     #[must_use]
     pub fn counters(
         &self,
-        ledgers: &LedgerStore,
         target: &Target,
         ledger: &Ledger,
+        hold: Option<Hold>,
         settled: Settled,
     ) -> Counters {
-        let held_back = match ledgers.held_back(&target.key) {
+        let held_back = match hold {
             Some(Hold::Unknown) => true,
             Some(Hold::Until(step)) => ledger.until < step,
             None => false,

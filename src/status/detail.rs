@@ -75,16 +75,13 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let overview = view.app(p, a, &parts);
     let store = &view.context.store;
     store.replies().look_at(&overview.project, &overview.id);
-    let replies: Vec<(&'static str, Option<Reply>)> = parts
-        .iter()
-        .map(|(target, _)| (target.key.resource.as_str(), store.replies().of(&target.key)))
-        .collect();
+    let replies: Vec<(&'static str, Option<Reply>)> =
+        parts.iter().map(|part| (part.resource().as_str(), store.replies().of(&part.target.key))).collect();
     let runs = replies.iter().find(|(resource, _)| *resource == run_execution_time::RESOURCE.as_str());
     let total = |counted: Counted| {
-        let target = parts.iter().find(|(target, _)| target.endpoint.counted == Some(counted))?.0;
-        let ledger = view.context.ledgers.ledger(&target.key)?;
+        let part = parts.iter().find(|part| part.target.endpoint.counted == Some(counted))?;
         #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-        Some(ledger.total as f64)
+        Some(part.found.as_ref()?.ledger.total as f64)
     };
     let times = view.values(&parts, response_time::RESOURCE);
     let shares = times.by(&response_time::WITHIN_RATIO, "threshold").into_iter();
@@ -92,8 +89,8 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let polls = polls(&parts);
     let settings = view.values(&parts, get_app::RESOURCE);
     let part = |resource: Resource| {
-        let part = parts.iter().find(|(target, _)| target.key.resource == resource);
-        part.map(|(_, subject)| *subject)
+        let part = parts.iter().find(|part| part.resource() == resource);
+        part.map(|part| part.subject)
     };
     let yesterday = view.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(view.now);
     let changes = part(get_app::RESOURCE).map(|subject| subject.cell.changes(yesterday)).unwrap_or_default();
@@ -111,8 +108,8 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         rechecked: requests.and_then(|requests| requests.rechecked).unwrap_or_default(),
         interval: parts
             .iter()
-            .find(|(target, _)| target.endpoint.cadence == Cadence::Metrics)
-            .map_or(0.0, |(target, _)| view.plan.interval(target).as_secs_f64()),
+            .find(|part| part.target.endpoint.cadence == Cadence::Metrics)
+            .map_or(0.0, |part| view.plan.interval(part.target).as_secs_f64()),
         window_minutes: view.window_minutes()?,
         course: part(response_time::RESOURCE).map(|subject| subject.cell.course()).unwrap_or_default(),
         deploys: deploys(&changes),
@@ -120,7 +117,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         settings: settings::groups(&settings),
         next_polls: parts
             .iter()
-            .map(|(target, _)| (target.key.resource.as_str(), next_poll(target.progress.due(), view.now)))
+            .map(|part| (part.resource().as_str(), next_poll(part.target.progress.due(), view.now)))
             .collect(),
         polls,
         replies,
@@ -132,10 +129,8 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
 fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, PollRecord)> {
     let of =
         |resource: &'static str, polls: Vec<PollRecord>| polls.into_iter().map(move |poll| (resource, poll));
-    let mut polls: Vec<(&'static str, PollRecord)> = parts
-        .iter()
-        .flat_map(|(target, subject)| of(target.key.resource.as_str(), subject.cell.polls()))
-        .collect();
+    let mut polls: Vec<(&'static str, PollRecord)> =
+        parts.iter().flat_map(|part| of(part.resource().as_str(), part.subject.cell.polls())).collect();
     polls.sort_by_key(|(_, poll)| std::cmp::Reverse(poll.at));
     let mut index = 0;
     polls.retain(|(_, poll)| {

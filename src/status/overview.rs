@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Duration;
 
-use crate::accounting::Ledger;
+use crate::accounting::ledger_store::Found;
 use crate::interface::get_app::family;
 use crate::interface::{self, Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
 use crate::poll::counters::Counters;
@@ -103,9 +103,8 @@ impl View {
 
     /// The samples of `resource` for the shown window, unless stale.
     pub(super) fn values(&self, parts: &[Part<'_>], resource: interface::Resource) -> Values<'_> {
-        let part = parts.iter().find(|(target, _)| target.key.resource == resource);
-        let samples =
-            part.and_then(|(target, subject)| subject.cell.fresh(&self.shown(target), self.instant));
+        let part = parts.iter().find(|part| part.resource() == resource);
+        let samples = part.and_then(|part| part.subject.cell.fresh(&self.shown(part.target), self.instant));
         Values::new(&self.context.store, resource, samples)
     }
 
@@ -151,7 +150,7 @@ impl View {
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
         let [p50, p90, p95, p99] =
             times.values_where(&response_time::SECONDS, "percentile", ["p50", "p90", "p95", "p99"]);
-        let trend = parts.iter().map(|(_, subject)| subject.cell.trend()).find(|trend| !trend.is_empty());
+        let trend = parts.iter().map(|part| part.subject.cell.trend()).find(|trend| !trend.is_empty());
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
         let (verdict, problems) = judge_app(&resources, &settings);
         let label = |family, name| settings.label(family, name).map(str::to_owned);
@@ -162,7 +161,7 @@ impl View {
             status: label(&family::STATUS, "status"),
             error_message: parts
                 .iter()
-                .find_map(|(_, subject)| subject.cell.message(self.instant))
+                .find_map(|part| part.subject.cell.message(self.instant))
                 .map(|m| m.to_string()),
             verdict,
             problems,
@@ -186,7 +185,8 @@ impl View {
         }
     }
 
-    fn resource(&self, (target, subject): &Part<'_>) -> Resource {
+    fn resource(&self, part: &Part<'_>) -> Resource {
+        let (target, subject) = (part.target, part.subject);
         let (health, fresh) = subject.cell.health_at(&self.shown(target), self.instant);
         let age = health.last_success.map(|time| self.now.duration_since(time).as_secs_f64());
         let overdue = 2.0 * self.plan.interval(target).as_secs_f64() + LATE;
@@ -197,8 +197,8 @@ impl View {
             _ if age.is_some_and(|age| age > overdue) => State::Late,
             _ => State::Fresh,
         };
-        let ledger = target.counter.as_ref().and_then(|_| self.context.ledgers.ledger(&target.key));
-        let counting = ledger.as_ref().map(|ledger| self.counting(target, ledger));
+        let counting = part.found.as_ref().map(|found| self.counting(target, found));
+        let ledger = part.found.as_ref().map(|found| &found.ledger);
         let rechecked = CountedAgain::from(target.progress.rechecked());
         let time = |second: i64| Timestamp::from_second(second).ok();
         Resource {
@@ -210,7 +210,7 @@ impl View {
                 class: failure.class,
                 message: failure.message.clone(),
             }),
-            accounted_until: ledger.as_ref().and_then(|ledger| time(ledger.until)),
+            accounted_until: ledger.and_then(|ledger| time(ledger.until)),
             counting: counting.map(|(counting, _)| counting),
             behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
             rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
@@ -218,12 +218,12 @@ impl View {
         }
     }
 
-    /// Whether the counters of `ledger` keep up, and how far they are behind. They do while they are on the
+    /// Whether the counters of a ledger keep up, and how far they are behind. They do while they are on the
     /// metrics page. Those in the future stand still; a clock that is slightly off does not matter.
-    fn counting(&self, target: &Target, ledger: &Ledger) -> (Counting, Option<Duration>) {
+    fn counting(&self, target: &Target, Found { ledger, hold }: &Found) -> (Counting, Option<Duration>) {
         let stale_after = i64::try_from(self.plan.stale_after(target).as_secs()).unwrap_or(i64::MAX);
         let explained = stale_after.saturating_add(self.plan.watermark.step());
-        match self.plan.counters(&self.context.ledgers, target, ledger, self.settled) {
+        match self.plan.counters(target, ledger, *hold, self.settled) {
             _ if ledger.until.saturating_sub(self.settled.second) > explained => (Counting::Ahead, None),
             Counters::Hidden(behind) => (Counting::Behind, Some(behind)),
             Counters::Shown(_) => (Counting::Current, None),
@@ -232,9 +232,9 @@ impl View {
 }
 
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {
-    let failures = parts.iter().filter_map(|(target, subject)| {
-        let (at, failure) = subject.cell.last_failure()?;
-        let resource = target.key.resource.as_str();
+    let failures = parts.iter().filter_map(|part| {
+        let (at, failure) = part.subject.cell.last_failure()?;
+        let resource = part.resource().as_str();
         Some(LastError { at: whole(at), resource, class: failure.class, message: failure.message })
     });
     failures.max_by_key(|error| error.at)

@@ -58,7 +58,8 @@ impl Tally {
     }
 
     /// Adds a resource.
-    pub(super) fn add(&mut self, (target, _): &Part<'_>, resource: &Resource) {
+    pub(super) fn add(&mut self, part: &Part<'_>, resource: &Resource) {
+        let target = part.target;
         self.failing += usize::from(resource.failing.is_some());
         if target.endpoint.counted == Some(Counted::Requests) {
             self.rechecked = CountedAgain::sum(resource.rechecked.into_iter().chain([self.rechecked]));

@@ -8,7 +8,9 @@ use super::fixture::{self, Fixture};
 use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
 use super::verdict::Verdict;
+use crate::accounting::ledger_store::Hold;
 use crate::interface::{Resource, response_time, run_execution_time};
+use crate::store::Key;
 
 /// One app, answered a minute ago.
 async fn answered() -> Fixture {
@@ -223,14 +225,17 @@ async fn every_one_of_many_apps_is_judged_once_and_in_order() {
     fixture.fail("timeout", "the first", |key| key.owner.app.ends_with("-app-3"));
     advance(Duration::from_secs(2)).await;
     fixture.fail("connect", "the last", |key| key.owner.app.ends_with("-app-1000"));
+    let is_held = |key: &Key| key.owner.app.ends_with("-app-40");
+    let held = fixture.plan.targets.iter().filter(|target| target.counter.is_some() && is_held(&target.key));
+    held.for_each(|target| fixture.context.ledgers.hold_back(&target.key, Hold::Unknown));
     let status = fixture.source.status();
     let configured = fixture.plan.config.projects.iter().flat_map(|project| &project.apps);
     assert!(status.apps.iter().map(|app| &app.id).eq(configured.map(|app| &app.id)));
     assert!(status.apps.iter().all(|app| app.resources.len() == 3));
     let ids: Vec<&str> =
         status.apps.iter().filter(|app| app.verdict == Verdict::Problem).map(|app| &*app.id).collect();
-    assert_eq!(ids, ["p-00000000-app-3", "p-00000050-app-1000"]);
-    assert_eq!((status.summary.apps, status.summary.ok, status.summary.problem), (1_001, 999, 2));
+    assert_eq!(ids, ["p-00000000-app-3", "p-00000002-app-40", "p-00000050-app-1000"]);
+    assert_eq!((status.summary.apps, status.summary.ok, status.summary.problem), (1_001, 998, 3));
     assert_eq!((status.failing, status.service.state), (6, ServiceState::Up));
     fixture.fail("429", "slow down", |_| true);
     advance(Duration::from_secs(2)).await;
