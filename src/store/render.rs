@@ -70,53 +70,31 @@ impl Filter {
         let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;
         self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())
     }
-
-    /// The same for label texts, which is what targets have.
-    fn target(&self) -> TargetFilter {
-        let texts = |name: &str, values: &[String]| {
-            let text = |value: &String| {
-                let mut text = String::new();
-                label(&mut text, name, value);
-                text
-            };
-            values.iter().map(text).collect::<HashSet<_>>()
-        };
-        TargetFilter { projects: texts("project", &self.projects), apps: texts("app", &self.apps) }
-    }
 }
 
+/// The targets that a filter names. The time that one takes does not depend on how many values the filter has.
 #[derive(Debug)]
-struct TargetFilter {
-    projects: HashSet<String>,
-    apps: HashSet<String>,
+struct Sought<'a> {
+    projects: HashSet<&'a str>,
+    apps: HashSet<&'a str>,
+    /// The last project, and whether it is one of them: targets come by project.
+    last: Option<(&'a Arc<str>, bool)>,
 }
 
-impl TargetFilter {
-    /// A target's labels are `project="..."`, or that and `,app="..."`. The time this takes does not depend on how many
-    /// values the filter has.
-    fn wants(&self, labels: &str) -> bool {
-        if self.projects.is_empty() && self.apps.is_empty() {
-            return true;
-        }
-        let (project, app) = labels.split_at(first_value_end(labels));
-        (self.projects.is_empty() || self.projects.contains(project))
-            && (self.apps.is_empty() || app.strip_prefix(',').is_some_and(|app| self.apps.contains(app)))
+impl<'a> Sought<'a> {
+    fn new(filter: &'a Filter) -> Self {
+        let set = |values: &'a [String]| values.iter().map(String::as_str).collect();
+        Self { projects: set(&filter.projects), apps: set(&filter.apps), last: None }
     }
-}
 
-/// Where the first label ends: after the first quote that closes.
-fn first_value_end(labels: &str) -> usize {
-    let (mut open, mut escaped) = (false, false);
-    for (at, byte) in labels.bytes().enumerate() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' => escaped = true,
-            b'"' if open => return at + 1,
-            b'"' => open = true,
-            _ => {}
-        }
+    fn wants(&mut self, owner: &'a Owner) -> bool {
+        let of_project = match self.last {
+            Some((last, wanted)) if Arc::ptr_eq(last, &owner.project) => wanted,
+            _ => self.projects.is_empty() || self.projects.contains(&*owner.project),
+        };
+        self.last = Some((&owner.project, of_project));
+        of_project && (self.apps.is_empty() || !owner.app.is_empty() && self.apps.contains(&*owner.app))
     }
-    labels.len()
 }
 
 /// Chunks are handed on when they reach this size: large enough that handing on costs nothing beside writing,
@@ -141,11 +119,12 @@ impl Snapshot {
     /// What the cells of `sections`, each with its families, show of the part that `filter` names.
     pub(super) fn new<'a>(
         version: u64,
-        filter: &Filter,
+        filter: &'a Filter,
         sections: impl Iterator<Item = (&'a Vec<Family>, &'a Vec<Arc<TargetState>>)>,
         now: Instant,
     ) -> Self {
-        let (filter, sought) = (Box::new(filter.clone()), filter.target());
+        let mut sought = Sought::new(filter);
+        let filter = Box::new(filter.clone());
         let mut snapshot = Self { version, filter, sections: Vec::new(), health: Vec::new(), stale_at: None };
         for (families, cells) in sections {
             if !families.iter().chain([&UP, &LAST_SUCCESS]).any(|family| snapshot.filter.wants(family)) {
@@ -153,7 +132,7 @@ impl Snapshot {
             }
             // Most of a whole page's memory while it is made.
             let size = if snapshot.filter.spans_targets() { cells.len() } else { 0 };
-            let cells = cells.iter().filter(|cell| sought.wants(cell.labels()));
+            let cells = cells.iter().filter(|cell| sought.wants(&cell.key().owner));
             snapshot.add_section(families.clone(), cells, size, now);
         }
         snapshot
