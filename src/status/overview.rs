@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{iter, thread};
 
 use jiff::Timestamp;
 use tokio::time::Duration;
@@ -28,8 +30,8 @@ use super::view::{Part, View};
 /// A poll is overdue after two intervals and this many seconds.
 const LATE: f64 = 10.0;
 
-/// From so many apps on, two threads read them.
-const MANY: usize = 1_000;
+/// Apps that a thread judges before it takes more.
+const BLOCK: usize = 1_000;
 
 impl View {
     /// The whole model.
@@ -68,22 +70,31 @@ impl View {
         status
     }
 
-    /// All apps; half of many on another thread, because most of what is read is in no cache.
+    /// All apps. Two threads share many, because most of what is read is in no cache.
     fn apps(self: &Arc<Self>, count: usize, tally: &mut Tally) -> Vec<LazyApp> {
-        let middle = if count < MANY { count } else { count / 2 };
-        let (mut apps, (others, of_others)) = std::thread::scope(|scope| {
-            let others = (middle < count).then(|| {
-                scope.spawn(|| {
-                    let mut tally = Tally::new(true);
-                    (self.judged(middle..count, &mut tally), tally)
-                })
+        let next = AtomicUsize::new(0);
+        let judge = || {
+            let starts = iter::repeat_with(|| next.fetch_add(BLOCK, Ordering::Relaxed));
+            let judged = starts.take_while(|start| *start < count).map(|start| {
+                let mut tally = Tally::new(true);
+                (start, self.judged(start..count.min(start + BLOCK), &mut tally), tally)
             });
-            let apps = self.judged(0..middle, tally);
-            let others = others.map(|others| others.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            (apps, others.unwrap_or_default())
+            judged.collect::<Vec<_>>()
+        };
+        let mut blocks = thread::scope(|scope| {
+            let other = (count > BLOCK).then(|| scope.spawn(judge));
+            let mut blocks = judge();
+            if let Some(other) = other {
+                blocks.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            blocks
         });
-        tally.merge(of_others);
-        apps.extend(others);
+        blocks.sort_unstable_by_key(|(start, ..)| *start);
+        let mut apps = Vec::with_capacity(count);
+        for (_, judged, of_block) in blocks {
+            tally.merge(of_block);
+            apps.extend(judged);
+        }
         apps
     }
 
