@@ -70,7 +70,7 @@ impl Client {
             let error = match result {
                 Ok(fetched) => {
                     account.0.pace.went_well();
-                    account.accept(&request.refused_as());
+                    account.accept(&request.refused_as);
                     account.note_accepted(true);
                     return Ok(fetched);
                 }
@@ -103,10 +103,10 @@ impl Client {
                 if inner.credentials.current().is_ok_and(|now| now.generation != token.generation) {
                     return true;
                 }
-                account.refuse(&request.refused_as(), token, status, error.message(), self.ask_again);
+                account.refuse(&request.refused_as, token, status, error.message(), self.ask_again);
             }
             Some(status) => {
-                account.accept(&request.refused_as());
+                account.accept(&request.refused_as);
                 if status == 429 {
                     inner.pace.too_many(sent);
                 }
@@ -129,7 +129,7 @@ impl Client {
     ) -> Result<(Arc<Token>, Option<SemaphorePermit<'_>>), FetchError> {
         let inner = &*self.inner;
         let again = self.ask_again;
-        self.token(account, request, |token| account.refused(&request.refused_as(), token))?;
+        self.token(account, request, |token| account.refused(&request.refused_as, token))?;
         let mut throttled = account.0.pace.acquire(since).await;
         let slot = loop {
             let pause = account.0.pace.paused_for();
@@ -153,8 +153,7 @@ impl Client {
             inner.telemetry.throttled(resource, throttled);
         }
         let slot = slot?;
-        let token =
-            self.token(account, request, |token| account.claim(&request.refused_as(), token, again))?;
+        let token = self.token(account, request, |token| account.claim(&request.refused_as, token, again))?;
         Ok((token, slot))
     }
 

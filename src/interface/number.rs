@@ -70,12 +70,14 @@ impl Number {
     }
 }
 
+/// Powers of ten that f64 holds exactly.
+const POWERS: [f64; 16] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+
 /// A short decimal number without sign and exponent, which is what replies are full of; `None` for any other text.
 /// Digits that f64 holds exactly, divided by an exact power of ten, are the f64 nearest to what is written: the same
 /// that `parse` gives, in a fifth of the time.
 pub(super) fn decimal(text: &str) -> Option<f64> {
-    const POWERS: [f64; 16] =
-        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
     let (mut digits, mut point) = (0u64, None);
     for (at, byte) in text.bytes().enumerate() {
         match byte {
@@ -101,6 +103,12 @@ pub(super) fn decimal(text: &str) -> Option<f64> {
 pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
     if exponent == 0 {
         return value;
+    }
+    // Only one decimal of fifteen digits at most reads as this value; see `decimal` for the rest.
+    let millionths = (value * 1e6).round();
+    let power = usize::try_from(6 - exponent).ok().and_then(|power| POWERS.get(power));
+    if let Some(power) = power.filter(|_| millionths.abs() < 1e15 && millionths / 1e6 == value) {
+        return millionths / power;
     }
     format!("{value}e{exponent}").parse().unwrap_or(value * 10_f64.powi(exponent))
 }
@@ -266,6 +274,20 @@ mod tests {
         assert_eq!(scaled(0.05, -2).to_string(), "0.0005");
         assert_eq!(scaled(f64::MAX, 9), f64::INFINITY);
         assert_eq!(scaled(5e-324, -3), 0.0);
+    }
+
+    #[test]
+    fn scaling_gives_the_number_nearest_to_what_is_written() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..100_000 {
+            let digits = random.i64(-10_i64.pow(16)..10_i64.pow(16)) >> random.u32(0..54);
+            let text = format!("{digits}e-{}", random.u32(0..12));
+            let value: f64 = text.parse().unwrap();
+            for exponent in [-9, -3, -2, 1, 6, 9] {
+                let nearest: f64 = format!("{value}e{exponent}").parse().unwrap();
+                assert_eq!(scaled(value, exponent).to_bits(), nearest.to_bits(), "{text}, {exponent}");
+            }
+        }
     }
 
     #[test]

@@ -56,27 +56,35 @@ impl TimeRange {
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let (head, rest) = text.split_at_checked("2026-01-01T00:00:00".len())?;
     let rest = match rest.strip_prefix('.') {
-        Some(fraction) => fraction.strip_prefix(|c: char| c.is_ascii_digit())?.trim_start_matches(is_digit),
+        Some(fraction) => fraction.strip_prefix(is_digit)?.trim_start_matches(is_digit),
         None => rest,
     };
     let in_form = |text: &str, form: &str| {
-        let mut pairs = text.chars().zip(form.chars());
-        text.len() == form.len() && pairs.all(|(c, form)| if form == '0' { is_digit(c) } else { c == form })
+        let is_in = |(byte, form): (u8, u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte.eq_ignore_ascii_case(&form),
+        };
+        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_in)
     };
     let offset = rest.strip_prefix(['+', '-']).is_some_and(|offset| in_form(offset, "00:00"));
-    let valid = in_form(&head.to_ascii_uppercase(), "0000-00-00T00:00:00")
-        && (offset || rest.eq_ignore_ascii_case("Z"));
-    if valid { text.parse().ok() } else { None }
+    let valid = in_form(head, "0000-00-00T00:00:00") && (offset || in_form(rest, "Z"));
+    valid.then(|| text.parse().ok()).flatten()
 }
 
 fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
+/// The beginning of a Unix second.
+#[must_use]
+pub fn instant(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
 /// A Unix second as written in a query: RFC 3339 in UTC (`2026-01-01T00:00:00Z`).
 #[must_use]
 pub fn rfc3339(second: i64) -> String {
-    Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+    instant(second).to_string()
 }
 
 /// Whether the service counts what happens at the last instant of a range, which the interface does not say.
@@ -94,11 +102,11 @@ impl RangeEnd {
     pub const WORDS: &[(&str, Self)] = &[("exclusive", Self::Exclusive), ("inclusive", Self::Inclusive)];
 }
 
-/// A millisecond before a Unix second, in the same format: the end of a range for a service that includes it.
+/// A millisecond before a Unix second: the end of a range for a service that includes it.
 #[must_use]
-pub fn before(second: i64) -> String {
+pub fn before(second: i64) -> Timestamp {
     let millisecond = second.saturating_mul(1000).saturating_sub(1);
-    Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+    Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 #[cfg(test)]

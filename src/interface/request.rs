@@ -7,24 +7,31 @@ use serde_json::{Map, Value};
 
 use super::call::{Call, Method};
 use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
-use super::range::{RangeEnd, TimeRange, before, parse_rfc3339, rfc3339};
+use super::range::{RangeEnd, TimeRange, before, instant, parse_rfc3339};
 use super::template::percent_encode;
 
 /// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
 /// does not have are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct Arguments<'a> {
-    values: Vec<(&'static str, Cow<'a, str>)>,
+    arguments: Vec<Argument<'a>>,
     now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+struct Argument<'a> {
+    name: &'static str,
+    value: Cow<'a, str>,
+    /// The time that `value` was written from, if it was: it needs no check.
+    time: Option<Timestamp>,
 }
 
 impl<'a> Arguments<'a> {
     /// The arguments of a call about an app of a project. Empty ids are left out.
     #[must_use]
     pub fn about(project: &'a str, app: &'a str) -> Self {
-        let ids = [("project_id", project), ("app_id", app)].into_iter();
-        let values = ids.filter(|(_, id)| !id.is_empty()).map(|(name, id)| (name, Cow::Borrowed(id)));
-        Self { values: values.collect(), now: Timestamp::UNIX_EPOCH }
+        let ids = [("project_id", project), ("app_id", app)].into_iter().filter(|(_, id)| !id.is_empty());
+        ids.fold(Self::default(), |arguments, (name, id)| arguments.with(name, id))
     }
 
     /// Sets the time that an expiration date must lie after; without it any date is taken for one in the future.
@@ -37,30 +44,36 @@ impl<'a> Arguments<'a> {
     /// Adds the value of `name`.
     #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
-        self.values.push((name, value.into()));
+        self.arguments.push(Argument { name, value: value.into(), time: None });
+        self
+    }
+
+    fn with_time(mut self, name: &'static str, time: Timestamp) -> Self {
+        self.arguments.push(Argument { name, value: time.to_string().into(), time: Some(time) });
         self
     }
 
     /// Puts another value in place of the one of `name`.
     #[must_use]
     pub fn replace(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
-        self.values.retain(|(known, _)| *known != name);
+        self.arguments.retain(|argument| argument.name != name);
         self.with(name, value)
     }
 
     /// Adds the bounds of a range.
     #[must_use]
     pub fn in_range(self, range: TimeRange) -> Self {
-        self.with("start", rfc3339(range.start)).with("end", rfc3339(range.end))
+        self.in_range_to(range, RangeEnd::Exclusive)
     }
 
     /// Adds the bounds of a range for a service that treats the last instant of ranges like this.
     #[must_use]
     pub fn in_range_to(self, range: TimeRange, end: RangeEnd) -> Self {
-        match end {
-            RangeEnd::Exclusive => self.in_range(range),
-            RangeEnd::Inclusive => self.with("start", rfc3339(range.start)).with("end", before(range.end)),
-        }
+        let end = match end {
+            RangeEnd::Exclusive => instant(range.end),
+            RangeEnd::Inclusive => before(range.end),
+        };
+        self.with_time("start", instant(range.start)).with_time("end", end)
     }
 
     /// Restricts a metrics call to a container, if there is one.
@@ -81,7 +94,17 @@ impl<'a> Arguments<'a> {
     /// The value of `name`, if it was given.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.values.iter().find_map(|(known, value)| (*known == name).then_some(&**value))
+        self.find(name).map(|argument| &*argument.value)
+    }
+
+    fn find(&self, name: &str) -> Option<&Argument<'a>> {
+        self.arguments.iter().find(|argument| argument.name == name)
+    }
+
+    /// A bound of a range, and how it is sent.
+    fn bound(&self, name: &str) -> Option<(Timestamp, &str)> {
+        let Argument { value, time, .. } = self.find(name)?;
+        Some((time.or_else(|| parse_rfc3339(value))?, value))
     }
 }
 
@@ -96,8 +119,9 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// A JSON body.
     pub body: Option<Value>,
-    /// The restriction of a metrics request: its container and the order of magnitude of its range; empty for others.
-    pub restriction: String,
+    /// The subject of a 403: the path, and for metrics the container and the order of magnitude of the range. The
+    /// service may refuse one container, or ranges as long as that, and answer the others.
+    pub refused_as: String,
 }
 
 impl Call {
@@ -117,13 +141,15 @@ impl Call {
         })?;
         let mut query = Vec::new();
         for param in self.query {
-            let Some(value) = arguments.get(param.name) else { continue };
-            param.check(value, arguments.now)?;
+            let Some(Argument { value, time, .. }) = arguments.find(param.name) else { continue };
+            if time.is_none() {
+                param.check(value, arguments.now)?;
+            }
             if !matches!(param.kind, ParamKind::Word { default: Some(default), .. } if default == value) {
-                query.push((param.sent_as(names).to_owned(), value.to_owned()));
+                query.push((param.sent_as(names).to_owned(), value.clone().into_owned()));
             }
         }
-        check_range(self.query, |name| arguments.get(name))?;
+        check_range(self.query, |name| arguments.bound(name))?;
         let mut body = Map::new();
         for field in self.body {
             let value = arguments.get(field.name).ok_or(RuleError::Missing { name: field.name })?;
@@ -132,28 +158,19 @@ impl Call {
         }
         let body = (!body.is_empty()).then_some(Value::Object(body));
         let restriction = restriction(arguments).filter(|_| !self.query.is_empty()).unwrap_or_default();
-        Ok(Request { method: self.method, path, query, body, restriction })
+        let refused_as = [&*path, &restriction].concat();
+        Ok(Request { method: self.method, path, query, body, refused_as })
     }
 }
 
 /// The restriction of a request about a range. Lengths with the same power of two below them are equal.
 fn restriction(arguments: &Arguments<'_>) -> Option<String> {
-    let bound = |name| parse_rfc3339(arguments.get(name)?).map(Timestamp::as_second);
+    let bound = |name| arguments.bound(name).map(|(time, _)| time.as_second());
     let magnitude = (bound("end")? - bound("start")?).checked_ilog2().unwrap_or_default();
     Some(format!(" {magnitude} {}", arguments.get("container_id").unwrap_or_default()))
 }
 
 impl Request {
-    /// The subject of a 403: the path, and the restriction of a metrics call. The service may refuse one container,
-    /// or ranges as long as that, and answer the others.
-    #[must_use]
-    pub fn refused_as(&self) -> Cow<'_, str> {
-        match self.restriction.is_empty() {
-            true => Cow::Borrowed(&self.path),
-            false => Cow::Owned(format!("{}{}", self.path, self.restriction)),
-        }
-    }
-
     /// Path and query of the request line, encoded.
     #[must_use]
     pub fn target(&self) -> String {
