@@ -23,6 +23,8 @@ where
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
         let _ = stream.set_nodelay(true);
+        // As the exporter does, so that clients that do not read take little of the kernel's memory.
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(128 * 1024);
         let state = Arc::clone(&state);
         tokio::spawn(async move {
             let service = service_fn(move |request| {
