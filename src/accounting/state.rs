@@ -425,6 +425,29 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_damaged_reference_to_a_large_page_takes_no_memory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        file_of(&path, &ledgers(1)).await;
+        let good = std::fs::read(&path).unwrap();
+        // What the database reads first in a closed file. One bit makes it look for a page of 256 MiB.
+        let name = b"allocator_state";
+        let named = (0..good.len()).filter(|at| good[*at..].starts_with(name));
+        let bytes: Vec<usize> = named.flat_map(|at| at + name.len()..at + 256).collect();
+        assert!(bytes.len() > 200, "{}", bytes.len());
+        for at in bytes {
+            let mut bad = good.clone();
+            bad[at] ^= 0x80;
+            std::fs::write(&path, &bad).unwrap();
+            drop(State::open(&path).await);
+        }
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(peak < 128 * 1024, "{peak} kB");
+    }
+
+    #[tokio::test]
     async fn a_file_left_by_a_kill_and_damaged_never_goes_back_to_an_older_commit() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.redb");

@@ -26,8 +26,10 @@ const LEDGERS_1: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinitio
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("pds-exporter");
 /// redb's default cache is a gigabyte; the ledgers are in memory already and the file is hardly read.
 const CACHE_BYTES: usize = 2 << 20;
-/// The byte of the file, and the bit in it, that say that the last commit had two phases.
-const TWO_PHASES: (usize, u8) = (9, 4);
+/// The byte of the file whose bits say that it was not closed, and that the last commit had two phases.
+const FLAGS: usize = 9;
+const NOT_CLOSED: u8 = 2;
+const TWO_PHASES: u8 = 4;
 
 /// The format of a state file, and all its ledgers.
 pub type Contents = (u64, Vec<(Key, Ledger)>);
@@ -36,6 +38,24 @@ pub type Contents = (u64, Vec<(Key, Ledger)>);
 pub(super) fn open(path: &Path, storage: impl StorageBackend) -> Result<Database, StateError> {
     let database = Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(storage);
     database.map_err(|error| from_redb(path, error))
+}
+
+/// The database in a copy of the file at `path`, which has these flags: every page is verified before what it refers to
+/// is read. A damaged reference may ask for gigabytes.
+fn open_verified(path: &Path, mut bytes: Vec<u8>, flags: u8) -> Result<Database, StateError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE_BYTES);
+    if flags & (NOT_CLOSED | TWO_PHASES) == TWO_PHASES {
+        // The database trusts a closed file with that bit, and verifies one without it. Then it would fall back to the
+        // previous commit, of which it tells between the beginning and the middle of a repair.
+        bytes[FLAGS] &= !TWO_PHASES;
+        builder.set_repair_callback(|repair| {
+            if (0.1..0.5).contains(&repair.progress()) {
+                repair.abort();
+            }
+        });
+    }
+    builder.create_with_backend(Copy::new(bytes)).map_err(|error| from_redb(path, error))
 }
 
 thread_local! {
@@ -57,9 +77,9 @@ pub fn examine(path: &Path, bytes: Vec<u8>) -> Result<Contents, StateError> {
     if bytes.is_empty() {
         return Err(damaged("it is empty"));
     }
-    let two_phases = bytes.get(TWO_PHASES.0).is_some_and(|byte| byte & TWO_PHASES.1 != 0);
+    let flags = bytes.get(FLAGS).copied().unwrap_or(0);
     let read = || {
-        let mut copy = open(path, Copy::new(bytes))?;
+        let mut copy = open_verified(path, bytes, flags)?;
         match copy.check_integrity() {
             Ok(true) => read_all(path, &copy),
             Ok(false) => Err(damaged("its checksums do not hold")),
@@ -71,7 +91,7 @@ pub fn examine(path: &Path, bytes: Vec<u8>) -> Result<Contents, StateError> {
     EXAMINING.set(false);
     let (format, ledgers) = found.unwrap_or_else(|_| Err(damaged("it is not what the database writes")))?;
     // Without that bit the database would fall back to the previous commit.
-    if format == FORMAT && !two_phases {
+    if format == FORMAT && flags & TWO_PHASES == 0 {
         return Err(damaged("its head is not what was written"));
     }
     Ok((format, ledgers))
@@ -177,7 +197,9 @@ fn from_redb(path: &Path, error: impl Into<redb::Error>) -> StateError {
     let path = path.to_owned();
     match error.into() {
         redb::Error::Corrupted(what) => StateError::Damaged { path, what },
-        redb::Error::RepairAborted => StateError::Damaged { path, what: "it cannot be repaired".to_owned() },
+        redb::Error::RepairAborted => {
+            StateError::Damaged { path, what: "its checksums do not hold".to_owned() }
+        }
         redb::Error::UpgradeRequired(version) => StateError::OtherFormat { path, found: u64::from(version) },
         redb::Error::Io(source) if source.kind() == std::io::ErrorKind::InvalidData => {
             StateError::Damaged { path, what: source.to_string() }
