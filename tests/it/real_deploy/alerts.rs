@@ -100,11 +100,16 @@ async fn the_demo_raises_no_critical_alert() {
     let exporter = Exporter::start(&["--demo"]);
     let (prometheus, _alertmanager) = watch(PROMETHEUS_2, &exporter).await;
     let judged = "count(pds_app:slo_errors:ratio_rate1h and pds_app:slo_requests:increase1h >= 100)";
-    until("the busy apps are judged, a slow one among them", async || {
-        let count = prometheus.query(judged).await;
-        count.first().is_some_and(|count| count["value"][1].as_str().unwrap().parse::<u32>().unwrap() >= 3)
-    })
-    .await;
+    // The third is a slow one. At midnight, when the demo has least traffic, it takes long to have so many requests.
+    for least in 1..=3 {
+        until(&format!("{least} of the busy apps are judged"), async || {
+            let count = prometheus.query(judged).await;
+            let count =
+                count.first().map(|count| count["value"][1].as_str().unwrap().parse::<u32>().unwrap());
+            count.is_some_and(|count| count >= least)
+        })
+        .await;
+    }
     // The longest `for` of a critical alert is 15 minutes: 15 seconds here.
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(20) {
