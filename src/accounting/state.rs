@@ -429,17 +429,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.redb");
         file_of(&path, &ledgers(1)).await;
-        let good = std::fs::read(&path).unwrap();
-        // What the database reads first in a closed file. One bit makes it look for a page of 256 MiB.
+        let closed = std::fs::read(&path).unwrap();
+        let mut marked_as_open = closed.clone();
+        marked_as_open[tables::FLAGS] |= tables::NOT_CLOSED;
+        let (mut state, written) = State::open(&path).await.unwrap();
+        state.commit(&[(written[0].0.clone(), Some(Arc::new(written[0].1.clone())))], Vec::new).unwrap();
+        let killed = std::fs::read(&path).unwrap();
+        drop(state);
+        // What the database reads first. One bit makes it look for a page of 256 MiB.
         let name = b"allocator_state";
-        let named = (0..good.len()).filter(|at| good[*at..].starts_with(name));
-        let bytes: Vec<usize> = named.flat_map(|at| at + name.len()..at + 256).collect();
-        assert!(bytes.len() > 200, "{}", bytes.len());
-        for at in bytes {
-            let mut bad = good.clone();
-            bad[at] ^= 0x80;
-            std::fs::write(&path, &bad).unwrap();
-            drop(State::open(&path).await);
+        for good in [closed, marked_as_open, killed] {
+            let named = (0..good.len()).filter(|at| good[*at..].starts_with(name));
+            let bytes: Vec<usize> = named.flat_map(|at| at + name.len()..at + 256).collect();
+            assert!(bytes.len() > 200, "{}", bytes.len());
+            for at in bytes {
+                let mut bad = good.clone();
+                bad[at] ^= 0x80;
+                std::fs::write(&path, &bad).unwrap();
+                drop(State::open(&path).await);
+            }
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::path::Path;
 
 use redb::{
@@ -26,10 +27,15 @@ const LEDGERS_1: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinitio
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("pds-exporter");
 /// redb's default cache is a gigabyte; the ledgers are in memory already and the file is hardly read.
 const CACHE_BYTES: usize = 2 << 20;
-/// The byte of the file whose bits say that it was not closed, and that the last commit had two phases.
-const FLAGS: usize = 9;
-const NOT_CLOSED: u8 = 2;
+/// The byte of the file whose bits say which commit is the last, that it had two phases, and that the file was not
+/// closed.
+pub(super) const FLAGS: usize = 9;
+const SECOND_IS_LAST: u8 = 1;
+#[cfg(test)]
+pub(super) const NOT_CLOSED: u8 = 2;
 const TWO_PHASES: u8 = 4;
+/// The bytes of the file that say where the last two commits are.
+const COMMITS: Range<usize> = 64..320;
 
 /// The format of a state file, and all its ledgers.
 pub type Contents = (u64, Vec<(Key, Ledger)>);
@@ -43,19 +49,14 @@ pub(super) fn open(path: &Path, storage: impl StorageBackend) -> Result<Database
 /// The database in a copy of the file at `path`, which has these flags: every page is verified before what it refers to
 /// is read. A damaged reference may ask for gigabytes.
 fn open_verified(path: &Path, mut bytes: Vec<u8>, flags: u8) -> Result<Database, StateError> {
-    let mut builder = Database::builder();
-    builder.set_cache_size(CACHE_BYTES);
-    if flags & (NOT_CLOSED | TWO_PHASES) == TWO_PHASES {
-        // The database trusts a closed file with that bit, and verifies one without it. Then it would fall back to the
-        // previous commit, of which it tells between the beginning and the middle of a repair.
+    // The database trusts the last commit with that bit, and verifies it without. If it is damaged, the database goes
+    // back to the other commit, which is made the same one.
+    if flags & TWO_PHASES != 0 && bytes.len() > COMMITS.end {
         bytes[FLAGS] &= !TWO_PHASES;
-        builder.set_repair_callback(|repair| {
-            if (0.1..0.5).contains(&repair.progress()) {
-                repair.abort();
-            }
-        });
+        let (one, other) = bytes[COMMITS].split_at_mut(COMMITS.len() / 2);
+        if flags & SECOND_IS_LAST == 0 { other.copy_from_slice(one) } else { one.copy_from_slice(other) }
     }
-    builder.create_with_backend(Copy::new(bytes)).map_err(|error| from_redb(path, error))
+    open(path, Copy::new(bytes))
 }
 
 thread_local! {
