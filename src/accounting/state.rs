@@ -438,16 +438,22 @@ mod tests {
         drop(state);
         // What the database reads first. One bit makes it look for a page of 256 MiB.
         let name = b"allocator_state";
-        for good in [closed, marked_as_open, killed] {
+        let mut cases = Vec::new();
+        for good in [&closed, &marked_as_open, &killed] {
             let named = (0..good.len()).filter(|at| good[*at..].starts_with(name));
-            let bytes: Vec<usize> = named.flat_map(|at| at + name.len()..at + 256).collect();
-            assert!(bytes.len() > 200, "{}", bytes.len());
-            for at in bytes {
-                let mut bad = good.clone();
-                bad[at] ^= 0x80;
-                std::fs::write(&path, &bad).unwrap();
-                drop(State::open(&path).await);
-            }
+            cases.extend(named.flat_map(|at| at + name.len()..at + 256).map(|at| (good, at)));
+        }
+        let mut of_one_phase = killed.clone();
+        of_one_phase[tables::FLAGS] = tables::NOT_CLOSED;
+        // No commit holds, and the database would try the other even if its description is damaged.
+        of_one_phase.iter_mut().skip(4096).step_by(4096).for_each(|byte| *byte ^= 1);
+        cases.extend(tables::COMMITS.map(|at| (&of_one_phase, at)));
+        assert!(cases.len() > 700, "{}", cases.len());
+        for (good, at) in cases {
+            let mut bytes = good.clone();
+            bytes[at] ^= 0x80;
+            std::fs::write(&path, &bytes).unwrap();
+            drop(State::open(&path).await);
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -558,13 +564,37 @@ mod tests {
         assert_eq!(names, ["state.redb"]);
     }
 
+    fn of_version_0_1_0() -> Vec<u8> {
+        let packed = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/state/0.1.0.redb.gz"));
+        let mut file = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut file).unwrap();
+        file
+    }
+
+    #[tokio::test]
+    async fn a_torn_commit_of_version_0_1_0_gives_way_to_the_one_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.redb");
+        let (first, second) = (tables::COMMITS.start, tables::COMMITS.start + tables::COMMITS.len() / 2);
+        for (torn, apps) in
+            [(vec![], Some(6)), (vec![first], Some(6)), (vec![second], Some(6)), (vec![first, second], None)]
+        {
+            let mut bytes = of_version_0_1_0();
+            // As a kill leaves it, after a commit of one phase.
+            bytes[tables::FLAGS] = tables::NOT_CLOSED;
+            for commit in &torn {
+                bytes[commit + 8] ^= 0x80;
+            }
+            let found = tables::examine(&path, bytes).ok().map(|(_, ledgers)| ledgers.len());
+            assert_eq!(found, apps, "{torn:?}");
+        }
+    }
+
     #[tokio::test]
     async fn a_file_of_version_0_1_0_is_converted_and_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.redb");
-        let packed = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/state/0.1.0.redb.gz"));
-        let mut old = Vec::new();
-        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut old).unwrap();
+        let old = of_version_0_1_0();
         std::fs::write(&path, &old).unwrap();
         let (state, found) = State::open(&path).await.unwrap();
         assert_eq!(found.len(), 6);

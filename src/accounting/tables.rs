@@ -34,8 +34,10 @@ const SECOND_IS_LAST: u8 = 1;
 #[cfg(test)]
 pub(super) const NOT_CLOSED: u8 = 2;
 const TWO_PHASES: u8 = 4;
-/// The bytes of the file that say where the last two commits are.
-const COMMITS: Range<usize> = 64..320;
+/// The bytes of the file that describe the last two commits, and those of each that number it.
+pub(super) const COMMITS: Range<usize> = 64..64 + 2 * COMMIT_BYTES;
+const COMMIT_BYTES: usize = 128;
+const NUMBER: Range<usize> = 104..112;
 
 /// The format of a state file, and all its ledgers.
 pub type Contents = (u64, Vec<(Key, Ledger)>);
@@ -49,14 +51,25 @@ pub(super) fn open(path: &Path, storage: impl StorageBackend) -> Result<Database
 /// The database in a copy of the file at `path`, which has these flags: every page is verified before what it refers to
 /// is read. A damaged reference may ask for gigabytes.
 fn open_verified(path: &Path, mut bytes: Vec<u8>, flags: u8) -> Result<Database, StateError> {
-    // The database trusts the last commit with that bit, and verifies it without. If it is damaged, the database goes
-    // back to the other commit, which is made the same one.
-    if flags & TWO_PHASES != 0 && bytes.len() > COMMITS.end {
-        bytes[FLAGS] &= !TWO_PHASES;
-        let (one, other) = bytes[COMMITS].split_at_mut(COMMITS.len() / 2);
-        if flags & SECOND_IS_LAST == 0 { other.copy_from_slice(one) } else { one.copy_from_slice(other) }
+    let Some(commits) = bytes.get(COMMITS) else { return open(path, Copy::new(bytes)) };
+    let [first, second] = [0, COMMIT_BYTES].map(|at| commits[at..at + COMMIT_BYTES].to_vec());
+    let second_is_last = match flags & TWO_PHASES {
+        0 => second[NUMBER].iter().rev().gt(first[NUMBER].iter().rev()),
+        _ => flags & SECOND_IS_LAST != 0,
+    };
+    let (last, previous) = if second_is_last { (second, first) } else { (first, second) };
+    // The database trusts a commit with that bit, and verifies one without it. It would fall back to the other commit,
+    // even if it is damaged: there is none.
+    bytes[FLAGS] &= !TWO_PHASES;
+    bytes[COMMITS].copy_from_slice(&last.repeat(2));
+    if flags & TWO_PHASES != 0 {
+        return open(path, Copy::new(bytes));
     }
-    open(path, Copy::new(bytes))
+    // A commit of one phase may be torn by a crash.
+    open(path, Copy::new(bytes.clone())).or_else(|_| {
+        bytes[COMMITS].copy_from_slice(&previous.repeat(2));
+        open(path, Copy::new(bytes))
+    })
 }
 
 thread_local! {
