@@ -22,7 +22,7 @@ use super::record::{FORMAT, Record, decode, encode};
 /// together lies together.
 const LEDGERS: TableDefinition<'_, (u64, &str, &str, &str), &[u8]> = TableDefinition::new("ledgers");
 /// The table of format 1: (project, app, resource) to a record.
-const LEDGERS_1: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("ledgers");
+pub(super) const LEDGERS_1: TableDefinition<'_, (&str, &str, &str), &[u8]> = TableDefinition::new("ledgers");
 /// "format" to the version of the records.
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("pds-exporter");
 /// redb's default cache is a gigabyte; the ledgers are in memory already and the file is hardly read.
@@ -58,8 +58,8 @@ fn open_verified(path: &Path, mut bytes: Vec<u8>, flags: u8) -> Result<Database,
         _ => flags & SECOND_IS_LAST != 0,
     };
     let (last, previous) = if second_is_last { (second, first) } else { (first, second) };
-    // The database trusts a commit with that bit, and verifies one without it. It would fall back to the other commit,
-    // even if it is damaged: there is none.
+    // The database trusts a commit of two phases, and verifies one of one phase. If that does not hold, it falls back
+    // to the other commit, even if the description of that one is damaged: here both are the same.
     bytes[FLAGS] &= !TWO_PHASES;
     bytes[COMMITS].copy_from_slice(&last.repeat(2));
     if flags & TWO_PHASES != 0 {
@@ -211,9 +211,7 @@ fn from_redb(path: &Path, error: impl Into<redb::Error>) -> StateError {
     let path = path.to_owned();
     match error.into() {
         redb::Error::Corrupted(what) => StateError::Damaged { path, what },
-        redb::Error::RepairAborted => {
-            StateError::Damaged { path, what: "its checksums do not hold".to_owned() }
-        }
+        redb::Error::RepairAborted => StateError::Damaged { path, what: "it cannot be repaired".to_owned() },
         redb::Error::UpgradeRequired(version) => StateError::OtherFormat { path, found: u64::from(version) },
         redb::Error::Io(source) if source.kind() == std::io::ErrorKind::InvalidData => {
             StateError::Damaged { path, what: source.to_string() }
