@@ -63,7 +63,7 @@ fn revision() -> Option<String> {
 
 /// The commit that is checked out, if these sources are a work tree of their own.
 fn of_git() -> Option<String> {
-    const SOURCES: &[&str] = &["src", "build.rs", "Cargo.toml", "Cargo.lock"];
+    const SOURCES: &[&str] = &["src", "crates", "build.rs", "Cargo.toml", "Cargo.lock"];
     if !Path::new(".git").exists() {
         return None;
     }

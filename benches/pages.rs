@@ -8,7 +8,7 @@ mod fixture;
 
 use divan::Bencher;
 use fixture::site::Site;
-use pds_exporter::web::pages::Rendered;
+use pds_exporter::pages::Rendered;
 
 fn main() {
     divan::main();

@@ -8,9 +8,9 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use fixture::rivals::{self, App, Envelope, ResponseTime, Runs};
 use fixture::store::{Filled, reply};
-use pds_exporter::catalogue::Format;
-use pds_exporter::interface::{Resource, get_app, response_time, run_execution_time};
 use pds_exporter::store::{Coding, Filter, Pages};
+use pds_exposition::Format;
+use pds_interface::{Resource, get_app, response_time, run_execution_time};
 
 fn main() {
     divan::main();

@@ -6,28 +6,19 @@
 //!
 //! `docs/ARCHITECTURE.md` maps the modules; each imports only from those above it in that table.
 //!
-//! A call is a row of [`interface::CALLS`]. Schedule, request budget, simulator, exposition, `pdstool call`, OpenAPI
+//! A call is a row of [`pds_interface::CALLS`]. Schedule, request budget, simulator, exposition, `pdstool call`, OpenAPI
 //! document, metric catalogue and status page are loops over it. A metric is one row in the file of its call; a call
 //! is one file, its line in the table, and the simulator's answer to it.
 
 pub mod accounting;
 pub mod app;
-pub mod catalogue;
-pub mod client;
-pub mod clock;
 pub mod config;
-pub mod error_chain;
-pub mod interface;
-pub mod plain_file;
+pub mod pages;
 pub mod poll;
-pub mod printable;
 pub mod restore;
-pub mod secret;
-pub mod simulator;
 pub mod status;
 pub mod store;
 pub mod telemetry;
-#[cfg(feature = "tool")]
-pub mod tool;
-pub mod units;
-pub mod web;
+
+/// The version, with the revision where it is known.
+pub const VERSION: &str = env!("PDS_EXPORTER_VERSION");

@@ -89,7 +89,7 @@ impl Exporter {
 
     /// Bytes of its state file.
     pub(crate) fn state_size(&self) -> u64 {
-        std::fs::metadata(self.folder.path().join("state.redb")).map_or(0, |file| file.len())
+        std::fs::metadata(self.folder.path().join("state.log")).map_or(0, |file| file.len())
     }
 }
 

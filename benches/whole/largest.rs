@@ -10,7 +10,7 @@ use crate::table::{Figure, Table, Target};
 
 const APPS: usize = 100_000;
 const MINUTES: usize = 3;
-const STATE: &str = "[state]\npath = \"FOLDER/state.redb\"\n";
+const STATE: &str = "[state]\npath = \"FOLDER/state.log\"\n";
 
 fn setting(tables: &str) -> Setting<'_> {
     Setting { apps: APPS, delay: 0, concurrency: 64, tables, core: Core::Any, upstream_core: Core::Last }

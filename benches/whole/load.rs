@@ -11,7 +11,7 @@ use crate::table::{Figure, Table, Target};
 
 /// How many minutes are measured of which the middle one counts.
 const MINUTES: usize = 3;
-const STEADY: &str = "[state]\npath = \"FOLDER/state.redb\"\n";
+const STEADY: &str = "[state]\npath = \"FOLDER/state.log\"\n";
 
 fn setting(apps: usize, tables: &str) -> Setting<'_> {
     Setting { apps, delay: 0, concurrency: 32, tables, core: Core::Any, upstream_core: Core::Any }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pds_exporter::catalogue::Format;
+use pds_exposition::Format;
 
 use crate::daemon::{Exporter, FOR_A_CORE, Setting, WITHOUT_PAUSE};
 use crate::fixture::store::Filled;

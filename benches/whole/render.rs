@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use pds_exporter::catalogue::Format;
 use pds_exporter::store::{Coding, Pages};
+use pds_exposition::Format;
 
 use crate::fixture::rivals;
 use crate::fixture::store::Filled;

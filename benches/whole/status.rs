@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use pds_exporter::catalogue::Format;
-use pds_exporter::web::pages::Rendered;
+use pds_exporter::pages::Rendered;
+use pds_exposition::Format;
 
 use crate::fixture::site::Site;
 use crate::fixture::{self, rivals};

@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use pds_exporter::accounting::recheck::Ages;
-use pds_exporter::accounting::{Ledger, LedgerStore, tables};
-use pds_exporter::interface::{TimeRange, response_time};
+use pds_exporter::accounting::{Ledger, LedgerStore, state};
 use pds_exporter::store::{Key, Owner};
 use pds_exporter::telemetry::Telemetry;
+use pds_interface::{TimeRange, response_time};
 
 use super::RANGE;
 
@@ -48,21 +48,30 @@ pub(crate) fn ledger(data: &[u8]) {
     }
 }
 
-/// Any bytes as a state file, and a good state file with five bytes of the input at a time as an offset and what is
-/// changed there: what is read is what was written, or the file is refused.
+/// Any bytes as a state file, as what a commit holds, and as changes to a good state file: five bytes at a time, an offset
+/// and what is changed there. What is read is what was written, or the file is refused.
 pub(crate) fn state_file(data: &[u8]) {
-    let path = Path::new("state.redb");
-    drop(tables::examine(path, data.to_vec()));
+    let path = Path::new("state.log");
+    drop(state::parse(path, data));
     let (good, expected) = good_state();
+    drop(state::parse(path, &[good, &commit(good.len(), data)[..]].concat()));
     let mut bytes = good.clone();
     for change in data.chunks_exact(5) {
         let offset = u32::from_le_bytes([change[0], change[1], change[2], change[3]]);
         let length = bytes.len();
         bytes[usize::try_from(offset).unwrap_or_default() % length] ^= change[4];
     }
-    if let Ok((_, ledgers)) = tables::examine(path, bytes) {
+    if let Ok(ledgers) = state::parse(path, &bytes) {
         assert_eq!(&ledgers, expected, "damage went unnoticed");
     }
+}
+
+/// A commit that holds these bytes, at this offset of a file.
+fn commit(at: usize, data: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(data.len()).expect("some kilobytes").to_le_bytes();
+    let mut sum = flate2::Crc::new();
+    [&(at as u64).to_le_bytes(), &length[..], data].into_iter().for_each(|part| sum.update(part));
+    [&length, &sum.sum().to_le_bytes(), data].concat()
 }
 
 /// The bytes of a state file, and what is in it.
@@ -72,7 +81,7 @@ fn good_state() -> &'static StateFile {
     static GOOD: OnceLock<StateFile> = OnceLock::new();
     GOOD.get_or_init(|| {
         let dir = tempfile::tempdir().expect("a folder for the file");
-        let path = dir.path().join("state.redb");
+        let path = dir.path().join("state.log");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let telemetry = Telemetry::new(false).expect("metrics");
@@ -88,7 +97,7 @@ fn good_state() -> &'static StateFile {
             committer.finished().await;
         });
         let bytes = std::fs::read(&path).expect("the file");
-        let (_, ledgers) = tables::examine(&path, bytes.clone()).expect("a good file");
+        let ledgers = state::parse(&path, &bytes).expect("a good file");
         assert_eq!(ledgers.len(), 40);
         (bytes, ledgers)
     })

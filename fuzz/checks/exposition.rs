@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use openmetrics_parser::{MetricsExposition, OpenMetricsType, OpenMetricsValue};
 use pds_exporter::accounting::{self, Ledger};
-use pds_exporter::catalogue::Family;
-use pds_exporter::catalogue::encode::{Format, head, label, sample};
-use pds_exporter::catalogue::samples::{Layouts, Sink};
-use pds_exporter::interface::response_time::threshold_seconds;
-use pds_exporter::interface::{Cadence, Counted, Resource, Subject, Window};
+use pds_exposition::Family;
+use pds_exposition::encode::{Format, head, label, sample};
+use pds_exposition::samples::{Layouts, Sink};
+use pds_interface::response_time::threshold_seconds;
+use pds_interface::{Cadence, Counted, Resource, Subject, Window};
 
 use super::RANGE;
 
@@ -107,7 +107,7 @@ fn pages(data: &[u8]) -> Vec<Page> {
     for resource in Resource::all() {
         let polled = resource.polled();
         let window = (polled.cadence == Cadence::Metrics).then_some(window);
-        let subject = Subject { project: "p-1", labels: &labels, window };
+        let subject = Subject { project: "p-1", app: "", labels: &labels, window };
         let Ok(reading) = polled.read(data, &[subject]) else { continue };
         pages.extend(reading.sinks.into_iter().map(|sink| page(&polled.families(), sink, &told)));
         let distributed = polled.counted == Some(Counted::Requests);

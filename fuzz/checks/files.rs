@@ -1,7 +1,7 @@
 //! Configuration files.
 
 use pds_exporter::config;
-use pds_exporter::web::webconfig;
+use pds_web::webconfig;
 
 /// Any file as the configuration: no panic; what is refused says why, what is followed asks for something.
 pub(crate) fn configuration(data: &[u8]) {

@@ -10,7 +10,7 @@ mod text;
 
 use std::path::Path;
 
-use pds_exporter::interface::TimeRange;
+use pds_interface::TimeRange;
 
 pub(crate) use counters::{ledger, state_file};
 pub(crate) use exposition::{exposition, labels, replies};

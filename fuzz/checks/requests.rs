@@ -1,7 +1,8 @@
 //! Requests of readers: headers and queries.
 
 use base64::Engine as _;
-use pds_exporter::web::{basic_auth, filter, negotiate};
+use pds_exporter::store::Filter;
+use pds_web::{basic_auth, negotiate};
 
 /// Any text as the headers by which a form is asked for: no panic; capitals change nothing, nor does an element that is
 /// empty or none of ours.
@@ -16,13 +17,13 @@ pub(crate) fn negotiation(data: &[u8]) {
 /// Any query: what is read of it, written as a query, reads the same.
 pub(crate) fn query(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let read = filter::parse(Some(text));
+    let read = Filter::parse(Some(text));
     let names = read.names.iter().map(|name| ("name[]", name));
     let projects = read.projects.iter().map(|project| ("project", project));
     let apps = read.apps.iter().map(|app| ("app", app));
     let pairs = names.chain(projects).chain(apps);
     let written = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-    assert_eq!(filter::parse(Some(&written)), read, "{text:?}");
+    assert_eq!(Filter::parse(Some(&written)), read, "{text:?}");
 }
 
 /// Any bytes as an `Authorization` header: no panic, and what is read says the same when written again.

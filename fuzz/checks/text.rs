@@ -1,8 +1,8 @@
 //! Text that is shown: tokens and control characters in it.
 
-use pds_exporter::client::redact::Redactor;
-use pds_exporter::printable::{is_steering, plain, plain_lines};
-use pds_exporter::secret::Secret;
+use pds_client::redact::Redactor;
+use pds_core::printable::{is_steering, plain, plain_lines};
+use pds_core::secret::Secret;
 
 /// A token among other text, each of its characters escaped in a way that the input chooses, up to three times over: what
 /// is left of it reads as no token, however often escapes are undone.

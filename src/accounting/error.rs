@@ -1,8 +1,9 @@
 //! Why a state file cannot be used.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use super::record::FORMAT;
+use super::log::format::Fault;
 
 /// Why the state file cannot be used. The file is left as it was.
 #[derive(Debug, thiserror::Error)]
@@ -19,23 +20,47 @@ pub enum StateError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
+    },
+    /// It is a mount point.
+    #[error("the state file {} is mounted by itself, so that no new file can take its place; mount its directory instead", .0.display())]
+    Mounted(PathBuf),
+    /// No files can be made beside it.
+    #[error("the directory of the state file {} cannot be written, and the lock and the file's successors belong there; make it writable for the daemon's user", path.display())]
+    Directory {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
     },
     /// Its contents are not what was written.
-    #[error("the state file {} is damaged ({what}); restore it, or move it away to count from zero", path.display())]
+    #[error("the state file {} is damaged at byte {at} ({what}); restore it, or move it away to count from zero", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
+        /// Where the part begins that is damaged.
+        at: u64,
         /// What is wrong with it.
-        what: String,
+        what: &'static str,
     },
-    /// It was written by another version.
-    #[error("the state file {} is of format {found}, and this version reads formats 1 and {FORMAT}", path.display())]
+    /// It was written by a later version.
+    #[error("the state file {} is of format {found}, which this version does not read", path.display())]
     OtherFormat {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: u64,
+    },
+    /// It is a database of version 0.1 or 0.2.
+    #[error("the state file {path} is of version 0.2 or older; convert it once: pdstool state convert --state.path={path}", path = .0.display())]
+    Database(PathBuf),
+    /// There is none, but a database of version 0.1 or 0.2 where the earlier version looked for it.
+    #[error("there is no state file {}, but {} of version 0.2 or older; convert it once: pdstool state convert --state.path={}; or move it away to count from zero", path.display(), database.display(), path.display())]
+    NotConverted {
+        /// The file.
+        path: PathBuf,
+        /// The database.
+        database: PathBuf,
     },
     /// It cannot be read or written.
     #[error("the state file {} cannot be used", path.display())]
@@ -43,14 +68,25 @@ pub enum StateError {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        source: io::Error,
     },
-    /// The database refused.
-    #[error("the state file {} cannot be used", path.display())]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: Box<redb::Error>,
-    },
+}
+
+impl StateError {
+    /// What an error about the file at `path` becomes.
+    pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        |source| Self::Io { path, source }
+    }
+
+    /// What a fault of the file at `path` becomes.
+    pub(super) fn from_log(path: &Path, fault: Fault) -> Self {
+        let path = path.to_owned();
+        match fault {
+            Fault::Damaged(at, what) => Self::Damaged { path, at, what },
+            Fault::OtherVersion(found) => Self::OtherFormat { path, found },
+            Fault::Database => Self::Database(path),
+            Fault::Io(source) => Self::Io { path, source },
+        }
+    }
 }

@@ -29,14 +29,20 @@ impl Hour {
     }
 }
 
-/// Late data on its way into the counters: in equal parts while the cursor moves through the hour that begins at
-/// `from`.
+/// Late data on its way into the counters: in equal parts while the cursor moves through the hour that begins at `from`,
+/// a place that its own hour and the age of the recheck fix. So any process that counts the hour again adds it there.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Late {
-    /// Where the cursor stood when it was found.
+    /// The hour that it belongs to, in hours since 1970; 0 if a version that did not note it found it.
+    pub hour: u32,
+    /// Where it begins to be added.
     pub from: i64,
+    /// How many that hour has with them.
+    pub figure: u64,
     /// How many there are.
     pub total: u64,
+    /// How many of them were added.
+    pub added: u64,
     /// The distribution of their hour: threshold in seconds and share, by rising threshold.
     pub shares: Box<[(f64, f64)]>,
 }
@@ -59,17 +65,13 @@ impl LateData {
         self.0.as_deref().map_or(&[][..], Vec::as_slice).iter()
     }
 
-    pub(super) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Late> {
-        self.0.as_deref_mut().map_or(&mut [][..], Vec::as_mut_slice).iter_mut()
-    }
-
     pub(super) fn push(&mut self, late: Late) {
         self.0.get_or_insert_default().push(late);
     }
 
-    pub(super) fn retain(&mut self, keep: impl FnMut(&Late) -> bool) {
+    pub(super) fn retain_mut(&mut self, keep: impl FnMut(&mut Late) -> bool) {
         if let Some(kept) = &mut self.0 {
-            kept.retain(keep);
+            kept.retain_mut(keep);
             self.0.take_if(|kept| kept.is_empty());
         }
     }
@@ -80,11 +82,5 @@ impl Late {
     pub(super) fn part(&self, second: i64) -> u64 {
         let passed = u128::from((second - self.from).clamp(0, HOUR).unsigned_abs());
         u64::try_from(u128::from(self.total) * passed / u128::from(HOUR.unsigned_abs())).unwrap_or(self.total)
-    }
-
-    /// How many of them, with the fraction.
-    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-    pub(super) fn exact_part(&self, second: i64) -> f64 {
-        self.total as f64 * (second - self.from).clamp(0, HOUR) as f64 / HOUR as f64
     }
 }

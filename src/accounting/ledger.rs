@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::interface::{Tally, TimeRange};
+use pds_interface::{Tally, TimeRange};
 
 use super::MAX_THRESHOLDS;
-use super::hour::{Hour, LateData};
+use super::hour::{Hour, Late, LateData};
+use super::refusal::Refusal;
 
 /// What was counted of one app by one of the metrics calls, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,11 +15,13 @@ pub struct Ledger {
     pub until: i64,
     /// Requests or runs added.
     pub total: u64,
+    /// Seconds that `total` has counted.
+    pub accounted: u64,
     /// Seconds given up on.
     pub unaccounted: u64,
     /// How many of `total` arrived after their range was first counted.
     pub late: u64,
-    /// How many were missing when their range was counted again. They stay in `total`.
+    /// How many were missing when their range was counted again. They stay in `total`; late data pays them off first.
     pub overcounted: u64,
     /// End of the last hour counted again, Unix seconds; 0 before the first.
     pub rechecked_until: i64,
@@ -30,41 +33,12 @@ pub struct Ledger {
     within: Box<[f64]>,
     /// The hours that are still to be counted again, by time.
     pub(super) hours: Box<[Hour]>,
+    /// A figure of the first of them that differs from what was added for it, until a second answer confirms it.
+    pub(super) doubt: Option<Hour>,
     /// Late data that is not added in full yet.
     pub(super) late_data: LateData,
-}
-
-/// Why a reply is not added. The cursor stays, and the range is asked for again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// The range does not begin at the cursor.
-    #[error("the range from {asked} does not begin where the last one ended, at {until}")]
-    NotNext {
-        /// Where the range begins.
-        asked: i64,
-        /// The cursor.
-        until: i64,
-    },
-    /// The reply does not say how many there were.
-    #[error("the reply does not say how many there were")]
-    NoTotal,
-    /// There were requests, but the reply has no distribution of their response times.
-    #[error("the reply counts {0} requests but has no distribution of their response times")]
-    NoDistribution(u64),
-    /// The reply is about another range than was asked for.
-    #[error("the reply is about {answered_start} to {answered_end}, not about the range asked for")]
-    OtherRange {
-        /// Start of the range in the reply.
-        answered_start: i64,
-        /// End of the range in the reply.
-        answered_end: i64,
-    },
-    /// The range was older than `accounting.max_catch_up` when its reply came.
-    #[error("the range from {start} was older than accounting.max_catch_up when it was answered")]
-    TooOld {
-        /// Where the range begins.
-        start: i64,
-    },
+    /// How many of `overcounted` no late data has paid off yet.
+    pub debt: u64,
 }
 
 impl Ledger {
@@ -72,8 +46,15 @@ impl Ledger {
     /// Those beyond [`MAX_THRESHOLDS`] are left out.
     #[must_use]
     pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
-        #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, *count as f64)))
+        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, precise(*count))))
+    }
+
+    /// As [`Ledger::with_buckets`], where the counts were rounded: each may have been almost half a request more, so that
+    /// none is ever lower than it was.
+    #[must_use]
+    pub fn with_rounded_buckets(self, buckets: &[(f64, u64)]) -> Self {
+        const ALMOST_HALF: f64 = 0.499_999;
+        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, precise(*count) + ALMOST_HALF)))
     }
 
     /// This ledger with these thresholds in seconds, rising, and how many within each, fractions included.
@@ -92,13 +73,31 @@ impl Ledger {
         self.thresholds.iter().copied().zip(self.within.iter().copied())
     }
 
-    /// Shares the list of thresholds with `known`, if they are the same.
+    /// Shares the list of thresholds with `known`, if they are the same. Ledgers of runs have none.
     pub(super) fn share_thresholds(&mut self, known: &mut Arc<[f64]>) {
         if self.thresholds == *known {
             self.thresholds = Arc::clone(known);
-        } else {
+        } else if !self.thresholds.is_empty() {
             *known = Arc::clone(&self.thresholds);
         }
+    }
+
+    /// Whether nothing was counted or given up since it was opened.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        (self.total, self.accounted, self.unaccounted) == (0, 0, 0)
+    }
+
+    /// Whether it has buckets for all thresholds of `other`.
+    #[must_use]
+    pub fn has_thresholds_of(&self, other: &Self) -> bool {
+        self.thresholds == other.thresholds || self.learn_thresholds(&*other.thresholds).is_none()
+    }
+
+    /// The ledger with buckets for all thresholds of `other`, as [`Ledger::learn`] begins them.
+    #[must_use]
+    pub fn with_thresholds_of(&self, other: &Self) -> Self {
+        self.learn_thresholds(&*other.thresholds).unwrap_or_else(|| self.clone())
     }
 
     /// An empty ledger that begins at `second`.
@@ -145,14 +144,10 @@ impl Ledger {
     }
 
     /// The ledger with its cursor moved and nothing added. The hour that the cursor leaves can no longer be counted
-    /// again, and late data waits.
+    /// again.
     fn moved_to(&self, second: i64) -> Self {
         let wholly = self.hours.iter().filter(|hour| hour.end() <= self.until).copied().collect();
-        let mut late_data = self.late_data.clone();
-        for late in late_data.iter_mut() {
-            late.from += second - self.until;
-        }
-        Self { until: second, hours: wholly, late_data, ..self.clone() }
+        Self { until: second, hours: wholly, ..self.clone() }
     }
 
     /// The ledger with a reply about `range` added. `distributed` says whether the call has a distribution; hours
@@ -173,6 +168,7 @@ impl Ledger {
         let total = count(range, tally, distributed)?;
         let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
         next.total += total;
+        next.accounted += range.seconds();
         next.put_shares(&tally.shares, precise(total));
         next.put_late_data(range.end);
         next.put_hour(range, total, hourly_from);
@@ -193,20 +189,58 @@ impl Ledger {
         }
     }
 
-    /// Adds the late data that is due while the cursor moves to `end`.
+    /// Adds the late data that is due once the cursor stands at `end`. It pays off first what was counted too much.
     fn put_late_data(&mut self, end: i64) {
         if self.late_data.is_empty() {
             return;
         }
         let mut late_data = std::mem::take(&mut self.late_data);
-        for late in late_data.iter() {
-            let part = late.part(end) - late.part(self.until);
-            self.total += part;
+        late_data.retain_mut(|late| {
+            let part = late.part(end).saturating_sub(late.added);
+            let paid = part.min(self.debt);
+            self.debt -= paid;
+            self.total += part - paid;
             self.late += part;
-            self.put_shares(&late.shares, late.exact_part(end) - late.exact_part(self.until));
-        }
-        late_data.retain(|late| late.part(end) < late.total);
+            self.put_shares(&late.shares, precise(part - paid));
+            late.added += part;
+            late.added < late.total
+        });
         self.late_data = late_data;
+    }
+
+    /// What `total` holds of each hour that is not done with: still to be counted again, or with late data on its way.
+    /// By hours before the one that the cursor is in.
+    pub fn open_hours(&self) -> impl Iterator<Item = (u32, u64)> {
+        let now = Hour::of(self.until).index;
+        let on_its_way = |index: u32| {
+            let late = self.late_data.iter().filter(move |late| late.hour == index);
+            late.map(|late| late.total - late.added).sum::<u64>()
+        };
+        // With a debt, late data is spent before it arrives, and an answer that was lower only adds to it.
+        let is_lower =
+            |hour: &Hour| self.doubt.is_some_and(|of| of.index == hour.index && of.added < hour.added);
+        let again = self.hours.iter().filter(move |hour| self.debt == 0 || !is_lower(hour));
+        let again = again.map(|hour| (hour.index, hour.added));
+        let is_again = |late: &Late| self.hours.iter().any(|hour| hour.index == late.hour);
+        let done = self.late_data.iter().enumerate().filter(move |(at, late)| {
+            let is_last = !self.late_data.iter().skip(at + 1).any(|further| further.hour == late.hour);
+            self.debt == 0 && late.hour > 0 && is_last && !is_again(late)
+        });
+        let all = again.chain(done.map(|(_, late)| (late.hour, late.figure)));
+        all.filter_map(move |(index, figure)| {
+            Some((now.checked_sub(index)?, figure.saturating_sub(on_its_way(index))))
+        })
+    }
+
+    /// The ledger with what a page has of [`Ledger::open_hours`]: hours before that of the cursor, and what `total`
+    /// holds of each. They are counted again.
+    #[must_use]
+    pub fn with_open_hours(self, hours: impl IntoIterator<Item = (u32, u64)>) -> Self {
+        let now = Hour::of(self.until).index;
+        let hour = |(ago, added): (u32, u64)| Some(Hour { index: now.checked_sub(ago)?, rechecks: 0, added });
+        let mut hours: Vec<Hour> = hours.into_iter().filter_map(hour).collect();
+        hours.sort_unstable_by_key(|hour| hour.index);
+        Self { hours: hours.into(), ..self }
     }
 
     /// Whether `second` lies within an hour of which a part was added and is still to be counted again.
@@ -254,11 +288,15 @@ impl Ledger {
     /// them a counter.
     #[must_use]
     pub fn learn(&self, tally: &Tally) -> Option<Self> {
+        self.learn_thresholds(tally.shares.iter().map(|(threshold, _)| threshold))
+    }
+
+    pub(super) fn learn_thresholds<'a>(&self, thresholds: impl IntoIterator<Item = &'a f64>) -> Option<Self> {
         let mut room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
         let mut known = self.shares().peekable();
         let mut merged: Vec<(f64, f64)> = Vec::new();
         let mut below = 0.0;
-        for (threshold, _) in &tally.shares {
+        for threshold in thresholds {
             while let Some(bucket) = known.next_if(|(at, _)| at < threshold) {
                 below = bucket.1;
                 merged.push(bucket);
@@ -276,7 +314,7 @@ impl Ledger {
 /// The total of a reply about `range`, if it can be counted.
 pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Result<u64, Refusal> {
     if let Some(answered) = tally.range.filter(|answered| *answered != range) {
-        return Err(Refusal::OtherRange { answered_start: answered.start, answered_end: answered.end });
+        return Err(Refusal::OtherRange { asked: range, answered });
     }
     let total = tally.total.ok_or(Refusal::NoTotal)?;
     if distributed && total > 0 && tally.shares.is_empty() {

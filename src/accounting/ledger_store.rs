@@ -8,15 +8,15 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, Instant};
 
-use crate::error_chain::with_sources;
 use crate::store::Key;
 use crate::telemetry::Telemetry;
+use pds_core::error_chain::with_sources;
+use pds_interface::Counted;
 
 use super::error::StateError;
 use super::ledger::Ledger;
 use super::record::Record;
 use super::state::State;
-use super::tables;
 
 /// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
 /// than this.
@@ -145,6 +145,17 @@ impl LedgerStore {
         let ledger = ledgers.by_key.remove(key)?;
         ledgers.by_key.insert(key.clone(), Arc::clone(&ledger));
         Some(ledger)
+    }
+
+    /// An empty ledger for `key` that begins at `second`. It has the thresholds of other apps, so that they are on the
+    /// page before they count.
+    #[must_use]
+    pub fn new_ledger(&self, key: &Key, second: i64) -> Ledger {
+        let ledger = Ledger::open(second);
+        match key.resource.polled().counted {
+            Some(Counted::Requests) => ledger.learn_thresholds(&*self.read().thresholds).unwrap_or(ledger),
+            _ => ledger,
+        }
     }
 
     /// Makes `ledger` the ledger of `key`, once it is on disk.
@@ -278,12 +289,8 @@ impl Ledgers {
         }
     }
 
-    /// All ledgers, in the order of the file.
     fn records(&self) -> Vec<Record> {
-        let records = self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger))));
-        let mut records: Vec<Record> = records.collect();
-        records.sort_by(tables::order);
-        records
+        self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger)))).collect()
     }
 }
 
@@ -317,13 +324,9 @@ async fn commit_all(
             return;
         }
         next = Instant::now() + apart;
-        let mut records: Vec<Record> =
+        let records: Vec<Record> =
             batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
-        // In the order of the file, so that each page is written once. The sort is stable: of two records of one ledger
-        // the later one wins.
-        records.sort_by(tables::order);
         let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
-        // redb may panic on a file that something else has damaged. That is a failed commit, too.
         let written = tokio::task::spawn_blocking(move || {
             let before = || held.read().unwrap_or_else(PoisonError::into_inner).records();
             file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records, before)?;

@@ -10,7 +10,7 @@ pub struct Settled {
     pub second: i64,
     pub(super) step: i64,
     /// The last whole step that had settled when two clocks first agreed; `None` before.
-    pub(super) started: Option<i64>,
+    pub started: Option<i64>,
 }
 
 impl Settled {

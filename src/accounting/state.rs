@@ -1,28 +1,25 @@
-//! The state file: a redb database with one record per ledger.
+//! The state file: a `log` with one entry per ledger.
 //!
 //! Starting from zero, or from an old state, would make every counter wrong. So a file that is damaged, of another
-//! version, or in use is refused and left as it is:
-//!
-//! - Every commit has two phases. With one, a commit torn by a crash and a file damaged later look alike, and the
-//!   database falls back to the previous commit.
-//! - A copy in memory is examined first. The database writes to a file while it opens, repairs and closes it, treats an
-//!   empty one as new, and panics on some damaged ones.
-//! - The file is locked once and stays locked, and each commit checks that it is still the one at its path. A file that
-//!   is gone, shortened or not synced is written whole again from memory. A file put in its place is not touched.
+//! version, or in use is refused and left as it is. Each commit checks that the file is still the one at its path: one
+//! that is gone, shortened or not synced is written whole again from memory; one put in its place is not touched.
 
-use std::fs::{File, OpenOptions};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use redb::Database;
+use crate::store::{Key, Owner};
+use pds_interface::Resource;
 
-use crate::store::Key;
-
-use super::disk::{Disk, Found};
 use super::error::StateError;
 use super::ledger::Ledger;
-use super::record::{FORMAT, Record};
-use super::tables;
+pub use super::log::folder::beside;
+use super::log::folder::{Folder, try_lock};
+use super::log::format::{ReadAt, VERSION, replay};
+use super::log::{Entry, Log};
+use super::record::{Record, decode, encode};
 
 /// What a state file is found to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,60 +37,53 @@ pub enum Examined {
 /// # Errors
 /// If a daemon could not use it.
 pub async fn examine(path: &Path) -> Result<Examined, StateError> {
-    let path = path.to_owned();
-    let named = path.clone();
-    let examined = tokio::task::spawn_blocking(move || {
-        let file = match File::open(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Examined::Missing),
-            file => file.map_err(io(&path))?,
+    blocking(path, |path| {
+        let file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return not_converted(path).map_or(Ok(Examined::Missing), Err);
+            }
+            file => file.map_err(StateError::io(path))?,
         };
-        let disk = match lock(&path, file) {
-            Err(StateError::InUse(_)) => return Ok(Examined::InUse),
-            disk => disk?,
-        };
-        let (_, ledgers) = tables::examine(&path, disk.bytes().map_err(io(&path))?)?;
-        Ok(Examined::Ledgers(ledgers.len()))
-    });
-    let panicked =
-        |panic: tokio::task::JoinError| StateError::Damaged { path: named, what: panic.to_string() };
-    examined.await.unwrap_or_else(|panic| Err(panicked(panic)))
+        let no_locks = |source| StateError::NoLocks { path: path.to_owned(), source };
+        if !try_lock(&file).map_err(no_locks)? {
+            return Ok(Examined::InUse);
+        }
+        Ok(Examined::Ledgers(of_file(path, &file)?.len()))
+    })
+    .await
 }
-
-/// How many times a file that changes during the read is read again.
-const MAX_READS: usize = 10;
 
 /// The ledgers in the file at `path`, also while a daemon has it in use. The file is neither locked nor changed.
 ///
 /// # Errors
 /// If a daemon could not use it.
 pub async fn read(path: &Path) -> Result<Vec<(Key, Ledger)>, StateError> {
-    let path = path.to_owned();
-    let named = path.clone();
-    let read = tokio::task::spawn_blocking(move || {
-        let mut bytes = std::fs::read(&path).map_err(io(&path))?;
-        for _ in 0..MAX_READS {
-            // Pages of two commits do not make a state.
-            let again = std::fs::read(&path).map_err(io(&path))?;
-            if again == bytes {
-                break;
-            }
-            bytes = again;
-        }
-        tables::examine(&path, bytes).map(|(_, ledgers)| ledgers)
-    });
-    read.await.unwrap_or_else(|panic| Err(StateError::Damaged { path: named, what: panic.to_string() }))
+    blocking(path, |path| of_file(path, &File::open(path).map_err(StateError::io(path))?)).await
+}
+
+/// The ledgers in a file with these bytes. `path` is for errors.
+///
+/// # Errors
+/// If a daemon could not use it.
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<(Key, Ledger)>, StateError> {
+    ledgers(path, bytes, bytes.len() as u64)
+}
+
+/// Puts a file with these ledgers at `path`, whatever is there. It is there whole or not at all.
+///
+/// # Errors
+/// If it cannot be written, or a daemon has it in use.
+pub async fn write(path: &Path, ledgers: Vec<(Key, Ledger)>) -> Result<(), StateError> {
+    blocking(path, move |path| {
+        let entries = ledgers.iter().map(|(key, ledger)| (key_bytes(key), Some(encode(ledger))));
+        Log::create(path.to_owned(), Folder::lock(path)?, entries).map(drop)
+    })
+    .await
 }
 
 /// The open state file.
 #[derive(Debug)]
-pub struct State {
-    path: PathBuf,
-    disk: Disk,
-    /// `None` after a failed write: redb accepts nothing until the file is opened again.
-    database: Option<Database>,
-    /// Whether the file cannot be relied on and must be written whole.
-    doubtful: bool,
-}
+pub struct State(Log);
 
 impl State {
     /// Opens the file at `path`, or makes one if there is none, and reads all ledgers.
@@ -101,52 +91,25 @@ impl State {
     /// # Errors
     /// If the file cannot be used; see [`StateError`].
     pub async fn open(path: &Path) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
-        let path = path.to_owned();
-        let named = path.clone();
-        tokio::task::spawn_blocking(
-            move || if path.exists() { Self::existing(path) } else { Self::create(path) },
-        )
+        blocking(path, |path| {
+            let folder = Folder::lock(path)?;
+            if !path.exists() {
+                if let Some(error) = not_converted(path) {
+                    return Err(error);
+                }
+                let log = Log::create(path.to_owned(), folder, std::iter::empty())?;
+                tracing::info!(path = %path.display(), "made a new state file: counters begin at zero");
+                return Ok((Self(log), Vec::new()));
+            }
+            let mut found = Found::default();
+            let log = Log::open(path.to_owned(), folder, &mut |key, value| found.take(key, value))?;
+            Ok((Self(log), found.ledgers()))
+        })
         .await
-        .unwrap_or_else(|panic| Err(StateError::Damaged { path: named, what: panic.to_string() }))
     }
 
-    /// Creates the file. It gets its name only once it is complete. If another daemon was faster, its file stays.
-    fn create(path: PathBuf) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
-        let unfinished = Unfinished::write(&path, &[])?;
-        match std::fs::hard_link(&unfinished.name.0, &path) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Self::existing(path),
-            // A file system without hard links.
-            Err(_) if !path.exists() => unfinished.rename(&path)?,
-            other => other.map_err(io(&path))?,
-        }
-        sync_folder(&path).map_err(io(&path))?;
-        tracing::info!(path = %path.display(), "made a new state file: counters begin at zero");
-        Ok((unfinished.into_state(path), Vec::new()))
-    }
-
-    /// Opens the file that is there.
-    fn existing(path: PathBuf) -> Result<(Self, Vec<(Key, Ledger)>), StateError> {
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(io(&path))?;
-        let disk = lock(&path, file)?;
-        remove_unfinished(&path);
-        let bytes = disk.bytes().map_err(io(&path))?;
-        let (format, ledgers) = tables::examine(&path, bytes)?;
-        if format == FORMAT {
-            let database = tables::open(&path, disk.clone())?;
-            return Ok((Self { path, disk, database: Some(database), doubtful: false }, ledgers));
-        }
-        let kept = with_suffix(&path, &format!(".format-{format}"));
-        std::fs::copy(&path, &kept).and_then(|_| File::open(&kept)?.sync_all()).map_err(io(&kept))?;
-        let records: Vec<Record> =
-            ledgers.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect();
-        let unfinished = Unfinished::write(&path, &records)?;
-        unfinished.rename(&path)?;
-        tracing::info!(path = %path.display(), kept = %kept.display(), "the state file was of version 0.1.0 and is written anew; its copy is for going back");
-        Ok((unfinished.into_state(path), ledgers))
-    }
-
-    /// Writes the records in one transaction, synced to disk before it returns. `all` gives every ledger as it was
-    /// before them; it is called if the file has to be written whole.
+    /// Writes the records in one commit, synced to disk before it returns. `all` gives every ledger as it was before
+    /// them; it is called if the file has to be written whole.
     ///
     /// # Errors
     /// If they could not be written. None of them counts as written then.
@@ -155,152 +118,109 @@ impl State {
         records: &[Record],
         all: impl FnOnce() -> Vec<Record>,
     ) -> Result<(), StateError> {
-        match self.disk.found_at(&self.path).map_err(io(&self.path))? {
-            Found::Same => {}
-            Found::Other => return Err(StateError::Replaced(self.path.clone())),
-            found => {
-                if !self.doubtful {
-                    tracing::warn!(path = %self.path.display(), truncated = found == Found::Truncated,
-                        "the state file was removed or shortened while it was in use; it is written whole again");
-                }
-                self.doubtful = true;
+        let entries: Vec<Entry> = records.iter().map(entry).collect();
+        self.0.commit(&entries, || all().into_iter().map(|record| entry(&record)))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce(&Path) -> Result<T, StateError> + Send + 'static,
+) -> Result<T, StateError> {
+    let (path, named) = (path.to_owned(), path.to_owned());
+    let cancelled = |error: tokio::task::JoinError| StateError::io(&named)(error.into());
+    tokio::task::spawn_blocking(move || work(&path)).await.unwrap_or_else(|error| Err(cancelled(error)))
+}
+
+/// What a daemon says that finds no file at `path`, but a database where the earlier version looked for it.
+fn not_converted(path: &Path) -> Option<StateError> {
+    let database = database_of(path);
+    database.exists().then(|| StateError::NotConverted { path: path.to_owned(), database })
+}
+
+/// The database of version 0.2 in whose place the file at `path` comes: of the same name, but `.redb`.
+#[must_use]
+pub fn database_of(path: &Path) -> PathBuf {
+    path.with_extension("redb")
+}
+
+fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
+    let length = file.metadata().map_err(StateError::io(path))?.len();
+    ledgers(path, file, length)
+}
+
+fn ledgers(
+    path: &Path,
+    file: &(impl ReadAt + ?Sized),
+    length: u64,
+) -> Result<Vec<(Key, Ledger)>, StateError> {
+    let mut found = Found::default();
+    replay(file, length, &mut |key, value| found.take(key, value))
+        .map_err(|fault| StateError::from_log(path, fault))?;
+    Ok(found.ledgers())
+}
+
+/// The ledgers of a file as it is read, by the bytes of their keys.
+#[derive(Default)]
+struct Found(HashMap<Box<[u8]>, (Key, Ledger)>);
+
+impl Found {
+    fn take(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), &'static str> {
+        const WRONG: &str = "a ledger is not what was written";
+        let Some(value) = value else {
+            self.0.remove(key);
+            return Ok(());
+        };
+        let ledger = decode(VERSION, value).ok_or(WRONG)?;
+        if let Some(held) = self.0.get_mut(key) {
+            held.1 = ledger;
+        } else {
+            self.0.insert(key.into(), (key_of(key).ok_or(WRONG)?, ledger));
+        }
+        Ok(())
+    }
+
+    /// All of them, by key.
+    fn ledgers(self) -> Vec<(Key, Ledger)> {
+        let mut ledgers: Vec<(Key, Ledger)> = self.0.into_values().collect();
+        ledgers.sort_by(|(one, _), (other, _)| one.cmp(other));
+        // Both ledgers of an app share its names.
+        for at in 1..ledgers.len() {
+            let (before, rest) = ledgers.split_at_mut(at);
+            if let (Some((last, _)), Some((key, _))) = (before.last(), rest.first_mut())
+                && (&last.owner.project, &last.owner.app) == (&key.owner.project, &key.owner.app)
+            {
+                key.owner = Arc::clone(&last.owner);
             }
         }
-        if self.doubtful {
-            return self.write_whole(records, all());
-        }
-        // Assumed bad until the commit has succeeded: redb may panic on a file that something else has damaged.
-        self.doubtful = true;
-        let result = match self.database.take() {
-            Some(database) => Ok(database),
-            None => tables::open(&self.path, self.disk.clone()),
-        };
-        let result = result.and_then(|database| {
-            tables::write(&self.path, &database, records)?;
-            Ok(database)
-        });
-        self.doubtful = match &result {
-            Ok(_) => false,
-            Err(StateError::Damaged { .. }) => true,
-            Err(_) => self.disk.is_unsynced(),
-        };
-        self.database = Some(result?);
-        Ok(())
-    }
-
-    /// Replaces this file by a new one with all ledgers.
-    fn write_whole(&mut self, records: &[Record], mut all: Vec<Record>) -> Result<(), StateError> {
-        // Of two records of one ledger the later one wins.
-        all.extend(records.iter().cloned());
-        let unfinished = Unfinished::write(&self.path, &all)?;
-        unfinished.rename(&self.path)?;
-        *self = unfinished.into_state(std::mem::take(&mut self.path));
-        Ok(())
+        ledgers
     }
 }
 
-/// A new state file under a temporary name, so that a crash never leaves an incomplete one under its own.
-struct Unfinished {
-    name: UnfinishedName,
-    disk: Disk,
-    database: Database,
+fn entry((key, ledger): &Record) -> Entry {
+    (key_bytes(key), ledger.as_deref().map(encode))
 }
 
-impl Unfinished {
-    /// Creates a file for `path` with `records`. It is on disk when this returns.
-    fn write(path: &Path, records: &[Record]) -> Result<Self, StateError> {
-        let name = UnfinishedName(with_suffix(path, &format!("{UNFINISHED}{}", std::process::id())));
-        remove(&name.0).map_err(io(path))?;
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&name.0);
-        let disk = lock(path, file.map_err(io(path))?)?;
-        let database = tables::open(path, disk.clone())?;
-        tables::fill(path, &database, records)?;
-        Ok(Self { name, disk, database })
-    }
-
-    /// Takes the place of the file at `path`.
-    fn rename(&self, path: &Path) -> Result<(), StateError> {
-        std::fs::rename(&self.name.0, path).and_then(|()| sync_folder(path)).map_err(io(path))
-    }
-
-    fn into_state(self, path: PathBuf) -> State {
-        State { path, disk: self.disk, database: Some(self.database), doubtful: false }
-    }
+/// The lengths of resource and project (1 and 4 bytes), then resource, project and app.
+fn key_bytes(key: &Key) -> Vec<u8> {
+    let (resource, Owner { project, app, .. }) = (key.resource.as_str(), &*key.owner);
+    #[expect(clippy::cast_possible_truncation, reason = "resources are named by us, projects by the service")]
+    let (first, second) = (resource.len() as u8, (project.len() as u32).to_le_bytes());
+    [&[first][..], &second, resource.as_bytes(), project.as_bytes(), app.as_bytes()].concat()
 }
 
-/// The temporary name of an unfinished file, which is removed on drop.
-struct UnfinishedName(PathBuf);
-
-impl Drop for UnfinishedName {
-    fn drop(&mut self) {
-        // If this fails, the next start removes it.
-        let _ = remove(&self.0);
-    }
-}
-
-/// Suffix of the temporary name, followed by the process id.
-const UNFINISHED: &str = ".new-";
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    path.with_file_name(name)
-}
-
-/// Removes files left by processes that died while they created one.
-fn remove_unfinished(path: &Path) {
-    let prefix = with_suffix(path, UNFINISHED);
-    let Some(prefix) = prefix.file_name().and_then(|name| name.to_str()) else { return };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)) {
-            let _ = remove(&entry.path());
-        }
-    }
-}
-
-/// Removes a file if it exists.
-fn remove(path: &Path) -> std::io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// Syncs the folder of `path`, so that a new name in it survives a crash of the machine.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match File::open(folder)?.sync_all() {
-        // Some file systems cannot sync folders, and need no such sync.
-        Err(error)
-            if matches!(error.kind(), std::io::ErrorKind::InvalidInput | std::io::ErrorKind::Unsupported) =>
-        {
-            Ok(())
-        }
-        other => other,
-    }
-}
-
-fn io(path: &Path) -> impl FnOnce(std::io::Error) -> StateError + use<> {
-    let path = path.to_owned();
-    |source| StateError::Io { path, source }
-}
-
-fn lock(path: &Path, file: File) -> Result<Disk, StateError> {
-    match Disk::lock(file) {
-        Ok(Some(disk)) => Ok(disk),
-        Ok(None) => Err(StateError::InUse(path.to_owned())),
-        Err(source) => Err(StateError::NoLocks { path: path.to_owned(), source }),
-    }
+fn key_of(bytes: &[u8]) -> Option<Key> {
+    let ([resource, project @ ..], names) = bytes.split_first_chunk::<5>()?;
+    let (resource, names) = std::str::from_utf8(names).ok()?.split_at_checked((*resource).into())?;
+    let (project, app) = names.split_at_checked(u32::from_le_bytes(*project) as usize)?;
+    Some(Key { owner: Owner::new(project.into(), app.into()), resource: Resource::find(resource)? })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounting::tables::META;
-    use crate::interface::response_time;
-    use crate::store::Owner;
+    use crate::accounting::hour::Hour;
+    use pds_interface::{response_time, run_execution_time};
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {
         let ledger = |n: i64| {
@@ -315,12 +235,8 @@ mod tests {
         (1..=count).map(|n| (key(n), ledger(n))).collect()
     }
 
-    async fn file_of(path: &Path, ledgers: &[(Key, Ledger)]) {
-        let (mut state, found) = State::open(path).await.unwrap();
-        assert_eq!(found, []);
-        let records: Vec<_> =
-            ledgers.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect();
-        state.commit(&records, Vec::new).unwrap();
+    fn records(ledgers: &[(Key, Ledger)]) -> Vec<Record> {
+        ledgers.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect()
     }
 
     async fn refusal(path: &Path) -> String {
@@ -332,12 +248,24 @@ mod tests {
         text
     }
 
+    fn inode(path: &Path) -> u64 {
+        std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap())
+    }
+
     #[tokio::test]
     async fn ledgers_come_back_as_they_were_committed() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        let written = ledgers(100);
-        file_of(&path, &written).await;
+        let path = dir.path().join("state.log");
+        let mut written = ledgers(100);
+        // A name that could be taken for the end of another.
+        let key =
+            Key { owner: Owner::new("p\0p".into(), "\0a".into()), resource: run_execution_time::RESOURCE };
+        written.push((key, Ledger::open(-1)));
+        let (mut state, found) = State::open(&path).await.unwrap();
+        assert_eq!(found, []);
+        state.commit(&records(&written), Vec::new).unwrap();
+        assert_eq!(read(&path).await.unwrap(), written, "while it is in use");
+        drop(state);
         let (mut state, found) = State::open(&path).await.unwrap();
         assert_eq!(found, written);
         state.commit(&[(written[0].0.clone(), None)], Vec::new).unwrap();
@@ -346,57 +274,55 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_in_use_is_refused() {
+    async fn a_file_in_use_is_refused_by_all_its_names() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        let (_held, _) = State::open(&path).await.unwrap();
-        let error = State::open(&path).await.err().unwrap();
-        assert!(matches!(&error, StateError::InUse(named) if *named == path), "{error:?}");
-    }
-
-    #[test]
-    fn the_lock_outlives_whatever_opens_and_closes_the_database_in_the_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        drop(State::create(path.clone()).unwrap());
-        let open = || OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        let disk = lock(&path, open()).unwrap();
-        let is_locked = || matches!(lock(&path, open()), Err(StateError::InUse(_)));
-        tables::examine(&path, disk.bytes().unwrap()).unwrap();
-        assert!(is_locked(), "between examining and opening");
-        drop(tables::open(&path, disk.clone()).unwrap());
-        assert!(is_locked(), "while a file that redb gave up on is opened again");
-        drop(disk);
-        assert!(!is_locked());
+        let [path, link, name, lock] =
+            ["state.log", "link", "name", "state.log.lock"].map(|name| dir.path().join(name));
+        // To where there is no file yet.
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let (held, _) = State::open(&link).await.unwrap();
+        assert!(path.is_file() && link.is_symlink(), "links are followed");
+        std::fs::hard_link(&path, &name).unwrap();
+        for path in [&path, &link, &name] {
+            let error = State::open(path).await.err().unwrap();
+            assert!(matches!(&error, StateError::InUse(named) if named == path), "{error:?}");
+            assert_eq!(examine(path).await.unwrap(), Examined::InUse);
+        }
+        std::fs::remove_file(lock).unwrap();
+        assert!(matches!(State::open(&path).await, Err(StateError::InUse(_))), "without the lock file");
+        drop(held);
+        assert_eq!(examine(&path).await.unwrap(), Examined::Ledgers(0));
+        State::open(&path).await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_file_of_another_kind_or_version_is_refused_and_left_alone() {
+    async fn a_file_of_another_kind_is_refused_and_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        for (contents, says) in
-            [(&b""[..], "it is empty"), (b"# not a database, but long enough to be looked at", "damaged")]
-        {
+        let path = dir.path().join("state.log");
+        let database = &b"redb\x1a\x0a\xa9\x0d\x0a and so on"[..];
+        let convert = format!("convert it once: pdstool state convert --state.path={}", path.display());
+        for (contents, says) in [
+            (&b""[..], "is damaged at byte 0 (it is empty)"),
+            (b"# not a log, but long enough to be looked at", "(it does not begin as a state file does)"),
+            (database, &convert),
+        ] {
             std::fs::write(&path, contents).unwrap();
             let refused = refusal(&path).await;
             assert!(refused.contains(says), "{refused}");
         }
-        std::fs::remove_file(&path).unwrap();
-        drop(Database::create(&path).unwrap());
-        assert!(refusal(&path).await.contains("a database of something else"));
-        let database = Database::open(&path).unwrap();
-        let transaction = database.begin_write().unwrap();
-        transaction.open_table(META).unwrap().insert("format", 3).unwrap();
-        transaction.commit().unwrap();
-        drop(database);
-        assert!(refusal(&path).await.contains("is of format 3, and this version reads formats 1 and 2"));
+        std::fs::rename(&path, dir.path().join("state.redb")).unwrap();
+        let refused = State::open(&path).await.err().unwrap().to_string();
+        assert!(refused.contains("state.redb of version 0.2") && refused.contains(&convert), "{refused}");
+        assert_eq!(examine(&path).await.unwrap_err().to_string(), refused);
+        assert!(!path.exists(), "and counts nothing from zero");
     }
 
     /// The file at `path` with one of every so many bytes turned over, one at a time: refused, or exactly `written`.
     async fn assert_damage_is_noticed(path: &Path, good: &[u8], written: &[(Key, Ledger)]) {
         let mut refused = 0;
-        // A prime, so that all parts of all pages are met; and each byte of the head.
-        for at in (0..good.len()).step_by(good.len() / 211 + 97).chain(0..320) {
+        for at in
+            (0..good.len()).step_by(good.len() / 211 + 97).chain(0..20).chain(good.len() - 20..good.len())
+        {
             let mut bad = good.to_vec();
             bad[at] ^= 0x55;
             std::fs::write(path, &bad).unwrap();
@@ -407,97 +333,45 @@ mod tests {
                 assert!(std::fs::read(path).unwrap() == bad, "byte {at}: a damaged file is overwritten");
             }
         }
-        assert!(refused > 10, "only {refused} were refused");
+        assert!(refused > 100, "only {refused} were refused");
     }
 
     #[tokio::test]
     async fn a_damaged_file_is_refused_or_gives_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        let written = ledgers(300);
-        file_of(&path, &written).await;
-        let good = std::fs::read(&path).unwrap();
-        for length in [1, 100, 4096, good.len() / 2, good.len() - 1] {
-            std::fs::write(&path, &good[..length]).unwrap();
-            refusal(&path).await;
-        }
-        assert_damage_is_noticed(&path, &good, &written).await;
-    }
-
-    #[tokio::test]
-    async fn a_damaged_reference_to_a_large_page_takes_no_memory() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        file_of(&path, &ledgers(1)).await;
-        let closed = std::fs::read(&path).unwrap();
-        let mut marked_as_open = closed.clone();
-        marked_as_open[tables::FLAGS] |= tables::NOT_CLOSED;
-        let (mut state, written) = State::open(&path).await.unwrap();
-        state.commit(&[(written[0].0.clone(), Some(Arc::new(written[0].1.clone())))], Vec::new).unwrap();
-        let killed = std::fs::read(&path).unwrap();
-        drop(state);
-        // What the database reads first. One bit makes it look for a page of 256 MiB.
-        let name = b"allocator_state";
-        let mut cases = Vec::new();
-        for good in [&closed, &marked_as_open, &killed] {
-            let named = (0..good.len()).filter(|at| good[*at..].starts_with(name));
-            cases.extend(named.flat_map(|at| at + name.len()..at + 256).map(|at| (good, at)));
-        }
-        let mut of_one_phase = killed.clone();
-        of_one_phase[tables::FLAGS] = tables::NOT_CLOSED;
-        // No commit holds, and the database would try the other even if its description is damaged.
-        of_one_phase.iter_mut().skip(4096).step_by(4096).for_each(|byte| *byte ^= 1);
-        cases.extend(tables::COMMITS.map(|at| (&of_one_phase, at)));
-        assert!(cases.len() > 700, "{}", cases.len());
-        for (good, at) in cases {
-            let mut bytes = good.clone();
-            bytes[at] ^= 0x80;
-            std::fs::write(&path, &bytes).unwrap();
-            drop(State::open(&path).await);
-        }
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
-        assert!(peak < 128 * 1024, "{peak} kB");
-    }
-
-    #[tokio::test]
-    async fn a_file_left_by_a_kill_and_damaged_never_goes_back_to_an_older_commit() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
+        let path = dir.path().join("state.log");
         let (mut state, _) = State::open(&path).await.unwrap();
-        let mut written = ledgers(100);
+        let mut written = ledgers(300);
         for commit in 0..5 {
             for (_, ledger) in &mut written {
                 ledger.until += 60;
                 ledger.total += 7 * commit;
             }
-            let records: Vec<Record> =
-                written.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect();
-            state.commit(&records, Vec::new).unwrap();
+            state.commit(&records(&written), Vec::new).unwrap();
         }
         // As a process leaves it that is killed: nothing is closed.
         let good = std::fs::read(&path).unwrap();
-        let copy = dir.path().join("copy.redb");
+        let copy = dir.path().join("copy.log");
+        for length in [1, 100, 4096, good.len() / 2, good.len() - 1] {
+            std::fs::write(&copy, &good[..length]).unwrap();
+            refusal(&copy).await;
+        }
         std::fs::write(&copy, &good).unwrap();
         assert!(State::open(&copy).await.unwrap().1 == written, "as it is");
         assert_damage_is_noticed(&copy, &good, &written).await;
     }
 
-    fn total(n: u64) -> (Key, Arc<Ledger>) {
+    fn total(n: u64) -> Record {
         let (key, mut ledger) = ledgers(1).remove(0);
         ledger.total = n;
-        (key, Arc::new(ledger))
+        (key, Some(Arc::new(ledger)))
     }
 
     #[tokio::test]
     async fn a_file_removed_or_shortened_while_in_use_is_written_whole_again() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
+        let path = dir.path().join("state.log");
         let written = ledgers(20);
-        let all = || -> Vec<Record> {
-            written.iter().map(|(key, ledger)| (key.clone(), Some(Arc::new(ledger.clone())))).collect()
-        };
         let (mut state, _) = State::open(&path).await.unwrap();
         for n in 0..2 {
             if n == 0 {
@@ -505,113 +379,74 @@ mod tests {
             } else {
                 drop(File::create(&path).unwrap());
             }
-            let (key, ledger) = total(1000 + n);
-            state.commit(&[(key, Some(ledger))], all).unwrap();
+            state.commit(&[total(1000 + n)], || records(&written)).unwrap();
             state.commit(&[], Vec::new).unwrap();
             assert!(matches!(State::open(&path).await, Err(StateError::InUse(_))), "it is locked");
-            let copy = dir.path().join("copy.redb");
-            std::fs::copy(&path, &copy).unwrap();
-            let (_, found) = State::open(&copy).await.unwrap();
+            let found = read(&path).await.unwrap();
             assert_eq!(found.len(), 20);
             assert_eq!(found[0].1.total, 1000 + n, "the record of the commit holds");
-            std::fs::remove_file(&copy).unwrap();
         }
     }
 
     #[tokio::test]
     async fn a_file_that_replaces_the_state_file_is_neither_written_nor_used() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, other) = (dir.path().join("state.redb"), dir.path().join("other"));
+        let (path, other) = (dir.path().join("state.log"), dir.path().join("other"));
         let (mut state, _) = State::open(&path).await.unwrap();
         std::fs::write(&other, "another file").unwrap();
         std::fs::rename(&other, &path).unwrap();
         for _ in 0..2 {
-            let (key, ledger) = total(1);
-            let error = state.commit(&[(key, Some(ledger))], Vec::new).unwrap_err();
+            let error = state.commit(&[total(1)], Vec::new).unwrap_err();
             assert!(matches!(error, StateError::Replaced(_)), "{error:?}");
         }
         assert_eq!(std::fs::read(&path).unwrap(), b"another file");
         std::fs::remove_file(&path).unwrap();
-        let (key, ledger) = total(2);
-        state.commit(&[(key, Some(ledger))], Vec::new).unwrap();
+        state.commit(&[total(2)], Vec::new).unwrap();
         drop(state);
         assert_eq!(State::open(&path).await.unwrap().1[0].1.total, 2);
     }
 
     #[tokio::test]
-    async fn a_file_that_could_not_be_synced_is_written_whole() {
+    async fn a_log_that_outgrows_its_snapshot_is_replaced_by_one() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
+        let path = dir.path().join("state.log");
         let (mut state, _) = State::open(&path).await.unwrap();
-        let before = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap());
-        state.doubtful = true;
-        let (key, ledger) = total(3);
-        state.commit(&[(key, Some(ledger))], Vec::new).unwrap();
-        assert!(!state.doubtful);
-        assert_ne!(std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&path).unwrap()), before);
+        let (first, mut longest) = (inode(&path), 0);
+        // While it is open, no other file gets its inode.
+        let _open = std::fs::File::open(&path).unwrap();
+        let mut written = ledgers(999);
+        for commit in 0..30 {
+            written.iter_mut().for_each(|(_, ledger)| ledger.total += commit);
+            state.commit(&records(&written), || records(&written)).unwrap();
+            longest = longest.max(std::fs::metadata(&path).unwrap().len());
+        }
+        assert!(inode(&path) != first && (500_000..1 << 20).contains(&longest), "{longest}");
+        let mut names: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["state.log", "state.log.lock"], "nothing else is left beside it");
+        std::fs::write(dir.path().join("state.log.new"), "left by a process that died").unwrap();
         drop(state);
-        assert_eq!(State::open(&path).await.unwrap().1[0].1.total, 3);
-    }
-
-    #[tokio::test]
-    async fn nothing_unfinished_is_left_beside_the_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        drop(State::open(&path).await.unwrap());
-        std::fs::write(dir.path().join("state.redb.new-4711"), "left by a process that died").unwrap();
-        drop(State::open(&path).await.unwrap());
-        let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        assert_eq!(names, ["state.redb"]);
-    }
-
-    fn of_version_0_1_0() -> Vec<u8> {
-        let packed = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/state/0.1.0.redb.gz"));
-        let mut file = Vec::new();
-        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut file).unwrap();
-        file
+        assert!(State::open(&path).await.unwrap().1 == written);
+        assert!(!dir.path().join("state.log.new").exists());
     }
 
     #[test]
-    fn a_torn_commit_of_version_0_1_0_gives_way_to_the_one_before() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        std::fs::write(&path, of_version_0_1_0()).unwrap();
-        let database = Database::create(&path).unwrap();
-        // As 0.1.0 wrote: of one phase.
-        let transaction = database.begin_write().unwrap();
-        transaction.open_table(tables::LEDGERS_1).unwrap().pop_first().unwrap().unwrap();
-        transaction.commit().unwrap();
-        let killed = std::fs::read(&path).unwrap();
-        let found = |bytes: &[u8]| tables::examine(&path, bytes.to_vec()).ok().map(|(_, found)| found.len());
-        assert_eq!(found(&killed), Some(5));
-        let (first, second) = (tables::COMMITS.start, tables::COMMITS.start + tables::COMMITS.len() / 2);
-        let damaged = |places: &[usize]| {
-            let mut bytes = killed.clone();
-            places.iter().for_each(|place| bytes[place + 8] ^= 0x80);
-            found(&bytes)
-        };
-        let described = [damaged(&[first]), damaged(&[second]), damaged(&[first, second])];
-        assert!(matches!(described, [Some(5), Some(6), None] | [Some(6), Some(5), None]), "{described:?}");
-        // Pages that only the last commit has, and those that both have.
-        let pages: Vec<_> = (4096..killed.len()).step_by(4096).map(|page| damaged(&[page])).collect();
-        assert!(pages.contains(&Some(6)) && pages.contains(&None), "{pages:?}");
-    }
-
-    #[tokio::test]
-    async fn a_file_of_version_0_1_0_is_converted_and_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("state.redb");
-        let old = of_version_0_1_0();
-        std::fs::write(&path, &old).unwrap();
-        let (state, found) = State::open(&path).await.unwrap();
-        assert_eq!(found.len(), 6);
-        let (key, ledger) = &found[4];
-        assert_eq!((&*key.owner.app, key.resource), ("p-1-app-3", response_time::RESOURCE));
-        assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (1_772_366_580, 3000, 60));
-        assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.035, 1200), (1.0, 2700), (60.0, 3000)]);
-        drop(state);
-        assert!(std::fs::read(dir.path().join("state.redb.format-1")).unwrap() == old, "for going back");
-        assert_eq!(State::open(&path).await.unwrap().1, found);
+    fn the_ledgers_of_100_000_apps_take_at_most_80_megabytes() {
+        let buckets: Vec<(f64, u64)> = (1..=25).map(|n| (f64::from(n), 1)).collect();
+        let resources = [response_time::RESOURCE, run_execution_time::RESOURCE];
+        let sizes = resources.map(|resource| {
+            let owner = Owner::new("p-abc12345".into(), "p-abc12345-app-012345".into());
+            let counted = if resource == response_time::RESOURCE { &buckets[..] } else { &[] };
+            let mut ledger = Ledger::open(0).with_buckets(counted);
+            // With the default settings, up to three hours wait to be counted again.
+            ledger.hours = (0..3).map(|index| Hour { index, rechecks: 0, added: 1 }).collect();
+            // Two lengths come before each entry.
+            key_bytes(&Key { owner, resource }).len() + encode(&ledger).len() + 3
+        });
+        let megabytes = sizes.iter().sum::<usize>() / 10;
+        println!("100,000 apps: {megabytes} MB/1000");
+        assert!(megabytes < 80_000, "{megabytes} kB");
     }
 
     #[tokio::test]
@@ -619,7 +454,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = State::open(dir.path()).await.err().unwrap();
         assert!(folder.to_string().contains(&dir.path().display().to_string()), "{folder}");
-        let nowhere = dir.path().join("missing/state.redb");
+        let nowhere = dir.path().join("missing/state.log");
         let error = State::open(&nowhere).await.err().unwrap();
         assert!(matches!(&error, StateError::Io { path, .. } if *path == nowhere), "{error:?}");
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::clock::Clock;
 use crate::config::Config;
-use crate::interface::TimeRange;
+use pds_core::clock::Clock;
+use pds_interface::TimeRange;
 
 use super::recheck::Ages;
 use super::settled::{Settled, seconds};
@@ -18,12 +18,18 @@ const AGREEMENT: u64 = 10;
 /// How long our clock has to be steady before counting begins, if the service sends no Date.
 const STEADY: Duration = Duration::from_secs(60);
 
+/// A service's clock that steps by more than this many seconds is believed only once it was steady for a minute, too.
+const MAX_STEP: u64 = 3600 + AGREEMENT;
+
 /// The end of the time that may be asked for. Clones share what is known of the service's clock.
 ///
 /// Our clock may be wrong, or be set while the exporter runs. A range that ends in the service's future would be added
 /// incomplete; a range that only seems too old would be given up for nothing. So the time is the earlier of two: our
 /// clock, and the service's last Date advanced by the machine's monotonic clock, which nobody sets. A reply is checked
 /// against its own Date once more before it is counted ([`Watermark::has_settled`]).
+///
+/// A Date more than an hour from both clocks, as far as they are known, is believed once it has run on
+/// for a minute; until then what was asked for counts as failed ([`Watermark::observe`]).
 ///
 /// What cannot be undone (opening a ledger, giving time up, dropping a ledger) waits until two clocks agree: the Dates
 /// of two replies, or one Date and our clock. Without a Date, our clock has to be steady for a minute.
@@ -169,8 +175,9 @@ impl Watermark {
         Some(if part == 0 { oldest } else { oldest.saturating_add(self.step - part) })
     }
 
-    /// Records that a reply with this Date has just arrived.
-    pub fn observe(&self, date: Option<Timestamp>) {
+    /// Records that a reply with this Date has just arrived. Returns by how many seconds the service's clock has
+    /// stepped if that is too much to be believed yet.
+    pub fn observe(&self, date: Option<Timestamp>) -> Option<i64> {
         let ours = self.clock.unix_seconds();
         let mut seen = self.lock();
         match date {
@@ -182,6 +189,14 @@ impl Watermark {
             }
             Some(date) => {
                 let date = date.as_second();
+                let step = date.saturating_sub(seen.date.map_or(ours, Reading::second));
+                if step.unsigned_abs().min(ours.abs_diff(date)) > MAX_STEP {
+                    let since = seen.other_date.filter(|reading| reading.agrees_with(date));
+                    let since = *seen.other_date.insert(since.unwrap_or_else(|| Reading::now(date)));
+                    if since.at.elapsed() < STEADY {
+                        return Some(step);
+                    }
+                }
                 let agrees = |known: Option<Reading>| known.is_some_and(|known| known.agrees_with(date));
                 let witnessed =
                     ours.abs_diff(date) <= AGREEMENT || agrees(seen.date) || agrees(seen.other_date);
@@ -199,6 +214,7 @@ impl Watermark {
         if seen.started.is_none() && self.is_vouched(&seen) {
             self.lock().started = Some(self.settled_step());
         }
+        None
     }
 
     /// Whether `range` had settled by the service's own clock when it answered, with [`Watermark::tolerance`] for the
@@ -288,15 +304,15 @@ mod tests {
         assert_eq!(time(watermark.first_cursor()), "2026-03-01T11:59:00Z", "the service's and ours");
 
         let watermark = self::watermark();
-        watermark.observe(date("2026-03-01T11:00:07Z"));
+        watermark.observe(date("2026-03-01T11:40:07Z"));
         assert_eq!(time(watermark.first_cursor()), "none", "one of the two is wrong");
-        watermark.observe(date("2026-03-01T13:00:40Z"));
+        watermark.observe(date("2026-03-01T12:30:40Z"));
         assert_eq!(time(watermark.first_cursor()), "none", "and now one of three");
         assert_eq!(watermark.oldest(), None);
-        watermark.observe(date("2026-03-01T13:00:41Z"));
-        assert_eq!(time(watermark.first_cursor()), "2026-03-01T13:00:00Z");
+        watermark.observe(date("2026-03-01T12:30:41Z"));
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:30:00Z");
         advance(Duration::from_secs(60)).await;
-        assert_eq!(time(watermark.first_cursor()), "2026-03-01T13:01:00Z", "its clock goes on");
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T12:31:00Z", "its clock goes on");
         assert_eq!(
             time(Some(watermark.settled_step())),
             "2026-03-01T12:00:00Z",
@@ -308,10 +324,45 @@ mod tests {
     async fn a_single_date_that_disagrees_moves_nothing() {
         let watermark = watermark();
         watermark.observe(date("2026-03-01T12:00:07Z"));
-        watermark.observe(date("2026-03-01T09:00:07Z"));
+        watermark.observe(date("2026-03-01T11:10:07Z"));
         assert_eq!(time(Some(watermark.settled_step())), "2026-03-01T11:59:00Z");
-        watermark.observe(date("2026-03-01T09:00:08Z"));
-        assert_eq!(time(Some(watermark.settled_step())), "2026-03-01T08:59:00Z", "two that agree do");
+        watermark.observe(date("2026-03-01T11:10:08Z"));
+        assert_eq!(time(Some(watermark.settled_step())), "2026-03-01T11:09:00Z", "two that agree do");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_date_more_than_an_hour_away_is_believed_once_it_ran_on_for_a_minute() {
+        let epoch = || date("1970-01-01T00:00:00Z");
+        for known in [None, date("2026-03-01T12:00:07Z")] {
+            let watermark = watermark();
+            if known.is_some() {
+                assert_eq!(watermark.observe(known), None);
+            }
+            for _ in 0..5 {
+                assert_eq!(watermark.observe(epoch()).map(|step| step / 86_400), Some(-20_513));
+                advance(Duration::from_secs(30)).await;
+            }
+            assert!(time(Some(watermark.settled_step())).starts_with("2026-03-01T12:0"), "it stands still");
+            assert_eq!(watermark.first_cursor().is_some(), known.is_some());
+        }
+        let watermark = watermark();
+        watermark.observe(date("2026-03-01T12:00:07Z"));
+        for (second, believed) in [(10, false), (40, false), (70, true), (71, true)] {
+            let ran = date(&format!("1970-01-01T00:01:{:02}Z", second % 60));
+            let ran = if second >= 60 { date(&format!("1970-01-01T00:02:{:02}Z", second - 60)) } else { ran };
+            assert_eq!(watermark.observe(ran).is_none(), believed, "{second}");
+            advance(Duration::from_secs(if second == 70 { 1 } else { 30 })).await;
+        }
+        assert!(time(Some(watermark.settled())).starts_with("1970-01-01T00:0"));
+
+        let watermark = self::watermark();
+        for (seconds, text) in
+            [(0, "1970-01-01T00:00:00Z"), (30, "2026-03-01T12:00:37Z"), (31, "1970-01-01T00:01:01Z")]
+        {
+            let believed = watermark.observe(date(text)).is_none();
+            assert_eq!(believed, text.starts_with("2026"), "{seconds}: a right one begins the minute again");
+            advance(Duration::from_secs(30)).await;
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,13 +11,14 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::accounting::ledger_store::Committer;
 use crate::accounting::{self, LedgerStore, StateError, Watermark};
-use crate::client::{self, Client};
-use crate::clock::Clock;
 use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
 use crate::restore::{self, Restorer};
 use crate::store::{Key, Pages, Store};
 use crate::telemetry::Telemetry;
+use pds_client::Client;
+use pds_core::clock::Clock;
+use pds_http::BuildError;
 
 /// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +28,7 @@ pub enum StartError {
     State(#[from] StateError),
     /// The client cannot be built.
     #[error(transparent)]
-    Client(#[from] client::BuildError),
+    Client(#[from] BuildError),
     /// The exporter's own metrics are declared wrongly.
     #[error("the exporter's own metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
@@ -38,7 +39,7 @@ pub enum StartError {
 pub enum ReconfigureError {
     /// The client cannot be built.
     #[error(transparent)]
-    Client(#[from] client::BuildError),
+    Client(#[from] BuildError),
     /// The state file would have to be another one.
     #[error("state.path: cannot change while running, from {} to {}; restart for it", shown(.0.as_ref()), shown(.1.as_ref()))]
     StatePath(Option<PathBuf>, Option<PathBuf>),
@@ -171,8 +172,8 @@ impl Handle {
             return Err(ReconfigureError::StatePath(current.config.state.path.clone(), config.state.path));
         }
         let config = Arc::new(config);
-        let client = if config.api == current.config.api && tokens(&config) == tokens(&current.config) {
-            current.client.clone().in_rhythm_of(&config.poll)
+        let client = if config.api == current.config.api && config.accounts() == current.config.accounts() {
+            current.client.clone().asking_again_after(config.poll.settings_interval)
         } else {
             client(&config, &self.context)?
         };
@@ -188,14 +189,14 @@ impl Handle {
     }
 }
 
-fn client(config: &Config, context: &Context) -> Result<Client, client::BuildError> {
-    let client =
-        Client::new(&config.api, &config.projects, context.telemetry.clone(), context.clock.clone())?;
-    Ok(client.in_rhythm_of(&config.poll))
+fn client(config: &Config, context: &Context) -> Result<Client, BuildError> {
+    let observer = Arc::new(context.telemetry.clone());
+    let client = Client::new(&config.api, &config.accounts(), observer, context.clock.clone())?;
+    Ok(client.asking_again_after(config.poll.settings_interval))
 }
 
 /// The Prometheus that counters are read back from, if any.
-fn source(config: &Config) -> Result<Option<restore::Source>, client::BuildError> {
+fn source(config: &Config) -> Result<Option<restore::Source>, BuildError> {
     config.state.prometheus.as_ref().map(restore::Source::new).transpose()
 }
 
@@ -222,9 +223,4 @@ fn follow(
     let added = wanted.iter().filter(|(key, _)| !known.contains_key(*key) || (is_new && !has_ledger(key)));
     let added: Vec<_> = added.map(|(key, interval)| (key.clone(), *interval)).collect();
     restorer.follow(source, &plan.watermark, |key| wanted.contains_key(key), added);
-}
-
-/// What a client is built from, beyond `[api]`. A client that stays keeps its pauses, pace and connections.
-fn tokens(config: &Config) -> Vec<(&str, Option<&crate::config::TokenSource>)> {
-    config.projects.iter().map(|project| (&*project.id, project.token.as_ref())).collect()
 }

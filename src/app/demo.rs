@@ -4,9 +4,9 @@ use std::path::Path;
 
 use tokio::net::TcpListener;
 
-use crate::clock::Clock;
 use crate::config::{self, LoadError, Loaded};
-use crate::simulator::{self, Settings, World};
+use pds_core::clock::Clock;
+use pds_simulator::{Settings, World};
 
 /// Default address of the demo. Only this machine can reach it.
 pub const LISTEN_ADDRESS: &str = "127.0.0.1:10090";
@@ -47,7 +47,7 @@ pub struct Demo {
 pub fn start(listener: TcpListener, clock: Clock) -> Result<Demo, LoadError> {
     let world = World::new(Settings::default(), clock);
     let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    tokio::spawn(pds_simulator::serve(world.clone(), listener, std::future::pending()));
     let text = configuration(&world, &address);
     let loaded = config::load_text(Path::new("the demo's configuration"), &text)?;
     Ok(Demo { world, loaded })

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::printable::plain;
+use pds_core::printable::plain;
 
 use super::flags::LogFormat;
 

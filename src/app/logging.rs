@@ -44,10 +44,6 @@ pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> 
 /// Logs every panic of the process, instead of the line that Rust writes to standard error.
 pub fn report_panics() {
     std::panic::set_hook(Box::new(|panic: &PanicHookInfo<'_>| {
-        // The database panics on some damaged files; the caller reports that.
-        if crate::accounting::tables::is_examining() {
-            return;
-        }
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(
             place,

@@ -24,10 +24,10 @@ mod running;
 pub mod serve;
 
 use crate::accounting;
-use crate::catalogue::markdown::Group;
-use crate::interface::Resource;
 use crate::store::{LAST_SUCCESS, OBJECTIVE, UP};
 use crate::telemetry;
+use pds_exposition::markdown::Group;
+use pds_interface::Resource;
 
 /// Every family that can be on the page, in its order and by section.
 #[must_use]

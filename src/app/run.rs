@@ -11,16 +11,14 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::client;
-use crate::clock::Clock;
 use crate::config::shard::ShardError;
 use crate::config::{Config, LoadError, Origin, TokenSource};
-use crate::error_chain::with_sources;
+use crate::pages::StatusPages;
 use crate::status;
 use crate::telemetry::Telemetry;
-use crate::units::counted;
-use crate::web;
-use crate::web::pages::StatusPages;
+use pds_core::clock::Clock;
+use pds_core::error_chain::with_sources;
+use pds_core::units::counted;
 
 use super::daemon::{Daemon, StartError};
 use super::demo;
@@ -47,7 +45,7 @@ enum Error {
     #[error(transparent)]
     Start(#[from] StartError),
     #[error(transparent)]
-    Web(#[from] web::Error),
+    Web(#[from] pds_web::Error),
     #[error("the exporter's own metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
     #[error("--shard.index: {0}")]
@@ -72,7 +70,7 @@ impl Error {
         match self {
             Self::Configuration(_) | Self::NoConfiguration(_) => BAD_CONFIGURATION,
             Self::Start(StartError::Client(_)) => BAD_CONFIGURATION,
-            Self::Web(web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
+            Self::Web(pds_web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
             Self::Shard(_) => BAD_USAGE,
             _ => FAILED,
         }
@@ -137,7 +135,8 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
     if let Some(path) = &line.flags.web_config_file {
-        web::webconfig::check(path).map_err(|source| web::Error::WebConfig { path: path.clone(), source })?;
+        pds_web::webconfig::check(path)
+            .map_err(|source| pds_web::Error::WebConfig { path: path.clone(), source })?;
     }
     let load = config.requests_per_minute();
     let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
@@ -154,7 +153,7 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
     {
         say(format!("flag: {}={}", flag.key, flag.value));
     }
-    let warnings = client::plain_http_warning(&config.api.base_url).into_iter().chain(config.warnings());
+    let warnings = pds_client::plain_http_warning(&config.api.base_url).into_iter().chain(config.warnings());
     for warning in warnings.chain(token_warnings(config)) {
         say(format!("warning: {warning}"));
     }
@@ -174,7 +173,7 @@ fn token_warnings(config: &Config) -> Vec<String> {
                 TokenSource::File(_) => "token_file",
                 TokenSource::Inline(_) => "token",
             };
-            let error = client::check_token(source).err()?;
+            let error = pds_client::check_token(source).err()?;
             Some(format!("{section}.{key}: {}", with_sources(&error)))
         })
         .collect()
@@ -211,7 +210,7 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
     if let Some(log) = &log {
         log.follow(loaded.config.log.level);
     }
-    let server = web_config(flags).bind(&telemetry)?;
+    let server = web_config(flags).bind(telemetry.clone())?;
     let polls = PollThread::start()
         .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
     let polls = Arc::new(polls);
@@ -230,7 +229,7 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
         signals(served.clone()).map_err(|error| Error::System("signals cannot be waited for", error))?;
     tokio::spawn(async move {
         signals.await;
-        web::notify::stopping();
+        pds_web::notify::stopping();
         stop.send_replace(true);
     });
     let until_stopped = |mut stopped: watch::Receiver<bool>| async move {
@@ -240,11 +239,11 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
     let (followed, interval) = (served.clone(), flags.config_auto_reload_interval);
     tokio::spawn(async move { followed.follow_files(interval).await });
     let thread = Arc::clone(&polls);
-    tokio::spawn(web::notify::watchdog(move || {
+    tokio::spawn(pds_web::notify::watchdog(move || {
         let thread = Arc::clone(&thread);
         async move { thread.run(async {}).await }
     }));
-    web::notify::ready();
+    pds_web::notify::ready();
     tokio::join!(
         polls.run(daemon.run(until_stopped(stopped.clone()))),
         server.serve(Arc::new(served), pages, until_stopped(stopped)),
@@ -264,7 +263,11 @@ fn signals(served: Served) -> std::io::Result<impl Future<Output = ()>> {
                 _ = interrupt.recv() => return tracing::info!("stopping at SIGINT"),
                 () = served.quit_asked() => return tracing::info!("stopping at a request to quit"),
                 // The reload itself logs its outcome and sets the metric.
-                _ = hangup.recv() => drop(served.load_again().await),
+                // In a task of its own, so that a slow disk does not delay a stop.
+                _ = hangup.recv() => {
+                    let served = served.clone();
+                    tokio::spawn(async move { drop(served.load_again().await) });
+                }
             }
         }
     })
@@ -278,10 +281,11 @@ fn link_prefix(flags: &Flags) -> String {
     }
 }
 
-fn web_config(flags: &Flags) -> web::Config {
+fn web_config(flags: &Flags) -> pds_web::Config {
     let default = if flags.demo { demo::LISTEN_ADDRESS } else { ":10090" };
     let addresses = &flags.web_listen_address;
-    web::Config {
+    pds_web::Config {
+        name: env!("CARGO_PKG_NAME").to_owned(),
         listen_addresses: if addresses.is_empty() { vec![default.to_owned()] } else { addresses.clone() },
         systemd_socket: flags.web_systemd_socket,
         // As in Prometheus: the path of the external URL, unless a route prefix says that a proxy strips it.
@@ -292,11 +296,11 @@ fn web_config(flags: &Flags) -> web::Config {
         max_requests: flags.web_max_requests,
         enable_lifecycle: flags.web_enable_lifecycle,
         probes_without_auth: flags.web_probes_without_auth,
-        ..web::Config::default()
+        ..pds_web::Config::default()
     }
 }
 
-fn say_start(flags: &Flags, config: &Config, server: &web::Server) {
+fn say_start(flags: &Flags, config: &Config, server: &pds_web::Server) {
     for address in server.addresses() {
         tracing::info!(address, "listening");
     }

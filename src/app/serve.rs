@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use crate::catalogue::Format;
 use crate::config::shard::{Shard, ShardError};
 use crate::config::{self, Explained, Loaded};
-use crate::error_chain::with_sources;
 use crate::status::{self, Refused};
 use crate::store::{self, Coding, Filter};
-use crate::web::{self, BoxFuture, Encoding, Page};
+use pds_core::error_chain::with_sources;
+use pds_exposition::Format;
+use pds_web::{BoxFuture, Encoding, Page};
 
 use super::daemon::Handle;
 use super::flags::CommandLine;
@@ -142,9 +142,9 @@ impl Served {
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
         let telemetry = &self.handle.context().telemetry;
-        web::notify::reloading();
+        pds_web::notify::reloading();
         let result = self.follow().await;
-        web::notify::ready();
+        pds_web::notify::ready();
         let now = self.handle.context().clock.now();
         telemetry.config_loaded(result.is_ok().then_some(now));
         self.status
@@ -217,19 +217,30 @@ async fn checksum(source: &Arc<Source>) -> Option<u64> {
     tokio::task::spawn_blocking(move || source.checksum()).await.ok()
 }
 
-impl web::Backend for Served {
-    fn metrics<'a>(&'a self, format: Format, encoding: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page> {
+impl pds_web::Backend for Served {
+    fn metrics<'a>(
+        &'a self,
+        format: Format,
+        encoding: Encoding,
+        query: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Page, String>> {
         Box::pin(async move {
             // Other encodings are made while sending.
             let (coding, encoding) = match encoding {
                 Encoding::Gzip => (Coding::Gzip, Encoding::Gzip),
                 _ => (Coding::Identity, Encoding::Identity),
             };
-            let body = match self.handle.pages().page(format, coding, filter).await {
-                store::PageBody::Whole(parts) => web::ResponseBody::Parts(parts.into()),
-                store::PageBody::Pieces(pieces) => web::ResponseBody::Channel(pieces),
+            let body = match self
+                .handle
+                .pages()
+                .page(format, coding, &Filter::parse(query))
+                .await
+                .map_err(|error| error.to_string())?
+            {
+                store::PageBody::Whole(parts) => pds_web::ResponseBody::Parts(parts.into()),
+                store::PageBody::Pieces(pieces) => pds_web::ResponseBody::Channel(pieces),
             };
-            Page { encoding, body }
+            Ok(Page { format, encoding, body })
         })
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Api, App, Config};
-use crate::interface::{Cadence, Scope};
+use pds_interface::{Cadence, Scope};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Project, TokenSource};
-    use crate::secret::Secret;
+    use pds_core::secret::Secret;
 
     const SECOND: Duration = Duration::from_secs(1);
 

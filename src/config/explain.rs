@@ -9,7 +9,7 @@ use super::key::{Key, Kind, as_written};
 use super::keys;
 use super::origin::{Origin, variable_of};
 use super::raw::Included;
-use crate::secret::REDACTED;
+use pds_core::secret::REDACTED;
 
 /// One key or flag in force.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,10 +8,15 @@ use std::path::Path;
 
 use config::{Environment, FileFormat, Format as _, Map, Source, Value, ValueKind};
 
+use pds_core::plain_file;
+
 use super::error::{LoadError, Problem};
 use super::key::{ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind, as_written, join};
 use super::keys;
 use super::suggest::nearest;
+
+/// The size of a configuration file: a hundred thousand apps with labels take a quarter of it.
+pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The raw configuration.
 #[derive(Debug)]
@@ -40,7 +45,7 @@ pub(super) fn layers(
 
 /// Reads the file at `path`.
 pub(super) fn read(path: &Path) -> Result<Map<String, Value>, LoadError> {
-    let text = std::fs::read_to_string(path).map_err(|source| match source.kind() {
+    let text = plain_file::read_text(path, MAX_FILE_BYTES).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => LoadError::Missing { path: path.to_owned() },
         _ => LoadError::Unreadable { path: path.to_owned(), source },
     })?;
@@ -113,7 +118,9 @@ fn take_kind(value: &mut Value, kind: &Kind) {
         Kind::Count { .. } => text.parse().map(ValueKind::I64).ok(),
         Kind::List(_) | Kind::Apps => {
             let origin = value.origin().map(str::to_owned);
-            let items = text.split(',').map(|item| Value::new(origin.as_ref(), item.trim()));
+            // An empty variable is the empty list.
+            let items = text.split(',').filter(|_| !text.trim().is_empty());
+            let items = items.map(|item| Value::new(origin.as_ref(), item.trim()));
             Some(ValueKind::Array(items.collect()))
         }
         Kind::Headers => headers(text, value.origin()).map(ValueKind::Table),

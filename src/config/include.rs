@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use config::{Map, Value, ValueKind};
 use glob::{MatchOptions, Pattern};
+use pds_core::plain_file;
 use siphasher::sip::SipHasher13;
 
 use super::error::{LoadError, Problem};
@@ -92,10 +93,31 @@ pub(super) fn checksum(path: &Path, values: Option<&Map<String, Value>>, folder:
     let mut files = values.map(|values| files(values, folder, &mut Vec::new())).unwrap_or_default();
     files.insert(path.to_owned());
     let mut hasher = SipHasher13::new();
-    for file in files {
-        file.hash(&mut hasher);
+    for path in files {
+        path.hash(&mut hasher);
         // Only the error's kind: a file that stays unreadable has not changed.
-        std::fs::read(&file).map_err(|error| error.kind()).hash(&mut hasher);
+        let bytes = plain_file::read(&path, file::MAX_FILE_BYTES).map(|file| file.bytes);
+        bytes.map_err(|error| error.kind()).hash(&mut hasher);
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{checksum, load};
+
+    #[test]
+    fn a_pipe_or_a_device_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.toml");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let file = folder.path().join("exporter.toml");
+        let text =
+            "include = [\"pipe.toml\", \"/dev/zero\"]\n[api]\nbase_url = \"http://x\"\ntoken = \"t\"\n";
+        std::fs::write(&file, text).unwrap();
+        let error = load(&file, []).unwrap_err().to_string();
+        assert_eq!(error.matches("not a regular file").count(), 2, "{error}");
+        assert_eq!(checksum(&file, []), checksum(&file, []));
+        assert!(load(&pipe, []).is_err());
+    }
 }

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(instead_of("api", "settle"), "unknown key here; did you mean `poll.settle`?");
         assert_eq!(
             instead_of("accounting", "zzz"),
-            "unknown key; known keys are enabled, step, max_catch_up, recheck_after, range_end"
+            "unknown key; known keys are enabled, step, max_catch_up, recheck_after, range_end, audit"
         );
     }
 }

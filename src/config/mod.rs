@@ -52,14 +52,14 @@ pub use error::{LoadError, Problem};
 pub use explain::Explained;
 pub use origin::Origin;
 pub use projects::{App, Objective, Project};
-pub use sections::{Accounting, Api, Config, Log, Poll, Web};
+pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
 pub use state::{Login, Prometheus, State};
-pub use token::TokenSource;
 pub use toml::toml;
 pub use url_template::UrlTemplate;
 
-use crate::interface::taken_labels;
+pub use pds_client::{Config as Api, TokenSource};
+use pds_interface::taken_labels;
 
 use raw::{Reading, Table};
 use section::Section as _;

@@ -11,9 +11,10 @@ use super::key::{Key, Kind, as_written, join};
 use super::raw::{Position, Reading, Table};
 use super::reader::{Id, List, MILLISECONDS, Reader, SECONDS};
 use super::section::{Fixed, Row, Section as _, optional, or_empty, required, section};
-use super::token::{TokenSource, Tokens};
+use super::token::Tokens;
 use super::value;
-use crate::catalogue::family::{RESERVED_LABELS, is_label_name};
+use pds_client::TokenSource;
+use pds_exposition::family::{RESERVED_LABELS, is_label_name};
 
 section! {
     /// One `[[projects]]` entry.
@@ -37,6 +38,14 @@ section! {
             "The project's apps: each an id, or a table with the keys below."),
         /// Whether this shard polls the project's own resources.
         polled: bool = Fixed(true),
+    }
+}
+
+impl super::Config {
+    /// The projects' ids, each with its own service account, if it has one.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<(Arc<str>, Option<TokenSource>)> {
+        self.projects.iter().map(|project| (Arc::clone(&project.id), project.token.clone())).collect()
     }
 }
 

@@ -15,9 +15,10 @@ use super::reader::{
 use super::section::{Fixed, default, inner, required, section};
 use super::shard::Shard;
 use super::state::State;
-use super::token::{TokenSource, Tokens};
+use super::token::Tokens;
 use super::url_template::{AppUrl, UrlTemplate};
-use crate::interface::{QueryNames, RangeEnd, Resolution, Resource};
+use pds_client::{Config as Api, TokenSource};
+use pds_interface::{QueryNames, RangeEnd, Resolution, Resource};
 
 section! {
     /// The whole configuration.
@@ -45,44 +46,30 @@ section! {
 }
 
 section! {
-    /// `[api]`: the service and its limits.
-    pub struct Api {
-        /// http or https. May have a path; never a query, fragment or credentials.
+    for Api {
         base_url: Url = required(HttpUrl { credentials_in: Some("token_file") }, "\"https://api.example.com\"",
             "The address of the service. May have a path, but no query and no credentials."),
-        /// The default service account; `None` only if every project has one of its own.
         token: Option<TokenSource> = Tokens {
             file: ("\"/run/secrets/pds/token\"",
                 "A file that holds the service account token. It is read again whenever it changes. Excludes `token`."),
             inline: "The token itself. Better set as PDS_EXPORTER__API__TOKEN than written here.",
         },
-        /// Limit of a whole request, body included.
         timeout: Duration = default(MILLISECONDS, "\"10s\"", "Time limit of a whole request, body included."),
-        /// Limit of name lookup, TCP connect and TLS handshake.
         connect_timeout: Duration = default(MILLISECONDS, "\"3s\"",
             "Time limit of name lookup, TCP connect and TLS handshake."),
-        /// Requests in flight, over all targets.
         max_concurrent_requests: NonZeroU32 = default(Positive { max: 10_000 }, "32",
             "Maximum number of requests in flight, over all targets."),
-        /// Requests per second, over all targets; `None` means unlimited.
         max_requests_per_second: Option<NonZeroU32> = default(Limit { max: 1_000_000 }, "50",
             "Maximum number of requests per second, over all targets; 0 means no limit."),
-        /// Size of a reply in bytes, after decompression. A few hundred bytes must fit, and no reply may fill the
-        /// machine's memory.
         max_response_bytes: u64 = default(Size { min: 1 << 10, max: 1 << 30 }, "\"2MiB\"",
             "Maximum size of a reply; a larger one fails the poll."),
-        /// Retries of one request within one poll.
         max_retries: u32 = default(Count { min: 0, max: 10 }, "2",
             "How often a failed request is retried within one poll."),
-        /// Additional trust anchors (PEM).
         ca_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
             "Additional trust anchors (PEM), for a service with a private certificate authority; empty means none."),
-        /// An http or https proxy.
         proxy_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: None }), "\"\"",
             "The http or https proxy to the service; the variable NO_PROXY names hosts reached without it. Empty means none."),
-        /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
         no_proxy: Option<String> = Fixed(None),
-        /// Names of the query parameters.
         query_names: QueryNames = inner(),
     }
 }
@@ -125,7 +112,7 @@ section! {
     pub struct Poll {
         /// The polled resources; not empty, without duplicates.
         resources: Vec<Resource> = default(List { of: ResourceName, not_empty: true },
-            "[\"app\", \"response_time\", \"run_execution_time\", \"volume_alerts\", \"domains\", \"projects\"]",
+            Resource::all_as_toml(),
             "What is polled. Without run_execution_time, an app costs about half the requests."),
         /// Between polls of response time and of run execution time.
         interval: Duration = default(SECONDS, "\"60s\"",
@@ -155,9 +142,9 @@ section! {
     pub struct Accounting {
         /// Whether counters are kept.
         enabled: bool = default(Flag, "true", "Keep exact counters: ask for every second in exactly one range."),
-        /// Ranges are aligned to whole steps of UTC; whole seconds that divide a day.
+        /// Ranges are aligned to whole steps of UTC; whole seconds that divide an hour.
         step: Duration = default(Step, "\"60s\"",
-            "Ranges of the counters are aligned to this: whole seconds that divide a day."),
+            "Ranges of the counters are aligned to this: whole seconds that divide an hour, or a day without recheck_after."),
         /// How far back to ask after an outage.
         max_catch_up: Duration = default(SECONDS, "\"24h\"",
             "How far back to ask after an outage. Older time is counted as unaccounted."),
@@ -167,6 +154,9 @@ section! {
         /// Whether the service counts a range's last instant.
         range_end: RangeEnd = default(Word(RangeEnd::WORDS), "\"exclusive\"",
             "Whether the service counts a range's last instant too: exclusive or inclusive. The log says if it seems to."),
+        /// Whether the service's replies are audited.
+        audit: bool = default(Flag, "true",
+            "About once an hour, ask for two parts and the whole of an hour of each app, and compare them with each other and with the counters."),
     }
     check(table) {
         if let (Some(step), Some(ages)) = (step, &recheck_after)

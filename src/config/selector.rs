@@ -6,7 +6,7 @@ use super::key::Kind;
 use super::raw::Position;
 use super::reader::Reader;
 use super::value;
-use crate::catalogue::family::is_label_name;
+use pds_exposition::family::is_label_name;
 
 /// Label matchers, separated by commas, without braces; may be empty. Only the syntax is checked, except for regular
 /// expressions.

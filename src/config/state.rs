@@ -13,7 +13,7 @@ use super::reader::{EmptyIsNone, File, Reader, SECONDS, Text, Url as HttpUrl};
 use super::section::{Row, Section as _, default, or_empty, section};
 use super::selector::Selector;
 use super::value;
-use crate::secret::Secret;
+use pds_core::secret::Secret;
 
 section! {
     /// `[state]`: how counters survive a restart.

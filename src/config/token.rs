@@ -1,21 +1,10 @@
 //! Where a bearer token comes from: the keys `token_file` and `token` of a section.
 
-use std::path::PathBuf;
-
 use super::key::Key;
 use super::raw::Table;
 use super::reader::{File, Reader as _, Token};
 use super::section::{Row, optional};
-use crate::secret::Secret;
-
-/// Where a bearer token comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum TokenSource {
-    /// The configuration or the environment.
-    Inline(Secret),
-    /// A file, read again whenever it changes.
-    File(PathBuf),
-}
+use pds_client::TokenSource;
 
 /// The two keys, which exclude each other.
 #[derive(Debug)]

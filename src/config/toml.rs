@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::explain::Explained;
 use super::origin::Origin;
-use crate::secret::REDACTED;
+use pds_core::secret::REDACTED;
 
 /// All settings that differ from the defaults, as a configuration file. Keys with a redacted value are comments.
 /// Projects of included files appear like the others.

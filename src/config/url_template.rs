@@ -9,7 +9,7 @@ use super::key::Kind;
 use super::raw::Position;
 use super::reader::Reader;
 use super::value;
-use crate::interface::template::{Template, percent_encode};
+use pds_interface::template::{Template, percent_encode};
 
 /// A URL with placeholders for the ids of project and app.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,15 @@
 //! Warnings about settings that are valid but hardly intended.
 
-use std::net::IpAddr;
+use std::time::Duration;
 
-use url::{Host, Url};
+use pds_http::is_open;
 
 use super::{Config, Prometheus};
+
+/// The longest time between steps of a counter that rates over five minutes are right for.
+const MAX_PERIOD_OF_RATES: Duration = Duration::from_secs(120);
+
+const QUARTER: Duration = Duration::from_secs(900);
 
 impl Config {
     /// One sentence per setting that is valid but hardly intended.
@@ -12,7 +17,28 @@ impl Config {
     pub fn warnings(&self) -> Vec<String> {
         let overload = self.requests_per_minute().exceeds(&self.api).map(|overload| overload.to_string());
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));
-        overload.into_iter().chain(restore).collect()
+        overload.into_iter().chain(self.of_rates()).chain(restore).collect()
+    }
+
+    /// The shipped rules and dashboards look at five minutes, which hold no two steps of a counter that grows more rarely
+    /// than every two minutes.
+    fn of_rates(&self) -> Option<String> {
+        let apps = self.projects.iter().flat_map(|project| &project.apps);
+        let interval = apps.map(|app| app.interval.unwrap_or(self.poll.interval)).max()?;
+        let (key, period) = match self.accounting.step {
+            step if step >= interval => ("accounting.step", step),
+            _ => ("poll.interval", interval),
+        };
+        let quarters = (3 * period).as_secs().div_ceil(QUARTER.as_secs());
+        let range = QUARTER * u32::try_from(quarters).unwrap_or(u32::MAX);
+        (self.accounting.enabled && period > MAX_PERIOD_OF_RATES).then(|| {
+            format!(
+                "{key} is {}: counters grow that often, so rate() over 5m, as the shipped rules and dashboards have it, \
+                 misses steps; write [{}m]",
+                humantime::format_duration(period),
+                range.as_secs() / 60
+            )
+        })
     }
 
     fn of_restore(&self, prometheus: &Prometheus) -> Vec<String> {
@@ -40,14 +66,30 @@ impl Config {
     }
 }
 
-/// Whether others can read requests to `url`: it is plain http to another machine.
-#[must_use]
-pub fn is_open(url: &Url) -> bool {
-    let loopback = match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
-        Some(Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
-        None => false,
-    };
-    url.scheme() == "http" && !loopback
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    #[test]
+    fn counters_that_grow_rarely_need_longer_rates() {
+        let warnings = |settings: &str| {
+            let text = format!(
+                "[api]\nbase_url = \"https://api.example.com\"\ntoken = \"t\"\n{settings}\n[[projects]]\nid = \"p\"\n\
+                 apps = [\"a\", {{ id = \"b\", interval = \"2m\" }}]\n"
+            );
+            crate::config::load_text(Path::new("test.toml"), &text).unwrap().config.warnings()
+        };
+        assert_eq!(warnings(""), [""; 0], "two minutes are enough");
+        for (settings, said) in [
+            ("[poll]\ninterval = \"150s\"", "poll.interval is 2m 30s"),
+            ("[poll]\ninterval = \"5m\"", "write [15m]"),
+            ("[accounting]\nstep = \"10m\"", "accounting.step is 10m"),
+            ("[accounting]\nstep = \"10m\"", "write [30m]"),
+        ] {
+            let warnings = warnings(settings);
+            assert!(warnings.len() == 1 && warnings[0].contains(said), "{settings}: {warnings:?}");
+        }
+        let nothing_counted = "[poll]\ninterval = \"5m\"\n[accounting]\nenabled = false";
+        assert_eq!(warnings(nothing_counted), [""; 0]);
+    }
 }

@@ -1,8 +1,8 @@
 //! One request of a poll: sends it and publishes the reply's samples.
 
-use crate::interface::polled::Reading;
-use crate::interface::{Arguments, Cadence, Subject, TimeRange, Window};
 use crate::store::Variant;
+use pds_interface::polled::Reading;
+use pds_interface::{Arguments, Cadence, Subject, Tally, TimeRange, Window};
 
 use super::error::PollError;
 use super::plan::{Context, Plan, Target};
@@ -33,7 +33,10 @@ pub(super) async fn ask(
     let endpoint = target.endpoint;
     let decode = move |body: &[u8]| endpoint.decode(body, range);
     let (decoded, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
-    plan.watermark.observe(fetched.date);
+    let step = plan.watermark.observe(fetched.date);
+    if let (Some(step), Some(date), Some(_)) = (step, fetched.date, range) {
+        return Err(PollError::Clock { date, step });
+    }
     // Metrics calls keep the reply behind the first window.
     if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
         let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
@@ -42,6 +45,17 @@ pub(super) async fn ask(
         context.store.replies().keep(&target.key, now, fetched.body.len(), text);
     }
     Ok(Answer { reading: decoded.reading(subjects), date: fetched.date })
+}
+
+/// Asks how many there were in `range`, for nothing else.
+pub(super) async fn tally(
+    context: &Context,
+    plan: &Plan,
+    target: &Target,
+    range: TimeRange,
+) -> Result<Tally, PollError> {
+    let answer = ask(context, plan, target, Some(range), None, &[]).await?;
+    Ok(answer.reading.tally.unwrap_or_default())
 }
 
 /// Replaces the series of each subject with those of `reading`.

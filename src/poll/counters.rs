@@ -2,10 +2,13 @@
 
 use tokio::time::{Duration, Instant};
 
+use crate::accounting::hour::HOUR;
 use crate::accounting::ledger_store::Hold;
 use crate::accounting::{self, Ledger, Settled};
 
+use super::ledger_update::phase;
 use super::plan::{Context, Plan, Target};
+use super::progress::Start;
 
 /// Whether counters are exposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,23 +19,63 @@ pub enum Counters {
     Hidden(Duration),
 }
 
+/// The most polls for which a new counter is served at its starting value.
+const MAX_WAITS: u8 = 2;
+
 impl Plan {
     /// Shows the counters of `target` while they keep up, and hides them otherwise. `moved` tells whether the ledger has
-    /// changed since they were last shown.
-    pub fn show_counters(&self, context: &Context, target: &Target, ledger: &Ledger, moved: bool) {
+    /// changed since they were last shown, `before` what it was before that.
+    pub fn show_counters(
+        &self,
+        context: &Context,
+        target: &Target,
+        ledger: &Ledger,
+        (before, moved): (Option<&Ledger>, bool),
+    ) {
         let Some(cell) = &target.counter else { return };
-        let hold = context.ledgers.held_back(&target.key);
-        match self.counters(target, ledger, hold, self.watermark.at_present()) {
+        let (resource, is_shown) = (target.key.resource, cell.shows_counters(Instant::now()));
+        let mut start = target.progress.take_start();
+        if start.is_none() && moved {
+            let former = before.unwrap_or(ledger);
+            let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
+            start = is_new.then(|| Start { ledger: former.clone(), shown: None });
+        }
+        let settled = self.watermark.at_present();
+        match self.counters(target, ledger, context.ledgers.held_back(&target.key), settled) {
             Counters::Shown(shown_for) => {
                 context.ledgers.release(&target.key);
-                if moved || !cell.shows_counters(Instant::now()) {
-                    let rechecked = !self.watermark.ages().is_empty();
-                    let series = accounting::series(target.key.resource, ledger, rechecked);
-                    cell.show_counters(series, shown_for);
+                let rechecked = !self.watermark.ages().is_empty();
+                let series = |ledger| accounting::series(resource, ledger, rechecked);
+                match start.take() {
+                    Some(Start { ledger: first, shown: None }) => {
+                        let first = first.with_thresholds_of(ledger);
+                        cell.show_counters(series(&first), shown_for);
+                        start = Some(Start { ledger: first, shown: Some((context.store.version(), 0)) });
+                    }
+                    Some(Start { ledger, shown: Some((version, waits)) })
+                        if is_shown
+                            && !(moved && (waits + 1 >= MAX_WAITS || context.store.was_read(version))) =>
+                    {
+                        cell.keep_counters(shown_for);
+                        start = Some(Start { ledger, shown: Some((version, waits + u8::from(moved))) });
+                    }
+                    waited => {
+                        if moved || waited.is_some() || !is_shown {
+                            cell.show_counters(series(ledger), shown_for);
+                        }
+                    }
                 }
             }
-            Counters::Hidden(_) => cell.hide_counters(),
+            Counters::Hidden(behind) => {
+                start = start.filter(|start| start.shown.is_none());
+                if settled.started.is_some() && !ledger.set_aside {
+                    cell.hide_counters(accounting::behind(resource, behind.as_secs()));
+                } else {
+                    cell.clear();
+                }
+            }
         }
+        target.progress.put_start(start);
     }
 
     /// Whether the counters of `target` are exposed while its `ledger`, what holds them back, and what has `settled` are
@@ -47,7 +90,12 @@ impl Plan {
     ) -> Counters {
         let held_back = match hold {
             Some(Hold::Unknown) => true,
-            Some(Hold::Until(step)) => ledger.until < step,
+            // An earlier process may have shown late data of the hours that are due, but an hour of the service's refusals
+            // is long enough.
+            Some(Hold::Until(step)) => {
+                let due = ledger.recheck_due(self.watermark.ages(), phase(target), ledger.until);
+                ledger.until < step || due.is_some() && ledger.until < step + HOUR
+            }
             None => false,
         };
         match settled.shown_for(ledger.until, self.interval(target)) {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::interface::param::Resolution;
-use crate::interface::{Point, TimeRange};
+use pds_interface::param::Resolution;
+use pds_interface::{Point, TimeRange};
 
 /// What is known about the datapoints of one target.
 #[derive(Debug, Default)]

@@ -3,9 +3,10 @@
 use tokio::time::Duration;
 
 use crate::accounting::Refusal;
-use crate::accounting::ledger_store::NotCommitted;
-use crate::client::{Class, FetchError};
-use crate::interface::RuleError;
+use pds_client::{Class, FetchError};
+use pds_interface::RuleError;
+
+use super::evidence::Assumption;
 
 /// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
@@ -24,20 +25,40 @@ pub enum PollError {
         /// The service's clock.
         date: jiff::Timestamp,
     },
+    /// The service's clock has stepped so far that it is not believed yet.
+    #[error(
+        "the service's clock ({date}) has stepped by {step} s; it is believed once it has run on for a minute"
+    )]
+    Clock {
+        /// The service's clock.
+        date: jiff::Timestamp,
+        /// By how many seconds.
+        step: i64,
+    },
+    /// The reply names no readable range, and checks have shown that the range asked for is not what is answered.
+    #[error("not added to the counters: {broken}; {}", broken.remedy())]
+    NotBelieved {
+        /// The assumption that does not hold.
+        broken: Assumption,
+    },
+    /// The service ignores the range it is asked for.
+    #[error("{0}")]
+    RangeIgnored(String),
     /// The reply cannot be added to the counters.
     #[error("not added to the counters: {0}")]
     Refused(#[from] Refusal),
-    /// The counters could not be written to the state file.
-    #[error(transparent)]
-    NotCommitted(#[from] NotCommitted),
 }
 
-/// The error classes of polls whose requests all succeeded.
-pub const ANSWERED: [&str; 3] = [UNSETTLED, REFUSED, STATE];
+/// The error classes of polls that say nothing of the service.
+pub const ANSWERED: [&str; 5] = [UNSETTLED, RANGE_IGNORED, REFUSED, CLOCK, PANIC];
+
+/// The error class of a poll that panicked.
+pub const PANIC: &str = "panic";
 
 const UNSETTLED: &str = "unsettled";
+const RANGE_IGNORED: &str = "range_ignored";
 const REFUSED: &str = "refused";
-const STATE: &str = "state";
+const CLOCK: &str = "clock";
 
 /// Which other requests of the same poll would fail as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +79,9 @@ impl PollError {
             Self::Fetch(error) => error.class().as_str(),
             Self::Rule(_) => "identifier",
             Self::Unsettled { .. } => UNSETTLED,
-            Self::Refused(_) => REFUSED,
-            Self::NotCommitted(_) => STATE,
+            Self::Clock { .. } => CLOCK,
+            Self::Refused(_) | Self::NotBelieved { .. } => REFUSED,
+            Self::RangeIgnored(_) => RANGE_IGNORED,
         }
     }
 
@@ -67,7 +89,11 @@ impl PollError {
     /// affect all. A timeout, a server error or a status such as 404 may be about the range, so the counted range and
     /// the windows never block each other.
     pub(super) fn reach(&self) -> Reach {
-        let Self::Fetch(error) = self else { return Reach::Itself };
+        let error = match self {
+            Self::Fetch(error) => error,
+            Self::Clock { .. } => return Reach::All,
+            _ => return Reach::Itself,
+        };
         match error.class() {
             // A remembered refusal.
             Class::UnauthorizedPaused if error.status() == Some(403) => Reach::SameSort,
@@ -86,6 +112,21 @@ impl PollError {
         }
     }
 
+    /// Whether the service refuses just this range: not the account, not for a while, and not because it is down.
+    pub(super) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => !matches!(refusal, Refusal::NotNext { .. } | Refusal::TooOld { .. }),
+            Self::Fetch(error) => match error.class() {
+                Class::Decode | Class::TooLarge => true,
+                Class::Status(status) => {
+                    status >= 400 && !matches!(status, 401 | 402 | 403 | 408 | 429 | 502..=504)
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Whether the service answered with an error status.
     pub(super) fn is_status(&self) -> bool {
         let Self::Fetch(error) = self else { return false };
@@ -97,10 +138,10 @@ impl PollError {
         matches!(self, Self::Fetch(error) if error.is_not_found())
     }
 
-    /// Whether it stops the whole service account, which logs that itself: the token is missing or refused, or the
-    /// service asked to wait longer than `patience`, the time limit of a request.
+    /// Whether it stops the whole service account, which logs that itself: the token is missing or refused, the service
+    /// ignores ranges, or it asked to wait longer than `patience`, the time limit of a request.
     pub(super) fn is_of_account(&self, patience: Duration) -> bool {
-        let Self::Fetch(error) = self else { return false };
+        let Self::Fetch(error) = self else { return matches!(self, Self::RangeIgnored(_)) };
         match error.class() {
             Class::Credentials | Class::UnauthorizedPaused | Class::Paused | Class::Status(401) => true,
             Class::Status(429 | 503) => error.retry_after() > Some(patience),

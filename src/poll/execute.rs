@@ -2,9 +2,9 @@
 
 use tokio::time::Instant;
 
-use crate::error_chain::with_sources;
-use crate::interface::Cadence;
 use crate::store::{PollFailure, PollRecord, Variant};
+use pds_core::error_chain::with_sources;
+use pds_interface::Cadence;
 
 use super::ask::{ask, show, subjects};
 use super::error::PollError;
@@ -35,7 +35,7 @@ pub async fn poll(
     let began = Instant::now();
     let mut update = LedgerUpdate::begin(context, plan, target);
     // The memory of the requests is freed before waiting for the disk.
-    let (asked, gone) = match target.endpoint.cadence {
+    let (result, gone) = match target.endpoint.cadence {
         Cadence::Settings => {
             let asked = Box::pin(settings(context, plan, target)).await;
             let gone = asked.as_ref().is_err_and(PollError::is_not_found);
@@ -45,8 +45,8 @@ pub async fn poll(
     };
     let took = began.elapsed();
     drop(permit);
-    let counted = update.end(context, plan, target, transitions).await;
-    let result = asked.and_then(|()| Ok(counted?));
+    // A failed commit is counted and logged by the store. It says nothing of the service.
+    let _ = update.end(context, plan, target, transitions).await;
     let now = context.clock.now();
     let failure =
         |error: &PollError| PollFailure { class: error.class(), message: with_sources(error).into() };

@@ -7,7 +7,7 @@ use crate::accounting::hour::HOUR;
 use crate::accounting::ledger_store::{Hold, NotCommitted};
 use crate::accounting::recheck::Recheck;
 use crate::accounting::{Ledger, MAX_THRESHOLDS, Refusal};
-use crate::interface::{Counted, Tally, TimeRange};
+use pds_interface::{Counted, Tally, TimeRange};
 
 use super::error::PollError;
 use super::plan::{Context, Plan, Target};
@@ -20,6 +20,8 @@ use super::transition_log::TransitionLog;
 pub struct LedgerUpdate {
     /// The ledger so far; `None` if nothing is counted, or it is not yet known where counting begins.
     ledger: Option<Arc<Ledger>>,
+    /// The ledger before the poll.
+    before: Option<Arc<Ledger>>,
     /// Whether a missing ledger may be opened.
     may_open: bool,
     change: Change,
@@ -47,8 +49,10 @@ impl LedgerUpdate {
         // While the ledger is being restored nothing is added: the restored one replaces it.
         let may_open = counts && context.ledgers.held_back(&target.key) != Some(Hold::Unknown);
         let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
-        let mut update = Self { ledger, may_open, change: Change::None, gave_up: None, rechecked: None };
-        update.follow_clock(plan);
+        let before = ledger.clone();
+        let mut update =
+            Self { ledger, before, may_open, change: Change::None, gave_up: None, rechecked: None };
+        update.follow_clock(context, plan, target);
         update
     }
 
@@ -62,7 +66,7 @@ impl LedgerUpdate {
     #[must_use]
     pub fn recheck_due(&self, plan: &Plan, target: &Target) -> Option<TimeRange> {
         let ledger = self.ledger().filter(|_| target.progress.may_recheck())?;
-        ledger.recheck_due(plan.watermark.ages(), phase(target), plan.watermark.settled())
+        ledger.recheck_due(plan.watermark.ages(), phase(target), ledger.until)
     }
 
     /// Adds the reply to `asked`; `date` is the service's time.
@@ -83,17 +87,27 @@ impl LedgerUpdate {
         if let (Some(date), true) = (unsettled, asked.purpose != Purpose::Window) {
             return Err(PollError::Unsettled { end: range.end, date });
         }
+        if asked.purpose != Purpose::Window && tally.range.is_none() && tally.total.is_some() {
+            match plan.audit.believes(target.account.name()) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.follow_clock(context, plan, target);
+                    return Ok(());
+                }
+                Err(broken) => return Err(PollError::NotBelieved { broken }),
+            }
+        }
         if asked.purpose == Purpose::Counted && watermark.is_too_old(range) {
-            self.follow_clock(plan);
+            self.follow_clock(context, plan, target);
             return Err(Refusal::TooOld { start: range.start }.into());
+        }
+        if asked.purpose == Purpose::Window {
+            // A ledger that is opened now knows the thresholds of this reply.
+            self.follow_clock(context, plan, target);
         }
         let distributed = target.endpoint.counted == Some(Counted::Requests);
         if let Some(ledger) = &self.ledger {
-            let unknown = ledger.beyond_room(tally).min(MAX_THRESHOLDS);
-            if unknown > 0 {
-                let fields = vec!["distribution"; unknown];
-                context.telemetry.unexpected(target.key.resource, &fields, &target.key.to_string());
-            }
+            note_beyond_room(ledger, tally, context, target);
             match asked.purpose {
                 Purpose::Window => {
                     if let Some(learnt) = learn(ledger, tally) {
@@ -105,17 +119,35 @@ impl LedgerUpdate {
                     self.becomes(next, Change::Added);
                 }
                 Purpose::Recheck => {
-                    let due = (watermark.ages(), phase(target), watermark.settled());
+                    let due = (watermark.ages(), phase(target), ledger.until);
                     if let Some((next, recheck)) = ledger.recheck(range, tally, distributed, due)? {
-                        self.becomes(next, Change::Added);
-                        self.rechecked = Some(recheck);
+                        self.counted_again(next, recheck);
                     }
                 }
             }
         }
         // The very first reply: only now is it known where counting begins and what is too old.
-        self.follow_clock(plan);
+        self.follow_clock(context, plan, target);
         Ok(())
+    }
+
+    /// The ledger becomes `next`, after an hour was counted again.
+    fn counted_again(&mut self, next: Ledger, recheck: Recheck) {
+        if recheck.doubtful {
+            return self.becomes(next, Change::Learnt);
+        }
+        self.becomes(next, Change::Added);
+        self.rechecked = Some(self.rechecked.map_or(recheck, |before| before.and(recheck)));
+    }
+
+    /// Gives up the time from the cursor to `end`. Returns whether there is any.
+    pub(super) fn give_up(&mut self, end: i64) -> bool {
+        let given_up = self.ledger().and_then(|ledger| ledger.give_up(end));
+        let gone = given_up.is_some();
+        if let Some((next, _)) = given_up {
+            self.becomes(next, Change::Begun);
+        }
+        gone
     }
 
     /// Writes changes to disk, then shows them.
@@ -129,18 +161,32 @@ impl LedgerUpdate {
         target: &Target,
         transitions: &TransitionLog,
     ) -> Result<(), NotCommitted> {
-        let Some(ledger) = self.ledger else { return Ok(()) };
-        let ledger = match self.change {
-            Change::None => ledger,
-            Change::Learnt => context.ledgers.hold(&target.key, Arc::unwrap_or_clone(ledger)),
+        let Some(ledger) = self.ledger else {
+            // It is being restored.
+            if let Some(ledger) = context.ledgers.ledger(&target.key) {
+                plan.show_counters(context, target, &ledger, (None, false));
+            }
+            return Ok(());
+        };
+        let committed = match self.change {
+            Change::None => Ok(ledger),
+            Change::Learnt => Ok(context.ledgers.hold(&target.key, Arc::unwrap_or_clone(ledger))),
             Change::Begun | Change::Added => {
-                context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await?
+                context.ledgers.commit(&target.key, Arc::unwrap_or_clone(ledger)).await
             }
         };
-        plan.show_counters(context, target, &ledger, self.change > Change::None);
+        let ledger = match committed {
+            Ok(ledger) => ledger,
+            Err(error) => {
+                if let Some(before) = &self.before {
+                    plan.show_counters(context, target, before, (None, false));
+                }
+                return Err(error);
+            }
+        };
+        plan.show_counters(context, target, &ledger, (self.before.as_deref(), self.change > Change::None));
         if let Some(recheck) = self.rechecked {
             target.progress.add_recheck(recheck);
-            transitions.rechecked(recheck);
         }
         let gave_up = &target.progress.gave_up;
         if let Some(gone) = self.gave_up.filter(|_| !gave_up.swap(true, Ordering::Relaxed)) {
@@ -154,12 +200,12 @@ impl LedgerUpdate {
 
     /// Opens a missing ledger at the current step, resumes one that another shard had, and gives up time that is too
     /// old, as far as both clocks allow.
-    fn follow_clock(&mut self, plan: &Plan) {
+    fn follow_clock(&mut self, context: &Context, plan: &Plan, target: &Target) {
         let watermark = &plan.watermark;
         match &self.ledger {
             None => {
                 if let Some(first) = watermark.first_cursor().filter(|_| self.may_open) {
-                    self.becomes(Ledger::open(first), Change::Begun);
+                    self.becomes(context.ledgers.new_ledger(&target.key, first), Change::Begun);
                 }
             }
             Some(ledger) if ledger.set_aside => {
@@ -190,7 +236,7 @@ impl LedgerUpdate {
 }
 
 /// Delay in seconds of this target's rechecks, so that not all targets recheck at once.
-fn phase(target: &Target) -> i64 {
+pub(super) fn phase(target: &Target) -> i64 {
     Phase::of(&target.key.owner).of_seconds(HOUR)
 }
 
@@ -198,4 +244,13 @@ fn phase(target: &Target) -> i64 {
 /// them before they grow.
 fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
     if ledger.total > 0 { None } else { ledger.learn(tally) }
+}
+
+/// Counts the thresholds of a reply that the ledger has no room for as unexpected.
+fn note_beyond_room(ledger: &Ledger, tally: &Tally, context: &Context, target: &Target) {
+    let unknown = ledger.beyond_room(tally).min(MAX_THRESHOLDS);
+    if unknown > 0 {
+        let fields = vec!["distribution"; unknown];
+        context.telemetry.unexpected(target.key.resource, &fields, &target.key.to_string());
+    }
 }

@@ -4,16 +4,21 @@ use std::sync::atomic::Ordering;
 
 use crate::accounting::Refusal;
 use crate::accounting::hour::HOUR;
-use crate::interface::{TimeRange, Window};
 use crate::store::Variant;
+use pds_interface::{Counted, TimeRange, Window};
 
 use super::ask::{ask, show, subjects};
+use super::audit;
 use super::error::{PollError, Reach};
+use super::holes;
 use super::ledger_update::LedgerUpdate;
 use super::plan::{Context, Plan, Target};
 use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
 use super::shown::Replies;
 use super::transition_log::TransitionLog;
+
+/// The most hours that one poll counts again.
+const MAX_RECHECKS_AT_ONCE: usize = 8;
 
 /// Requests every range that is due, first those that the previous poll did not reach. The windows and the counted range
 /// never block each other, and the outcome for a container does not affect its app. Returns the poll's result, and
@@ -37,8 +42,13 @@ pub async fn poll(
         asked: 0,
         not_found: 0,
         shortest_failed: None,
+        refused: None,
+        counted: None,
     };
     poll.all().await;
+    poll.look_for_hole().await;
+    poll.audit().await;
+    poll.compare_window();
     poll.replies.show(plan, target);
     poll.replies.compare_containers(plan, target);
     let gone = poll.asked > 0 && poll.asked == poll.not_found;
@@ -61,6 +71,10 @@ struct MetricsPoll<'a> {
     not_found: u32,
     /// The shortest range of the whole app that was too long for the service, in seconds.
     shortest_failed: Option<u64>,
+    /// The range at the cursor, if the service refused it, and how.
+    refused: Option<(TimeRange, String)>,
+    /// The range that was counted last, and how many there were.
+    counted: Option<(TimeRange, u64)>,
 }
 
 impl MetricsPoll<'_> {
@@ -103,7 +117,11 @@ impl MetricsPoll<'_> {
         if !counted && self.counted().await != Reach::Itself {
             return;
         }
-        if let Some(range) = self.update.recheck_due(self.plan, self.target).filter(|_| self.result.is_ok()) {
+        // Restored counters wait for the hours that were due, so those are asked for one after the other.
+        let held = self.context.ledgers.held_back(&self.target.key).is_some();
+        for _ in 0..if held { MAX_RECHECKS_AT_ONCE } else { 1 } {
+            let due = self.update.recheck_due(self.plan, self.target).filter(|_| self.result.is_ok());
+            let Some(range) = due else { break };
             self.range(&RangeAsk { range, container: None, windows: Vec::new(), purpose: Purpose::Recheck })
                 .await;
         }
@@ -164,10 +182,52 @@ impl MetricsPoll<'_> {
             self.shortest_failed = [self.shortest_failed, failed].into_iter().flatten().min();
         }
         let reach = error.reach();
+        if asked.purpose == Purpose::Counted && error.is_refusal() {
+            let interval = self.plan.interval(self.target);
+            if self.target.progress.is_refused(asked.range.start, interval) {
+                self.refused = Some((asked.range, error.to_string()));
+            }
+        }
         if self.result.is_ok() {
             self.result = Err(error);
         }
         reach
+    }
+
+    /// A window that holds less than the counted ranges within it is unexpected.
+    fn compare_window(&self) {
+        let (Some(counted), Some((window, total))) = (self.counted, self.replies.first_window()) else {
+            return;
+        };
+        if self.target.progress.is_short(window, total, counted) {
+            let key = &self.target.key;
+            let field = match self.target.endpoint.counted {
+                Some(Counted::Requests) => "total_requests",
+                _ => "total_runs",
+            };
+            self.context.telemetry.unexpected(key.resource, &[field], &key.to_string());
+        }
+    }
+
+    /// Gives up time that the service always refuses, while it answers for later time.
+    async fn look_for_hole(&mut self) {
+        if let Some((range, reason)) = self.refused.take() {
+            let search = (self.context, self.plan, self.target);
+            if holes::give_up(search, self.update, self.transitions, range, &reason).await {
+                // At once: what the service keeps begins later with every second.
+                self.counted().await;
+            }
+        }
+    }
+
+    /// Audits a range if one is due and everything else went well.
+    async fn audit(&self) {
+        if self.result.is_err() {
+            return;
+        }
+        if let Some(range) = audit::due(self.context, self.plan, self.target) {
+            audit::audit(self.context, self.plan, self.target, range).await;
+        }
     }
 
     /// Hides the samples of the range's windows.
@@ -211,14 +271,21 @@ impl MetricsPoll<'_> {
             _ => {}
         }
         let mut answer = answer?;
-        if let Some(of) = answer.reading.tally.as_ref().and_then(|tally| tally.range)
-            && !asked.windows.is_empty()
-            && !of.is_rounded_from(asked.range)
-        {
-            return Err(Refusal::OtherRange { answered_start: of.start, answered_end: of.end }.into());
+        if let Some(answered) = answer.reading.tally.as_ref().and_then(|tally| tally.range) {
+            self.compare(asked, answered)?;
         }
         self.replies.add(plan, target, asked, &answer.reading);
         let tally = answer.reading.tally.take();
+        if asked.purpose == Purpose::Counted {
+            self.counted = tally.as_ref().and_then(|tally| Some((asked.range, tally.total?)));
+        }
+        let unnamed = tally.as_ref().is_some_and(|tally| tally.range.is_none() && tally.total > Some(0));
+        if unnamed
+            && asked.purpose == Purpose::Counted
+            && plan.audit.believes(target.account.name()) != Ok(true)
+        {
+            audit::verify(self.context, plan, target).await;
+        }
         show(self.context, plan, target, answer.reading, |index| {
             self.variant(asked, asked.windows.get(index).copied().unwrap_or(usize::MAX))
         });
@@ -226,6 +293,27 @@ impl MetricsPoll<'_> {
             Some(tally) => self.update.take(self.context, plan, target, &tally, asked, answer.date),
             None => Ok(()),
         }
+    }
+}
+
+impl MetricsPoll<'_> {
+    /// Compares the range of a reply with the one asked for. Whether a counted range is exact is left to the ledger.
+    fn compare(&self, asked: &RangeAsk, answered: TimeRange) -> Result<(), PollError> {
+        let account = &self.target.account;
+        if answered.is_rounded_from(asked.range) {
+            account.range_honoured();
+            return Ok(());
+        }
+        if let Some(ignored) = answered.ignores(asked.range) {
+            let told = self.plan.config.api.query_names.told(ignored, asked.range, answered);
+            if account.range_ignored(&told) {
+                return Err(PollError::RangeIgnored(told));
+            }
+        }
+        if asked.windows.is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::OtherRange { asked: asked.range, answered }.into())
     }
 }
 

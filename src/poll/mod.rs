@@ -15,13 +15,17 @@
 //! - [`slots`]: how many polls run at once.
 //! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
 //! - [`ranges`]: which ranges a metrics target needs, without duplicates.
+//! - [`audit`]: whether the service counts as assumed, and [`evidence`]: what is known of that; [`holes`]: time that it does not answer for.
 //! - [`ledger_update`]: how a poll updates its ledger.
 
 mod ask;
+pub mod audit;
 pub mod counters;
 pub mod datapoints;
 pub mod error;
+pub mod evidence;
 pub mod execute;
+pub mod holes;
 pub mod ledger_update;
 pub mod metrics;
 mod objective;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::catalogue::Sink;
-use crate::catalogue::encode::LabelNumber;
 use crate::config::App;
-use crate::interface::Resource;
-use crate::interface::polled::Counted;
 use crate::store::{Desired, Key, Owner, Section, Store, Variant};
+use pds_exposition::Sink;
+use pds_exposition::encode::LabelNumber;
+use pds_interface::Resource;
+use pds_interface::polled::Counted;
 
 /// The cells of the apps that have an objective.
 pub(super) fn wanted<'a>(apps: impl Iterator<Item = (&'a App, &'a Arc<Owner>)>) -> Vec<Desired> {

@@ -11,6 +11,7 @@ use tokio::time::{Duration, Instant, sleep_until};
 use crate::restore::Restorer;
 use crate::store::Key;
 
+use super::error::PANIC;
 use super::execute::{self, Outcome};
 use super::plan::{Context, Plan};
 use super::schedule::{Phase, Schedule};
@@ -216,6 +217,13 @@ impl Poller {
         let Some(target) = self.plan.targets.get(index) else { return };
         if ended.is_err() {
             self.context.telemetry.panicked(&target.key.to_string());
+            for subject in &target.subjects {
+                subject.cell.failed(
+                    self.context.clock.now(),
+                    PANIC,
+                    "the poll panicked: a bug of the exporter",
+                );
+            }
         }
         if !Arc::ptr_eq(&started.plan, &self.plan) {
             self.plan.forget_others(target);

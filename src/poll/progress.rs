@@ -6,12 +6,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
+use crate::accounting::Ledger;
 use crate::accounting::recheck::Recheck;
+use pds_interface::TimeRange;
 
 use super::datapoints::Datapoints;
 
+/// Consecutive polls in which a window holds less than its parts. Late data may come between the requests of one.
+const MAX_SHORT: u8 = 3;
+
+/// Refusals of a range before a hole is looked for.
+const MIN_REFUSALS: u32 = 3;
+/// Poll intervals over which they are spread.
+const MIN_INTERVALS: u32 = 5;
+
 /// Delay after a failed recheck.
 const RECHECK_PAUSE: Duration = Duration::from_secs(600);
+
+/// A counter whose total or thresholds are new. Prometheus has to see them before they grow, so the page shows them at
+/// their starting value until it was read once, for two polls at the most.
+#[derive(Debug)]
+pub struct Start {
+    /// The ledger as it was before it grew.
+    pub(super) ledger: Ledger,
+    /// The version of the store that shows it, and for how many polls it has.
+    pub(super) shown: Option<(u64, u8)>,
+}
 
 /// State that one poll passes to the next one of the same target. Three per app, so what most targets lack is boxed.
 #[derive(Debug, Default)]
@@ -43,7 +63,23 @@ struct More {
     /// When to try again after a failed recheck.
     recheck_again_at: Option<Instant>,
     rechecked: Rechecked,
+    /// The period that was audited last; 0 before the first.
+    audited: u32,
+    /// For how many consecutive polls a window has held less than its parts.
+    short: u8,
+    /// The range counted last, and how many there were.
+    counted: Option<Box<(TimeRange, u64)>>,
+    hole: Option<Box<Holes>>,
     containers: Option<Box<Containers>>,
+    /// A counter that waits for a page to be read.
+    start: Option<Box<Start>>,
+}
+
+/// What the service refuses to count.
+#[derive(Debug, Default)]
+struct Holes {
+    refusals: Option<Refusals>,
+    found: Option<Hole>,
 }
 
 /// What is known about the containers of an app.
@@ -64,6 +100,34 @@ pub struct Rechecked {
     pub late: u64,
     /// Requests or runs counted too often.
     pub overcounted: u64,
+}
+
+/// Refusals of the range at a cursor.
+#[derive(Clone, Copy, Debug)]
+struct Refusals {
+    /// The cursor.
+    until: i64,
+    count: u32,
+    since: Instant,
+}
+
+impl Refusals {
+    /// One more refusal at the cursor `until`. Returns whether they are enough to look for a hole.
+    fn add(refusals: &mut Option<Self>, until: i64, interval: Duration) -> bool {
+        let known = refusals.filter(|known| known.until == until);
+        let known = refusals.insert(known.unwrap_or_else(|| Self { until, count: 0, since: Instant::now() }));
+        known.count = known.count.saturating_add(1);
+        known.count >= MIN_REFUSALS && known.since.elapsed() >= interval * MIN_INTERVALS
+    }
+}
+
+/// Time that was given up because the service does not answer for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hole {
+    /// The time.
+    pub range: TimeRange,
+    /// How the service refused it.
+    pub reason: Arc<str>,
 }
 
 impl Progress {
@@ -138,6 +202,68 @@ impl Progress {
         self.state().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
     }
 
+    /// The time that was given up last because the service does not answer for it.
+    #[must_use]
+    pub fn hole(&self) -> Option<Hole> {
+        self.state().more.as_ref()?.hole.as_ref()?.found.clone()
+    }
+
+    /// The service refused the range at the cursor `until`. Returns whether to look for a hole.
+    pub(super) fn is_refused(&self, until: i64, interval: Duration) -> bool {
+        let mut state = self.state();
+        let hole = state.more.get_or_insert_default().hole.get_or_insert_default();
+        Refusals::add(&mut hole.refusals, until, interval)
+    }
+
+    /// The refusals so far prove nothing.
+    pub(super) fn forget_refusals(&self) {
+        let mut state = self.state();
+        if let Some(hole) = state.more.as_mut().and_then(|more| more.hole.as_mut()) {
+            hole.refusals = None;
+        }
+    }
+
+    /// A hole was given up.
+    pub(super) fn found(&self, hole: Hole) {
+        self.state().more.get_or_insert_default().hole.get_or_insert_default().found = Some(hole);
+    }
+
+    /// An audit is due once in each `period`. Returns whether this is another one than before.
+    pub(super) fn begins_period(&self, period: u32) -> bool {
+        let mut state = self.state();
+        let before = std::mem::replace(&mut state.more.get_or_insert_default().audited, period);
+        before != 0 && before < period
+    }
+
+    /// A range was counted, and before it a window that held `in_window`. Returns whether the window has held less than
+    /// the counted ranges within it for several polls.
+    pub(super) fn is_short(&self, window: TimeRange, in_window: u64, counted: (TimeRange, u64)) -> bool {
+        let mut state = self.state();
+        let more = state.more.get_or_insert_default();
+        let (range, total) = counted;
+        let before = more.counted.replace(Box::new(counted));
+        let within = |range: TimeRange| window.start <= range.start && range.end <= window.end;
+        if !within(range) {
+            return false;
+        }
+        let before = before.filter(|before| before.0.end == range.start && within(before.0));
+        let parts = total.saturating_add(before.map_or(0, |before| before.1));
+        more.short = if parts > in_window { more.short.saturating_add(1) } else { 0 };
+        more.short >= MAX_SHORT
+    }
+
+    /// Removes and returns the counter that waits for a page to be read.
+    pub(super) fn take_start(&self) -> Option<Start> {
+        self.state().more.as_mut().and_then(|more| more.start.take()).map(|start| *start)
+    }
+
+    /// A counter waits for a page to be read.
+    pub(super) fn put_start(&self, start: Option<Start>) {
+        if let Some(start) = start {
+            self.state().more.get_or_insert_default().start = Some(Box::new(start));
+        }
+    }
+
     pub(crate) fn set_due(&self, due: Instant) {
         self.state().due = Some(due);
     }
@@ -160,6 +286,6 @@ mod tests {
     #[test]
     fn what_is_kept_of_every_target_is_small() {
         assert!(size_of::<Progress>() <= 48, "{}", size_of::<Progress>());
-        assert!(size_of::<More>() <= 48, "{}", size_of::<More>());
+        assert!(size_of::<More>() <= 80, "{}", size_of::<More>());
     }
 }

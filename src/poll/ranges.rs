@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::accounting::{Ledger, MAX_MERGED};
-use crate::interface::TimeRange;
+use pds_interface::TimeRange;
 
 use super::plan::{Plan, Target, containers};
 
@@ -70,6 +70,13 @@ pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: 
     let most = most >> target.progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
     let watermark = &plan.watermark;
     ledger.due(watermark.settled_step().min(settled_step), watermark.step(), most, watermark.hourly_from())
+}
+
+/// Asks for no longer ranges to count of `target` than this, for now.
+pub(super) fn no_longer_than(target: &Target, seconds: u64) {
+    let fits = |halvings: &u8| MAX_MERGED.as_secs() >> halvings <= seconds;
+    let halvings = (0..MAX_HALVINGS).find(fits).unwrap_or(MAX_HALVINGS);
+    target.progress.halvings.store(halvings, Ordering::Relaxed);
 }
 
 /// Six hours halved this often are less than a minute, the default step.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::interface::polled::{Reading, Tally};
-use crate::interface::subject::Window;
-use crate::interface::{Point, TimeRange};
 use crate::store::Variant;
+use pds_interface::polled::{Reading, Tally};
+use pds_interface::subject::Window;
+use pds_interface::{Point, TimeRange};
 
 use super::plan::{Plan, Target};
 use super::ranges::RangeAsk;
@@ -49,6 +49,12 @@ impl Replies {
                 point: point.flatten(),
             });
         }
+    }
+
+    /// The range of the first configured window without container filter, and how many the reply counts.
+    pub fn first_window(&self) -> Option<(TimeRange, u64)> {
+        let reply = self.0.iter().find(|reply| reply.window == 0 && reply.container.is_none())?;
+        Some((reply.range, reply.tally.as_ref()?.total?))
     }
 
     /// Shows for each container the datapoint of the first configured window that has a complete one. If no reply has

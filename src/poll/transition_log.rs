@@ -9,11 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-use crate::accounting::recheck::Recheck;
-use crate::error_chain::with_sources;
 use crate::store::{Key, Transition};
+use pds_core::error_chain::with_sources;
+use pds_interface::range::rfc3339;
 
 use super::error::PollError;
+use super::progress::Hole;
 
 /// Lines about single targets per period and class.
 pub const LINES: u32 = 10;
@@ -24,19 +25,7 @@ pub const PERIOD: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct TransitionLog {
     periods: Mutex<BTreeMap<LogClass, Period>>,
-    rechecked: Mutex<Rechecked>,
 }
-
-/// Results of rechecks.
-#[derive(Debug, Default)]
-struct Rechecked {
-    fewer: u32,
-    more: u32,
-    told: bool,
-}
-
-/// This many hours with fewer requests than their parts are no coincidence.
-const OVERLAPS: u32 = 10;
 
 /// Changes that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +34,7 @@ enum LogClass {
     Failing(&'static str),
     Recovered,
     GaveUp,
+    Hole,
     Container,
 }
 
@@ -92,6 +82,21 @@ impl TransitionLog {
         }
     }
 
+    /// The counters of the target `key` give up a stretch of time that the service does not answer for.
+    pub fn hole(&self, key: &Key, hole: &Hole) {
+        if self.has_line(LogClass::Hole) {
+            tracing::warn!(
+                resource = key.resource.as_str(),
+                project = %key.owner.project,
+                app = %key.owner.app,
+                start = rfc3339(hole.range.start),
+                end = rfc3339(hole.range.end),
+                reason = &*hole.reason,
+                "time that the service always refuses, while it answers for later time, is given up"
+            );
+        }
+    }
+
     /// The service begins to refuse requests about a container of the app `key`.
     pub fn container_failed(&self, key: &Key, container: &str, error: &PollError) {
         if self.has_line(LogClass::Container) {
@@ -102,21 +107,6 @@ impl TransitionLog {
                 container,
                 class = error.class(),
                 "the service refuses requests about a container; the app itself is not affected"
-            );
-        }
-    }
-
-    /// An hour was rechecked. If many hours hold fewer requests than their parts and hardly any holds more, the service
-    /// seems to count the end of each range in the next one too; this is logged once.
-    pub fn rechecked(&self, recheck: Recheck) {
-        let mut rechecked = self.rechecked.lock().unwrap_or_else(PoisonError::into_inner);
-        rechecked.fewer += u32::from(recheck.overcounted > 0);
-        rechecked.more += u32::from(recheck.late > 0);
-        if !rechecked.told && rechecked.fewer >= OVERLAPS && rechecked.fewer / 4 > rechecked.more {
-            rechecked.told = true;
-            tracing::warn!(
-                hours = rechecked.fewer,
-                "hours hold fewer requests than the ranges they were counted in: the service seems to count the end of a range in the next one too; set accounting.range_end = \"inclusive\""
             );
         }
     }
@@ -171,6 +161,9 @@ fn tell_further(sort: LogClass, targets: u64) {
         LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
         LogClass::Container => {
             tracing::warn!(targets, "the service refuses requests about further containers")
+        }
+        LogClass::Hole => {
+            tracing::warn!(targets, "time of further targets that the service refuses is given up")
         }
         LogClass::GaveUp => tracing::warn!(targets, "time of further targets is given up"),
     }

@@ -42,8 +42,8 @@ pub(super) fn halves(keys: &[Key]) -> VecDeque<Vec<Key>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Resource;
     use crate::store::Owner;
+    use pds_interface::Resource;
 
     #[test]
     fn an_app_is_in_one_batch_and_no_batch_has_too_many() {

@@ -9,11 +9,11 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use jiff::Timestamp;
 use url::form_urlencoded::Serializer;
 
-use crate::client::{BuildError, tls_config};
 use crate::config::{Login, Prometheus};
-use crate::error_chain::in_brief;
-use crate::plain_file;
-use crate::secret::Secret;
+use pds_core::error_chain::in_brief;
+use pds_core::plain_file;
+use pds_core::secret::Secret;
+use pds_http::{BuildError, read_body};
 
 use super::error::Error;
 use super::reply::{self, Bad, Sample};
@@ -47,16 +47,14 @@ pub(super) struct Http {
 
 impl Http {
     pub(super) fn new(config: &Prometheus) -> Result<Self, BuildError> {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls_config("state.prometheus_ca_file", config.ca_file.as_deref())?)
-            .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
-            // Credentials are sent only to the configured host.
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .retry(reqwest::retry::never())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .no_proxy()
-            .build()?;
+        let reached = pds_http::Config {
+            ca_key: "state.prometheus_ca_file",
+            ca_file: config.ca_file.as_deref(),
+            proxy_url: None,
+            no_proxy: None,
+            connect_timeout: CONNECT_TIMEOUT,
+        };
+        let client = reached.client()?.build()?;
         let url = format!("{}/api/v1/query", config.url.as_str().trim_end_matches('/'));
         let (login, headers) = (config.login.clone(), config.headers.clone());
         Ok(Self { client, url, login, headers })
@@ -148,14 +146,14 @@ async fn exchange(
     let status = response.status();
     if status != http::StatusCode::OK {
         // The status is known whether or not its body arrives.
-        let (body, _) = body(response, MAX_ERROR).await.unwrap_or_default();
+        let (body, _) = read_body(response, MAX_ERROR).await.unwrap_or_default();
         let message = match reply::read(&body) {
             Err(Bad::Failed(said)) => said,
             _ => in_brief(&String::from_utf8_lossy(&body)),
         };
         return Err(Error::Status { url: url.to_owned(), status: status.as_u16(), message: shown(&message) });
     }
-    let (body, complete) = body(response, MAX_REPLY).await.map_err(unreachable)?;
+    let (body, complete) = read_body(response, MAX_REPLY).await.map_err(unreachable)?;
     if !complete {
         return Err(Error::TooLarge { url: url.to_owned(), limit: MAX_REPLY });
     }
@@ -165,17 +163,4 @@ async fn exchange(
         Bad::Failed(said) => Error::Failed { url, message: shown(&said) },
         Bad::Incomplete(said) => Error::Incomplete { url, warning: shown(&said) },
     })
-}
-
-/// At most `limit` bytes of a body, and whether that is all of it.
-async fn body(mut response: reqwest::Response, limit: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        let left = limit - bytes.len();
-        bytes.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
-        if chunk.len() > left {
-            return Ok((bytes, false));
-        }
-    }
-    Ok((bytes, true))
 }

@@ -1,5 +1,6 @@
 //! The series of one scraped target about one counter, as a ledger, if they belong together.
 
+use crate::accounting::counters::Number;
 use crate::accounting::{Ledger, MAX_THRESHOLDS};
 
 use super::series::{ScrapedCounter, Targets};
@@ -51,6 +52,23 @@ pub enum InvalidLedger {
         /// The total.
         total: u64,
     },
+    /// Another target counts the same app from another beginning.
+    #[error(
+        "{other} counts the same app, and the two do not go together ({total} until {until}, and {other_total} until \
+         {other_until}): set state.prometheus_selector so that it names the one to go on from"
+    )]
+    OtherCount {
+        /// The labels of the other target.
+        other: String,
+        /// The cursor of this one.
+        until: i64,
+        /// The total of this one.
+        total: u64,
+        /// The cursor of the other one.
+        other_until: i64,
+        /// The total of the other one.
+        other_total: u64,
+    },
     /// A bucket holds less than one with a lower threshold.
     #[error("its bucket {threshold} holds {count}, less than the one below it")]
     NotCumulative {
@@ -91,47 +109,72 @@ pub(super) enum Choice {
 pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool) -> Choice {
     let mut known: Vec<(&String, &ScrapedCounter)> = targets.iter().collect();
     // Of targets with the same cursor (two jobs that scrape one exporter), the one with the higher total.
-    let rank =
-        |scraped: &ScrapedCounter| (scraped.until.unwrap_or(f64::MIN), scraped.total.unwrap_or(f64::MIN));
+    let rank = |scraped: &ScrapedCounter| {
+        [Number::Until, Number::Total].map(|n| scraped.number(n).unwrap_or(f64::MIN))
+    };
     known.sort_by(|(_, one), (_, other)| {
-        let ((until, total), (other_until, other_total)) = (rank(one), rank(other));
+        let ([until, total], [other_until, other_total]) = (rank(one), rank(other));
         other_until.total_cmp(&until).then(other_total.total_cmp(&total))
     });
-    let mut refused = None;
+    let (mut refused, mut taken): (_, Option<Chosen>) = (None, None);
     for (target, scraped) in known {
-        match ledger(scraped, distributed, now) {
-            Ok(ledger) => return Choice::Taken(Box::new((ledger, target.clone()))),
-            Err(missing) if missing.is_incomplete() && !last => return Choice::Incomplete,
+        match (ledger(scraped, distributed, now), &taken) {
+            (Ok(ledger), None) => taken = Some((ledger, target.clone())),
+            (Ok(earlier), Some((later, of))) if is_another_count(later, &earlier) => {
+                let (until, total) = (later.until, later.total);
+                let (other, other_until, other_total) = (target.clone(), earlier.until, earlier.total);
+                let why = InvalidLedger::OtherCount { other, until, total, other_until, other_total };
+                return Choice::Refused(why, of.clone());
+            }
+            (_, Some(_)) => {}
+            (Err(missing), None) if missing.is_incomplete() && !last => return Choice::Incomplete,
             // No counter was ever scraped, only series that belong to one, so nothing can go back.
-            Err(_) if scraped.total.is_none() && !scraped.apart => {}
-            Err(why) => drop(refused.get_or_insert((why, target.clone()))),
+            (Err(_), None) if scraped.number(Number::Total).is_none() && !scraped.apart => {}
+            (Err(why), None) => drop(refused.get_or_insert((why, target.clone()))),
         }
     }
-    refused.map_or(Choice::Nothing, |(why, target)| Choice::Refused(why, target))
+    match (taken, refused) {
+        (Some(taken), _) => Choice::Taken(Box::new(taken)),
+        (None, Some((why, target))) => Choice::Refused(why, target),
+        (None, None) => Choice::Nothing,
+    }
 }
 
-/// The ledger behind the page of a target. Fractions of buckets, hours still to be counted again and pending late data
-/// are not on a page.
+/// Whether two pages, the first of a later cursor, are not of one count: it holds less, or they began at different times.
+/// A process that goes on from another's page keeps the beginning, and version 0.2 shows none.
+fn is_another_count(later: &Ledger, earlier: &Ledger) -> bool {
+    let began = |ledger: &Ledger| {
+        let since = ledger.accounted.saturating_add(ledger.unaccounted);
+        (ledger.accounted > 0).then(|| ledger.until.saturating_sub_unsigned(since))
+    };
+    let both = began(later).zip(began(earlier));
+    later.total < earlier.total || both.is_some_and(|(one, other)| one != other)
+}
+
+/// The ledger behind the page of a target. Fractions of buckets are not on a page, nor is the distribution of late data:
+/// its hour is counted again.
 fn ledger(scraped: &ScrapedCounter, distributed: bool, now: i64) -> Result<Ledger, InvalidLedger> {
     if scraped.apart {
         return Err(InvalidLedger::Apart);
     }
-    let until = scraped.until.ok_or(InvalidLedger::Missing("cursor"))?;
-    let total = whole("total", scraped.total.ok_or(InvalidLedger::Missing("total"))?)?;
-    let until = seconds("cursor", until)?;
-    if until > now {
-        return Err(InvalidLedger::Future { until, now });
+    let mut ledger = Ledger::default();
+    for number in Number::ALL {
+        let value = match (number, scraped.number(number)) {
+            (Number::Until | Number::Total, None) => return Err(InvalidLedger::Missing(number.as_str())),
+            (_, value) => whole(number.as_str(), value.unwrap_or_default())?,
+        };
+        number.put(&mut ledger, value);
     }
-    let optional = |what, value: Option<f64>| value.map_or(Ok(0), |value| whole(what, value));
-    let mut ledger = Ledger::open(until);
-    ledger.total = total;
-    ledger.unaccounted = optional("unaccounted time", scraped.unaccounted)?;
-    ledger.late = optional("late data", scraped.late)?;
-    ledger.overcounted = optional("overcounted data", scraped.overcounted)?;
-    ledger.rechecked_until = scraped
-        .rechecked_until
-        .map_or(Ok(0), |value| seconds("end of the last hour counted again", value))?;
-    if distributed { Ok(ledger.with_buckets(&buckets(scraped, total)?)) } else { Ok(ledger) }
+    if ledger.until > now {
+        return Err(InvalidLedger::Future { until: ledger.until, now });
+    }
+    let buckets = if distributed { buckets(scraped, ledger.total)? } else { Vec::new() };
+    let hour = |(ago, added): &(String, f64)| {
+        let added = whole("hour", *added).ok().filter(|added| *added <= ledger.total)?;
+        Some((ago.parse().ok()?, added))
+    };
+    let hours: Vec<(u32, u64)> = scraped.hours.iter().filter_map(hour).collect();
+    Ok(ledger.with_rounded_buckets(&buckets).with_open_hours(hours))
 }
 
 /// The buckets below `+Inf`, by rising threshold.
@@ -179,29 +222,34 @@ fn whole(what: &'static str, value: f64) -> Result<u64, InvalidLedger> {
     if fits { Ok(value as u64) } else { Err(InvalidLedger::NotWhole { what, value }) }
 }
 
-fn seconds(what: &'static str, value: f64) -> Result<i64, InvalidLedger> {
-    Ok(i64::try_from(whole(what, value)?).unwrap_or(i64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const NOW: i64 = 1_772_366_400;
 
+    fn of(numbers: &[(Number, f64)]) -> ScrapedCounter {
+        let mut scraped = ScrapedCounter::default();
+        numbers.iter().for_each(|(number, value)| scraped.set(*number, Some(*value)));
+        scraped
+    }
+
     fn scraped() -> ScrapedCounter {
-        ScrapedCounter {
-            until: Some(NOW as f64 - 60.0),
-            total: Some(9.0),
-            unaccounted: Some(120.0),
-            late: Some(2.0),
-            overcounted: Some(1.0),
-            rechecked_until: Some(NOW as f64 - 3600.0),
-            apart: false,
-            buckets: [("+Inf", 9.0), ("1", 7.0), ("0.25", 4.0), ("1.0", 8.0)]
-                .map(|(le, count)| (le.to_owned(), count))
-                .to_vec(),
-        }
+        let mut scraped = of(&[
+            (Number::Until, NOW as f64 - 60.0),
+            (Number::Total, 9.0),
+            (Number::Accounted, 600.0),
+            (Number::Unaccounted, 120.0),
+            (Number::Late, 2.0),
+            (Number::Overcounted, 1.0),
+            (Number::RecheckedUntil, NOW as f64 - 3600.0),
+        ]);
+        scraped.buckets = [("+Inf", 9.0), ("1", 7.0), ("0.25", 4.0), ("1.0", 8.0)]
+            .map(|(le, count)| (le.to_owned(), count))
+            .to_vec();
+        scraped.hours =
+            [("0", 3.0), ("2", 6.0), ("3", 10.0), ("x", 1.0)].map(|(ago, n)| (ago.to_owned(), n)).to_vec();
+        scraped
     }
 
     fn refused(change: impl FnOnce(&mut ScrapedCounter)) -> String {
@@ -214,42 +262,46 @@ mod tests {
     fn a_page_holds_a_ledger() {
         let ledger = ledger(&scraped(), true, NOW).unwrap();
         assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (NOW - 60, 9, 120));
+        assert_eq!(ledger.accounted, 600);
         assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until), (2, 1, NOW - 3600));
         assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.25, 4), (1.0, 8)]);
+        assert_eq!(ledger.open_hours().collect::<Vec<_>>(), [(2, 6), (0, 3)]);
         assert!(!ledger.set_aside);
     }
 
     #[test]
     fn a_page_of_an_older_version_lacks_what_came_later() {
-        let older = ScrapedCounter {
-            unaccounted: None,
-            late: None,
-            overcounted: None,
-            rechecked_until: None,
-            ..scraped()
-        };
+        let mut older = scraped();
+        for number in Number::ALL.into_iter().filter(|n| ![Number::Until, Number::Total].contains(n)) {
+            older.set(number, None);
+        }
         let ledger = ledger(&older, true, NOW).unwrap();
-        assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until), (0, 0, 0));
+        assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until, ledger.accounted), (0, 0, 0, 0));
     }
 
     #[test]
     fn what_does_not_belong_together_is_refused() {
-        assert_eq!(refused(|scraped| scraped.total = None), "its total is missing");
-        assert_eq!(refused(|scraped| scraped.until = None), "its cursor is missing");
+        assert_eq!(refused(|scraped| scraped.set(Number::Total, None)), "its total is missing");
+        assert_eq!(refused(|scraped| scraped.set(Number::Until, None)), "its cursor is missing");
         assert_eq!(
-            refused(|scraped| scraped.total = Some(8.5)),
+            refused(|scraped| scraped.set(Number::Total, Some(8.5))),
             "its total is 8.5, which is not a whole number"
         );
         assert_eq!(
-            refused(|scraped| scraped.late = Some(-1.0)),
+            refused(|scraped| scraped.set(Number::Late, Some(-1.0))),
             "its late data is -1, which is not a whole number"
         );
         assert_eq!(
-            refused(|scraped| scraped.total = Some(f64::NAN)),
+            refused(|scraped| scraped.set(Number::Total, Some(f64::NAN))),
             "its total is NaN, which is not a whole number"
         );
-        assert!(refused(|scraped| scraped.until = Some(NOW as f64 + 1.0)).contains("which is in the future"));
-        assert!(refused(|scraped| scraped.total = Some(10.0)).contains("they are not of one scrape"));
+        assert!(
+            refused(|scraped| scraped.set(Number::Until, Some(NOW as f64 + 1.0)))
+                .contains("which is in the future")
+        );
+        assert!(
+            refused(|scraped| scraped.set(Number::Total, Some(10.0))).contains("they are not of one scrape")
+        );
         assert_eq!(refused(|scraped| drop(scraped.buckets.remove(0))), "its +Inf bucket is missing");
         let bucket = |le: &str, count| (le.to_owned(), count);
         assert!(
@@ -265,12 +317,32 @@ mod tests {
     }
 
     #[test]
-    fn the_furthest_valid_ledger_is_chosen() {
-        let at = |until: f64, total: f64| ScrapedCounter {
-            until: Some(until),
-            total: Some(total),
-            ..ScrapedCounter::default()
+    fn two_counts_of_one_app_are_refused_and_both_are_named() {
+        let at = |until: f64, total: f64, accounted: f64| {
+            of(&[(Number::Until, until), (Number::Total, total), (Number::Accounted, accounted)])
         };
+        let chosen = |one: ScrapedCounter, other: ScrapedCounter| {
+            let targets = [("{job=\"a\"}".to_owned(), one), ("{job=\"b\"}".to_owned(), other)].into();
+            match choose(&targets, false, NOW, true) {
+                Choice::Taken(taken) => taken.1,
+                Choice::Refused(why, of) => format!("{of}: {why}"),
+                other => format!("{other:?}"),
+            }
+        };
+        // The one went on from the other's page.
+        assert_eq!(chosen(at(6000.0, 50.0, 3000.0), at(6600.0, 50.0, 3600.0)), "{job=\"b\"}");
+        let less = chosen(at(6000.0, 50.0, 3000.0), at(6600.0, 49.0, 3600.0));
+        assert!(less.starts_with("{job=\"b\"}: {job=\"a\"} counts the same app"), "{less}");
+        assert!(less.contains("state.prometheus_selector"), "{less}");
+        let others = chosen(at(6000.0, 50.0, 3000.0), at(6600.0, 900.0, 60.0));
+        assert!(others.contains("50 until 6000"), "{others}");
+        // Version 0.2 does not say since when it counts.
+        assert_eq!(chosen(at(6000.0, 50.0, 0.0), at(6600.0, 900.0, 60.0)), "{job=\"b\"}");
+    }
+
+    #[test]
+    fn the_furthest_valid_ledger_is_chosen() {
+        let at = |until: f64, total: f64| of(&[(Number::Until, until), (Number::Total, total)]);
         let targets = |scraped: &[ScrapedCounter]| -> Targets {
             scraped.iter().enumerate().map(|(index, scraped)| (index.to_string(), scraped.clone())).collect()
         };
@@ -280,15 +352,16 @@ mod tests {
             Choice::Refused(why, _) => why.to_string(),
             Choice::Nothing => "nothing".to_owned(),
         };
-        assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.0), at(60.0, 9.0)], false), "1");
+        assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 9.0), at(60.0, 9.0)], false), "1");
         assert_eq!(chosen(&[at(60.0, 5.0), at(60.0, 6.0)], false), "1", "equally far: more");
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.5)], false), "0");
         assert_eq!(chosen(&[at(120.0, 6.5)], false), "its total is 6.5, which is not a whole number");
-        let hidden = ScrapedCounter { total: None, ..at(180.0, 0.0) };
+        let hidden = of(&[(Number::Until, 180.0)]);
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "incomplete");
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], true), "0");
         assert_eq!(chosen(std::slice::from_ref(&hidden), true), "nothing", "no counter was ever seen");
-        let apart = ScrapedCounter { apart: true, ..hidden };
+        let mut apart = hidden;
+        apart.apart = true;
         assert_eq!(chosen(std::slice::from_ref(&apart), false), "incomplete");
         assert_eq!(chosen(&[apart], true), "its cursor and its total were never scraped together");
         assert_eq!(chosen(&[], true), "nothing");

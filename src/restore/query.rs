@@ -25,9 +25,10 @@ pub(super) fn ledgers(keys: &[Key], selector: &str, window: Duration) -> String 
     last(&[one_of("__name__", series::names()), apps(keys)].concat(), selector, window)
 }
 
-/// All samples within `window` of the totals and cursors of the apps of `keys`, each with its own time.
+/// All samples within `window` of what is needed as of one scrape of the apps of `keys`, each with its own time.
 pub(super) fn moments(keys: &[Key], selector: &str, window: Duration) -> String {
-    let matchers = [one_of("__name__", series::names_of_moments()), apps(keys)].concat();
+    let buckets = one_of("le", ["", "+Inf"].into_iter());
+    let matchers = [one_of("__name__", series::names_of_moments()), buckets, apps(keys)].concat();
     format!("{{{matchers}{selector}}}[{}s]", window.as_secs().max(1))
 }
 
@@ -64,13 +65,13 @@ fn apps(keys: &[Key]) -> String {
 }
 
 /// The matcher `name=~"a|b",` for these values, each once.
-fn one_of<'a>(name: &str, values: impl Iterator<Item = &'a str>) -> String {
+fn one_of(name: &str, values: impl Iterator<Item = impl AsRef<str> + Ord>) -> String {
     let mut matcher = format!("{name}=~\"");
     for (index, value) in values.collect::<BTreeSet<_>>().into_iter().enumerate() {
         if index > 0 {
             matcher.push('|');
         }
-        literal(&mut matcher, value);
+        literal(&mut matcher, value.as_ref());
     }
     matcher.push_str("\",");
     matcher
@@ -101,8 +102,8 @@ fn literal(out: &mut String, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::Resource;
     use crate::store::Owner;
+    use pds_interface::Resource;
 
     fn key(project: &str, app: &str) -> Key {
         let resource = Resource::all().find(|resource| resource.polled().counted.is_some()).unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::error_chain::in_brief;
+use pds_core::error_chain::in_brief;
 
 /// The labels of a series, its name included.
 pub(super) type Labels = BTreeMap<String, String>;

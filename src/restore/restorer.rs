@@ -19,9 +19,9 @@ use tokio::time::{Duration, sleep};
 
 use crate::accounting::ledger_store::Hold;
 use crate::accounting::{Ledger, LedgerStore, Watermark};
-use crate::error_chain::with_sources;
 use crate::store::Key;
 use crate::telemetry::{Obstacle, Restoring, Telemetry};
+use pds_core::error_chain::with_sources;
 
 use super::attempt::{Asked, Decision, Followed, Job, Missing, is_later};
 use super::error::Error;
@@ -251,7 +251,7 @@ impl Restorer {
         let committed = decided.iter().filter_map(|(key, decision)| {
             let ledger = match decision {
                 Decision::Take(ledger) => ledger.clone(),
-                Decision::Open(step) => Ledger::open(*step),
+                Decision::Open(step) => self.0.ledgers.new_ledger(key, *step),
                 Decision::Keep => {
                     let known = self.0.ledgers.ledger(key)?;
                     // Prometheus would know any other exporter that has counted since.

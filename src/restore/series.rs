@@ -3,86 +3,105 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use crate::interface::{Counted, Resource};
+use crate::accounting::counters::{Number, ROWS, Row, Shows};
 use crate::store::{Key, Owner};
+use pds_exposition::Family;
+use pds_interface::{Counted, Resource};
 
 use super::reply::{Labels, Sample};
 
-/// A part of a ledger that a page shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    Until,
-    Total,
-    Bucket,
-    Unaccounted,
-    Late,
-    Overcounted,
-    RecheckedUntil,
+/// The rows of families that a restore needs.
+fn restored() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().filter(|row| row.shows != Shows::Behind)
 }
 
-/// Which ledger a metric belongs to: that of what its counter counts, or of the resource in the label `resource`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum About {
-    Counted(Counted),
-    Label,
+/// The name of a family as Prometheus stores it.
+fn stored(family: &Family) -> String {
+    [family.name, family.sample_suffix()].concat()
 }
 
-/// The metrics that hold a ledger. Their names are those of `accounting::FAMILIES`, as Prometheus stores them.
-const METRICS: &[(&str, About, Part)] = &[
-    ("pds_app_requests_total", About::Counted(Counted::Requests), Part::Total),
-    ("pds_app_request_duration_seconds_bucket", About::Counted(Counted::Requests), Part::Bucket),
-    ("pds_app_runs_total", About::Counted(Counted::Runs), Part::Total),
-    ("pds_app_accounted_until_timestamp_seconds", About::Label, Part::Until),
-    ("pds_app_unaccounted_seconds_total", About::Label, Part::Unaccounted),
-    ("pds_app_late_requests_total", About::Counted(Counted::Requests), Part::Late),
-    ("pds_app_late_runs_total", About::Counted(Counted::Runs), Part::Late),
-    ("pds_app_overcounted_requests_total", About::Counted(Counted::Requests), Part::Overcounted),
-    ("pds_app_overcounted_runs_total", About::Counted(Counted::Runs), Part::Overcounted),
-    ("pds_app_rechecked_until_timestamp_seconds", About::Label, Part::RecheckedUntil),
-];
-
-/// The names of the metrics that hold a ledger.
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    METRICS.iter().map(|(name, ..)| *name)
+/// The names of the metrics that hold a ledger, but for what is read as of one scrape only.
+pub(super) fn names() -> impl Iterator<Item = String> {
+    restored().filter(|row| row.shows != Shows::OpenHours).map(|row| stored(&row.family))
 }
 
 /// The names of the metrics that are totals.
-pub(super) fn names_of_totals() -> impl Iterator<Item = &'static str> {
-    METRICS.iter().filter(|(.., part)| *part == Part::Total).map(|(name, ..)| *name)
+pub(super) fn names_of_totals() -> impl Iterator<Item = String> {
+    restored().filter(|row| row.shows == Shows::Number(Number::Total)).map(|row| stored(&row.family))
 }
 
-/// The names of the metrics whose samples tell when a cursor and a total were scraped together.
-pub(super) fn names_of_moments() -> impl Iterator<Item = &'static str> {
-    METRICS.iter().filter(|(.., part)| matches!(part, Part::Until | Part::Total)).map(|(name, ..)| *name)
+/// The names of the metrics that are read as of one scrape: all of them, with the bucket `+Inf`, which stands in for a
+/// total that relabelling has dropped.
+pub(super) fn names_of_moments() -> impl Iterator<Item = String> {
+    restored().map(|row| stored(&row.family))
 }
 
 /// The values of one scraped target about one counter, unchecked.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ScrapedCounter {
-    pub until: Option<f64>,
-    pub total: Option<f64>,
-    pub unaccounted: Option<f64>,
-    pub late: Option<f64>,
-    pub overcounted: Option<f64>,
-    pub rechecked_until: Option<f64>,
+    /// By [`Number`].
+    numbers: [Option<f64>; Number::ALL.len()],
     /// Whether there are cursors and totals, but none of the same scrape.
     pub apart: bool,
     /// Threshold as written, and count.
     pub buckets: Vec<(String, f64)>,
+    /// Hours before that of the cursor, as written, and what the total holds of each.
+    pub hours: Vec<(String, f64)>,
 }
 
 impl ScrapedCounter {
-    fn put(&mut self, part: Part, value: f64, le: Option<&str>) {
-        let slot = match part {
-            Part::Bucket => return self.buckets.push((le.unwrap_or_default().to_owned(), value)),
-            Part::Until => &mut self.until,
-            Part::Total => &mut self.total,
-            Part::Unaccounted => &mut self.unaccounted,
-            Part::Late => &mut self.late,
-            Part::Overcounted => &mut self.overcounted,
-            Part::RecheckedUntil => &mut self.rechecked_until,
-        };
-        *slot = Some(value);
+    /// The value of `number`.
+    pub(super) fn number(&self, number: Number) -> Option<f64> {
+        self.numbers.get(number as usize).copied().flatten()
+    }
+
+    /// Sets the value of `number`.
+    pub(super) fn set(&mut self, number: Number, value: Option<f64>) {
+        if let Some(slot) = self.numbers.get_mut(number as usize) {
+            *slot = value;
+        }
+    }
+
+    fn put(&mut self, shows: Shows, value: f64, le: Option<&str>) {
+        match shows {
+            Shows::Buckets => self.buckets.push((le.unwrap_or_default().to_owned(), value)),
+            Shows::Number(number) => self.set(number, Some(value)),
+            // As of one scrape only.
+            Shows::OpenHours | Shows::Behind => {}
+        }
+    }
+}
+
+/// All samples of one series.
+struct Moments {
+    shows: Shows,
+    label: Option<String>,
+    samples: Vec<(f64, f64)>,
+}
+
+impl Moments {
+    fn at(&self, time: f64) -> Option<f64> {
+        self.samples.iter().rev().find(|(at, _)| *at == time).map(|(_, value)| *value)
+    }
+}
+
+impl ScrapedCounter {
+    fn align(&mut self, series: &[Moments]) {
+        let of = |shows: Shows| series.iter().filter(move |moments| moments.shows == shows);
+        let totals = || of(Shows::Number(Number::Total)).chain(of(Shows::Buckets));
+        let of_both = of(Shows::Number(Number::Until)).next().and_then(|cursors| {
+            let total_at = |time| totals().find_map(|total| total.at(time));
+            cursors.samples.iter().rev().find_map(|(time, until)| Some((*time, *until, total_at(*time)?)))
+        });
+        self.apart = of_both.is_none() && totals().any(|total| !total.samples.is_empty());
+        self.set(Number::Total, of_both.map(|(.., total)| total));
+        let Some((time, until, _)) = of_both else { return };
+        self.set(Number::Until, Some(until));
+        for number in Number::ALL.into_iter().filter(|n| ![Number::Until, Number::Total].contains(n)) {
+            self.set(number, of(Shows::Number(number)).next().and_then(|moments| moments.at(time)));
+        }
+        let hours = of(Shows::OpenHours).filter_map(|hour| Some((hour.label.clone()?, hour.at(time)?)));
+        self.hours = hours.collect();
     }
 }
 
@@ -104,40 +123,25 @@ impl Series {
             let Some(value) = sample.value() else { continue };
             let Some(id) = SeriesId::of(sample.labels) else { continue };
             let targets = series.0.entry((id.app, id.resource)).or_default();
-            targets.entry(id.target).or_default().put(id.part, value, id.le.as_deref());
+            targets.entry(id.target).or_default().put(id.shows, value, id.label.as_deref());
         }
         series
     }
 
-    /// Replaces cursors and totals by those of the last scrape that has both in `samples`. A cursor with an older total
-    /// would lose the time in between: some engines make the samples of a scrape visible one after the other, and the
-    /// cursor stays on the page when its counters leave it.
+    /// Replaces all numbers by those of the last scrape that has a cursor and a total in `samples`. A cursor with an older
+    /// total would lose the time in between: some engines make the samples of a scrape visible one after the other.
     pub(super) fn align(&mut self, samples: Vec<Sample>) {
-        let mut totals: HashMap<(AppName, Resource, String), Vec<(f64, f64)>> = HashMap::new();
-        let mut cursors = Vec::new();
+        let mut moments: HashMap<(AppName, Resource, String), Vec<Moments>> = HashMap::new();
         for mut sample in samples {
             let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { continue };
             let key = (id.app, id.resource, id.target);
-            let values: Vec<_> = sample.values().collect();
-            match id.part {
-                Part::Total => drop(totals.insert(key, values)),
-                _ => cursors.push((key, values)),
-            }
+            let samples = sample.values().collect();
+            moments.entry(key).or_default().push(Moments { shows: id.shows, label: id.label, samples });
         }
-        for ((app, resource, target), cursors) in cursors {
-            let key = (app, resource, target);
-            let totals = totals.remove(&key).unwrap_or_default();
-            let of_both = cursors.iter().rev().find_map(|(at, until)| {
-                let (_, total) = totals.iter().rev().find(|(time, _)| time == at)?;
-                Some((*until, *total))
-            });
-            let (app, resource, target) = key;
-            if let Some(scraped) =
-                self.0.get_mut(&(app, resource)).and_then(|targets| targets.get_mut(&target))
-            {
-                scraped.until = of_both.map(|(until, _)| until).or(scraped.until);
-                scraped.total = of_both.map(|(_, total)| total);
-                scraped.apart = of_both.is_none() && !totals.is_empty();
+        for ((app, resource, target), series) in moments {
+            let targets = self.0.get_mut(&(app, resource));
+            if let Some(scraped) = targets.and_then(|targets| targets.get_mut(&target)) {
+                scraped.align(&series);
             }
         }
     }
@@ -165,22 +169,29 @@ pub(super) fn times(samples: Vec<Sample>) -> HashMap<Key, Vec<f64>> {
 struct SeriesId {
     app: AppName,
     resource: Resource,
-    part: Part,
-    le: Option<String>,
+    shows: Shows,
+    /// The threshold of a bucket, or which hour.
+    label: Option<String>,
     target: String,
 }
 
 impl SeriesId {
     fn of(mut labels: Labels) -> Option<Self> {
         let name = labels.remove("__name__")?;
-        let (_, about, part) = METRICS.iter().find(|(known, ..)| *known == name)?;
+        let Row { of, shows, .. } = restored().find(|row| {
+            name.strip_prefix(row.family.name).is_some_and(|suffix| suffix == row.family.sample_suffix())
+        })?;
         let app = take_app(&mut labels)?;
-        let resource = match about {
-            About::Counted(counted) => resource_of(*counted),
-            About::Label => labels.remove("resource").and_then(|name| Resource::find(&name)),
+        let resource = match of {
+            Some(counted) => resource_of(*counted),
+            None => labels.remove("resource").and_then(|name| Resource::find(&name)),
         };
-        let le = if *part == Part::Bucket { labels.remove("le") } else { None };
-        Some(Self { app, resource: resource?, part: *part, le, target: identity(&labels) })
+        let label = match shows {
+            Shows::Buckets => labels.remove("le"),
+            Shows::OpenHours => labels.remove("hours_ago"),
+            _ => None,
+        };
+        Some(Self { app, resource: resource?, shows: *shows, label, target: identity(&labels) })
     }
 }
 
@@ -189,10 +200,10 @@ pub(super) fn take_app(labels: &mut Labels) -> Option<AppName> {
     Some((labels.remove("project")?, labels.remove("app")?))
 }
 
-/// The scraped target: all labels that the exporter does not set.
+/// The scraped target: all labels that neither the exporter nor Prometheus itself sets (`__type__`, `__unit__`).
 pub(super) fn identity(labels: &Labels) -> String {
     let mut text = String::from("{");
-    for (name, value) in labels {
+    for (name, value) in labels.iter().filter(|(name, _)| !name.starts_with("__")) {
         // Writing to a string cannot fail.
         let _ = write!(text, "{}{name}={value:?}", if text.len() > 1 { "," } else { "" });
     }
@@ -202,20 +213,4 @@ pub(super) fn identity(labels: &Labels) -> String {
 /// The resource whose replies are counted by this.
 fn resource_of(counted: Counted) -> Option<Resource> {
     Resource::all().find(|resource| resource.polled().counted == Some(counted))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::accounting::FAMILIES;
-    use crate::catalogue::Kind;
-
-    #[test]
-    fn the_metrics_are_those_of_the_counters_section() {
-        let stored = FAMILIES.iter().map(|family| match family.kind {
-            Kind::Histogram => format!("{}_bucket", family.name),
-            _ => family.name.to_owned(),
-        });
-        assert_eq!(names().collect::<Vec<_>>(), stored.collect::<Vec<_>>());
-    }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 
-use crate::client::BuildError;
 use crate::config::Prometheus;
-use crate::interface::Counted;
 use crate::store::Key;
+use pds_http::BuildError;
+use pds_interface::Counted;
 
 use super::batches::{batches, halves};
 use super::error::Error;

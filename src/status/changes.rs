@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 
-use crate::catalogue::Family;
-use crate::interface::get_app::family;
 use crate::store::{Change, Fact};
+use pds_exposition::Family;
+use pds_interface::get_app::family;
 
 use super::exporter::whole;
 use super::settings::{Value, name_of, value_of};

@@ -2,16 +2,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::interface::{
+use crate::store::{PollRecord, Reply, SlotSummary};
+use pds_interface::{
     Cadence, Counted, Number, ReplyBody as _, Resource, get_app, response_time, run_execution_time,
 };
-use crate::store::{PollRecord, Reply, SlotSummary};
 
 use super::changes::{Changed, Deploy, changed, deploys};
 use super::exporter::next_poll;
 use super::model::App;
-use super::rechecked::CountedAgain;
 use super::settings::{self, Group};
+use super::verdict::CountedAgain;
 use super::view::{Part, View};
 
 /// Polls listed, over all resources of the app; older ones only if they failed.

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 
 use tokio::time::Instant;
 
-use crate::catalogue::Format;
 use crate::store::Filter;
+use pds_exposition::Format;
 
 use super::Source;
 

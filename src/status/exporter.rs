@@ -26,10 +26,15 @@ pub(super) fn exporter(
 ) -> Exporter {
     let tokens = plan.client.accounts().map(|account| {
         let known = snapshot.tokens.get(account.name()).copied().unwrap_or_default();
-        Token { name: account.name().to_owned(), expires: known.expires.map(whole), readable: known.readable }
+        Token {
+            name: account.name().to_owned(),
+            expires: known.expires.map(whole),
+            readable: known.readable,
+            range_ignored: account.ignored_range(),
+        }
     });
     Exporter {
-        version: env!("CARGO_PKG_VERSION"),
+        version: env!("CARGO_PKG_VERSION").into(),
         started: whole(started),
         configuration_good: snapshot.config_good,
         configuration_loaded: snapshot.config_loaded.map(whole),
@@ -68,12 +73,12 @@ fn unexpected(snapshot: &Snapshot, plan: &Plan) -> Vec<Unexpected> {
         .iter()
         .filter(recent)
         .map(|value| Unexpected {
-            resource: value.resource.as_str(),
-            field: value.field,
+            resource: value.resource.as_str().into(),
+            field: value.field.into(),
             target: value.target.clone(),
         })
         .collect();
-    fields.sort_by_key(|value| (value.resource, value.field));
+    fields.sort_by(|one, other| (&one.resource, &one.field).cmp(&(&other.resource, &other.field)));
     fields
 }
 

@@ -9,13 +9,14 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
 use crate::accounting::{self, Ledger, LedgerStore, Watermark};
-use crate::client::Client;
-use crate::clock::Clock;
 use crate::config::{self, Config, Project};
-use crate::interface::{Cadence, TimeRange, Window};
 use crate::poll::{Context, Plan};
 use crate::store::{PollFailure, PollRecord, Store, Variant};
 use crate::telemetry::Telemetry;
+use pds_client::Client;
+use pds_client::Observer as _;
+use pds_core::clock::Clock;
+use pds_interface::{Cadence, TimeRange, Window};
 
 use super::Source;
 
@@ -46,8 +47,13 @@ pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
         LedgerStore::open(None, telemetry.clone(), accounting::ledger_store::COMMIT_INTERVAL).await.unwrap();
     let context = Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock };
     let config = Arc::new(config(apps));
-    let client =
-        Client::new(&config.api, &config.projects, context.telemetry.clone(), context.clock.clone()).unwrap();
+    let client = Client::new(
+        &config.api,
+        &config.accounts(),
+        Arc::new(context.telemetry.clone()),
+        context.clock.clone(),
+    )
+    .unwrap();
     let watermark = Watermark::new(&config, context.clock.clone());
     let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
     context.telemetry.config_loaded(Some(context.clock.now()));
@@ -156,7 +162,7 @@ fn reply(id: &str, slowness: f64, now: Timestamp) -> String {
     let ago = |minutes: i64| now.saturating_sub(SignedDuration::from_mins(minutes)).unwrap();
     let (p50, p90, p95, p99) = (40.0 * slowness, 120.0 * slowness, 210.0 * slowness, 800.0 * slowness);
     match id {
-        "get_app" => r#"{"id":"p-1-ranker","name":"ranker","projectId":"p-1","status":"Ready","errorMessage":"","createdAt":"2026-01-04T10:00:00Z","updatedAt":"2026-02-27T16:20:00Z","runtime":"cortex","baseImage":"debian:bookworm-slim","pythonVersion":"3.12","serviceVersion":"1.5.2","port":8192,"disableAuth":false,"computeTier":"protected","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"4","memory":"16","gpuCount":"1","costPerSecondCents":"0.0306","minReplicaCount":"1","maxReplicaCount":"8","replicaConcurrency":"4","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"1","cooldownPeriodSeconds":"300","evaluationIntervalSeconds":"15","responseGracePeriodSeconds":"900","rollOutDurationSeconds":"60","deploymentInitializationTimeout":"600","loadBalancingAlgorithm":"round-robin","lastBuildStatus":"success","latestBuildId":"b-31","latestCreatedBuildId":"b-31","latestReadyBuildId":"b-31"}"#.to_owned(),
+        "get_app" => r#"{"id":"","name":"ranker","projectId":null,"status":"Ready","errorMessage":"","createdAt":"2026-01-04T10:00:00Z","updatedAt":"2026-02-27T16:20:00Z","runtime":"cortex","baseImage":"debian:bookworm-slim","pythonVersion":"3.12","serviceVersion":"1.5.2","port":8192,"disableAuth":false,"computeTier":"protected","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"4","memory":"16","gpuCount":"1","costPerSecondCents":"0.0306","minReplicaCount":"1","maxReplicaCount":"8","replicaConcurrency":"4","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"1","cooldownPeriodSeconds":"300","evaluationIntervalSeconds":"15","responseGracePeriodSeconds":"900","rollOutDurationSeconds":"60","deploymentInitializationTimeout":"600","loadBalancingAlgorithm":"round-robin","lastBuildStatus":"success","latestBuildId":"b-31","latestCreatedBuildId":"b-31","latestReadyBuildId":"b-31"}"#.to_owned(),
         "response_time" => format!(
             r#"{{"status":"success","data":{{"percentiles":{{"p50":{p50},"p90":{p90},"p95":{p95},"p99":{p99}}},"distribution":{{"1ms":0,"10ms":4,"50ms":58,"100ms":84,"250ms":96,"500ms":98.2,"1s":99.3,"2.5s":99.9,"10s":100,"1hr":100}},"total_requests":1520,"start_date":"{}","end_date":"{now}"}}}}"#,
             ago(5)

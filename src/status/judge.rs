@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::interface::get_app::family;
+use pds_interface::get_app::family;
 
-use super::cause::{self, Cause};
+use super::cause::Problem;
+use super::cause::{self, Cause, Judged};
 use super::document::Status;
 use super::model::{
     Counting, Exporter, Project, Resource, Restoring, Service, ServiceState, State, Token, Unexpected,
     resource_title,
 };
-use super::problem::Problem;
 use super::read::Values;
-use super::verdict::{Reason, Verdict};
+use super::verdict::{About, Reason, Verdict};
 
 use Counting::{Ahead, Behind};
 
@@ -25,7 +25,7 @@ const MAX_POLL_LAG: f64 = 10.0;
 const TOKEN_SOON: i64 = 7 * 86_400;
 
 /// Finds what is wrong with an app, most severe first.
-pub(super) fn judge_app(resources: &[Resource], settings: &Values<'_>) -> (Verdict, Vec<Problem>) {
+pub(super) fn judge_app(resources: &[Resource], settings: &Values<'_>) -> Judged {
     let mut found: Vec<Problem> = resources.iter().flat_map(of_resource).collect();
     let bad = |word: &str| word.contains("error") || word.contains("fail");
     if let Some(status) = settings.label(&family::STATUS, "status").filter(|status| bad(status)) {
@@ -38,7 +38,10 @@ pub(super) fn judge_app(resources: &[Resource], settings: &Values<'_>) -> (Verdi
     if let Some(build) = build.filter(|build| bad(build) || build.contains("timeout")) {
         found.push(problem(&cause::BUILD_FAILED, format!("the last build's status is {build}")));
     }
-    by_gravity(found)
+    let (verdict, problems) = by_gravity(found);
+    let own = problems.iter().find(|problem| problem.cause.about == About::Apps);
+    let known = settings.label(&family::STATUS, "status").map_or(Verdict::Waiting, |_| Verdict::Ok);
+    Judged { verdict, state: own.map_or(known, |problem| problem.cause.verdict), problems }
 }
 
 /// Finds what is wrong with a project, most severe first.
@@ -54,7 +57,7 @@ fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {
 
 /// A problem whose text is the same for every app that has it.
 fn problem(cause: &'static Cause, text: String) -> Problem {
-    Problem { code: cause.code, summary: text.clone(), text, cause }
+    Problem { summary: text.clone(), text, cause }
 }
 
 /// What is wrong with one resource of an app or project.
@@ -66,7 +69,7 @@ fn of_resource(resource: &Resource) -> impl Iterator<Item = Problem> + use<> {
 }
 
 fn problems_of(resource: &Resource) -> [Option<Problem>; 2] {
-    let what = resource_title(resource.resource);
+    let what = resource_title(&resource.resource);
     let class = resource.failing.as_ref().map(|failing| format!(", {}", failing.class)).unwrap_or_default();
     let polled = match resource.state {
         State::Stale => Some(problem(&cause::RESOURCE_STALE, format!("{what}: nothing to show{class}"))),
@@ -104,10 +107,12 @@ fn behind(seconds: Option<u64>) -> String {
     }
 }
 
-/// All reasons why the verdict is not `ok`, most severe first, without the consequences of a silent service.
+/// All reasons why the verdict is not `ok`, most severe first, without the consequences of a service that is silent or
+/// ignores the ranges it is asked for.
 pub(super) fn reasons(status: &Status, now: Timestamp) -> Vec<Reason> {
     let mut reasons = of_service(&status.service);
-    let silent = !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting);
+    let silent = !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting)
+        || status.exporter.tokens.iter().any(|token| token.range_ignored.is_some());
     reasons.extend(of_exporter(&status.exporter, now));
     if status.apps.is_empty() {
         reasons.push(reason(&cause::NO_APPS, "No apps are configured".to_owned(), "/config"));
@@ -138,7 +143,7 @@ fn grouped<'a>(
 ) -> Vec<Reason> {
     let mut groups: BTreeMap<(&str, &str), (usize, &'static Cause)> = BTreeMap::new();
     for problem in all.flatten() {
-        groups.entry((problem.code, &*problem.summary)).or_insert((0, problem.cause)).0 += 1;
+        groups.entry((problem.cause.code, &*problem.summary)).or_insert((0, problem.cause)).0 += 1;
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
@@ -152,12 +157,13 @@ fn grouped<'a>(
 
 fn reason(cause: &'static Cause, text: String, link: &str) -> Reason {
     Reason {
-        code: cause.code,
+        code: cause.code.into(),
+        about: cause.about,
         verdict: cause.verdict,
         text,
         count: 1,
         link: link.to_owned(),
-        action: cause.action,
+        action: cause.action.into(),
     }
 }
 
@@ -229,7 +235,11 @@ fn of_token(token: &Token, now: Timestamp) -> impl Iterator<Item = Reason> + use
         1..TOKEN_SOON => Some((&cause::TOKEN_EXPIRES_SOON, format!("The token of {name} expires at {at}"))),
         _ => None,
     });
-    [unreadable, expiry].into_iter().flatten().map(|(cause, text)| reason(cause, text, "/config"))
+    let ranges = token.range_ignored.as_ref().map(|told| {
+        let (what, _) = told.split_once("; ").unwrap_or((told, ""));
+        (&cause::RANGE_IGNORED, what.replacen("the ", "The ", 1))
+    });
+    [unreadable, expiry, ranges].into_iter().flatten().map(|(cause, text)| reason(cause, text, "/config"))
 }
 
 /// Which counters are not yet read back from Prometheus, and why.

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Serialize, Serializer};
 
+use super::cause::{Judged, Problem};
 use super::model::App;
-use super::problem::Problem;
 use super::verdict::Verdict;
 use super::view::View;
 
@@ -16,6 +16,8 @@ use super::view::View;
 pub struct LazyApp {
     /// The verdict on it.
     pub verdict: Verdict,
+    /// The app's own state, whatever its numbers.
+    pub state: Verdict,
     /// Why the verdict is not `ok`, most severe first.
     pub problems: Vec<Problem>,
     view: Arc<View>,
@@ -39,9 +41,9 @@ impl LazyApp {
     pub(super) fn new(
         view: &Arc<View>,
         (project, app): (usize, usize),
-        (verdict, problems): (Verdict, Vec<Problem>),
+        Judged { verdict, state, problems }: Judged,
     ) -> Self {
-        Self { verdict, problems, view: Arc::clone(view), project, app, read: OnceLock::new() }
+        Self { verdict, state, problems, view: Arc::clone(view), project, app, read: OnceLock::new() }
     }
 
     fn read(&self) -> App {
@@ -63,6 +65,20 @@ impl Listed for LazyApp {
     fn ids(&self) -> (&str, &str) {
         let project = self.view.configured(self.project).map_or("", |project| &project.id);
         (project, self.view.configured_app(self.project, self.app).map_or("", |app| &app.id))
+    }
+
+    fn verdict(&self) -> (Verdict, &[Problem]) {
+        (self.verdict, &self.problems)
+    }
+
+    fn app(&self) -> &App {
+        self
+    }
+}
+
+impl Listed for App {
+    fn ids(&self) -> (&str, &str) {
+        (&self.project, &self.id)
     }
 
     fn verdict(&self) -> (Verdict, &[Problem]) {

@@ -6,24 +6,24 @@
 //! compute ages from the current time.
 //!
 //! - [`document`]: the content of `/api/v1/status` and its schema; [`model`]: its parts.
+//! - [`columns`]: what is shown of each app in tables.
 //! - [`verdict`]: whether the numbers can be trusted, and why not.
 //! - [`detail`]: one app in full.
 //! - [`source`]: reads the model, at most once per second.
 //! - [`lazy`]: apps that are judged at once and read when they are shown.
 //! - `view`: what the model is read from.
 //! - `overview`: turns plan and store into the model.
-//! - `problem`: what is wrong with an app or a project.
 //! - [`cause`]: what can be wrong, and what to do about it.
 //! - `judge`: what is wrong with an app, a project, and the whole.
 //! - `service`: the service's part of the model.
 //! - `exporter`: the exporter's own part of the model.
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family and label.
-//! - [`rechecked`]: the result of counting again.
 //! - [`settings`]: an app's settings in groups, with their meaning; [`changes`]: what changed in them.
 
 pub mod cause;
 pub mod changes;
+pub mod columns;
 pub mod detail;
 pub mod document;
 mod examples;
@@ -32,9 +32,7 @@ mod judge;
 pub mod lazy;
 pub mod model;
 mod overview;
-mod problem;
 mod read;
-pub mod rechecked;
 mod service;
 pub mod settings;
 pub mod source;
@@ -46,10 +44,10 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
+pub use cause::Problem;
 pub use detail::Detail;
 pub use document::Status;
 pub use lazy::{LazyApp, Listed};
 pub use model::{App, Project, Resource, State};
-pub use problem::Problem;
 pub use source::{Refused, Source};
 pub use verdict::Verdict;

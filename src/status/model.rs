@@ -1,20 +1,23 @@
-//! The parts of `/api/v1/status`. The comments here are the descriptions in its schema.
+//! The parts of `/api/v1/status`. The comments here are the descriptions in its schema. `pdstool` reads them back;
+//! fields that an exporter does not send are empty then.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::problem::Problem;
-use super::rechecked::CountedAgain;
-use super::verdict::Verdict;
+use super::cause::Problem;
+use super::verdict::{CountedAgain, Verdict};
 
 /// The exporter itself.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Exporter {
     /// Its version.
-    pub version: &'static str,
+    pub version: Cow<'static, str>,
     /// When it started.
     #[schemars(with = "String")]
     pub started: Timestamp,
@@ -43,7 +46,9 @@ pub struct Exporter {
 }
 
 /// Progress of reading counters back from Prometheus.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Restoring {
     /// Counters hidden until their previous values are known.
     pub missing: usize,
@@ -60,18 +65,22 @@ pub struct Restoring {
 }
 
 /// A field whose last replies held values that make no sense; such values count as missing.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Unexpected {
     /// What was polled.
-    pub resource: &'static str,
+    pub resource: Cow<'static, str>,
     /// The field of the reply.
-    pub field: &'static str,
+    pub field: Cow<'static, str>,
     /// The project or app of the last such reply.
     pub target: String,
 }
 
 /// A service account's token.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Token {
     /// "default", or the id of the first project that uses it.
     pub name: String,
@@ -80,10 +89,14 @@ pub struct Token {
     pub expires: Option<Timestamp>,
     /// Whether its file was readable at the last check; null for a token written in the configuration.
     pub readable: Option<bool>,
+    /// Why all replies are about other ranges than were asked for; null if they are not.
+    pub range_ignored: Option<Arc<str>>,
 }
 
 /// The polled service.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Service {
     /// Its base URL.
     pub base_url: String,
@@ -109,10 +122,11 @@ pub struct Service {
 }
 
 /// The state of the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceState {
     /// Nothing has been polled yet.
+    #[default]
     Waiting,
     /// It answers.
     Up,
@@ -127,7 +141,9 @@ pub enum ServiceState {
 }
 
 /// A project.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Project {
     /// Its id.
     pub id: Arc<str>,
@@ -151,7 +167,9 @@ pub struct Project {
 }
 
 /// An app.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct App {
     /// The id of its project.
     pub project: Arc<str>,
@@ -191,7 +209,9 @@ pub struct App {
 }
 
 /// Response time percentiles in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 #[expect(missing_docs, reason = "the fields are the percentiles that their names say")]
 pub struct ResponseTime {
     pub p50: Option<f64>,
@@ -201,7 +221,9 @@ pub struct ResponseTime {
 }
 
 /// A point of a trend, to 0.03 percent.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct TrendPoint {
     /// 95th percentile of response times, seconds.
     pub p95: Option<f64>,
@@ -210,10 +232,12 @@ pub struct TrendPoint {
 }
 
 /// A resource of a project or app: one kind of reply.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Resource {
     /// Its name, the value of the label `resource`.
-    pub resource: &'static str,
+    pub resource: Cow<'static, str>,
     /// How fresh it is.
     pub state: State,
     /// When a poll of it last succeeded.
@@ -245,7 +269,7 @@ pub fn resource_title(resource: &str) -> String {
 }
 
 /// Whether counters keep up with the settled time, by the clock that is behind: ours or the service's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counting {
     /// They keep up.
@@ -257,7 +281,7 @@ pub enum Counting {
 }
 
 /// How fresh a resource is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// The last success is so long ago that its series are no longer exposed.
@@ -267,33 +291,38 @@ pub enum State {
     /// The last poll succeeded, but the next one is overdue.
     Late,
     /// It has not been polled yet.
+    #[default]
     Waiting,
     /// The last poll succeeded.
     Fresh,
 }
 
 /// Since when and why a resource fails.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Failing {
     /// When it began to fail.
     #[schemars(with = "String")]
     pub since: Timestamp,
     /// The class of the last failure.
-    pub class: &'static str,
+    pub class: Cow<'static, str>,
     /// The last failure in words.
     pub message: Arc<str>,
 }
 
 /// A failed poll.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct LastError {
     /// When it failed.
     #[schemars(with = "String")]
     pub at: Timestamp,
     /// The resource.
-    pub resource: &'static str,
+    pub resource: Cow<'static, str>,
     /// The class of the failure.
-    pub class: &'static str,
+    pub class: Cow<'static, str>,
     /// The failure in words.
     pub message: Arc<str>,
 }

@@ -10,21 +10,21 @@ use jiff::Timestamp;
 use tokio::time::Duration;
 
 use crate::accounting::ledger_store::Found;
-use crate::interface::get_app::family;
-use crate::interface::{self, Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
 use crate::poll::counters::Counters;
 use crate::poll::plan::Target;
 use crate::store::Variant;
+use pds_interface::get_app::family;
+use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
 
+use super::cause::{Judged, Problem};
 use super::document::Status;
 use super::exporter::{exporter, whole};
 use super::judge::{judge_app, judge_project, reasons};
 use super::lazy::LazyApp;
 use super::model::{App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, TrendPoint};
 use super::read::Values;
-use super::rechecked::CountedAgain;
 use super::service::Tally;
-use super::verdict::{Summary, Verdict};
+use super::verdict::{About, Apps, CountedAgain, Summary, Verdict};
 use super::view::{Part, View};
 
 /// A poll is overdue after two intervals and this many seconds.
@@ -46,10 +46,16 @@ impl View {
         let projects: Vec<Project> = projects.collect();
         let apps = self.apps(count, &mut tally);
         let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
+        let mut states = Apps::default();
+        apps.iter().for_each(|app| states.add(app.state));
+        let is_untrusted = |problem: &Problem| {
+            problem.cause.about == About::Numbers && problem.cause.verdict == Verdict::Problem
+        };
         let summary = Summary {
             verdict: Verdict::Waiting,
             reasons: Vec::new(),
-            apps: apps.len(),
+            apps: states,
+            untrusted: apps.iter().filter(|app| app.problems.iter().any(is_untrusted)).count(),
             ok: count(Verdict::Ok),
             warning: count(Verdict::Warning),
             problem: count(Verdict::Problem),
@@ -66,7 +72,8 @@ impl View {
             apps,
         };
         status.summary.reasons = reasons(&status, self.now);
-        status.summary.verdict = status.summary.reasons.first().map_or(Verdict::Ok, |reason| reason.verdict);
+        let of_numbers = status.summary.reasons.iter().find(|reason| reason.about == About::Numbers);
+        status.summary.verdict = of_numbers.map_or(Verdict::Ok, |reason| reason.verdict);
         status
     }
 
@@ -113,7 +120,7 @@ impl View {
     }
 
     /// The samples of `resource` for the shown window, unless stale.
-    pub(super) fn values(&self, parts: &[Part<'_>], resource: interface::Resource) -> Values<'_> {
+    pub(super) fn values(&self, parts: &[Part<'_>], resource: pds_interface::Resource) -> Values<'_> {
         let part = parts.iter().find(|part| part.resource() == resource);
         let samples = part.and_then(|part| part.subject.cell.fresh(&self.shown(part.target), self.instant));
         Values::new(&self.context.store, resource, samples)
@@ -163,7 +170,7 @@ impl View {
             times.values_where(&response_time::SECONDS, "percentile", ["p50", "p90", "p95", "p99"]);
         let trend = parts.iter().map(|part| part.subject.cell.trend()).find(|trend| !trend.is_empty());
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
-        let (verdict, problems) = judge_app(&resources, &settings);
+        let Judged { verdict, problems, .. } = judge_app(&resources, &settings);
         let label = |family, name| settings.label(family, name).map(str::to_owned);
         App {
             project: project.map_or_else(|| "".into(), |project| project.id.clone()),
@@ -213,12 +220,12 @@ impl View {
         let rechecked = CountedAgain::from(target.progress.rechecked());
         let time = |second: i64| Timestamp::from_second(second).ok();
         Resource {
-            resource: target.key.resource.as_str(),
+            resource: target.key.resource.as_str().into(),
             state,
             last_success: health.last_success.map(whole),
             failing: health.failing.map(|failure| Failing {
                 since: whole(failure.since),
-                class: failure.class,
+                class: failure.class.into(),
                 message: failure.message.clone(),
             }),
             accounted_until: ledger.and_then(|ledger| time(ledger.until)),
@@ -245,8 +252,8 @@ impl View {
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {
     let failures = parts.iter().filter_map(|part| {
         let (at, failure) = part.subject.cell.last_failure()?;
-        let resource = part.resource().as_str();
-        Some(LastError { at: whole(at), resource, class: failure.class, message: failure.message })
+        let resource = part.resource().as_str().into();
+        Some(LastError { at: whole(at), resource, class: failure.class.into(), message: failure.message })
     });
     failures.max_by_key(|error| error.at)
 }

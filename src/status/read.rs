@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::catalogue::{Family, Labels, Samples};
-use crate::interface::Resource;
 use crate::store::Store;
+use pds_exposition::{Family, Labels, Samples};
+use pds_interface::Resource;
 
 /// The samples of one target with their families.
 #[derive(Clone, Debug)]

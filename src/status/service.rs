@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::client::Class;
-use crate::clock::differ;
-use crate::interface::{Cadence, Counted};
 use crate::poll::error::ANSWERED;
 use crate::telemetry::Snapshot;
+use pds_client::Class;
+use pds_core::clock::differ;
+use pds_interface::{Cadence, Counted};
 
 use super::model::{Failing, Resource, Service, ServiceState, State};
-use super::rechecked::CountedAgain;
+use super::verdict::CountedAgain;
 use super::view::{Part, View};
 
 /// The state of the service when all failures are of one of these classes.
@@ -111,7 +111,7 @@ impl Telling {
             self.answered = true;
             return;
         };
-        if ANSWERED.contains(&failing.class) {
+        if ANSWERED.contains(&&*failing.class) {
             self.answered = true;
         } else {
             let told = TELLING.iter().find(|(known, _)| known.as_str() == failing.class);

@@ -3,8 +3,8 @@
 //! A setting is a family of the app endpoint, explained by that family's HELP, or a label of one of its info
 //! families. Labels that are not declared come from the configuration.
 
-use crate::catalogue::Family;
-use crate::interface::get_app::family;
+use pds_exposition::Family;
+use pds_interface::get_app::family;
 
 use super::read::Values;
 
@@ -202,7 +202,7 @@ fn short(family: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::get_app;
+    use pds_interface::get_app;
 
     #[test]
     fn every_label_of_an_app_is_in_a_group() {

@@ -9,8 +9,8 @@ use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
 use super::verdict::Verdict;
 use crate::accounting::ledger_store::Hold;
-use crate::interface::{Resource, response_time, run_execution_time};
 use crate::store::Key;
+use pds_interface::{Resource, response_time, run_execution_time};
 
 /// One app, answered a minute ago.
 async fn answered() -> Fixture {
@@ -28,7 +28,7 @@ fn is_metrics(resource: Resource) -> bool {
 async fn nothing_asked_is_waiting_and_not_well() {
     let status = fixture::fixture(3).await.source.status();
     assert_eq!(status.service.state, ServiceState::Waiting);
-    assert_eq!((status.summary.apps, status.summary.waiting), (3, 3));
+    assert_eq!((status.summary.apps.all, status.summary.waiting), (3, 3));
     assert_eq!(status.apps[0].response_time.p95, None);
 }
 
@@ -125,7 +125,7 @@ async fn mixed_or_own_failures_are_not_attributed_to_the_service() {
         ("credentials", "connect", ServiceState::Down),
         // The service has answered; bad answers are the apps' problem.
         ("unsettled", "refused", ServiceState::Up),
-        ("state", "connect", ServiceState::Up),
+        ("panic", "connect", ServiceState::Up),
     ] {
         let fixture = answered().await;
         fixture.fail(one, one, first);
@@ -163,7 +163,7 @@ async fn counters_that_do_not_keep_up_are_a_problem() {
         assert_eq!(resource.counting, Some(counting), "{ago}");
         assert_eq!(app.problems.first().map(|problem| &*problem.text), problem, "{ago}");
         assert!(
-            app.resources.iter().all(|r| matches!(r.resource, "response_time" | "run_execution_time")
+            app.resources.iter().all(|r| matches!(&*r.resource, "response_time" | "run_execution_time")
                 == r.accounted_until.is_some())
         );
     }
@@ -235,7 +235,7 @@ async fn every_one_of_many_apps_is_judged_once_and_in_order() {
     let ids: Vec<&str> =
         status.apps.iter().filter(|app| app.verdict == Verdict::Problem).map(|app| &*app.id).collect();
     assert_eq!(ids, ["p-00000000-app-3", "p-00000002-app-40", "p-00000050-app-1000"]);
-    assert_eq!((status.summary.apps, status.summary.ok, status.summary.problem), (1_001, 998, 3));
+    assert_eq!((status.summary.apps.all, status.summary.ok, status.summary.problem), (1_001, 998, 3));
     assert_eq!((status.failing, status.service.state), (6, ServiceState::Up));
     fixture.fail("429", "slow down", |_| true);
     advance(Duration::from_secs(2)).await;

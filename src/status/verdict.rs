@@ -1,13 +1,15 @@
 //! Verdicts on apps, projects and the whole, with their reasons. The comments here are the descriptions in the
 //! schema of `/api/v1/status`.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::borrow::Cow;
 
-use super::rechecked::CountedAgain;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::poll::progress::Rechecked;
 
 /// The verdict on an app and its numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Something is missing or wrong.
@@ -21,15 +23,30 @@ pub enum Verdict {
     Ok,
 }
 
+/// The two questions: can the numbers be trusted, and are the apps well?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// The numbers.
+    #[default]
+    Numbers,
+    /// The apps themselves; their numbers are good.
+    Apps,
+}
+
 /// The verdict on the whole, and the number of apps in each state.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Summary {
-    /// Whether the numbers can be trusted: `ok` only if there is no reason against it.
+    /// Whether the numbers can be trusted: `ok` only if there is no reason about numbers.
     pub verdict: Verdict,
-    /// Why the verdict is not `ok`, most severe first.
+    /// What is wrong with numbers or apps, most severe first.
     pub reasons: Vec<Reason>,
-    /// All apps.
-    pub apps: usize,
+    /// The apps by their own state, whatever their numbers.
+    pub apps: Apps,
+    /// Apps whose numbers cannot be trusted.
+    pub untrusted: usize,
     /// Apps of verdict `ok`.
     pub ok: usize,
     /// Apps of verdict `warning`.
@@ -42,11 +59,61 @@ pub struct Summary {
     pub rechecked: CountedAgain,
 }
 
-/// A reason why the verdict is not `ok`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+/// Apps by their own state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct Apps {
+    /// All of them.
+    pub all: usize,
+    /// Those in which nothing is wrong.
+    pub ok: usize,
+    /// Those with an error message or a failed build.
+    pub warning: usize,
+    /// Those whose status is an error.
+    pub problem: usize,
+    /// Those whose state is not known.
+    pub waiting: usize,
+}
+
+impl Apps {
+    /// Those in which something is wrong.
+    #[must_use]
+    pub fn unwell(self) -> usize {
+        self.warning + self.problem
+    }
+
+    /// The worst state of any.
+    #[must_use]
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self { problem: 1.., .. } => Verdict::Problem,
+            Self { warning: 1.., .. } => Verdict::Warning,
+            Self { waiting: 1.., .. } => Verdict::Waiting,
+            _ => Verdict::Ok,
+        }
+    }
+
+    pub(super) fn add(&mut self, state: Verdict) {
+        self.all += 1;
+        *match state {
+            Verdict::Ok => &mut self.ok,
+            Verdict::Warning => &mut self.warning,
+            Verdict::Problem => &mut self.problem,
+            Verdict::Waiting => &mut self.waiting,
+        } += 1;
+    }
+}
+
+/// Something wrong with numbers or apps.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
 pub struct Reason {
     /// Its code; codes do not change between versions.
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
+    /// Whether it is about numbers or apps.
+    pub about: About,
     /// How severe it is.
     pub verdict: Verdict,
     /// The reason in words.
@@ -56,7 +123,7 @@ pub struct Reason {
     /// The page that shows more of it.
     pub link: String,
     /// What to do about it.
-    pub action: &'static str,
+    pub action: Cow<'static, str>,
 }
 
 impl Verdict {
@@ -72,5 +139,42 @@ impl Verdict {
             Self::Waiting => "waiting",
             Self::Ok => "ok",
         }
+    }
+}
+
+/// Requests or runs counted again since the exporter started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct CountedAgain {
+    /// How many were counted again.
+    pub counted: u64,
+    /// How many of them the service knew of only after they were first counted.
+    pub late: u64,
+    /// How many fewer there were than first counted; they stay in the counters.
+    pub overcounted: u64,
+}
+
+impl CountedAgain {
+    /// The share that came late; `None` before anything was counted again.
+    #[must_use]
+    pub fn late_share(self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+        (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
+    }
+
+    /// The sum of all.
+    pub(super) fn sum(all: impl IntoIterator<Item = Self>) -> Self {
+        all.into_iter().fold(Self::default(), |sum, one| Self {
+            counted: sum.counted + one.counted,
+            late: sum.late + one.late,
+            overcounted: sum.overcounted + one.overcounted,
+        })
+    }
+}
+
+impl From<Rechecked> for CountedAgain {
+    fn from(Rechecked { counted, late, overcounted }: Rechecked) -> Self {
+        Self { counted, late, overcounted }
     }
 }

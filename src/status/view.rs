@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use crate::accounting::Settled;
 use crate::accounting::ledger_store::Found;
 use crate::config::{App, Project};
-use crate::interface::{Resource, Scope};
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
+use pds_interface::{Resource, Scope};
 
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;

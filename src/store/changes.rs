@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::catalogue::{Family, Labels, Samples};
+use pds_exposition::{Family, Labels, Samples};
 
 /// Changes kept per app.
 const MAX_CHANGES: usize = 32;
@@ -97,8 +97,8 @@ fn differences(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::Sink;
-    use crate::catalogue::samples::Layouts;
+    use pds_exposition::Sink;
+    use pds_exposition::samples::Layouts;
 
     const FAMILIES: [Family; 3] = [
         Family::gauge("pds_app_info", &["region", "hardware"], "x"),

@@ -3,8 +3,8 @@
 //! A slot holds the highest value of its polls, so that no peak is lost, and the number of failed polls. Per app, six
 //! hours take 14 kB with up to 50 apps, 3.6 kB with up to 500, 720 bytes with up to 2,500, and 240 bytes beyond.
 
-use crate::catalogue::{Family, Samples};
-use crate::interface::response_time;
+use pds_exposition::{Family, Samples};
+use pds_interface::response_time;
 
 use super::packed::{pack, unpack};
 

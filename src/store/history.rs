@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Duration;
 
-use crate::catalogue::{Family, Samples};
+use pds_exposition::{Family, Samples};
 
 use super::changes::Changes;
 use super::course::{Course, Point, SlotSummary};

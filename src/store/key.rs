@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use siphasher::sip::SipHasher13;
 
-use crate::catalogue::encode::label;
-use crate::interface::Resource;
+use pds_exposition::encode::label;
+use pds_interface::Resource;
 
 /// A project or an app. Shared by its targets, one per resource.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Owner {
 }
 
 /// SipHash-1-3 with a zero key over the length of the project's id (8 bytes, little endian), that id and the app's.
-/// State files are sorted by it.
+/// The state files of version 0.2 are sorted by it.
 fn digest(project: &str, app: &str) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(&(project.len() as u64).to_le_bytes());

@@ -10,11 +10,12 @@
 //! - [`history`]: its recent polls; [`course`]: an app's last hours; `changes`: what changed in its settings;
 //!   `packed`: values of a trend in two bytes.
 //! - [`replies`]: last replies in full, within a memory limit.
-//! - [`render`]: a snapshot as text, chunk by chunk.
+//! - [`render`]: a snapshot as text, chunk by chunk; `filter`: the part of it that a query asks for.
 //! - [`pages`]: ready pages, made at most once per change; `gzip`: their bytes, plain or compressed.
 
 mod changes;
 pub mod course;
+mod filter;
 mod gzip;
 pub mod health;
 pub mod history;
@@ -30,18 +31,19 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::time::{Duration, Instant};
 
-use crate::catalogue::Family;
-use crate::catalogue::samples::Layouts;
-use crate::interface::{Resource, response_time};
+use pds_exposition::Family;
+use pds_exposition::samples::Layouts;
+use pds_interface::{Resource, response_time};
 
 pub use changes::{Change, Fact};
 pub use course::{Point, SlotSummary};
+pub use filter::Filter;
 pub use gzip::Coding;
 pub use health::{Failure, Health, Transition};
 pub use history::{PollFailure, PollRecord};
 pub use key::{Key, Owner};
-pub use pages::{PageBody, Pages};
-pub use render::{Filter, Snapshot};
+pub use pages::{PageBody, Pages, RenderPanicked};
+pub use render::Snapshot;
 pub use replies::{Replies, Reply};
 pub use target_state::{TargetState, Variant};
 
@@ -57,9 +59,6 @@ pub const LAST_SUCCESS: Family = Family::gauge(
     &["resource"],
     "Unix time of the last successful poll of the resource",
 );
-
-/// The first counter families, this many, are hidden while their ledger is behind.
-pub const COUNTED_FAMILIES: usize = 3;
 
 /// The objective configured for an app.
 pub const OBJECTIVE: Family = Family::gauge(
@@ -109,6 +108,8 @@ struct Shared {
     layouts: Layouts,
     /// Rises with every change of any cell.
     version: AtomicU64,
+    /// The last version that a whole page was made of.
+    read: AtomicU64,
     /// When a target was last updated.
     last_update: Mutex<Option<Instant>>,
     /// Number of endpoint cells that were never polled.
@@ -197,6 +198,12 @@ impl Store {
         self.0.shared.version.load(Ordering::Acquire)
     }
 
+    /// Whether somebody has asked for a whole page since it had this version.
+    #[must_use]
+    pub fn was_read(&self, version: u64) -> bool {
+        self.0.shared.read.load(Ordering::Acquire) >= version
+    }
+
     /// When a target was last updated; `None` before the first time.
     #[must_use]
     pub fn last_update(&self) -> Option<Instant> {
@@ -207,6 +214,9 @@ impl Store {
     #[must_use]
     pub fn snapshot(&self, now: Instant, filter: &Filter) -> Snapshot {
         let version = self.version();
+        if filter.is_empty() {
+            self.0.shared.read.fetch_max(version, Ordering::AcqRel);
+        }
         Snapshot::new(version, filter, self.0.families.iter().zip(&self.index().0), now)
     }
 

@@ -6,6 +6,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,12 +14,13 @@ use flate2::Crc;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::{Duration, Instant};
 
-use crate::catalogue::Format;
 use crate::telemetry::Telemetry;
+use pds_exposition::Format;
 
 use super::Store;
+use super::filter::Filter;
 use super::gzip::{Coding, Segment, Writer};
-use super::render::{Filter, Snapshot};
+use super::render::Snapshot;
 
 /// A page, whole or in pieces.
 #[derive(Debug)]
@@ -28,6 +30,11 @@ pub enum PageBody {
     /// Its pieces as they are rendered. Rendering stops when the receiver is dropped.
     Pieces(mpsc::Receiver<io::Result<Bytes>>),
 }
+
+/// A page could not be rendered: a bug, which was logged as a panic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the page could not be rendered, because of a bug of the exporter; its log says more")]
+pub struct RenderPanicked;
 
 /// How long the exporter's own metrics (requests, CPU, memory) are reused.
 const FRESH: Duration = Duration::from_secs(1);
@@ -58,8 +65,8 @@ struct Inner {
     store: Store,
     telemetry: Telemetry,
     /// One per format and coding. The lock is held while the page is rendered, so that one request renders it and the
-    /// others wait.
-    ready: [Mutex<CachedPage>; 4],
+    /// others wait; also if that request is given up, so that there is never more than one render.
+    ready: [Arc<Mutex<CachedPage>>; 4],
 }
 
 /// A page in one format and coding.
@@ -94,12 +101,20 @@ impl Pages {
     }
 
     /// The page, or the part of it that `filter` names.
-    pub async fn page(&self, format: Format, coding: Coding, filter: &Filter) -> PageBody {
-        let now = Instant::now();
+    ///
+    /// # Errors
+    /// If rendering panics.
+    pub async fn page(
+        &self,
+        format: Format,
+        coding: Coding,
+        filter: &Filter,
+    ) -> Result<PageBody, RenderPanicked> {
         if !filter.is_empty() {
-            return self.stream(None, format, coding, filter.clone());
+            return Ok(self.stream(None, format, coding, filter.clone()));
         }
-        let mut cached = self.cached(format, coding).lock().await;
+        let mut cached = Arc::clone(self.cached(format, coding)).lock_owned().await;
+        let now = Instant::now();
         let version = self.0.store.version();
         // An outdated page is of no use; freed first, it does not take memory beside the new one.
         let before = cached.ready.take();
@@ -108,26 +123,27 @@ impl Pages {
         if let Some(ready) = before.as_ref().filter(|ready| ready.end_until > now) {
             let body = ready.body();
             cached.ready = before;
-            return body;
+            return Ok(body);
         }
         let pages = self.clone();
         let any_size = cached.streamed == Some(version);
-        let made = tokio::task::spawn_blocking(move || match before {
-            Some(before) => Ok(pages.with_new_end(before, format, coding, now)),
-            None => pages.ready(format, coding, now, any_size),
+        // What is made is kept even if this request is given up.
+        let made = tokio::task::spawn_blocking(move || {
+            let made = match before {
+                Some(before) => Ok(pages.with_new_end(before, format, coding, now)),
+                None => pages.ready(format, coding, now, any_size),
+            };
+            match made {
+                Ok(ready) => Ok(cached.ready.insert(ready).body()),
+                Err(large) => {
+                    cached.streamed = Some(large.version());
+                    Err(large)
+                }
+            }
         });
-        match made.await {
-            Ok(Ok(ready)) => {
-                let body = ready.body();
-                cached.ready = Some(ready);
-                body
-            }
-            Ok(Err(large)) => {
-                cached.streamed = Some(large.version());
-                self.stream(Some(large), format, coding, Filter::default())
-            }
-            // It panicked, which was logged.
-            Err(_) => PageBody::Whole(Vec::new()),
+        match made.await.map_err(|_| RenderPanicked)? {
+            Ok(body) => Ok(body),
+            Err(large) => Ok(self.stream(Some(large), format, coding, Filter::default())),
         }
     }
 
@@ -164,7 +180,7 @@ impl Pages {
         writer.close(before)
     }
 
-    fn cached(&self, format: Format, coding: Coding) -> &Mutex<CachedPage> {
+    fn cached(&self, format: Format, coding: Coding) -> &Arc<Mutex<CachedPage>> {
         let [text, text_gzip, open_metrics, open_metrics_gzip] = &self.0.ready;
         match (format, coding) {
             (Format::Text, Coding::Identity) => text,
@@ -174,14 +190,25 @@ impl Pages {
         }
     }
 
-    /// Renders on a separate thread and sends each piece.
+    /// Renders on a separate thread and sends each piece. A panic breaks the page off.
     fn stream(&self, snapshot: Option<Snapshot>, format: Format, coding: Coding, filter: Filter) -> PageBody {
         let (sender, receiver) = mpsc::channel(PIECES);
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
-            let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now(), &filter));
-            // Fails when the scraper has disconnected; rendering stops then.
-            let _ = pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
+            if sender.is_closed() {
+                return;
+            }
+            // Nothing that a panic could have left half done is used again.
+            let sent = catch_unwind(AssertUnwindSafe(|| {
+                let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now(), &filter));
+                // Fails when the scraper has disconnected; rendering stops then.
+                let _ =
+                    pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
+            }));
+            if sent.is_err() {
+                // Fails when nobody reads any more.
+                let _ = sender.blocking_send(Err(io::Error::other(RenderPanicked)));
+            }
         });
         PageBody::Pieces(receiver)
     }
@@ -236,4 +263,43 @@ fn samples(snapshot: &Snapshot, format: Format, coding: Coding) -> Segment {
     let (last, crc) = writer.pause();
     pieces.push(last);
     Segment { pieces, crc }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::large_store;
+    use super::*;
+
+    const GZIP: (Format, Coding) = (Format::Text, Coding::Gzip);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_whose_request_is_given_up_is_rendered_once_and_kept() {
+        let (store, _) = large_store(100);
+        let pages = Pages::new(store, Telemetry::new(false).unwrap());
+        let all = Filter::default();
+        for _ in 0..20 {
+            let given_up = pages.page(GZIP.0, GZIP.1, &all);
+            assert!(tokio::time::timeout(Duration::ZERO, given_up).await.is_err());
+        }
+        // Held by the only render there is.
+        let cached = Arc::clone(pages.cached(GZIP.0, GZIP.1)).lock_owned().await;
+        assert!(cached.ready.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_render_that_panics_is_an_error_or_breaks_the_page_off() {
+        let (store, _) = large_store(30);
+        let telemetry = Telemetry::new(false).unwrap();
+        telemetry.panic_when_written();
+        let pages = Pages::new(store, telemetry);
+        let page = pages.page(GZIP.0, GZIP.1, &Filter::default()).await;
+        assert!(matches!(page, Err(RenderPanicked)));
+        let large = pages.page(Format::Text, Coding::Identity, &Filter::default()).await;
+        let Ok(PageBody::Pieces(mut pieces)) = large else { panic!("30,000 series are streamed") };
+        let mut last = None;
+        while let Some(piece) = pieces.recv().await {
+            last = Some(piece);
+        }
+        assert!(last.is_some_and(|piece| piece.is_err()), "a part must not pass for the whole");
+    }
 }

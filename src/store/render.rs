@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::catalogue::encode::{Format, head, label, sample, samples};
-use crate::catalogue::{Family, Samples};
-use crate::interface::Resource;
+use pds_exposition::encode::{Format, head, label, sample, samples};
+use pds_exposition::{Family, Samples};
+use pds_interface::Resource;
 
+use super::filter::Filter;
 use super::target_state::{UnixNanos, timestamp};
 use super::{LAST_SUCCESS, Owner, Section, TargetState, UP};
 
@@ -38,38 +39,6 @@ struct TargetHealth {
     resource: Resource,
     up: bool,
     last_success: Option<UnixNanos>,
-}
-
-/// The requested part of the page. A series must match one value of each list that is not empty.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Filter {
-    /// Families by name, those of the exporter itself included; empty is all.
-    pub names: Vec<String>,
-    /// Only series of these projects; empty is all.
-    pub projects: Vec<String>,
-    /// Only series of these apps; empty is all.
-    pub apps: Vec<String>,
-}
-
-impl Filter {
-    /// Whether the whole page is requested.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Whether series without a target are requested.
-    #[must_use]
-    pub fn spans_targets(&self) -> bool {
-        self.projects.is_empty() && self.apps.is_empty()
-    }
-
-    /// Whether the family is requested: by its name, that of its samples, or its OpenMetrics name.
-    #[must_use]
-    pub fn wants(&self, family: &Family) -> bool {
-        let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;
-        self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())
-    }
 }
 
 /// The targets that a filter names. The time that one takes does not depend on how many values the filter has.

@@ -100,8 +100,8 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::get_app;
     use crate::store::Owner;
+    use pds_interface::get_app;
 
     fn key(app: usize) -> Key {
         Key { owner: Owner::new("p".into(), format!("a-{app}").into()), resource: get_app::RESOURCE }

@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
-use crate::catalogue::{Samples, Sink};
-use crate::interface::{Cadence, Scope};
+use pds_exposition::{Samples, Sink};
+use pds_interface::{Cadence, Scope};
 
 use super::health::{Failure, Health, Transition};
 use super::history::History;
-use super::{COUNTED_FAMILIES, Key, Section, Shared};
+use super::{Key, Section, Shared};
 use trouble::Trouble;
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
@@ -194,22 +194,25 @@ impl TargetState {
         self.changed();
     }
 
-    /// Replaces the counters and what belongs to them. After `shown_for` the series of the first
-    /// [`COUNTED_FAMILIES`] families leave the page; the others stay as they are, so that all are of one moment.
+    /// Replaces the counters and what belongs to them. After `shown_for` they leave the page.
     pub fn show_counters(&self, sink: Sink, shown_for: Duration) {
         self.set_stale_after(Some(shown_for));
         self.replace(&Variant::default(), sink);
     }
 
-    /// Takes the counters off the page at once, as if their time had passed.
-    pub fn hide_counters(&self) {
-        let mut state = self.state();
-        if state.stale_after.take().is_none() {
-            return;
+    /// Keeps the counters on the page as they are, for `shown_for` from now on.
+    pub fn keep_counters(&self, shown_for: Duration) {
+        self.set_stale_after(Some(shown_for));
+        for entry in &mut self.state().entries {
+            entry.updated_at = Instant::now();
         }
-        self.keep_bookkeeping(&mut state);
-        drop(state);
         self.changed();
+    }
+
+    /// Replaces the counters by what is said while they are hidden.
+    pub fn hide_counters(&self, sink: Sink) {
+        self.set_stale_after(None);
+        self.replace(&Variant::default(), sink);
     }
 
     /// Whether the counters are on the page at `now`.
@@ -217,14 +220,6 @@ impl TargetState {
     pub fn shows_counters(&self, now: Instant) -> bool {
         let state = self.state();
         state.entries.first().is_some_and(|entry| state.stale_at(entry).is_some_and(|at| at > now))
-    }
-
-    /// Leaves what belongs to the counters last shown.
-    fn keep_bookkeeping(&self, state: &mut State) {
-        state.stale_after = None;
-        for entry in &mut state.entries {
-            entry.samples = Arc::new(entry.samples.without_first(COUNTED_FAMILIES, &self.shared.layouts));
-        }
     }
 
     /// Forgets what `variant` said, at once.
@@ -312,12 +307,7 @@ impl TargetState {
         now: Instant,
         mut show: impl FnMut(&Arc<Samples>),
     ) -> (Option<(bool, Option<UnixNanos>)>, Option<Instant>) {
-        let mut state = self.state();
-        if self.section == Section::Counters
-            && state.entries.iter().any(|entry| state.stale_at(entry).is_some_and(|at| at <= now))
-        {
-            self.keep_bookkeeping(&mut state);
-        }
+        let state = self.state();
         let mut first_stale = None;
         for entry in &state.entries {
             let stale_at = state.stale_at(entry);

@@ -6,9 +6,9 @@ use flate2::read::GzDecoder;
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant, advance};
 
-use crate::catalogue::{Family, Format, Sink};
-use crate::interface::{Resource, list_domains, response_time};
 use crate::telemetry::Telemetry;
+use pds_exposition::{Family, Format, Sink};
+use pds_interface::{Resource, list_domains, response_time};
 
 use super::*;
 
@@ -146,8 +146,8 @@ async fn a_page_is_made_once_a_change_and_shared() {
     let (store, domains, _) = small_store();
     let pages = Pages::new(store.clone(), Telemetry::new(false).unwrap());
     let whole = async |coding| match pages.page(Format::OpenMetrics, coding, &Filter::default()).await {
-        PageBody::Whole(parts) => parts,
-        PageBody::Pieces(_) => panic!("a small page is not streamed"),
+        Ok(PageBody::Whole(parts)) => parts,
+        _ => panic!("a small page is not streamed"),
     };
     put(&domains, 3.0);
     let first = whole(Coding::Identity).await;
@@ -174,7 +174,7 @@ async fn a_page_is_made_once_a_change_and_shared() {
 }
 
 /// A store of so many apps, each with a thousand counters.
-fn large_store(apps: usize) -> (Store, Arc<TargetState>) {
+pub(super) fn large_store(apps: usize) -> (Store, Arc<TargetState>) {
     let store = Store::new(COUNTERS);
     let keys: Vec<Key> = (0..apps).map(|n| key("p", &format!("app-{n}"), response_time::RESOURCE)).collect();
     store.reconcile(keys.iter().map(|key| wanted(key.clone(), Section::Counters)).collect());
@@ -202,7 +202,7 @@ async fn a_snapshot_holds_only_what_its_filter_names() {
 
 /// What comes while it is made.
 async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
-    let PageBody::Pieces(mut pieces) = pages.page(Format::Text, coding, &Filter::default()).await else {
+    let Ok(PageBody::Pieces(mut pieces)) = pages.page(Format::Text, coding, &Filter::default()).await else {
         panic!("a large page goes out while it is made");
     };
     let mut page = Vec::new();
@@ -222,11 +222,12 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
     let zipped = streamed(&pages, Coding::Gzip).await;
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), page);
-    let PageBody::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
         panic!("what was compressed is kept while nothing changes");
     };
     assert_eq!(kept.concat(), zipped);
-    let PageBody::Whole(kept) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await else {
+    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await
+    else {
         panic!("a large page that is asked for again while nothing changes is kept");
     };
     assert_eq!(kept.concat(), page);
@@ -240,7 +241,7 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
 async fn a_page_that_is_small_once_compressed_is_made_whole() {
     let (store, _) = large_store(100);
     let pages = Pages::new(store, Telemetry::new(false).unwrap());
-    let PageBody::Whole(zipped) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+    let Ok(PageBody::Whole(zipped)) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
         panic!("a compressed page of 100,000 series takes less than a megabyte");
     };
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped.concat()[..])).unwrap();
@@ -254,7 +255,8 @@ async fn a_large_page_that_changed_just_now_is_kept_once_it_is_asked_for_again()
     put(&counter, 2.0);
     let zipped = streamed(&pages, Coding::Gzip).await;
     for _ in 0..2 {
-        let PageBody::Whole(kept) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+        let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await
+        else {
             panic!("it did not change after all");
         };
         assert_eq!(kept.concat().len(), zipped.len());
@@ -281,6 +283,6 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
         });
         assert!(sent.is_ok() && GzDecoder::new(&zipped[..]).header().is_some());
         let kept = runtime.block_on(pages.page(Format::Text, Coding::Gzip, &Filter::default()));
-        assert_eq!(matches!(kept, PageBody::Whole(_)), !changes);
+        assert_eq!(matches!(kept, Ok(PageBody::Whole(_))), !changes);
     }
 }

@@ -2,8 +2,8 @@
 
 use prometheus::proto::{MetricFamily, MetricType};
 
-use crate::catalogue::encode::{LabelNumber, head, label, named_sample};
-use crate::catalogue::{Family, Format};
+use pds_exposition::encode::{LabelNumber, head, label, named_sample};
+use pds_exposition::{Family, Format};
 
 use super::{FAMILIES, process_families};
 

@@ -5,7 +5,7 @@ use prometheus::{
     CounterVec, Gauge, GaugeVec, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
 };
 
-use crate::catalogue::Family;
+use pds_exposition::Family;
 
 /// Buckets of durations of requests: from a simulator on this machine to the default timeout and beyond.
 const DURATION_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];

@@ -2,7 +2,7 @@
 
 use prometheus::{CounterVec, Gauge, GaugeVec, HistogramVec, IntCounter, IntCounterVec, Registry};
 
-use crate::catalogue::Family;
+use pds_exposition::Family;
 
 use super::handle::{Fact, Facts, Handle};
 
@@ -61,6 +61,11 @@ metrics! {
         &[],
         "The service's clock minus ours, from the Date header of its last reply",
     );
+    audit_ranges: IntCounterVec = Family::counter(
+        "pds_audit_ranges_total",
+        &["resource", "result"],
+        "Ranges audited: whether two parts of each, as the service counts them, are equal to the whole and to what the counters hold; unanswered ones are repeated later",
+    );
     token_expiry: Facts = Family::gauge(
         "pds_token_expiry_timestamp_seconds",
         &["token"],
@@ -76,10 +81,15 @@ metrics! {
         &["token"],
         "0 while the service refuses the token (401), 1 once it has accepted it; absent before the first answer",
     );
+    range_honoured: Facts = Family::gauge(
+        "pds_api_range_honoured",
+        &["token"],
+        "0 while every reply is about another range than was asked for: the names in api.query_names are not the service's; 1 once a reply was about the range asked for; absent where replies do not state their range",
+    );
     pace: Facts = Family::gauge(
         "pds_api_pace_requests_per_second",
         &["token"],
-        "Rate to which repeated 429s have slowed a service account down; absent otherwise",
+        "Requests per second that this token sends at most after repeated 429s; absent while nothing slows it down",
     );
     build_info: GaugeVec = Family::info(
         "pds_exporter_build_info",
@@ -91,8 +101,8 @@ metrics! {
         &["index", "count"],
         "The part of the configured apps this exporter polls: --shard.index of --shard.count",
     );
-    shard_count: Fact = Family::gauge(
-        "pds_exporter_shard_count",
+    shards: Fact = Family::gauge(
+        "pds_exporter_shards",
         &[],
         "Number of exporters that share the configured apps",
     );

@@ -9,9 +9,11 @@
 //! - [`Snapshot`]: the figures for the status page.
 //! - `recent`: request rates of the last minutes.
 //! - [`Restoring`]: counters that are read back from Prometheus.
+//! - [`AuditSnapshot`]: what audits of the service's replies found.
 //! - `process`: `process_*`, from `/proc/self`.
 //! - `encode`: from the registry to the page.
 
+mod audit;
 mod encode;
 mod handle;
 mod metrics;
@@ -20,17 +22,20 @@ mod recent;
 mod restoring;
 mod snapshot;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use prometheus::{Counter, Gauge, Histogram, IntCounter, Registry};
+use prometheus::{Counter, Histogram, IntCounter, Registry};
 use tokio::time::Instant;
 
-use crate::catalogue::{Family, Format};
-use crate::interface::Resource;
+use pds_client::Observer;
+use pds_exposition::{Family, Format};
+use pds_interface::Resource;
+use pds_web::Activity;
 
+pub use audit::{AuditResult, AuditSnapshot, Difference};
 pub use metrics::FAMILIES;
 use metrics::Metrics;
 pub use process::process_families;
@@ -55,6 +60,8 @@ struct Inner {
     unexpected: Mutex<HashMap<(Resource, &'static str), UnexpectedValue>>,
     last_panic: Mutex<Option<Instant>>,
     recent: Mutex<Recent>,
+    /// The last difference that an audit found, by service account.
+    differences: Mutex<BTreeMap<Arc<str>, Difference>>,
     /// `None` if nothing is restored from Prometheus.
     restoring: Mutex<Option<Restoring>>,
     known: [Known; Resource::COUNT],
@@ -67,15 +74,6 @@ struct Known {
     answered: OnceLock<IntCounter>,
     took: OnceLock<Histogram>,
     throttled: OnceLock<Counter>,
-}
-
-/// The gauges of open connections, by what they do.
-#[derive(Clone, Debug)]
-pub struct ConnectionGauges {
-    /// With a request that is being answered.
-    pub active: Gauge,
-    /// All others.
-    pub idle: Gauge,
 }
 
 impl Telemetry {
@@ -93,6 +91,10 @@ impl Telemetry {
             }
             metrics.api_retries.with_label_values(&[resource]);
         }
+        for state in ["active", "idle"] {
+            metrics.connections.with_label_values(&[state]);
+        }
+        audit::start_at_zero(&metrics.audit_ranges);
         let build = [env!("CARGO_PKG_VERSION"), env!("PDS_EXPORTER_BUILT_FROM")];
         metrics.build_info.with_label_values(&build).set(1.0);
         if process {
@@ -104,42 +106,10 @@ impl Telemetry {
             unexpected: Mutex::default(),
             last_panic: Mutex::default(),
             recent: Mutex::new(Recent::new()),
+            differences: Mutex::default(),
             restoring: Mutex::default(),
             known: Default::default(),
         })))
-    }
-
-    /// A request to the service ended; `code` is its HTTP status or the class of its failure.
-    pub fn request_done(&self, resource: Resource, code: &str, took: Duration) {
-        let (name, known, metrics) = (resource.as_str(), self.known(resource), &self.0.metrics);
-        let requests = || metrics.api_requests.with_label_values(&[name, code]);
-        if code == "200" {
-            known.answered.get_or_init(requests).inc();
-        } else {
-            requests().inc();
-        }
-        known
-            .took
-            .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
-            .observe(took.as_secs_f64());
-        self.recent().count(!code.starts_with('2'));
-    }
-
-    /// A request was not sent; `code` is the class of the reason.
-    pub fn request_not_sent(&self, resource: Resource, code: &str) {
-        self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.recent().count(true);
-    }
-
-    /// A request is sent again inside one poll.
-    pub fn retried(&self, resource: Resource) {
-        self.0.metrics.api_retries.with_label_values(&[resource.as_str()]).inc();
-    }
-
-    /// A request waited `waited` for the rate limit or for a pause to end.
-    pub fn throttled(&self, resource: Resource, waited: Duration) {
-        let throttled = || self.0.metrics.api_throttled.with_label_values(&[resource.as_str()]);
-        self.known(resource).throttled.get_or_init(throttled).inc_by(waited.as_secs_f64());
     }
 
     fn known(&self, resource: Resource) -> &Known {
@@ -163,44 +133,11 @@ impl Telemetry {
         }
     }
 
-    /// The service's clock is `seconds` ahead of ours (behind if negative).
-    pub fn clock_skew(&self, seconds: f64) {
-        self.0.metrics.clock_skew.set(seconds);
-    }
-
-    /// When the token of service account `token` ("default" or a project's id) expires; `None` if it does not say.
-    pub fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
-        self.0.metrics.token_expiry.set(token, expiry.map(seconds));
-    }
-
-    /// Whether the token file of service account `token` could be read.
-    pub fn token_read(&self, token: &str, good: bool) {
-        self.0.metrics.token_read.set(token, flag(good));
-    }
-
-    /// Whether the service accepts the token of service account `token`.
-    pub fn token_accepted(&self, token: &str, accepted: bool) {
-        self.0.metrics.token_accepted.set(token, flag(accepted));
-    }
-
     /// This exporter is shard `index` of `count`.
     pub fn shard(&self, index: u32, count: u32) {
         let metrics = &self.0.metrics;
         metrics.shard_info.with_label_values(&[index.to_string(), count.to_string()]).set(1.0);
-        metrics.shard_count.set(f64::from(count));
-    }
-
-    /// Service account `token` is slowed down to `per_second` requests per second; `None` if it no longer is.
-    pub fn pace(&self, token: &str, per_second: Option<f64>) {
-        self.0.metrics.pace.set(token, per_second);
-    }
-
-    /// Removes all series of service accounts, because the accounts change.
-    pub fn forget_tokens(&self) {
-        let metrics = &self.0.metrics;
-        for facts in [&metrics.token_expiry, &metrics.token_read, &metrics.token_accepted, &metrics.pace] {
-            facts.clear();
-        }
+        metrics.shards.set(f64::from(count));
     }
 
     /// The configuration was loaded at `loaded`; `None` if it could not be, and the old one stays.
@@ -211,22 +148,10 @@ impl Telemetry {
         }
     }
 
-    /// Whether the web configuration file could be read; if not, the last good one stays.
-    pub fn web_config_loaded(&self, good: bool) {
-        self.0.metrics.web_config_loaded.set(flag(good));
-    }
-
     /// How many targets are polled.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 targets")]
     pub fn targets(&self, count: usize) {
         self.0.metrics.targets.set(count as f64);
-    }
-
-    /// The gauges of open connections; they are 0 from now on.
-    #[must_use]
-    pub fn connections(&self) -> ConnectionGauges {
-        let gauge = |state| self.0.metrics.connections.with_label_values(&[state]);
-        ConnectionGauges { active: gauge("active"), idle: gauge("idle") }
     }
 
     /// A poll began `late` after it was due.
@@ -263,6 +188,110 @@ impl Telemetry {
     }
 }
 
+#[cfg(test)]
+impl Telemetry {
+    /// From now on, writing the metrics panics.
+    pub(crate) fn panic_when_written(&self) {
+        struct Panics;
+        impl prometheus::core::Collector for Panics {
+            fn desc(&self) -> Vec<&prometheus::core::Desc> {
+                Vec::new()
+            }
+
+            fn collect(&self) -> Vec<prometheus::proto::MetricFamily> {
+                panic!("as the test asks")
+            }
+        }
+        self.0.registry.register(Box::new(Panics)).unwrap();
+    }
+}
+
+impl pds_web::Observer for Telemetry {
+    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
+        let gauge = |activity| {
+            let state = match activity {
+                Activity::Active => "active",
+                Activity::Idle => "idle",
+            };
+            self.0.metrics.connections.with_label_values(&[state])
+        };
+        before.map(gauge).iter().for_each(prometheus::Gauge::dec);
+        now.map(gauge).iter().for_each(prometheus::Gauge::inc);
+    }
+
+    fn web_config_read(&self, good: bool) {
+        self.0.metrics.web_config_loaded.set(flag(good));
+    }
+}
+
+impl Observer for Telemetry {
+    fn request_done(&self, resource: Resource, code: &str, took: Duration) {
+        let (name, known, metrics) = (resource.as_str(), self.known(resource), &self.0.metrics);
+        let requests = || metrics.api_requests.with_label_values(&[name, code]);
+        if code == "200" {
+            known.answered.get_or_init(requests).inc();
+        } else {
+            requests().inc();
+        }
+        known
+            .took
+            .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
+            .observe(took.as_secs_f64());
+        self.recent().count(!code.starts_with('2'));
+    }
+
+    fn request_not_sent(&self, resource: Resource, code: &str) {
+        self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
+        self.recent().count(true);
+    }
+
+    fn retried(&self, resource: Resource) {
+        self.0.metrics.api_retries.with_label_values(&[resource.as_str()]).inc();
+    }
+
+    fn throttled(&self, resource: Resource, waited: Duration) {
+        let throttled = || self.0.metrics.api_throttled.with_label_values(&[resource.as_str()]);
+        self.known(resource).throttled.get_or_init(throttled).inc_by(waited.as_secs_f64());
+    }
+
+    fn clock_skew(&self, seconds: f64) {
+        self.0.metrics.clock_skew.set(seconds);
+    }
+
+    fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
+        self.0.metrics.token_expiry.set(token, expiry.map(seconds));
+    }
+
+    fn token_read(&self, token: &str, good: bool) {
+        self.0.metrics.token_read.set(token, flag(good));
+    }
+
+    fn token_accepted(&self, token: &str, accepted: bool) {
+        self.0.metrics.token_accepted.set(token, flag(accepted));
+    }
+
+    fn range_honoured(&self, token: &str, honoured: bool) {
+        self.0.metrics.range_honoured.set(token, flag(honoured));
+    }
+
+    fn pace(&self, token: &str, per_second: Option<f64>) {
+        self.0.metrics.pace.set(token, per_second);
+    }
+
+    fn forget_tokens(&self) {
+        let metrics = &self.0.metrics;
+        for facts in [
+            &metrics.token_expiry,
+            &metrics.token_read,
+            &metrics.token_accepted,
+            &metrics.range_honoured,
+            &metrics.pace,
+        ] {
+            facts.clear();
+        }
+    }
+}
+
 fn flag(good: bool) -> f64 {
     f64::from(u8::from(good))
 }
@@ -274,7 +303,7 @@ fn seconds(time: Timestamp) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interface::get_app;
+    use pds_interface::get_app;
 
     #[test]
     fn a_fact_not_known_yet_is_a_missing_series() {
@@ -337,7 +366,7 @@ mod tests {
         let mut out = Vec::new();
         telemetry.write(&mut out, Format::Text, |family| family.name.contains("shard"));
         let page = String::from_utf8(out).unwrap();
-        assert!(page.contains("\npds_exporter_shard_count 3\n"), "{page}");
+        assert!(page.contains("\npds_exporter_shards 3\n"), "{page}");
         assert!(page.contains("\npds_exporter_shard_info{count=\"3\",index=\"1\"} 1\n"), "{page}");
     }
 

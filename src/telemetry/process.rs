@@ -6,7 +6,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge};
 
-use crate::catalogue::{Family, Kind};
+use pds_exposition::{Family, Kind};
 
 use super::handle::opts;
 

@@ -7,9 +7,9 @@ use std::sync::PoisonError;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use crate::interface::Resource;
+use pds_interface::Resource;
 
-use super::{Restoring, Telemetry};
+use super::{AuditSnapshot, Restoring, Telemetry};
 
 /// The figures. `None` means not known yet.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Snapshot {
     pub last_panic: Option<Instant>,
     /// The last unexpected value of each field that ever had one.
     pub unexpected: Vec<UnexpectedValue>,
+    /// What audits of the service's replies found.
+    pub audit: AuditSnapshot,
     /// The service accounts, by name.
     pub tokens: BTreeMap<String, TokenSnapshot>,
 }
@@ -88,6 +90,7 @@ impl Telemetry {
             restoring: self.0.restoring.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             poll_lag_seconds: metrics.poll_lag.get(),
             clock_skew_seconds: metrics.clock_skew.get(),
+            audit: self.audit(),
             tokens,
         }
     }
@@ -100,6 +103,8 @@ fn time(seconds: f64) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
+    use pds_client::Observer as _;
+
     use super::*;
 
     #[test]

@@ -135,12 +135,12 @@ fn the_check_shows_flags_and_warns_of_plain_http_as_the_daemon_does() {
 #[tokio::test]
 async fn the_demo_keeps_its_counters_in_a_state_file() {
     let folder = tempfile::tempdir().unwrap();
-    let state = format!("--state.path={}", folder.path().join("state.redb").display());
+    let state = format!("--state.path={}", folder.path().join("state.log").display());
     let exporter = Exporter::start(&["--demo", &state]);
     exporter.wait_for("/-/ready").await;
-    assert_ends(&["--demo", "--web.listen-address=127.0.0.1:0", &state], &[], folder.path(), 1, "state.redb");
+    assert_ends(&["--demo", "--web.listen-address=127.0.0.1:0", &state], &[], folder.path(), 1, "state.log");
     assert_eq!(exporter.terminate().code(), Some(0));
-    assert!(folder.path().join("state.redb").is_file());
+    assert!(folder.path().join("state.log").is_file());
 }
 
 /// What a health check without further flags says in a process namespace of its own, as a container has one, beside an

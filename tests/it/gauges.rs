@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pds_exporter::accounting::LedgerStore;
-use pds_exporter::catalogue::Format;
-use pds_exporter::interface::TimeRange;
 use pds_exporter::poll::Context;
-use pds_exporter::simulator::{Quirks, Settings, World};
 use pds_exporter::telemetry::Telemetry;
+use pds_exposition::Format;
+use pds_interface::TimeRange;
+use pds_simulator::{Quirks, Settings, World};
 
 use crate::poller::{Polling, rig_of};
 use crate::process::series;

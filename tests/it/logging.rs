@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::Command;
 
+use pds_core::clock::Clock;
+use pds_core::secret::Secret;
 use pds_exporter::app::flags::{Level, LogFormat};
 use pds_exporter::app::logging;
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::response_time;
-use pds_exporter::secret::Secret;
-use pds_exporter::simulator::{Fault, Kind, RetryAfter, Settings, World};
+use pds_interface::response_time;
+use pds_simulator::{Fault, Kind, RetryAfter, Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -4,15 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_core::clock::Clock;
 use pds_exporter::accounting::LedgerStore;
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::polled::{MetricSource, Polled, Row};
-use pds_exporter::interface::reader::Unexpected;
-use pds_exporter::interface::{Cadence, ReplyBody, Scope, TimeRange, get_app, response_time};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
-use pds_exporter::simulator::{Fault, Settings, World};
 use pds_exporter::telemetry::Telemetry;
+use pds_interface::polled::{MetricSource, Polled, Row};
+use pds_interface::reader::Unexpected;
+use pds_interface::{Cadence, ReplyBody, Scope, TimeRange, get_app, response_time};
+use pds_simulator::{Fault, Settings, World};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -85,11 +85,17 @@ async fn a_poll_that_panics_is_counted_and_tried_again_and_keeps_no_other_from_b
     let sound = Arc::into_inner(plan.targets.remove(broken)).unwrap();
     plan.targets.push(Arc::new(Target { endpoint: &BUGGY, ..sound }));
     let telemetry = context.telemetry.clone();
+    let store = context.clone();
     let polling = Polling::start(context, plan);
     tokio::time::sleep(Duration::from_secs(3600)).await;
+    let page = rig::page(&store, pds_exposition::Format::Text);
+    let up = crate::process::series(&page).filter(|(name, _)| name.starts_with("pds_up{"));
+    let (apps, others): (Vec<_>, Vec<_>) = up.partition(|(name, _)| name.contains("resource=\"app\""));
+    let well = |of: &[(&str, f64)]| of.iter().filter(|(_, up)| *up == 1.0).count();
+    assert_eq!((well(&apps), apps.len()), (3, 4));
+    assert_eq!(well(&others), others.len());
     let mut page = Vec::new();
-    telemetry
-        .write(&mut page, pds_exporter::catalogue::Format::Text, |family| family.name.contains("panics"));
+    telemetry.write(&mut page, pds_exposition::Format::Text, |family| family.name.contains("panics"));
     let page = String::from_utf8(page).unwrap();
     let panics = crate::process::value(&page, "pds_exporter_panics_total").unwrap();
     // Settings are polled every five minutes.
@@ -155,7 +161,7 @@ async fn an_app_that_is_gone_is_asked_less_often_until_it_is_back() {
 #[tokio::test(start_paused = true)]
 async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("state.redb");
+    let file = dir.path().join("state.log");
     let ten_minutes = Duration::from_secs(600);
     let (ledgers, _committer) =
         LedgerStore::open(Some(&file), Telemetry::new(false).unwrap(), ten_minutes).await.unwrap();

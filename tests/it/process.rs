@@ -9,6 +9,11 @@ use std::time::{Duration, Instant};
 /// How long anything may take that should take a moment; reached only where something is wrong.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The program `pdstool`, which lies beside the daemon: the tests of its own crate make cargo build it.
+pub(crate) fn pdstool() -> String {
+    Path::new(env!("CARGO_BIN_EXE_pds-exporter")).with_file_name("pdstool").display().to_string()
+}
+
 /// A running `pds-exporter`.
 pub(crate) struct Exporter {
     child: Child,

@@ -5,10 +5,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::interface::TimeRange;
-use pds_exporter::interface::response_time::threshold_seconds;
-use pds_exporter::simulator::Truth;
-use pds_exporter::simulator::latency::THRESHOLDS;
+use pds_interface::TimeRange;
+use pds_interface::response_time::threshold_seconds;
+use pds_simulator::Truth;
+use pds_simulator::latency::THRESHOLDS;
 
 use crate::server::Server;
 use crate::tool::simulated::Simulated;
@@ -80,7 +80,7 @@ impl History {
     /// Runs `pdstool backfill` into the file of that name; the most memory it held, in KiB.
     fn backfill(&self, start: i64, end: i64, file: &str) -> u64 {
         let time = |second| jiff::Timestamp::from_second(second).unwrap().to_string();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pdstool"));
+        let mut command = Command::new(crate::process::pdstool());
         command.env_clear().env("PDS_EXPORTER__API__MAX_REQUESTS_PER_SECOND", "0");
         command.args(["backfill", "--step", "1h", "--window", "1h"]);
         command.args(["--start", &time(start), "--end", &time(end), "--base-url", &self.service.url]);

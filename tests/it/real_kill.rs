@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
+use pds_core::clock::Clock;
 use pds_exporter::accounting::Ledger;
 use pds_exporter::accounting::state::State;
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::TimeRange;
-use pds_exporter::simulator::{self, Fault, Settings, World};
 use pds_exporter::store::Key;
+use pds_interface::TimeRange;
+use pds_simulator::{Fault, Settings, World};
 
 use crate::process::{Exporter, series, until};
 use crate::rig::{self, Configuration};
@@ -57,11 +57,11 @@ async fn no_kill_takes_a_count_back_or_loses_one() {
     let address = rig::serve(&world).await;
     world.faults().set([
         Fault::status(500).with_probability(0.1),
-        Fault::from(simulator::Kind::Reset).with_probability(0.05),
-        Fault::from(simulator::Kind::CutBody).with_probability(0.05),
+        Fault::from(pds_simulator::Kind::Reset).with_probability(0.05),
+        Fault::from(pds_simulator::Kind::CutBody).with_probability(0.05),
     ]);
     let config = configuration(&world, &address, folder.path());
-    let state = folder.path().join("state.redb").display().to_string();
+    let state = folder.path().join("state.log").display().to_string();
     let args = ["--config.file", &config, "--state.path", &state];
 
     let mut most: HashMap<String, f64> = HashMap::new();
@@ -110,8 +110,8 @@ fn counted_exactly(
     last: &HashMap<String, f64>,
 ) -> f64 {
     let mut labels = String::new();
-    pds_exporter::catalogue::encode::label(&mut labels, "project", project);
-    pds_exporter::catalogue::encode::label(&mut labels, "app", app);
+    pds_exposition::encode::label(&mut labels, "project", project);
+    pds_exposition::encode::label(&mut labels, "app", app);
     let mut counted = 0.0;
     for (counter, resource) in
         [("pds_app_requests_total", "response_time"), ("pds_app_runs_total", "run_execution_time")]
@@ -153,7 +153,7 @@ fn damaged(good: &[u8], older: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     match numbers.below(6) {
         0 => bad[at] ^= 1 << numbers.below(8),
         1 => bad[at..].iter_mut().take(64).for_each(|byte| *byte = numbers.below(256) as u8),
-        2 => bad[at / 512 * 512..][..512].fill(0),
+        2 => bad[at / 512 * 512..].iter_mut().take(512).for_each(|byte| *byte = 0),
         3 => {
             let from = numbers.below(pages) * PAGE;
             bad.copy_within(from..from + PAGE, page);
@@ -174,7 +174,7 @@ async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
     let world = World::new(Settings { projects: 2, apps: 6, ..Settings::default() }, Clock::system());
     let address = rig::serve(&world).await;
     let config = configuration(&world, &address, folder.path());
-    let (state, copy) = (folder.path().join("state.redb"), folder.path().join("copy.redb"));
+    let (state, copy) = (folder.path().join("state.log"), folder.path().join("copy.log"));
     let state_path = state.display().to_string();
     let mut numbers = Numbers(7);
     let (mut older, mut refused, mut whole) = (Vec::new(), 0, 0);
@@ -188,9 +188,10 @@ async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
         .await;
         tokio::time::sleep(Duration::from_millis(700 * life)).await;
         exporter.kill();
-        let good = std::fs::read(&state).unwrap();
-        std::fs::write(&copy, &good).unwrap();
+        std::fs::copy(&state, &copy).unwrap();
         let counted = ledgers(&copy).await.unwrap();
+        // What the kill may have torn is cut off now.
+        let good = std::fs::read(&copy).unwrap();
         assert_eq!(counted.len(), 12);
         for number in 0..100 {
             let bad = damaged(&good, &older, &mut numbers);
@@ -201,7 +202,7 @@ async fn a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count() {
                     whole += 1;
                 }
                 Err(said) => {
-                    assert!(said.contains("copy.redb") && said.contains("damaged"), "{said}");
+                    assert!(said.contains("copy.log") && said.contains("damaged"), "{said}");
                     assert!(std::fs::read(&copy).unwrap() == bad, "a file that is refused stays as it is");
                     refused += 1;
                 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{Fault, Kind, Settings, World};
+use pds_core::clock::Clock;
+use pds_simulator::{Fault, Kind, Settings, World};
 
 use crate::process::Exporter;
 use crate::real_kill::configuration;

@@ -7,11 +7,11 @@ use std::process::Command;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pds_core::clock::Clock;
 use pds_exporter::app::daemon::Handle;
-use pds_exporter::catalogue::Format;
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::TimeRange;
-use pds_exporter::simulator::{Fault, Settings, World};
+use pds_exposition::Format;
+use pds_interface::TimeRange;
+use pds_simulator::{Fault, Settings, World};
 
 use crate::process::series;
 use crate::rig::{self, Configuration};
@@ -34,7 +34,7 @@ impl Recording {
     fn scrape(&mut self, handle: &Handle, clock: &Clock) {
         let now = clock.unix_seconds();
         let page = rig::page(handle.context(), Format::Text);
-        let counted = ["pds_app_requests_total", "pds_app_accounted_until"];
+        let counted = ["pds_app_requests_total", "pds_app_requests_accounted", "pds_app_accounted_until"];
         for (name, value) in series(&page).filter(|(name, _)| counted.iter().any(|c| name.starts_with(c))) {
             self.series.entry(name.to_owned()).or_default().push((now, value));
         }
@@ -245,9 +245,8 @@ async fn prometheus_reads_no_zero_and_no_peak_that_there_was_not() {
 
 #[tokio::test(start_paused = true)]
 async fn rates_of_accounted_time_are_right_as_soon_as_counters_return() {
-    const ACCOUNTED: &str = "increase(pds_app_requests_total[5m:15s]) / ignoring (resource) (increase((\
-        pds_app_accounted_until_timestamp_seconds{resource=\"response_time\"} and ignoring (resource) \
-        pds_app_requests_total)[5m:15s]) > 0)";
+    const ACCOUNTED: &str =
+        "rate(pds_app_requests_total[5m]) / (rate(pds_app_requests_accounted_seconds_total[5m]) > 0)";
     let mut life = Life::begin().await;
     life.last(30 * MINUTE).await;
     let outage = life.outage(40 * MINUTE).await;
@@ -256,9 +255,7 @@ async fn rates_of_accounted_time_are_right_as_soon_as_counters_return() {
     let prometheus = prometheus_of(&life.recording, folder.path()).await;
     let time = |second: i64| Timestamp::from_second(second).unwrap();
     let end = life.recording.requests().last().unwrap().0;
-    let rates = prometheus
-        .range(&ACCOUNTED.replace("        ", ""), time(outage.start - 15 * MINUTE), time(end), 15)
-        .await;
+    let rates = prometheus.range(ACCOUNTED, time(outage.start - 15 * MINUTE), time(end), 15).await;
     assert!(rates.iter().filter(|(at, _)| *at > outage.end).count() > 80);
     for (at, rate) in rates {
         let (least, most) = rates_near(&life, at, 5 * MINUTE);

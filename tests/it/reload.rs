@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{Settings, World};
+use pds_core::clock::Clock;
+use pds_simulator::{Settings, World};
 use reqwest::StatusCode;
 use tempfile::TempDir;
 

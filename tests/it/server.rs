@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::deploy::for_prometheus_2;
-use crate::process::{get, until};
+use crate::process::{get, http, until};
 use crate::tools::tool;
 
 /// The Prometheus of Debian 12.
@@ -54,9 +54,34 @@ impl Server {
 
     /// A Prometheus that scrapes nothing and answers about the blocks in `data`.
     pub(crate) async fn over(data: &Path) -> Self {
+        Self::over_with(PROMETHEUS_2, data, "--query.lookback-delta=5m").await
+    }
+
+    /// The same by the Prometheus `program` with one more argument.
+    pub(crate) async fn over_with(program: &str, data: &Path, argument: &str) -> Self {
         let data = format!("--storage.tsdb.path={}", data.display());
         let files = [("prometheus.yml", "global: {}\n")];
-        Self::any_prometheus(PROMETHEUS_2, &files, &[&data, "--storage.tsdb.retention.time=100y"]).await
+        Self::any_prometheus(program, &files, &[&data, "--storage.tsdb.retention.time=100y", argument]).await
+    }
+
+    /// A VictoriaMetrics that holds these samples, as OpenMetrics writes them.
+    pub(crate) async fn victoria_metrics(samples: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let address = format!("127.0.0.1:{}", free_port());
+        let arguments = [
+            "-storageDataPath=data".to_owned(),
+            "-retentionPeriod=100y".to_owned(),
+            format!("-httpListenAddr={address}"),
+        ];
+        let url = format!("http://{address}");
+        let process =
+            Process::start("victoria-metrics", &arguments, folder.path(), &format!("{url}/health")).await;
+        // It takes milliseconds.
+        let lines = samples.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}000\n"));
+        let import = http().post(format!("{url}/api/v1/import/prometheus")).body(lines.collect::<String>());
+        assert_eq!(import.send().await.unwrap().status(), 204);
+        assert!(get(&format!("{url}/internal/force_flush")).await.is_ok());
+        Self { _process: process, address, _folder: folder }
     }
 
     /// Prometheus as an agent.
@@ -88,16 +113,38 @@ impl Server {
         .await
     }
 
+    /// A registry of images.
+    pub(crate) async fn registry() -> Self {
+        let file =
+            "version: 0.1\nstorage: { filesystem: { rootdirectory: data } }\nhttp: { addr: ADDRESS }\n";
+        Self::start_until("docker-registry", &[], "/v2/", |folder, address| {
+            let path = folder.join("registry.yml");
+            fs::write(&path, file.replace("ADDRESS", address)).unwrap();
+            vec!["serve".to_owned(), path.display().to_string()]
+        })
+        .await
+    }
+
     async fn start(
         program: &str,
         files: &[(&str, &str)],
+        arguments: impl Fn(&Path, &str) -> Vec<String>,
+    ) -> Self {
+        Self::start_until(program, files, "/-/ready", arguments).await
+    }
+
+    /// Waits until the server answers at this path.
+    async fn start_until(
+        program: &str,
+        files: &[(&str, &str)],
+        path: &str,
         arguments: impl Fn(&Path, &str) -> Vec<String>,
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         write_all(folder.path(), files);
         let address = format!("127.0.0.1:{}", free_port());
         let arguments = arguments(folder.path(), &address);
-        let ready = format!("http://{address}/-/ready");
+        let ready = format!("http://{address}{path}");
         let process = Process::start(program, &arguments, folder.path(), &ready).await;
         Self { _process: process, address, _folder: folder }
     }

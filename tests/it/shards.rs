@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_core::clock::Clock;
 use pds_exporter::app::daemon::Handle;
-use pds_exporter::catalogue::Format;
-use pds_exporter::clock::Clock;
 use pds_exporter::config::shard::Shard;
 use pds_exporter::config::{self, App, Config, Project};
-use pds_exporter::simulator::journal::{Entry, Journal};
-use pds_exporter::simulator::{Settings, World};
+use pds_exposition::Format;
+use pds_simulator::journal::{Entry, Journal};
+use pds_simulator::{Settings, World};
 
 use crate::docs::taken_by;
 use crate::golden::assert_current;
@@ -121,30 +121,49 @@ fn shards_ask_together_for_what_one_exporter_would_and_their_lists_of_projects_a
 
 #[test]
 fn the_table_of_a_hundred_thousand_apps_is_current() {
-    assert_current("deploy/README.md", "scale", &table());
+    assert_current("docs/scale.md", "scale", &table());
 }
 
 #[test]
 fn the_table_of_rates_is_current() {
-    assert_current("deploy/README.md", "rates", &rates());
+    assert_current("docs/scale.md", "rates", &rates());
 }
 
-/// What exporters of so many apps ask of the service, and what they take.
+/// What exporters of so many apps ask of the service, what they take, and what they make of Prometheus.
 fn rates() -> String {
-    let mut table = "| apps | requests a second | the same with `windows = [\"1m\"]` | exporters at 50 requests a second \
-                     | CPU, % of one core | memory, MB |\n| ---: | ---: | ---: | ---: | ---: | ---: |\n"
-        .to_owned();
-    for projects in [1, 10, 100, 1_000_u32] {
+    let mut table =
+        "| apps | requests a second | the same with `windows = [\"1m\"]` | CPU, % of one core | memory, MB \
+                     | series | samples a second | Prometheus: memory, GB | its disk a day, GB |\n\
+                     | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+            .to_owned();
+    for projects in [1, 10, 100, 1_000, 10_000_u32] {
         let mut config = large();
+        // Beyond what is measured everything is as often as much.
+        let times = f64::from((projects / 1_000).max(1));
         config.projects.truncate(projects as usize);
-        let each = f64::from(config.api.max_requests_per_second.unwrap().get());
-        assert_eq!(each, 50.0, "the heading");
-        let rate = config.requests_per_minute().total / 60.0;
+        let rate = times * config.requests_per_minute().total / 60.0;
         config.poll.windows = vec![config.accounting.step];
-        let shared = config.requests_per_minute().total / 60.0;
-        let [apps, cpu, memory, ..] = taken_by(projects * 100);
-        let (rate, shared, exporters) = (thousands(rate), thousands(shared), thousands((rate / each).ceil()));
-        writeln!(table, "| {apps} | {rate} | {shared} | {exporters} | {cpu} | {memory} |").unwrap();
+        let shared = times * config.requests_per_minute().total / 60.0;
+        let apps = projects * 100;
+        let [_, cpu, memory, ..] = taken_by(apps.min(100_000));
+        let as_often = |figure: String| match times {
+            1.0 => figure,
+            times => thousands(times * figure.parse::<f64>().unwrap()),
+        };
+        let series = f64::from(apps) * SERIES;
+        let (memory_of_prometheus, a_day) = (series * 4e3 / 1e9, series / 60.0 * 86_400.0 * 1.5 / 1e9);
+        writeln!(
+            table,
+            "| {} | {} | {} | {} | {} | {} | {} | {memory_of_prometheus:.2} | {a_day:.2} |",
+            thousands(f64::from(apps)),
+            thousands(rate),
+            thousands(shared),
+            as_often(cpu),
+            as_often(memory),
+            thousands(series),
+            thousands(series / 60.0)
+        )
+        .unwrap();
     }
     table
 }

@@ -8,9 +8,9 @@ mod rules;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pds_exporter::clock::Clock;
-use pds_exporter::secret::Secret;
-use pds_exporter::simulator::{Settings, World, serve};
+use pds_core::clock::Clock;
+use pds_core::secret::Secret;
+use pds_simulator::{Settings, World, serve};
 use reqwest::{Client, Method, Response};
 use serde_json::Value;
 use tokio::net::TcpListener;

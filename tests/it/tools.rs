@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Folders below the project in which `tests/run` installs programs.
-const FOLDERS: &[&str] = &["target/tools/venv/bin", "target/tools/node_modules/.bin", "target/tools/bin"];
+const FOLDERS: &[&str] = &["target/tools/bin", "target/tools/venv/bin", "target/tools/node_modules/.bin"];
 
 /// The program `name`: as `tests/run` installed it, in its pinned version, or from the `PATH`. `python3` is the
 /// one that has the packages of `tests/packages/pypi.txt`. A missing program fails the test: one that skips itself

@@ -2,25 +2,17 @@
 import { dashboard, variable } from "./frame.js";
 import { below, from, graph, stat, words } from "./panels.js";
 
-const I = 'instance=~"$instance"';
+const I = 'cluster=~"$cluster", instance=~"$instance"';
 const rate = (metric: string, by: string, more = "") =>
   `sum by (${by}) (rate(${metric}{${I}${more}}[$__rate_interval]))`;
 /** Gauges that are 1 if all is well; absent where the feature is not used. */
 const IN_ORDER = [
-  ["Configuration", "Whether the last load succeeded.", "pds_exporter_config_last_reload_successful"],
-  [
-    "Web configuration",
-    "Whether the last load succeeded; empty without one.",
-    "pds_exporter_web_config_last_reload_successful",
-  ],
-  ["State file", "Whether the last write succeeded.", "pds_exporter_state_last_commit_successful"],
-  [
-    "Restored counters",
-    "Whether counters could be read back from Prometheus; empty where that is not configured.",
-    "pds_exporter_state_last_restore_successful",
-  ],
-  ["Token files", "Whether all could be read; empty without any.", "pds_token_last_read_successful"],
-  ["Tokens accepted", "Whether the service accepts every token.", "pds_token_accepted"],
+  ["configuration", "pds_exporter_config_last_reload_successful"],
+  ["web configuration", "pds_exporter_web_config_last_reload_successful"],
+  ["state file", "pds_exporter_state_last_commit_successful"],
+  ["restored counters", "pds_exporter_state_last_restore_successful"],
+  ["token files", "pds_token_last_read_successful"],
+  ["tokens accepted", "pds_token_accepted"],
 ] as const;
 const YES_NO = words({ 0: { text: "no", color: "red" }, 1: { text: "yes", color: "green" } });
 
@@ -28,7 +20,10 @@ export const exporter = dashboard(
   "pds-exporter",
   "PDS exporter",
   "The health of pds-exporter: its polls, its requests to the service, its own resources.",
-  [variable("instance", "Instance", "pds_exporter_build_info", true)],
+  [
+    variable("cluster", "Cluster", "pds_up", "optional"),
+    variable("instance", "Instance", 'pds_exporter_build_info{cluster=~"$cluster"}', "optional"),
+  ],
   [
     [
       "Now",
@@ -74,7 +69,7 @@ export const exporter = dashboard(
             width: 4,
           },
           { expr: `count(count by (index) (pds_exporter_shard_info{${I}}))`, legend: "scraped" },
-          { expr: `max(pds_exporter_shard_count{${I}})`, legend: "configured" },
+          { expr: `max(pds_exporter_shards{${I}})`, legend: "configured" },
         ),
         stat(
           {
@@ -91,11 +86,16 @@ export const exporter = dashboard(
     [
       "In order",
       [
-        ...IN_ORDER.map(([title, description, metric]) =>
-          stat(
-            { title, description, unit: "short", width: 4, mappings: YES_NO },
-            { expr: `min(${metric}{${I}})` },
-          ),
+        stat(
+          {
+            title: "In order",
+            description:
+              "Whether the last load of the configuration, write of the state file, restore and read of token files succeeded, and the service accepts every token. What is not used is not shown.",
+            unit: "short",
+            width: 24,
+            mappings: YES_NO,
+          },
+          ...IN_ORDER.map(([legend, metric]) => ({ expr: `min(${metric}{${I}})`, legend })),
         ),
       ],
     ],
@@ -133,25 +133,17 @@ export const exporter = dashboard(
         graph(
           {
             title: "Accounting behind",
-            description: "How far the exact counters end behind now, worst app.",
-            unit: "s",
-            width: 8,
+            description: "How far the exact counters of the worst app are behind, and how many apps have hidden ones.",
+            unit: "short",
+            width: 12,
           },
           {
-            expr: `time() - min by (resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
-            legend: "{{resource}}",
-          },
-        ),
-        graph(
-          {
-            title: "Time given up",
-            description: "Seconds that the counters lack for good.",
-            unit: "s",
-            width: 8,
+            expr: `max by (resource) (pds_app_accounting_behind_seconds{${I}}) or time() - min by (resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
+            legend: "{{resource}}, seconds",
           },
           {
-            expr: `sum by (resource) (increase(pds_app_unaccounted_seconds_total{${I}}[$__rate_interval]))`,
-            legend: "{{resource}}",
+            expr: `count by (resource) (pds_app_accounting_behind_seconds{${I}}) or 0 * count by (resource) (pds_app_accounted_until_timestamp_seconds{${I}})`,
+            legend: "{{resource}}, hidden",
           },
         ),
         graph(
@@ -159,7 +151,7 @@ export const exporter = dashboard(
             title: "Bugs and odd values",
             description: "Contained panics, and values of replies that are not what the interface says.",
             unit: "short",
-            width: 8,
+            width: 12,
           },
           { expr: `sum(increase(pds_exporter_panics_total{${I}}[$__rate_interval]))`, legend: "panics" },
           {
@@ -183,10 +175,6 @@ export const exporter = dashboard(
           { expr: rate("pds_api_requests_total", "code"), legend: "{{code}}" },
         ),
         graph(
-          { title: "By resource", description: "What is asked for.", unit: "reqps", width: 8, stack: true },
-          { expr: rate("pds_api_requests_total", "resource"), legend: "{{resource}}" },
-        ),
-        graph(
           {
             title: "Duration",
             description: "From sending a request to having read its reply.",
@@ -197,17 +185,6 @@ export const exporter = dashboard(
             expr: `histogram_quantile(${q}, ${rate("pds_api_request_duration_seconds_bucket", "le")})`,
             legend: `p${q * 100}`,
           })),
-        ),
-        graph(
-          { title: "Share that failed", description: "Of all requests.", unit: "percentunit", width: 8 },
-          {
-            expr: `1 - sum(rate(pds_api_requests_total{${I}, code=~"2.."}[$__rate_interval])) / sum(rate(pds_api_requests_total{${I}}[$__rate_interval]))`,
-            legend: "failed",
-          },
-        ),
-        graph(
-          { title: "Retries", description: "Requests sent again inside one poll.", unit: "reqps", width: 8 },
-          { expr: `${rate("pds_api_retries_total", "resource")} or on () vector(0)`, legend: "{{resource}}" },
         ),
         graph(
           {
@@ -228,14 +205,14 @@ export const exporter = dashboard(
       "Process",
       [
         graph(
-          { title: "CPU", description: "Cores in use.", unit: "short", width: 6 },
+          { title: "CPU", description: "Cores in use.", unit: "short", width: 8 },
           {
             expr: rate("process_cpu_seconds_total", "instance", ', job="pds-exporter"'),
             legend: "{{instance}}",
           },
         ),
         graph(
-          { title: "Memory", description: "Resident.", unit: "bytes", width: 6 },
+          { title: "Memory", description: "Resident.", unit: "bytes", width: 8 },
           {
             expr: `max by (instance) (process_resident_memory_bytes{${I}, job="pds-exporter"})`,
             legend: "{{instance}}",
@@ -243,26 +220,10 @@ export const exporter = dashboard(
         ),
         graph(
           {
-            title: "File descriptors",
-            description: "Open, and the most that may be.",
-            unit: "short",
-            width: 6,
-          },
-          {
-            expr: `max by (instance) (process_open_fds{${I}, job="pds-exporter"})`,
-            legend: "{{instance}} open",
-          },
-          {
-            expr: `max by (instance) (process_max_fds{${I}, job="pds-exporter"})`,
-            legend: "{{instance}} at most",
-          },
-        ),
-        graph(
-          {
             title: "Scrape duration",
             description: "How long Prometheus waits for /metrics.",
             unit: "s",
-            width: 6,
+            width: 8,
           },
           {
             expr: `max by (instance) (scrape_duration_seconds{${I}, job="pds-exporter"})`,

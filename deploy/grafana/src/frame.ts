@@ -9,23 +9,52 @@ import {
   DashboardLinkType,
   DatasourceVariableBuilder,
   QueryVariableBuilder,
+  TextBoxVariableBuilder,
   VariableRefresh,
   VariableSort,
 } from "@grafana/grafana-foundation-sdk/dashboard";
 import { DATASOURCE, type Row, place } from "./panels.js";
 
-/** A variable filled with the values of a label. */
-export function variable(name: string, label: string, metric: string, many: boolean): QueryVariableBuilder {
+/** A variable filled with the values of a label: one of them, many, or many of which `All` is also what has no such label. */
+export function variable(
+  name: string,
+  label: string,
+  metric: string,
+  choice: "one" | "many" | "optional",
+): QueryVariableBuilder {
   const builder = new QueryVariableBuilder(name)
     .label(label)
     .datasource(DATASOURCE)
     .query({ query: `label_values(${metric}, ${name})`, refId: name })
     .refresh(VariableRefresh.OnTimeRangeChanged)
     .sort(VariableSort.NaturalAsc)
-    .multi(many)
-    .includeAll(many);
-  return many ? builder.allValue(".*").current({ text: "All", value: "$__all" }) : builder;
+    .multi(choice !== "one")
+    .includeAll(choice !== "one");
+  if (choice === "one") {
+    return builder;
+  }
+  const all = builder.current({ text: "All", value: "$__all" });
+  return choice === "optional" ? all.allValue(".*") : all;
 }
+
+/** Whose apps and where, and the projects that these are: `All` stands for the projects of the chosen teams. */
+export const PROJECTS = [
+  variable("cluster", "Cluster", "pds_up", "optional"),
+  variable("team", "Team", 'pds_app_info{cluster=~"$cluster"}', "optional"),
+  variable("project", "Project", 'pds_app_info{cluster=~"$cluster", team=~"$team"}', "many"),
+];
+
+/** Where the status pages are, for links: the exporter's external URL. */
+const STATUS = new TextBoxVariableBuilder("status").label("Status pages").defaultValue("http://localhost:10090");
+
+/** The address of an app's status page. */
+export const statusPage = (project: string, app: string) => `\${status}/apps/${project}/${app}`;
+
+/** Requests or runs per second of the time that was counted, once however many exporters count them. */
+export const perSecond = (what: "requests" | "runs", selector: string) => {
+  const rate = (counter: string) => `rate(pds_app_${what}${counter}_total{${selector}}[$__rate_interval])`;
+  return `max by (project, app) (${rate("")} / (${rate("_accounted_seconds")} > 0))`;
+};
 
 /** A marker where an expression appears: on all graphs, with a text made of its labels. */
 export class Marker extends AnnotationQueryBuilder {
@@ -39,7 +68,7 @@ export class Marker extends AnnotationQueryBuilder {
   }
 
   override build(): AnnotationQuery & { titleFormat: string; textFormat: string; step: string } {
-    return { ...super.build(), titleFormat: this.internal.name, textFormat: this.text, step: "60s" };
+    return { ...super.build(), titleFormat: this.internal.name, textFormat: this.text, step: "300s" };
   }
 }
 
@@ -57,6 +86,7 @@ export function dashboard(
   variables: QueryVariableBuilder[],
   rows: Row[],
   markers: Marker[] = [],
+  links: DashboardLinkBuilder[] = [],
 ): Dashboard {
   const builder = new DashboardBuilder(title)
     .uid(uid)
@@ -76,8 +106,11 @@ export function dashboard(
     )
     .withVariable(new DatasourceVariableBuilder("datasource").label("Data source").type("prometheus"))
     .annotations(markers);
-  for (const one of variables) {
+  for (const one of [...variables, STATUS]) {
     builder.withVariable(one);
+  }
+  for (const one of links) {
+    builder.link(one);
   }
   return understoodByAll(place(builder, rows).build());
 }

@@ -109,8 +109,8 @@ function draft<B extends PanelBuilder>(builder: B, height: number, common: Commo
     .title(common.title)
     .description(common.description)
     .datasource(DATASOURCE)
-    // Counters move once per accounting step; a rate over less than two steps would read 0 now and then.
-    .interval("2m")
+    // Counters move once per accounting step; a range without two values has no rate.
+    .interval("3m")
     .span(common.width)
     .height(common.height ?? height)
     .unit(common.unit)
@@ -200,8 +200,13 @@ export interface Column extends Series {
   thresholds?: Threshold[];
 }
 
-/** One row per value of `by`, one column per expression, joined. */
-export function table(common: Omit<Common, "unit">, by: string, columns: Column[], link?: string): Draft {
+/** One row per value of `by`, one column per expression, joined. `links` are titles and addresses for a cell of `by`. */
+export function table(
+  common: Omit<Common, "unit">,
+  by: string,
+  columns: Column[],
+  links: { title: string; url: string }[],
+): Draft {
   const times = columns.flatMap((_, index) => [
     ["Time", true],
     [`Time ${index + 1}`, true],
@@ -234,9 +239,24 @@ export function table(common: Omit<Common, "unit">, by: string, columns: Column[
         : []),
     ]);
   }
-  return link
-    ? builder.overrideByName(by, [{ id: "links", value: [{ title: "Details", url: link }] }])
-    : builder;
+  return builder.overrideByName(by, [{ id: "links", value: links }]);
+}
+
+/** The series of an expression by these labels, one row each. */
+export function list(common: Omit<Common, "unit">, expr: string, labels: string[], link?: string): Draft {
+  const builder = draft(new tables.PanelBuilder(), 8, { unit: "short", ...common }, FieldColorModeId.Thresholds)
+    .targets([query({ expr }, 0, PromQueryFormat.Table, true)])
+    .showHeader(true)
+    .transformations([
+      {
+        id: "organize",
+        options: {
+          excludeByName: { Time: true, Value: true },
+          indexByName: Object.fromEntries(labels.map((label, index) => [label, index])),
+        },
+      },
+    ]);
+  return link ? builder.overrideByName("app", [{ id: "links", value: [{ title: "Details", url: link }] }]) : builder;
 }
 
 /** Puts the rows below each other, their panels from left to right. */

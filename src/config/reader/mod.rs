@@ -10,7 +10,7 @@ use config::{Value, ValueKind};
 use super::key::{Key, Kind};
 use super::raw::Position;
 use super::value;
-use crate::interface::Resource;
+use pds_interface::Resource;
 
 pub(super) use number::{Count, Limit, MILLISECONDS, Positive, SECONDS, Size, Step};
 pub(super) use text::{File, Id, Text, Token, Url};

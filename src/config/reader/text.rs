@@ -9,7 +9,7 @@ use super::Reader;
 use crate::config::key::Kind;
 use crate::config::raw::Position;
 use crate::config::value;
-use crate::secret::Secret;
+use pds_core::secret::Secret;
 
 /// A string that is not empty.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use tokio::time::Duration;
 
 use crate::config::{App, Config};
-use crate::interface::{Cadence, Resource, Scope};
 use crate::poll::objective;
 use crate::store::{Desired, Key, Owner, Section};
+use pds_interface::{Cadence, Resource, Scope};
 
 /// The time between two polls.
 pub(super) fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {

@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Duration;
 
 use crate::accounting::{KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
-use crate::client::{Account, Client};
-use crate::clock::Clock;
 use crate::config::{App, Config, Project};
-use crate::interface::polled::Polled;
-use crate::interface::{Cadence, Resource, Scope, Subject, Window};
 use crate::store::{Key, Section, Store, TargetState, Variant};
 use crate::telemetry::Telemetry;
+use pds_client::{Account, Client};
+use pds_core::clock::Clock;
+use pds_interface::polled::Polled;
+use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 
+use super::evidence::Audit;
 use super::objective;
 use super::progress::Progress;
 
@@ -48,6 +49,8 @@ pub struct Plan {
     pub windows: Vec<ConfiguredWindow>,
     /// The targets.
     pub targets: Vec<Arc<Target>>,
+    /// What audits know of each service account.
+    pub audit: Arc<Audit>,
     /// Whether a warning was logged that the container filter seems to be ignored.
     pub filter_told: AtomicBool,
     /// Whether another plan has replaced it.
@@ -130,6 +133,7 @@ impl Plan {
             client,
             watermark,
             windows,
+            audit: Audit::of(&config, before.map(|plan| (&*plan.config, &plan.audit)), &context.telemetry),
             targets: Vec::new(),
             filter_told: AtomicBool::new(before.is_some_and(|plan| plan.told_of_the_same_filter(&config))),
             replaced: AtomicBool::new(false),
@@ -209,7 +213,7 @@ impl Plan {
             key,
         };
         if let Some(ledger) = ledger {
-            self.show_counters(context, &target, &ledger, false);
+            self.show_counters(context, &target, &ledger, (None, false));
         }
         Some(target)
     }
@@ -284,8 +288,9 @@ impl Plan {
     #[must_use]
     pub fn subject<'a>(&'a self, of: &TargetSubject, window: Option<Window<'a>>) -> Option<Subject<'a>> {
         let project = self.project(of)?;
-        let labels = self.app(of).map_or(&project.labels, |app| &app.labels);
-        Some(Subject { project: &project.id, labels, window })
+        let app = self.app(of);
+        let labels = app.map_or(&project.labels, |app| &app.labels);
+        Some(Subject { project: &project.id, app: app.map_or("", |app| &app.id), labels, window })
     }
 
     /// Sets aside ledgers of apps that another shard counts, and drops those of apps removed long ago. Waits for a reply

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 
-use crate::interface::response_time;
+use pds_interface::response_time;
 
 use super::super::changes::Change;
 use super::super::course::Point;

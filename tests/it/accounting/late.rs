@@ -1,7 +1,7 @@
 //! Hours counted again: data that comes late, and a service that counts the end of a range twice.
 
-use pds_exporter::interface::response_time;
-use pds_exporter::simulator::{Kind, Quirks, Settings};
+use pds_interface::response_time;
+use pds_simulator::{Kind, Quirks, Settings};
 use proptest::prelude::*;
 
 use super::rig::Rig;

@@ -6,9 +6,9 @@ mod rig;
 use std::sync::Arc;
 
 use pds_exporter::config::Shard;
-use pds_exporter::interface::{Resource, TimeRange, response_time, run_execution_time};
-use pds_exporter::simulator::Kind;
 use pds_exporter::store::{Key, Owner};
+use pds_interface::{Resource, TimeRange, response_time, run_execution_time};
+use pds_simulator::Kind;
 use proptest::prelude::*;
 
 use rig::Rig;

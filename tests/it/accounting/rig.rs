@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::SignedDuration;
+use pds_core::clock::Clock;
 use pds_exporter::accounting::{self, Ledger};
-use pds_exporter::clock::Clock;
 use pds_exporter::config::{Config, Shard};
-use pds_exporter::interface::{TimeRange, response_time};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::simulator::{Fault, Quirks, Settings, World};
 use pds_exporter::store::Key;
+use pds_interface::{TimeRange, response_time};
+use pds_simulator::{Fault, Quirks, Settings, World};
 
 use crate::rig::{self, Configuration};
 
@@ -58,7 +58,7 @@ impl Rig {
         let (service_clock, clock) = (Clock::standing_at(start), Clock::standing_at(start));
         let world = World::new(settings, service_clock.clone());
         let base_url = rig::serve(&world).await;
-        let state = folder.join("state.redb");
+        let state = folder.join("state.log");
         let mut rig = Self {
             world,
             accounting,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use pds_exporter::interface::{ReplyBody as _, get_app};
+use pds_interface::{ReplyBody as _, get_app};
 
 use super::server::{Reply, Server, ok, status};
 use super::{Asking, api, chain, request};

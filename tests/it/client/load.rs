@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use pds_exporter::client::FetchError;
+use pds_client::FetchError;
+use pds_core::secret::Secret;
 use pds_exporter::config::TokenSource;
-use pds_exporter::interface::call::Method;
-use pds_exporter::interface::get_app;
-use pds_exporter::secret::Secret;
+use pds_interface::call::Method;
+use pds_interface::get_app;
 
 use super::server::{Reply, Server, ok, status};
 use super::{Asking, api, project, request};

@@ -14,13 +14,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::catalogue::Format;
-use pds_exporter::client::{Client, FetchError};
-use pds_exporter::clock::Clock;
-use pds_exporter::config::{Api, Project, TokenSource};
-use pds_exporter::interface::{Arguments, QueryNames, Request, get_app};
-use pds_exporter::secret::Secret;
+use pds_client::{Client, FetchError};
+use pds_core::clock::Clock;
+use pds_core::secret::Secret;
+use pds_exporter::config::{Api, TokenSource};
 use pds_exporter::telemetry::Telemetry;
+use pds_exposition::Format;
+use pds_interface::{Arguments, QueryNames, Request, get_app};
 
 const TOKEN: &str = "s3rvice-acc0unt-t0ken";
 
@@ -42,8 +42,8 @@ fn api(base_url: &str) -> Api {
     }
 }
 
-fn project(id: &str, token: Option<TokenSource>) -> Project {
-    Project { id: Arc::from(id), token, labels: Vec::new(), apps: Vec::new(), polled: true, objective: None }
+fn project(id: &str, token: Option<TokenSource>) -> (Arc<str>, Option<TokenSource>) {
+    (Arc::from(id), token)
 }
 
 fn file(path: &Path) -> Option<TokenSource> {
@@ -57,9 +57,9 @@ struct Asking {
 }
 
 impl Asking {
-    fn new(api: &Api, projects: &[Project]) -> Self {
+    fn new(api: &Api, projects: &[(Arc<str>, Option<TokenSource>)]) -> Self {
         let telemetry = Telemetry::new(false).unwrap();
-        let client = Client::new(api, projects, telemetry.clone(), Clock::system()).unwrap();
+        let client = Client::new(api, projects, Arc::new(telemetry.clone()), Clock::system()).unwrap();
         Self { client, telemetry }
     }
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use pds_core::secret::Secret;
 use pds_exporter::config::TokenSource;
-use pds_exporter::interface::response_time;
-use pds_exporter::secret::Secret;
+use pds_interface::response_time;
 use tracing::Level;
 
 use crate::rig::Log;

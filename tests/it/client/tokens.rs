@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::client::Client;
-use pds_exporter::clock::Clock;
+use pds_client::Client;
+use pds_core::clock::Clock;
+use pds_core::secret::Secret;
 use pds_exporter::config::TokenSource;
-use pds_exporter::secret::Secret;
 
 use super::server::{Seen, Server, ok, status};
 use super::{Asking, TOKEN, api, chain, file, project};
@@ -242,7 +243,7 @@ async fn the_expiry_of_a_jwt_is_shown_if_it_has_one() {
     assert_eq!(shown, ["pds_token_expiry_timestamp_seconds{token=\"default\"} 1800000000"]);
     // A reload builds a new client on the same metrics; what it no longer uses is gone.
     api.token = inline(LASTING);
-    Client::new(&api, &[], asking.telemetry.clone(), Clock::system()).unwrap();
+    Client::new(&api, &[], Arc::new(asking.telemetry.clone()), Clock::system()).unwrap();
     assert!(!asking.page().contains("pds_token_expiry"));
 }
 

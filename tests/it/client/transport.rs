@@ -8,10 +8,11 @@ use std::time::Duration;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
 
-use pds_exporter::client::{BuildError, Client};
-use pds_exporter::clock::Clock;
+use pds_client::Client;
+use pds_core::clock::Clock;
 use pds_exporter::config::Api;
 use pds_exporter::telemetry::Telemetry;
+use pds_http::BuildError;
 
 use super::server::{Server, ok, status};
 use super::{Asking, TOKEN, api, chain};
@@ -99,8 +100,9 @@ async fn http_2_carries_all_requests_over_one_connection() {
 #[tokio::test]
 async fn an_invalid_ca_file_is_refused_at_start() {
     let dir = tempfile::tempdir().unwrap();
-    let refusal =
-        |api: &Api| Client::new(api, &[], Telemetry::new(false).unwrap(), Clock::system()).unwrap_err();
+    let refusal = |api: &Api| {
+        Client::new(api, &[], Arc::new(Telemetry::new(false).unwrap()), Clock::system()).unwrap_err()
+    };
     let mut api = api("https://api.example.com");
     let path = dir.path().join("ca.pem");
     api.ca_file = Some(path.clone());

@@ -4,9 +4,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use pds_core::secret::Secret;
 use pds_exporter::config::{self, Login, Objective, TokenSource};
-use pds_exporter::interface::{QueryNames, Resolution};
-use pds_exporter::secret::Secret;
+use pds_interface::{QueryNames, Resolution};
 
 use super::load;
 
@@ -23,7 +23,7 @@ fn values_mean_what_the_file_and_the_environment_say() {
     assert_eq!(config.poll.windows, [Duration::from_secs(300), Duration::from_secs(3600)]);
     assert_eq!(config.poll.resolution, Resolution::High);
     assert!(!config.accounting.enabled);
-    assert_eq!(config.state.path, Some(folder.join("state.redb")));
+    assert_eq!(config.state.path, Some(folder.join("state.log")));
     let prometheus = config.state.prometheus.unwrap();
     assert_eq!(prometheus.url.as_str(), "https://mimir.example.com/prometheus");
     assert_eq!(prometheus.login, Some(Login::Token(folder.join("secrets/prometheus"))));
@@ -58,6 +58,18 @@ fn a_variable_is_read_as_its_key_wants_it() {
     assert_eq!(api.base_url.as_str(), "http://127.0.0.1:8080/");
     assert_eq!(api.token, Some(TokenSource::Inline(Secret::new("0012345"))));
     assert_eq!(api.max_response_bytes, 1 << 20);
+}
+
+#[test]
+fn an_empty_variable_is_the_empty_list() {
+    let environment = [
+        ("PDS_EXPORTER__API__BASE_URL", "https://api.example.com"),
+        ("PDS_EXPORTER__API__TOKEN", "t"),
+        ("PDS_EXPORTER__ACCOUNTING__RECHECK_AFTER", ""),
+    ];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let config = pds_exporter::config::load_without_file(environment).unwrap();
+    assert!(config.accounting.recheck_after.is_empty());
 }
 
 #[test]

@@ -32,14 +32,14 @@ pub(crate) fn kustomize(folder: &str) -> String {
     output(command("kubectl", ["kustomize".as_ref(), folder.as_os_str()]))
 }
 
-/// Whether the API of each version accepts the manifests, and the Prometheus Operator those that are its own.
+/// Whether the API of each version accepts the manifests, and the operator's and the gateway's those of theirs.
 pub(super) fn validate(manifests: &str) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("manifests.json");
-    let of_operator = |object: &Value| string(object, "/apiVersion").starts_with(operator::GROUP);
-    let (monitoring, objects): (Vec<Value>, Vec<Value>) = yaml(manifests).into_iter().partition(of_operator);
-    if !monitoring.is_empty() {
-        operator::validate(&monitoring);
+    let (custom, objects): (Vec<Value>, Vec<Value>) =
+        yaml(manifests).into_iter().partition(operator::has_model);
+    if !custom.is_empty() {
+        operator::validate(&custom);
     }
     let lines = objects.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert!(!lines.is_empty());
@@ -166,6 +166,27 @@ fn the_operator_overlay_is_valid_and_finds_the_pods() {
 }
 
 #[test]
+fn a_state_file_is_put_back_without_a_shell() {
+    let manifest = text("kubernetes/rollback.yaml");
+    validate(&manifest);
+    let pod = yaml(&manifest).remove(0);
+    let set = object(&yaml(&kustomize("overlays/sharded")), "StatefulSet");
+    let claim =
+        format!("{}-{}-0", string(&set, "/spec/volumeClaimTemplates/0/metadata/name"), "pds-exporter");
+    assert_eq!(string(&pod, "/spec/volumes/0/persistentVolumeClaim/claimName"), claim);
+    let environment = list(&container(&set)["env"]).iter();
+    let path = environment.filter(|variable| variable["name"] == "PDS_EXPORTER__STATE__PATH");
+    let path = path.map(|variable| string(variable, "/value")).next().unwrap();
+    let command: Vec<&str> =
+        list(&pod["spec"]["containers"][0]["command"]).iter().filter_map(Value::as_str).collect();
+    let former = path.replace(".log", ".redb");
+    assert_eq!(command, ["mv", &format!("{former}.format-2"), &former]);
+    let user = |object: &Value, pointer: &str| object.pointer(pointer).unwrap()["runAsUser"].clone();
+    let (pods, sets) = ("/spec/securityContext", "/spec/template/spec/securityContext");
+    assert_eq!(user(&pod, pods), user(&set, sets), "the file stays readable");
+}
+
+#[test]
 fn prometheus_rule_holds_the_rule_files() {
     let mut rule = concat!(
         "# The rule files of deploy/prometheus/rules in one object; edit those, and a test with UPDATE_GOLDEN=1 writes this.\n",
@@ -173,7 +194,7 @@ fn prometheus_rule_holds_the_rule_files() {
         "spec:\n  groups:\n"
     )
     .to_owned();
-    for file in ["objectives", "recording", "alerts"] {
+    for file in ["objectives", "recording", "slo", "alerts", "shards"] {
         let file = text(&format!("prometheus/rules/{file}.yml"));
         let (_, groups) = file.split_once("groups:\n").unwrap();
         for line in groups.lines() {
@@ -201,4 +222,71 @@ fn the_shipped_configuration_is_accepted() {
     fs::write(&file, config).unwrap();
     let loaded = pds_exporter::config::load(&file, []).unwrap();
     assert_eq!(loaded.config.projects.len(), 1);
+}
+
+/// A pod as `kubernetes_sd` finds it: its name, its ordinal in a StatefulSet, its phase.
+fn pod(name: &str, index: Option<&str>, phase: &str) -> Value {
+    let mut labels = serde_json::json!({
+        "__meta_kubernetes_pod_label_app_kubernetes_io_name": "pds-exporter",
+        "__meta_kubernetes_pod_label_app_kubernetes_io_instance": "pds",
+        "__meta_kubernetes_pod_container_port_name": "http",
+        "__meta_kubernetes_pod_phase": phase,
+        "__meta_kubernetes_namespace": "monitoring",
+        // As the operator sets it before these.
+        "pod": name,
+    });
+    if let Some(index) = index {
+        labels["__meta_kubernetes_pod_label_apps_kubernetes_io_pod_index"] = index.into();
+    }
+    serde_json::json!({ "targets": [format!("{name}:10090")], "labels": labels })
+}
+
+#[test]
+fn a_place_that_a_process_fills_has_one_instance_whatever_its_pod_is_called() {
+    let snake = |text: String| {
+        let words =
+            text.chars().map(|c| if c.is_uppercase() { format!("_{}", c.to_lowercase()) } else { c.into() });
+        words.collect::<String>()
+    };
+    let plain = yaml(&text("prometheus/kubernetes.yml")).remove(0);
+    let plain = plain["scrape_configs"][0]["relabel_configs"].clone();
+    let mut ways = vec![("kubernetes.yml", plain)];
+    for (name, endpoints) in [("podmonitor", "podMetricsEndpoints"), ("servicemonitor", "endpoints")] {
+        let monitor = yaml(&text(&format!("kubernetes/overlays/operator/{name}.yaml"))).remove(0);
+        let relabelings = list(&monitor["spec"][endpoints][0]["relabelings"]).iter().map(|relabeling| {
+            let fields = relabeling.as_object().unwrap().iter();
+            fields.map(|(key, value)| (snake(key.clone()), value.clone())).collect::<serde_json::Map<_, _>>()
+        });
+        ways.push((name, relabelings.collect::<Vec<_>>().into()));
+    }
+    for (way, relabelings) in ways {
+        let pods = [
+            pod("pds-7b9c-x", None, "Running"),
+            pod("pds-66d5-y", None, "Running"),
+            pod("pds-0", Some("0"), "Running"),
+            pod("pds-11", Some("11"), "Running"),
+            pod("pds-7b9c-evicted", None, "Failed"),
+        ];
+        let job =
+            serde_json::json!({ "job_name": "j", "static_configs": pods, "relabel_configs": relabelings });
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), serde_json::json!({ "scrape_configs": [job] }).to_string()).unwrap();
+        let mut promtool = command("promtool", ["check", "service-discovery", "--timeout=1s"]);
+        promtool.arg(file.path()).arg("j");
+        let found: Value = serde_json::from_str(&output(promtool)).unwrap();
+        let labels = list(&found).iter().map(|target| &target["labels"]).filter(|labels| labels.is_object());
+        let labels: Vec<&Value> = labels.filter(|labels| labels.get("instance").is_some()).collect();
+        let mut instances: Vec<&str> = labels.iter().map(|labels| string(labels, "/instance")).collect();
+        instances.sort_unstable();
+        let expected: &[&str] = match way {
+            "kubernetes.yml" => &["pds", "pds", "pds-0", "pds-11"],
+            // The operator itself drops pods that have finished.
+            _ => &["pds", "pds", "pds", "pds-0", "pds-11"],
+        };
+        assert_eq!(instances, expected, "{way}");
+        assert!(
+            labels.iter().all(|labels| way == "kubernetes.yml" || labels.get("pod").is_none()),
+            "{way}: {labels:?}"
+        );
+    }
 }

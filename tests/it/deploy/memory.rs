@@ -1,12 +1,15 @@
-//! Memory: what hostile replies can take at most stays within what the deployments grant.
+//! What the deployments grant: what the exporter takes by measurement, and what hostile replies can take beyond.
 
 use std::path::Path;
 
 use pds_exporter::config::Config;
 
+use serde_json::Value;
+
 use super::helm::template;
-use super::kubernetes::{container, kustomize};
-use super::{string, text, yaml};
+use super::kubernetes::{container, kustomize, object};
+use super::{list, string, text, yaml};
+use crate::docs::taken_by;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -21,6 +24,11 @@ fn load(config: &str) -> Config {
     // The token is nobody's here.
     let config = config.replace("token_file = \"/run/secrets/pds/token\"", "token = \"none\"");
     pds_exporter::config::load_text(Path::new("pds-exporter.toml"), &config).unwrap().config
+}
+
+/// A configuration that leaves everything at its default.
+fn defaults() -> Config {
+    load("[api]\nbase_url = \"https://api.example.com\"\n\n[[projects]]\nid = \"p\"\ntoken = \"none\"\n")
 }
 
 /// Bytes of a quantity as our manifests write them.
@@ -42,10 +50,84 @@ fn hostile_replies_do_not_get_a_pod_killed() {
         let patch = || data("patch.yaml").map(|patch| yaml(patch).remove(0));
         let workload = workload("Deployment").or_else(|| workload("StatefulSet")).or_else(patch).unwrap();
         let memory = |of: &str| bytes(string(&container(&workload)["resources"][of], "/memory"));
-        // What is requested is what it takes at rest.
-        let most = memory("requests") + hostile(&config);
+        // All of them are sized for ten thousand apps.
+        let most = measured(10_000).1 + hostile(&config);
         assert!(most <= memory("limits"), "{name}: {} MiB of {} MiB", most / MIB, memory("limits") / MIB);
     }
+}
+
+/// Measured: CPU in percent of a core, and the peak of memory and the state file in bytes.
+fn measured(apps: u32) -> (f64, u64, u64) {
+    let [_, cpu, memory, file, _] = taken_by(apps).map(|figure| figure.parse::<f64>().unwrap());
+    (cpu, (memory * 1e6) as u64, (file * 1e6) as u64)
+}
+
+#[test]
+fn resources_follow_from_the_number_of_apps_and_cover_what_is_measured() {
+    for (total, shards) in [(10, 1), (100, 1), (1_000, 1), (10_000, 1), (100_000, 1), (100_000, 10)] {
+        let (apps, shards) = (format!("apps={total}"), format!("shards={shards}"));
+        let objects = template("pds-exporter", &["mode=sharded", &apps, &shards]);
+        let set = object(&objects, "StatefulSet");
+        let resources = &container(&set)["resources"];
+        let of = |what: &str| bytes(string(&resources[what], "/memory"));
+        let core = |what: &str| {
+            let cpu = string(&resources[what], "/cpu").strip_suffix('m').unwrap();
+            cpu.parse::<f64>().unwrap() / 10.0
+        };
+        let each = total / shards.trim_start_matches("shards=").parse::<u32>().unwrap();
+        let (cpu, memory, file) = measured(each);
+        assert!(memory <= of("requests"), "{each} apps: {memory} bytes, requested {}", of("requests"));
+        assert!(of("requests") <= 2 * memory, "{each} apps: {memory} bytes, requested {}", of("requests"));
+        let config = load(string(&object(&objects, "ConfigMap")["data"], "/pds-exporter.toml"));
+        let most = memory + hostile(&config);
+        assert!(most <= of("limits") && of("limits") <= 2 * most, "{each} apps: {most} of {}", of("limits"));
+        assert!(cpu <= core("requests") && 2.0 * cpu <= core("limits"), "{each} apps: {cpu} %");
+        // The disk, and the limit of the pod's own storage.
+        assert!(2 * file <= 1024 * MIB, "{each} apps: {file} bytes");
+        assert_eq!(set["spec"]["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"], "1Gi");
+    }
+    let own = ["resources.limits.cpu=2", "resources.requests.memory=1Gi"];
+    let deployment = object(&template("pds-exporter", &own), "Deployment");
+    let resources = &container(&deployment)["resources"];
+    assert_eq!((&resources["limits"]["cpu"], &resources["requests"]["memory"]), (&2.into(), &"1Gi".into()));
+    assert_eq!(resources["limits"]["memory"], "176Mi", "the rest follows from the apps");
+    let none = object(&template("pds-exporter", &["apps=0"]), "Deployment");
+    assert_eq!(container(&none)["resources"], serde_json::json!({}));
+    let volumes = |workload: &Value| list(&workload["spec"]["template"]["spec"]["volumes"]).to_vec();
+    assert_eq!(volumes(&none)[2]["emptyDir"]["sizeLimit"], "1Gi");
+}
+
+#[test]
+fn the_page_says_what_the_manifests_grant() {
+    let deployment = object(&yaml(&kustomize("base")), "Deployment");
+    let of = |pointer: &str| string(&container(&deployment)["resources"], pointer).to_owned();
+    let said = format!(
+        "they request {} CPU and {} memory, and limit them to {} and {}",
+        of("/requests/cpu"),
+        of("/requests/memory"),
+        of("/limits/cpu"),
+        of("/limits/memory")
+    );
+    let page = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains(&said), "deploy/README.md does not say: {said}");
+    assert!(page.contains(&format!("take at most {} MiB", hostile(&defaults()) / MIB)));
+}
+
+#[test]
+fn counters_that_come_back_from_prometheus_need_no_file() {
+    let url = "state.prometheus.url=http://prometheus:9090";
+    for workload in [
+        object(&template("pds-exporter", &[url]), "Deployment"),
+        object(&template("pds-exporter", &[url, "mode=sharded", "state.shardDisks=false"]), "StatefulSet"),
+        object(&yaml(&kustomize("overlays/operator")), "Deployment"),
+    ] {
+        let text = workload.to_string();
+        assert!(!text.contains("STATE__PATH") && !text.contains("/var/lib/pds-exporter"), "{text}");
+        assert!(!text.contains("emptyDir") && !text.contains("volumeClaimTemplates"), "{text}");
+    }
+    // Without that Prometheus there is a file, if only as long as the pod.
+    let pod = object(&template("pds-exporter", &[]), "Deployment").to_string();
+    assert!(pod.contains("STATE__PATH") && pod.contains("emptyDir"), "{pod}");
 }
 
 #[test]
@@ -53,8 +135,7 @@ fn hostile_replies_do_not_get_the_service_killed() {
     let unit = text("systemd/pds-exporter.service");
     let most = unit.lines().find_map(|line| line.strip_prefix("MemoryMax=")?.strip_suffix('M')).unwrap();
     // The unit brings no configuration, so the defaults count.
-    let defaults =
-        load("[api]\nbase_url = \"https://api.example.com\"\n\n[[projects]]\nid = \"p\"\ntoken = \"none\"\n");
-    // With as much again for the exporter at rest as a pod is granted in all.
-    assert!(hostile(&defaults) + 128 * MIB <= most.parse::<u64>().unwrap() * MIB, "{most} MiB");
+    assert!(unit.contains("# Ten thousand apps take less than 128 MiB"));
+    assert!(measured(10_000).1 < 128 * MIB);
+    assert!(hostile(&defaults()) + 128 * MIB <= most.parse::<u64>().unwrap() * MIB, "{most} MiB");
 }

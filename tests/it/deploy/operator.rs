@@ -1,4 +1,4 @@
-//! Objects of the Prometheus Operator, held against models made of its API: their types know every key, their
+//! Objects that Kubernetes itself does not know, held against models made of their APIs: the types know every key, the
 //! schemas the forms of values.
 
 use std::fmt::Write as _;
@@ -8,16 +8,30 @@ use serde_json::{Value, json};
 
 use super::{command, string, text, yaml};
 
-/// What begins the version of the operator's objects.
-pub(super) const GROUP: &str = "monitoring.coreos.com/";
+/// The version of each kind of objects, its package, and its name there.
+const MODELS: &[(&str, &str, &str)] = &[
+    ("monitoring.coreos.com/v1", "prometheus-operator", "operator"),
+    ("gateway.networking.k8s.io/v1", "gateway-api", "gateway"),
+];
 
-/// What the operator's API has against the objects; `None` if it accepts all of them.
+/// Whether the object is one of these.
+pub(super) fn has_model(object: &Value) -> bool {
+    MODELS.iter().any(|(version, ..)| *version == object["apiVersion"])
+}
+
+/// What its API has against one of the objects; `None` if all are accepted.
 fn refusal(objects: &[Value]) -> Option<String> {
-    let mut program = format!("import * as v1 from \"@kubernetes-models/prometheus-operator/{GROUP}v1\";\n");
+    let mut program = String::new();
+    for (version, package, name) in MODELS {
+        let _ = writeln!(program, "import * as {name} from \"@kubernetes-models/{package}/{version}\";");
+    }
     for object in objects {
-        let kind = string(object, "/kind");
+        let (version, kind) = (string(object, "/apiVersion"), string(object, "/kind"));
+        let model = MODELS.iter().find(|(known, ..)| *known == version);
+        let Some((.., model)) = model else { return Some(format!("no model of {version}")) };
         // Only a literal that is given its type at once is refused for a key that the type has not.
-        let _ = writeln!(program, "{{ const o: v1.I{kind} = {object}; new v1.{kind}(o).validate(); }}");
+        let _ =
+            writeln!(program, "{{ const o: {model}.I{kind} = {object}; new {model}.{kind}(o).validate(); }}");
     }
     // Below the folder that holds npm's packages, so that they are found.
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/tools");
@@ -35,10 +49,10 @@ fn refusal(objects: &[Value]) -> Option<String> {
     })
 }
 
-/// Whether the operator's API accepts the objects.
+/// Whether the APIs accept the objects.
 pub(super) fn validate(objects: &[Value]) {
     if let Some(said) = refusal(objects) {
-        panic!("the operator refuses one of {objects:?}:\n{said}");
+        panic!("refused is one of {objects:?}:\n{said}");
     }
 }
 

@@ -11,11 +11,15 @@ use super::{command, deploy, output, text};
 fn systemd_finds_no_fault_with_the_units() {
     let folder = tempfile::tempdir().unwrap();
     let service = text("systemd/pds-exporter.service")
-        .replace("/usr/bin/pds-exporter", env!("CARGO_BIN_EXE_pds-exporter"));
+        .replace("/usr/bin/pds-exporter", env!("CARGO_BIN_EXE_pds-exporter"))
+        .replace("/usr/bin/pdstool", &crate::process::pdstool());
     let (socket, unit) =
         (folder.path().join("pds-exporter.socket"), folder.path().join("pds-exporter.service"));
     fs::write(&unit, service).unwrap();
     fs::copy(deploy("systemd/pds-exporter.socket"), &socket).unwrap();
+    let settings = folder.path().join("pds-exporter.service.d");
+    fs::create_dir(&settings).unwrap();
+    fs::copy(deploy("systemd/tokens.conf"), settings.join("tokens.conf")).unwrap();
     let verify =
         command("systemd-analyze", ["verify".into(), "--man=no".into(), unit, socket]).output().unwrap();
     let said = [verify.stdout, verify.stderr].concat();
@@ -36,4 +40,15 @@ fn the_service_starts_the_exporter_with_flags_it_has() {
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let flags = Flags::try_parse_from(start.split(' ')).unwrap();
     assert!(flags.web_systemd_socket && flags.state_path.is_some());
+}
+
+#[test]
+fn several_tokens_come_from_a_folder_in_place_of_the_one() {
+    let settings = text("systemd/tokens.conf");
+    let credentials: Vec<&str> =
+        settings.lines().filter_map(|line| line.strip_prefix("LoadCredential=")).collect();
+    // The empty one takes back what the unit says.
+    assert_eq!(credentials, ["", "tokens:/etc/pds-exporter/tokens"]);
+    let page = text("README.md");
+    assert!(page.contains("/run/credentials/pds-exporter.service/tokens_search"));
 }

@@ -18,12 +18,12 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "README.md",
-        "It needs no configuration, no token and no network.",
+        "The demo needs no configuration, no token and no network.",
         &["command_line::the_demo_serves_everything_without_any_set_up"],
     ),
     (
-        "docs/operations.md",
-        "in steps of 15 s with up to 50 apps, a minute up to 500, 5 minutes up to 2,500, and 15 minutes beyond",
+        "docs/operate.md",
+        "| up to 50 | 15 s | | up to 500 | minute | | up to 2,500 | 5 minutes | | more | 15 minutes |",
         &[
             "store::course::tests::slots_reach_six_hours_back_and_not_beyond",
             "store::course::tests::the_last_hours_of_each_of_many_apps_are_small",
@@ -48,14 +48,6 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         &[
             "accounting::ledger::tests::time_given_up_is_counted_once",
             "accounting::a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that",
-        ],
-    ),
-    (
-        "docs/counters.md",
-        "A range is on disk before it is on the page",
-        &[
-            "real_kill::no_kill_takes_a_count_back_or_loses_one",
-            "real_state::disk::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
         ],
     ),
     (
@@ -123,7 +115,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/counters.md",
-        "So leave such samples out:",
+        "It starts, moves, leaves and resets with that counter",
         &["real_outage::rates_of_accounted_time_are_right_as_soon_as_counters_return"],
     ),
     (
@@ -188,12 +180,12 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/configuration.md",
+        "docs/configure.md",
         "The message names the nearest known key.",
         &["config::every_bad_file_gets_its_exact_errors_and_no_secret"],
     ),
     (
-        "docs/configuration.md",
+        "docs/configure.md",
         "Precedence, lowest first: defaults, file, environment.",
         &["config::values::values_mean_what_the_file_and_the_environment_say"],
     ),
@@ -206,12 +198,12 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/operations.md",
+        "docs/operate.md",
         "a request with `If-None-Match` for an unchanged page gets 304",
         &["real_ui::documented_paths_exist_and_answer_304_when_unchanged"],
     ),
     (
-        "docs/operations.md",
+        "docs/run.md",
         "without a restart and without a failed scrape",
         &[
             "web::tls::certificates_change_during_fifty_scrapes_a_second_without_a_failure",
@@ -219,7 +211,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/operations.md",
+        "docs/run.md",
         "A running daemon never gives up TLS, passwords or a demand on client certificates",
         &[
             "web::webconfig::live::tests::a_file_that_became_empty_opens_nothing",
@@ -227,7 +219,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/operations.md",
+        "docs/run.md",
         "TLS 1.0 and 1.1, CBC cipher suites, the curve P-521",
         &[
             "web::tls::old_versions_are_refused_and_configured_ones_kept",
@@ -235,7 +227,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/operations.md",
+        "docs/run.md",
         "`--web.probes-without-auth` exempts `/-/healthy` and `/-/ready`.",
         &[
             "web::auth::every_path_asks_for_the_password",
@@ -243,16 +235,20 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/operations.md",
+        "docs/run.md",
         "`--web.listen-address` is repeatable",
         &[
             "web::listen::all_addresses_are_served_and_given_back",
             "web::listen::sockets_of_systemd_are_served",
         ],
     ),
-    ("docs/operations.md", "Further ones get 503.", &["web::limits::requests_above_the_limit_get_503"]),
     (
-        "docs/operations.md",
+        "docs/operate.md",
+        "What is over a limit gets 503, waits, or is dropped",
+        &["web::limits::requests_above_the_limit_get_503"],
+    ),
+    (
+        "docs/operate.md",
         "Targets that stay keep their values, schedule and counters.",
         &[
             "reload::what_stays_keeps_its_data_schedule_and_counters_and_what_goes_vanishes",
@@ -260,54 +256,25 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/operations.md",
+        "docs/operate.md",
         "Token files need no reload",
         &["client::tokens::a_token_swapped_in_by_symlink_is_used_without_losing_a_poll"],
     ),
     (
-        "docs/operations.md",
+        "docs/operate.md",
         "`log.level` takes effect at a reload.",
         &["logging::the_level_follows_the_configuration"],
     ),
     (
-        "docs/operations.md",
+        "docs/operate.md",
         "get 403 without `--web.enable-lifecycle`",
         &["web::http::reload_and_quit_need_the_flag_and_a_post"],
     ),
     (
-        "docs/operations.md",
-        "On SIGTERM and SIGINT the exporter finishes the scrapes in progress",
-        &[
-            "web::limits::shutdown_finishes_requests_in_progress_and_takes_no_new_ones",
-            "command_line::with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0",
-        ],
-    ),
-    (
-        "docs/operations.md",
-        "A second one that opens it exits with an error.",
-        &["real_state::a_second_daemon_on_the_same_file_ends_with_a_clear_error"],
-    ),
-    (
-        "docs/operations.md",
+        "docs/configure.md",
         "the log says so at the start",
         &["command_line::a_configuration_that_exceeds_its_own_limits_is_reported"],
     ),
-    (
-        "docs/operations.md",
-        "A damaged file is refused",
-        &["accounting::state::tests::a_damaged_file_is_refused_or_gives_what_was_written"],
-    ),
-    (
-        "docs/operations.md",
-        "A file that is removed, shortened or not synced while in use is written whole again",
-        &["accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again"],
-    ),
-    (
-        "docs/operations.md",
-        "The new version reads the old file, writes it anew, and leaves a copy beside it",
-        &["accounting::state::tests::a_file_of_version_0_1_0_is_converted_and_kept"],
-    ),
-    ("docs/faq.md", "asks before it deletes", &["tool::ask::every_call_that_destroys_or_costs_money_asks"]),
     (
         "SECURITY.md",
         "never appear in logs, pages, metrics or error texts",
@@ -322,29 +289,12 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
 
 #[test]
 fn every_claim_is_in_its_page_and_has_a_passing_test() {
-    for (path, words, tests) in CLAIMS.iter().chain(super::tool_claims::CLAIMS) {
+    for (path, words, tests) in
+        CLAIMS.iter().chain(super::tool_claims::CLAIMS).chain(super::state_claims::CLAIMS)
+    {
         let page = std::fs::read_to_string(path).unwrap();
         let page = page.replace("**", "").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(page.contains(words), "{path} does not say: {words}");
-        assert_exist(words, tests);
-    }
-}
-
-/// Fails where one of `tests`, which show `what`, does not exist: `client::load::a_test` is in `tests/it/client/load.rs`,
-/// `web::auth::tests::a_test` in `src/web/auth.rs`.
-pub(crate) fn assert_exist(what: &str, tests: &[&str]) {
-    assert!(!tests.is_empty(), "no test shows: {what}");
-    for test in tests {
-        let path: Vec<&str> = test.split("::").collect();
-        let (name, modules) = path.split_last().unwrap();
-        let (root, modules) = match modules.split_last() {
-            Some((&"tests", modules)) => ("src", modules),
-            _ => ("tests/it", modules),
-        };
-        let file = format!("{root}/{}", modules.join("/"));
-        let files = [format!("{file}.rs"), format!("{file}/mod.rs")];
-        let source = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
-        let source = source.unwrap_or_else(|| panic!("{test}: no such module"));
-        assert!(source.contains(&format!("fn {name}(")), "{what}: there is no test {test}");
+        super::assert_exist(words, tests);
     }
 }

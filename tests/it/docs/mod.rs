@@ -1,7 +1,9 @@
 //! The documentation is true: flags, keys, series, files, commands and types that it names exist, links lead somewhere,
 //! and its [`tables`] are generated. `UPDATE_GOLDEN=1` rewrites these.
 
-pub(crate) mod claims;
+mod claims;
+mod fenced;
+mod state_claims;
 mod tables;
 mod tool_claims;
 
@@ -13,8 +15,8 @@ use pds_exporter::app::flags::Flags;
 use pds_exporter::config;
 use pds_exporter::config::key::Key;
 use pds_exporter::config::keys;
-use pds_exporter::tool::Cli;
-use pds_exporter::web::webconfig;
+use pds_web::webconfig;
+use pdstool::Cli;
 
 use crate::deploy::unknown_series;
 use crate::golden::between;
@@ -30,6 +32,7 @@ fn pages() -> Vec<(String, String)> {
         "SECURITY.md",
         "CHANGELOG.md",
         "deploy/README.md",
+        "deploy/helm/pds-exporter/README.md",
         "benches/README.md",
     ];
     let mut paths: Vec<PathBuf> = names.map(PathBuf::from).into();
@@ -137,8 +140,8 @@ fn every_key_variable_series_and_file_that_is_named_exists() {
     let variables: BTreeSet<String> = keys::all().iter().filter_map(Key::environment_name).collect();
     let mut wrong = Vec::new();
     for (path, page) in pages() {
-        // A changelog also names what there was.
-        if path == "CHANGELOG.md" {
+        // A changelog also names what there was, and a chart has values of its own.
+        if path == "CHANGELOG.md" || path == "deploy/helm/pds-exporter/README.md" {
             continue;
         }
         wrong.extend(unknown_series(&page).into_iter().map(|name| format!("{path}: no series {name}")));
@@ -255,7 +258,7 @@ fn sources(folder: &Path) -> String {
 
 #[test]
 fn types_and_functions_that_contributors_read_of_exist() {
-    let sources = sources(Path::new("src"));
+    let sources = ["src", "crates"].map(|folder| sources(Path::new(folder))).concat();
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let words: BTreeSet<&str> = sources.split(|c| !is_word(c)).collect();
     let mut wrong = Vec::new();
@@ -270,4 +273,31 @@ fn types_and_functions_that_contributors_read_of_exist() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Fails where one of `tests`, which show `what`, does not exist: `client::load::a_test` is in `tests/it/client/load.rs`,
+/// `poll::plan::tests::a_test` in `src/poll/plan.rs`, `web::auth::tests::a_test` in `crates/pds-web/src/auth.rs`.
+pub(crate) fn assert_exist(what: &str, tests: &[&str]) {
+    assert!(!tests.is_empty(), "no test shows: {what}");
+    for test in tests {
+        let path: Vec<&str> = test.split("::").collect();
+        let (name, modules) = path.split_last().unwrap();
+        let mut files = Vec::new();
+        match modules.split_last() {
+            Some((&"tests", modules)) => {
+                files.push(format!("src/{}", modules.join("/")));
+                files.extend(
+                    modules
+                        .split_first()
+                        .map(|(first, modules)| format!("crates/pds-{first}/src/{}", modules.join("/"))),
+                );
+            }
+            _ => files.push(format!("tests/it/{}", modules.join("/"))),
+        }
+        let ends = ["/tests/mod.rs", ".rs", "/mod.rs"];
+        let files: Vec<_> = files.iter().flat_map(|file| ends.map(|end| format!("{file}{end}"))).collect();
+        let source = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
+        let source = source.unwrap_or_else(|| panic!("{test}: no such module"));
+        assert!(source.contains(&format!("fn {name}(")), "{what}: there is no test {test}");
+    }
 }

@@ -6,15 +6,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
+use pds_exporter::app;
 use pds_exporter::app::flags::Flags;
 use pds_exporter::config::key::Preset;
 use pds_exporter::config::keys;
 use pds_exporter::config::{self, Config};
 use pds_exporter::status::cause;
-use pds_exporter::tool::Cli;
-use pds_exporter::tool::error::EXIT_CODES;
-use pds_exporter::web::Limits;
-use pds_exporter::{app, catalogue};
+use pds_simulator::faults;
+use pds_web::Limits;
+use pdstool::Cli;
+use pdstool::error::EXIT_CODES;
 
 use super::blocks;
 use crate::golden::assert_current;
@@ -29,14 +30,13 @@ fn example() -> Config {
 #[test]
 fn generated_tables_are_current() {
     for (file, name, generated) in [
-        ("docs/metrics.md", "metrics", catalogue::markdown::render(&app::catalogue())),
+        ("docs/metrics.md", "metrics", pds_exposition::markdown::render(&app::catalogue())),
         ("docs/flags.md", "flags", flags()),
         ("docs/flags.md", "commands", commands()),
         ("docs/flags.md", "exit-codes", format!("```text\n{EXIT_CODES}\n```\n")),
-        ("docs/configuration.md", "keys", configuration_keys()),
-        ("docs/operations.md", "requests", requests()),
-        ("docs/operations.md", "limits", limits()),
-        ("docs/performance.md", "figures", figures()),
+        ("docs/keys.md", "keys", configuration_keys()),
+        ("docs/configure.md", "requests", requests()),
+        ("docs/operate.md", "limits", limits()),
         ("docs/troubleshooting.md", "reasons", reasons()),
         ("deploy/README.md", "resources", resources()),
     ] {
@@ -53,15 +53,6 @@ fn measured() -> Vec<[String; 4]> {
         cells.try_into().unwrap_or_else(|cells| panic!("four cells: {cells:?}"))
     });
     rows.collect()
-}
-
-/// The figures that have a limit.
-fn figures() -> String {
-    let mut table = "| what | measured | limit | of |\n| --- | --- | --- | --- |\n".to_owned();
-    for row in measured().iter().filter(|row| !row[2].is_empty()) {
-        writeln!(table, "| {} |", row.join(" | ")).unwrap();
-    }
-    table
 }
 
 /// What an exporter of so many apps takes: apps, CPU in percent of one core, memory in MB, state file in MB, and kB
@@ -98,16 +89,16 @@ fn figures_in_the_text_are_those_of_the_last_run() {
         let row = rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
         row[1].split(' ').next().unwrap().parse::<f64>().unwrap()
     };
-    let ten_thousand = format!("ten thousand apps with {:.0} MB of memory", figure("10000 apps: RSS in MB"));
-    let small = format!(
-        "A static binary of {:.0} MB, {:.0} MB of memory for ten apps",
-        figure("stripped binary, MB"),
-        figure("RSS in MB, 10 apps")
-    );
-    let hundred_thousand = format!("a hundred thousand with {:.0} MB", figure("100000 apps: RSS in MB"));
-    for (path, said) in
-        [("README.md", ten_thousand), ("README.md", hundred_thousand), ("docs/performance.md", small)]
-    {
+    let hundred_thousand = figure("100000 apps: RSS in MB");
+    let ten = figure("RSS in MB, 10 apps");
+    let binary = figure("stripped binary, MB");
+    for (path, said) in [
+        (
+            "README.md",
+            format!("a hundred thousand apps with {hundred_thousand} MB of memory, and ten with {ten} MB"),
+        ),
+        ("docs/performance.md", format!("A static binary of {binary} MB, {ten} MB of memory for ten apps")),
+    ] {
         let page = std::fs::read_to_string(path).unwrap();
         let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(page.contains(&said), "{path} does not say: {said}");
@@ -116,9 +107,9 @@ fn figures_in_the_text_are_those_of_the_last_run() {
 
 #[test]
 fn limits_that_are_missed_have_their_reasons() {
-    let page = std::fs::read_to_string("docs/performance.md").unwrap();
+    let page = std::fs::read_to_string("benches/README.md").unwrap();
     let (_, section) = page.split_once("## Limits that are missed\n").unwrap();
-    let (section, _) = section.split_once("\n![").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
     let named =
         section.lines().filter_map(|line| Some(line.strip_prefix("- `")?.split_once("`: ")?.0.to_owned()));
     let missed = measured().into_iter().filter(|row| row[2].ends_with("MISSED"));
@@ -280,7 +271,29 @@ fn the_documented_cost_of_windows_and_containers_is_right() {
         "(`windows = [\"1m\"]`) shares its request with the counters: {shared:.1} an app. Each further window adds \
          {window:.0}, each container of an app {container:.0} for each window."
     );
-    let page = std::fs::read_to_string("docs/operations.md").unwrap();
+    let page = std::fs::read_to_string("docs/configure.md").unwrap();
     let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(page.contains(&said), "docs/operations.md does not say: {said}");
+    assert!(page.contains(&said), "docs/configure.md does not say: {said}");
+}
+
+#[test]
+fn every_kind_of_fault_is_documented_with_an_example_that_is_accepted() {
+    let page = std::fs::read_to_string("docs/operate.md").unwrap();
+    for list in blocks(&page, "json") {
+        faults::parse(list.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{list}"));
+    }
+    let (_, table) = page.split_once("| kind | the reply |").unwrap();
+    let rows = table.lines().skip(2).take_while(|row| row.starts_with('|'));
+    let examples = rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2));
+    let mut documented = BTreeSet::new();
+    for example in examples {
+        let fault = format!("{{\"kind\": {example}}}");
+        faults::parse(fault.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{example}"));
+        documented.insert(example.split('"').nth(1).unwrap().to_owned());
+    }
+    // The refusal of an unknown kind names all that are known.
+    let refusal = faults::parse(b"{\"kind\": \"?\"}").unwrap_err().to_string();
+    let (_, known) = refusal.split_once("expected one of ").unwrap();
+    let known: BTreeSet<_> = known.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    assert_eq!(documented, known);
 }

@@ -1,24 +1,37 @@
-//! What the page of `pdstool` promises, each promise with the tests that show it.
+//! What the pages promise of `pdstool` and of processes, each promise with the tests that show it.
 
 /// Page, words of it, and the tests that show them.
 pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
     (
-        "docs/pdstool.md",
+        "docs/run.md",
+        "exits with 0 after SIGTERM or SIGINT, once the scrapes in progress are finished",
+        &[
+            "web::limits::shutdown_finishes_requests_in_progress_and_takes_no_new_ones",
+            "command_line::with_the_service_down_the_daemon_runs_says_so_and_ends_at_sigterm_with_0",
+        ],
+    ),
+    (
+        "docs/operate.md",
+        "It asks before it deletes, unassigns, creates a key or changes the plan",
+        &["tool::ask::every_call_that_destroys_or_costs_money_asks"],
+    ),
+    (
+        "docs/operate.md",
         "so project and app ids of the configuration are offered",
         &["tool::completion::shells_complete_the_ids_of_the_configuration"],
     ),
     (
-        "docs/pdstool.md",
+        "docs/operate.md",
         "A configuration that cannot be loaded offers no ids.",
         &["tool::completion::a_broken_configuration_offers_no_ids_and_leaves_the_line_alone"],
     ),
     (
-        "docs/pdstool.md",
+        "docs/operate.md",
         "Packages install completions for bash, zsh and fish, and man pages.",
-        &["releases::the_debian_package_installs_into_a_clean_root_and_its_units_are_valid"],
+        &["releases::package::the_debian_package_installs_into_a_clean_root_and_its_units_are_valid"],
     ),
     (
-        "docs/pdstool.md",
+        "docs/operate.md",
         "Every command that prints data takes `-o`",
         &[
             "tool::formats::every_command_has_output_formats_or_a_format_of_its_own",
@@ -28,22 +41,22 @@ pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
         ],
     ),
     (
-        "docs/pdstool.md",
+        "docs/operate.md",
         "It needs 80 columns and 24 lines.",
         &["tool::top::every_screen_fits_80_columns_and_24_lines"],
     ),
     (
-        "docs/pdstool.md",
+        "docs/operate.md",
         "The terminal is restored at the end, after a panic too.",
         &["tool::top::the_terminal_is_as_it_was_found_after_a_panic"],
     ),
     (
-        "docs/pdstool.md",
+        "docs/operate.md",
         "A client generated from it works against `pdstool simulate`",
         &["openapi::a_client_made_by_openapi_python_client_makes_every_call_of_the_simulator"],
     ),
     (
-        "docs/pdstool.md",
+        "docs/configure.md",
         "`pdstool simulate` can be each of these services",
         &[
             "tool::service::the_flags_of_the_simulator_make_each_service_and_the_page_names_the_lines_to_write",

@@ -1,7 +1,7 @@
 //! The service's clock and ours are apart: what is counted then, what stands on the page, and what its first sentence
 //! says.
 
-use pds_exporter::interface::get_app;
+use pds_interface::get_app;
 
 use super::rig::Rig;
 
@@ -56,7 +56,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
         rig.poll().await;
         assert_well(&rig, -HOUR);
         assert_eq!(rig.counted_from(NOON), behind + poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "Some numbers cannot be trusted; 0 of 4 apps are healthy.");
+        assert_eq!(rig.sentence(), "Some numbers cannot be trusted: those of 4 of 4 apps.");
         assert_eq!(
             rig.reasons(),
             [
@@ -94,7 +94,7 @@ async fn ours_set_back_stops_the_counters_too() {
         rig.poll().await;
         assert_well(&rig, HOUR);
         assert_eq!(-rig.counted_from(NOON), ahead - poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "Some numbers cannot be trusted; 0 of 4 apps are healthy.");
+        assert_eq!(rig.sentence(), "Some numbers cannot be trusted: those of 4 of 4 apps.");
         assert_eq!(
             rig.reasons(),
             [
@@ -151,4 +151,23 @@ async fn counting_begins_with_the_first_reply_and_not_before() {
     let moved = counted.values().filter(|(from, until)| until > from).count();
     assert!(moved >= 6, "{counted:?}");
     assert!(rig.page().sum("pds_app_requests_total") > 0.0);
+}
+
+#[tokio::test]
+async fn a_date_of_1970_fails_the_polls_and_moves_no_counter() {
+    let rig = Rig::start(get_app::RESOURCE).await;
+    for _ in 0..3 {
+        rig.poll().await;
+    }
+    rig.set_clock_apart(-NOON);
+    for poll in 1..4 {
+        rig.poll().await;
+        let what = ["response time", "run execution time"].map(|what| format!("{what}: failing, clock"));
+        assert!(what.iter().all(|problem| rig.problems().contains(problem)), "{:?}", rig.problems());
+        assert!(!rig.problems().iter().any(|problem| problem.contains("app:")), "settings have no time");
+        assert_eq!(rig.counted_from(NOON), SETTLING + poll * 60, "nothing is asked for in 1969");
+    }
+    rig.mend().await;
+    rig.poll().await;
+    assert_eq!(rig.counted_from(NOON), SETTLING);
 }

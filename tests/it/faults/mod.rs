@@ -11,10 +11,10 @@ mod rig;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use pds_exporter::interface::{
+use pds_interface::{
     Resource, get_app, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
 };
-use pds_exporter::simulator::{Kind, RetryAfter};
+use pds_simulator::{Kind, RetryAfter};
 
 use crate::golden::assert_golden;
 

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::{
-    Resource, TimeRange, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
-};
+use pds_core::clock::Clock;
+use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::simulator::{Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
 use pds_exporter::store::Key;
-use pds_exporter::web::pages::{Rendered, StatusPages};
+use pds_interface::{
+    Resource, TimeRange, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
+};
+use pds_simulator::{Fault, Kind, Settings, World};
 
 use crate::process::series;
 use crate::rig::{self, Configuration};
@@ -247,9 +247,10 @@ impl Rig {
         tokio::time::resume();
     }
 
-    /// The series with service facts, without their values.
+    /// The series with service facts, without their values, and without what comes and goes with the hours.
     pub(super) fn shown(&self, page: &Page) -> BTreeSet<String> {
-        let facts = |name: &str| !name.starts_with("pds_api_") && !name.starts_with("pds_exporter_");
+        let others = ["pds_api_", "pds_exporter_", "pds_app_ledger_"];
+        let facts = |name: &str| !others.iter().any(|other| name.starts_with(other));
         series(&page.text).map(|(name, _)| name.to_owned()).filter(|name| facts(name)).collect()
     }
 

@@ -1,20 +1,22 @@
 //! The layers, and that imports follow them.
 
-use super::{Source, assert_none, sources, without_comments};
+use super::{Source, assert_none, house, without_comments};
 
-/// The layers from the ground up. A module imports from lower layers, and from those left of it in its own.
+/// The layers from the ground up: modules of `src/`, and crates without their `pds-`. Each imports from lower layers,
+/// and from those left of it in its own.
 pub(crate) const LAYERS: &[&[&str]] = &[
-    &["printable", "error_chain", "clock", "plain_file", "secret", "units"],
-    &["catalogue"],
-    &["interface"],
+    &["core"],
+    &["exposition"],
+    &["web"],
+    &["interface", "http"],
+    &["client", "simulator"],
     &["config"],
     &["telemetry"],
-    &["client", "simulator"],
     &["store", "accounting"],
     &["restore"],
     &["poll"],
     &["status"],
-    &["web"],
+    &["pages"],
     &["app", "tool"],
     &["bin"],
 ];
@@ -83,8 +85,15 @@ fn bad_imports(source: &Source) -> Vec<String> {
     let modules = source.modules();
     let Some(&from) = modules.first() else { return Vec::new() };
     let code = without_comments(&source.text);
-    let mut named = named_after(&code, "crate::");
-    named.extend(named_after(&code, "pds_exporter::"));
+    let mut named = named_after(&code, "pds_exporter::");
+    for part in LAYERS.iter().flat_map(|layer| layer.iter()) {
+        // The line of each import, and the crate itself instead of what is imported from it.
+        let imports = named_after(&code, &format!("pds_{part}::"));
+        named.extend(imports.into_iter().map(|(line, _)| (line, *part)));
+    }
+    if source.member().is_none() {
+        named.extend(named_after(&code, "crate::"));
+    }
     // These steps up lead out of the top-level module, from a file and from a module inside it.
     for steps in [modules.len(), modules.len() + 1] {
         named.extend(named_after(&code, &"super::".repeat(steps)));
@@ -96,7 +105,7 @@ fn bad_imports(source: &Source) -> Vec<String> {
 
 #[test]
 fn layers_import_downwards_only() {
-    let sources = sources("src");
+    let sources = house();
     let unknown: Vec<_> = sources
         .iter()
         .filter_map(|source| source.modules().first().copied().filter(|module| place(module).is_none()))
@@ -112,26 +121,26 @@ fn an_import_against_the_layers_is_found_in_every_form() {
         bad_imports(&source)
     };
     for import in [
-        "use crate::web::Page;",
-        "use crate::{\n    clock::Clock,\n    web::{Page, Form},\n};",
-        "fn f() { crate::web::serve() }",
-        "use super::super::web::Page;",
-        "mod tests { use super::super::super::web::Page; }",
+        "use crate::pages::Page;",
+        "use crate::{\n    clock::Clock,\n    pages::{Page, Form},\n};",
+        "fn f() { crate::pages::serve() }",
+        "use super::super::pages::Page;",
+        "mod tests { use super::super::super::pages::Page; }",
     ] {
         let found = complaints("src/poll/schedule.rs", &format!("//! Page.\n{import}"));
         assert_eq!(
             found,
-            ["src/poll/schedule.rs:2: poll stands below web, and layers import downwards only"],
+            ["src/poll/schedule.rs:2: poll stands below pages, and layers import downwards only"],
             "{import}"
         );
     }
-    assert_eq!(complaints("src/client/mod.rs", "use crate::simulator::Faults;").len(), 1);
-    assert_eq!(complaints("src/simulator/mod.rs", "use crate::client::Client;").len(), 1);
+    assert_eq!(complaints("src/client/mod.rs", "use pds_simulator::Faults;").len(), 1);
+    assert_eq!(complaints("crates/pds-simulator/src/server.rs", "use pds_client::Client;").len(), 1);
     for fine in [
         "use crate::client::Client;",
-        "// crate::web is above",
-        "use super::web;",
-        "use my_crate::web;",
+        "// crate::pages is above",
+        "use super::pages;",
+        "use my_crate::pages;",
         "use crate::poll::schedule;",
     ] {
         assert_eq!(complaints("src/poll/schedule.rs", fine), [""; 0], "{fine}");

@@ -1,19 +1,18 @@
 //! Names that stand in one place: those of calls and of metric families.
 
-use super::{assert_none, sources, without_comments};
+use super::{assert_none, house, without_comments};
 
 /// Where a call may be named apart from its own file and its line in the table, each with the reason.
 const NAMES_A_CALL: &[(&str, &str)] = &[
-    ("src/simulator/calls.rs", "the simulator's answer to each call"),
-    ("src/simulator/metrics.rs", "the answers of the metrics calls"),
-    ("src/simulator/repository.rs", "the answers about code"),
-    ("src/simulator/state.rs", "what calls change starts as the types of their replies"),
-    ("src/simulator/blueprint.rs", "an app's settings are a reply"),
-    ("src/tool/call/show/", "replies that deserve more than a list of their fields"),
-    ("src/tool/top/source.rs", "without a daemon, top asks for settings and response times itself"),
-    ("src/tool/check/service/", "what the metrics calls heed is found by asking them"),
-    ("src/tool/init/", "a first configuration has the projects and apps that the service knows"),
-    ("src/tool/check/token.rs", "a token is described by the projects that it lists"),
+    ("crates/pds-simulator/src/calls.rs", "the simulator's answer to each call"),
+    ("crates/pds-simulator/src/metrics.rs", "the answers of the metrics calls"),
+    ("crates/pds-simulator/src/repository.rs", "the answers about code"),
+    ("crates/pds-simulator/src/state.rs", "what calls change starts as the types of their replies"),
+    ("crates/pds-simulator/src/blueprint.rs", "an app's settings are a reply"),
+    ("crates/pdstool/src/call/show/", "replies that deserve more than a list of their fields"),
+    ("crates/pdstool/src/check/service/", "what the metrics calls heed is found by asking them"),
+    ("crates/pdstool/src/init/", "a first configuration has the projects and apps that the service knows"),
+    ("crates/pdstool/src/check/token.rs", "a token is described by the projects that it lists"),
     ("src/status/overview.rs", "the columns of the overview are picked from several replies"),
     ("src/status/detail.rs", "an app's page plots response times and runs"),
     ("src/status/judge.rs", "an app's own error is a reason"),
@@ -32,7 +31,8 @@ fn names_call(code: &str, id: &str) -> bool {
     };
     code.match_indices(id).any(|(at, id)| {
         let statement = code[..at].rfind([';', '}']).map_or(code, |end| &code[end + 1..]).trim_start();
-        let imported = statement.starts_with("use crate::interface::");
+        let imported =
+            ["use pds_interface::", "use crate::"].iter().any(|start| statement.starts_with(start));
         is_word(at, id.len()) && (imported || code[at + id.len()..].starts_with("::"))
     })
 }
@@ -41,17 +41,17 @@ fn names_call(code: &str, id: &str) -> bool {
 fn a_call_is_named_in_its_file_its_line_its_answer_and_where_it_is_special() {
     let mut complaints = Vec::new();
     let mut needless: Vec<_> = NAMES_A_CALL.iter().map(|(path, _)| *path).collect();
-    for source in sources("src") {
+    for source in house() {
         let test = source.path.ends_with("tests.rs") || source.path.contains("/tests/");
         if test || source.path.ends_with("fixture.rs") {
             continue;
         }
         let code = without_comments(source.before_tests());
         let exempt = NAMES_A_CALL.iter().find(|(path, _)| source.path.starts_with(path));
-        for call in pds_exporter::interface::CALLS {
+        for call in pds_interface::CALLS {
             let resource = call.polled.map(|polled| polled.resource).filter(|name| name.contains('_'));
             let quoted = resource.is_some_and(|resource| code.contains(&format!("\"{resource}\"")));
-            let folder = format!("src/interface/{}", call.id);
+            let folder = format!("crates/pds-interface/src/{}", call.id);
             let own = source.path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with(['.', '/']));
             if own || !(quoted || names_call(&code, call.id)) {
                 continue;
@@ -69,10 +69,10 @@ fn a_call_is_named_in_its_file_its_line_its_answer_and_where_it_is_special() {
 #[test]
 fn a_call_that_is_named_is_found_in_every_form() {
     for code in [
-        "use crate::interface::get_app;",
-        "use crate::interface::{\n    Number, get_app,\n};",
-        "fn f() {}\nuse crate::interface::{get_app, Number};",
-        "fn f() { crate::interface::get_app::CALL.id }",
+        "use pds_interface::get_app;",
+        "use pds_interface::{\n    Number, get_app,\n};",
+        "fn f() {}\nuse pds_interface::{get_app, Number};",
+        "fn f() { pds_interface::get_app::CALL.id }",
         "let x = &get_app::RESOURCE;",
     ] {
         assert!(names_call(code, "get_app"), "{code}");
@@ -93,7 +93,7 @@ fn the_name_of_a_family_is_only_in_its_declaration() {
         .collect();
     let mut complaints = Vec::new();
     let mut declared = 0;
-    for source in sources("src") {
+    for source in house() {
         if source.path.ends_with("tests.rs") || source.path.contains("/tests/") {
             continue;
         }

@@ -23,7 +23,6 @@ from project_deployment_service_client.api.default import (
     zip_contents,
 )
 from project_deployment_service_client.models import (
-    AppRuntime,
     ChangePlanBody,
     ChangePlanBodyPlanCode,
     RunExecutionTimeResolution,
@@ -41,7 +40,7 @@ def call(module, *ids, **arguments):
 
 assert project in [known.id for known in call(list_projects)]
 app = call(get_app, project, app_id)
-assert app.id == app_id and app.runtime in AppRuntime and isinstance(app.port, int) and float(app.cpu) > 0, app
+assert app.id == app_id and app.runtime in ["cortex", "custom"] and isinstance(app.port, int) and float(app.cpu) > 0, app
 assert call(zip_contents, project, app_id, app.latest_build_id).zip_files.additional_properties
 
 end = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=5)

@@ -1,7 +1,7 @@
 //! Requests with a container filter say nothing of their app; and a filter that the service ignores is found out.
 
-use pds_exporter::interface::response_time;
-use pds_exporter::simulator::{Fault, Settings};
+use pds_interface::response_time;
+use pds_simulator::{Fault, Settings};
 use tracing::Level;
 
 use crate::rig::Log;

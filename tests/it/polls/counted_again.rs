@@ -1,7 +1,7 @@
 //! Hours counted again: what is said of them, and a service that counts the end of a range twice.
 
-use pds_exporter::interface::response_time;
-use pds_exporter::simulator::{Quirks, Settings};
+use pds_interface::response_time;
+use pds_simulator::{Quirks, Settings};
 use tracing::Level;
 
 use crate::rig::Log;

@@ -1,7 +1,9 @@
 //! Polls by hand, one after the other: what the service is asked for, in which order, and what becomes of it.
 
+mod audit;
 mod containers;
 mod counted_again;
+mod holes;
 mod order;
 mod shown;
 mod starts;
@@ -10,19 +12,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_core::clock::Clock;
 use pds_exporter::accounting::Ledger;
 use pds_exporter::accounting::ledger_store::Committer;
-use pds_exporter::catalogue::Format;
-use pds_exporter::clock::Clock;
 use pds_exporter::config::Config;
-use pds_exporter::interface::{Cadence, Resource, TimeRange, response_time};
+use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::simulator::{Settings, World};
 use pds_exporter::status::{Source, Status};
 use pds_exporter::store::{Key, Owner};
-use pds_exporter::web::pages::{Rendered, StatusPages};
+use pds_exposition::Format;
+use pds_interface::{Cadence, Resource, TimeRange, response_time};
+use pds_simulator::{Settings, World};
 
 use crate::rig::{self, Configuration};
 

@@ -1,7 +1,7 @@
 //! The order of the ranges of one poll, and who stops whom.
 
-use pds_exporter::interface::response_time;
-use pds_exporter::simulator::{Fault, Kind, Settings};
+use pds_interface::response_time;
+use pds_simulator::{Fault, Kind, Settings};
 
 use super::{Rig, lengths};
 

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use pds_exporter::interface::{Cadence, get_app, response_time};
 use pds_exporter::poll::execute;
 use pds_exporter::poll::slots::PollSlots;
-use pds_exporter::simulator::{Fault, Kind, Settings};
+use pds_interface::{Cadence, get_app, response_time};
+use pds_simulator::{Fault, Kind, Settings};
+
+use crate::process::series;
 
 use super::Rig;
 
@@ -69,7 +71,14 @@ async fn counters_that_are_behind_are_not_shown_and_the_status_says_how_far() {
         rig.pass(60, response_time::RESOURCE).await;
     }
     let counters = || rig.page().matches("pds_app_requests_total{").count();
+    let gauge = "pds_app_accounting_behind_seconds";
+    let of_ledger = ["_accounted_", "_unaccounted_", "_late_", "_overcounted_", "_rechecked_", "_duration_"];
+    let others = || {
+        let page = rig.page();
+        of_ledger.iter().filter(|part| page.contains(&format!("pds_app{part}"))).count()
+    };
     assert_eq!((counters(), rig.problem()), (1, (None, None)));
+    assert!(!rig.page().contains(gauge) && rig.page().contains("pds_app_requests_accounted_seconds_total"));
     rig.world.faults().set([Fault::status(500).of_ranges_longer_than(0)]);
     let until = rig.ledger().until;
     for minute in 1..40u64 {
@@ -83,7 +92,12 @@ async fn counters_that_are_behind_are_not_shown_and_the_status_says_how_far() {
         let (texts, expected) =
             (rig.status(), format!("response time: catching up, {minute} minutes behind"));
         assert_eq!(texts.apps[0].problems.iter().any(|problem| problem.text == expected), hidden);
-        assert!(rig.page().contains("pds_app_accounted_until_timestamp_seconds"), "of what was last shown");
+        let resource = "resource=\"response_time\"";
+        let shown = series(&rig.page())
+            .find(|(name, _)| name.starts_with(gauge) && name.contains(resource))
+            .map(|(_, seconds)| seconds);
+        assert_eq!(shown, hidden.then_some((minute * 60) as f64), "it says how far");
+        assert_eq!(others() == 0, hidden, "a page is of one moment");
     }
     rig.world.faults().clear();
     // What failed together did not fail for its length, so that few requests bring back what is missing.
@@ -95,5 +109,86 @@ async fn counters_that_are_behind_are_not_shown_and_the_status_says_how_far() {
     assert!(polls <= 3, "{polls} polls");
     rig.pass(60, response_time::RESOURCE).await;
     assert_eq!(rig.problem(), (None, None));
+    assert!(!rig.page().contains(gauge));
     assert_eq!(rig.ledger().until - until, (40 + polls) * 60);
+}
+
+/// The total, the accounted seconds and the buckets of the page, and the cursor.
+fn counted(rig: &Rig) -> (f64, f64, Vec<f64>, f64) {
+    let page = rig.page();
+    let of = |name: &str| -> Vec<f64> {
+        let of = series(&page).filter(|(series, _)| series.starts_with(name));
+        of.map(|(_, value)| value).collect()
+    };
+    let cursor = of("pds_app_accounted_until_timestamp_seconds{");
+    let (total, seconds) =
+        (of("pds_app_requests_total{")[0], of("pds_app_requests_accounted_seconds_total{")[0]);
+    (total, seconds, of("pds_app_request_duration_seconds_bucket{"), cursor[0])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_counter_is_served_at_its_start_until_a_page_was_read_for_two_polls_at_most() {
+    for first_read in 0..4u32 {
+        let rig = Rig::start(one_app(), "").await;
+        rig.pass(0, response_time::RESOURCE).await;
+        let opened = rig.ledger().until;
+        for _ in 0..first_read {
+            rig.pass(60, response_time::RESOURCE).await;
+        }
+        let (total, seconds, buckets, cursor) = counted(&rig);
+        assert!(buckets.len() > 20, "its thresholds are there from the first page");
+        if first_read < 2 {
+            assert_eq!((total, seconds, cursor), (0.0, 0.0, opened as f64), "{first_read}");
+            assert_eq!(buckets.iter().sum::<f64>(), 0.0);
+            assert_eq!(rig.problem(), (None, None), "it is not behind");
+            rig.pass(60, response_time::RESOURCE).await;
+        }
+        let ledger = rig.ledger();
+        let (total, seconds, _, cursor) = counted(&rig);
+        assert!(ledger.total > 0);
+        assert_eq!((total, cursor), (ledger.total as f64, ledger.until as f64), "{first_read}");
+        assert_eq!(seconds, (ledger.until - opened) as f64);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_threshold_is_on_a_page_before_it_counts() {
+    let rig = Rig::start(one_app(), "").await;
+    let distribution = |text: &str| {
+        let kind = Kind::Value { field: "distribution".to_owned(), json: text.to_owned() };
+        rig.world.faults().set([Fault::from(kind).on(response_time::RESOURCE)]);
+    };
+    distribution("{\"100ms\": 50, \"1s\": 100}");
+    for _ in 0..4 {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+    let (total, _, before, cursor) = counted(&rig);
+    distribution("{\"100ms\": 50, \"500ms\": 75, \"1s\": 100}");
+    rig.pass(60, response_time::RESOURCE).await;
+    let start = counted(&rig);
+    assert_eq!((start.0, start.3), (total, cursor), "nothing else grows before it was seen");
+    assert_eq!(start.2, [before[0], before[0], before[1], before[2]]);
+    rig.pass(60, response_time::RESOURCE).await;
+    let (total, _, buckets, _) = counted(&rig);
+    assert_eq!(total, rig.ledger().total as f64);
+    let grown: Vec<f64> = buckets.iter().zip(&start.2).map(|(now, then)| now - then).collect();
+    let more = total - start.0;
+    assert!(more > 4.0 && (grown[1] - 0.75 * more).abs() <= 1.0 && grown[3] == more, "{grown:?} of {more}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_app_has_the_thresholds_of_the_others_from_its_first_page() {
+    let rig = Rig::start(Settings { apps: 2, ..Settings::default() }, "").await;
+    let (_, apps) = rig.world.projects().remove(0);
+    let silent = Kind::Value { field: "distribution".to_owned(), json: "{}".to_owned() };
+    rig.world.faults().set([Fault::from(silent).on(response_time::RESOURCE).of_app(&apps[1])]);
+    rig.pass(0, response_time::RESOURCE).await;
+    let page = rig.page();
+    let buckets = |app: &str| {
+        let of = "pds_app_request_duration_seconds_bucket{";
+        let app = format!("app=\"{app}\"");
+        series(&page).filter(|(name, _)| name.starts_with(of) && name.contains(&app)).count()
+    };
+    assert!(buckets(&apps[0]) > 20);
+    assert_eq!(buckets(&apps[1]), buckets(&apps[0]));
 }

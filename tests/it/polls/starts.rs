@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use pds_exporter::interface::response_time;
-use pds_exporter::simulator::{Fault, Quirks, Settings};
+use pds_interface::response_time;
+use pds_simulator::{Fault, Quirks, Settings};
 
 use super::Rig;
 
@@ -22,7 +22,7 @@ fn undated() -> Settings {
 async fn after_ten_days(faults: Vec<Fault>) {
     let folder = tempfile::tempdir().unwrap();
     let tables = "[accounting]\nmax_catch_up = \"24h\"\n";
-    let mut rig = Rig::of(one_app(), tables, "", Some(folder.path().join("state.redb"))).await;
+    let mut rig = Rig::of(one_app(), tables, "", Some(folder.path().join("state.log"))).await;
     for _ in 0..5 {
         rig.pass(60, response_time::RESOURCE).await;
     }

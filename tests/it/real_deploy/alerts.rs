@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use pds_exporter::interface::{get_app, response_time};
-use pds_exporter::simulator::{Fault, Kind};
+use pds_interface::{get_app, response_time};
+use pds_simulator::{Fault, Kind};
 
 use crate::process::{Exporter, until};
 
@@ -44,7 +44,8 @@ async fn a_refused_token_is_told(program: &str) {
     assert_eq!(alert["labels"]["severity"], "critical");
     assert_eq!(alert["labels"]["job"], "pds-exporter");
     assert_eq!(alert["labels"]["token"], *refused);
-    assert_eq!(alert["annotations"]["runbook_url"], "deploy/prometheus/runbooks/PdsTokenRejected.md");
+    let runbooks = "https://github.com/example/pds-exporter/blob/main/deploy/prometheus/runbooks";
+    assert_eq!(alert["annotations"]["runbook_url"], format!("{runbooks}/PdsTokenRejected.md"));
 
     until("the failing targets are held back", async || {
         let failing = stage.alerts("PdsTargetFailing").await;
@@ -62,8 +63,8 @@ async fn a_refused_token_is_told(program: &str) {
         stage.alerts("PdsTokenRejected").await.is_empty() && stage.alerts("PdsTargetFailing").await.is_empty()
     })
     .await;
-    // The token is tried again after settings_interval, which is five seconds here.
-    assert!(mended.elapsed() < Duration::from_secs(5) + SLACK, "resolved after {:?}", mended.elapsed());
+    // The token is tried again after settings_interval, five seconds here, and the alert outlasts what it silences.
+    assert!(mended.elapsed() < Duration::from_secs(5 + 15) + SLACK, "resolved after {:?}", mended.elapsed());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -84,14 +85,11 @@ async fn a_forbidden_app_is_no_refused_token_and_silences_its_consequences_only(
     for alert in stage.alerts("PdsTargetFailing").await {
         assert_eq!(alert["status"]["state"], "active", "{alert}");
     }
-    until("the service is said to forbid", async || !stage.alerts("PdsApiForbidden").await.is_empty()).await;
-    for consequence in ["PdsDataStale", "PdsAccountingBehind"] {
-        until(&format!("{consequence} is held back"), async || {
-            let alerts = stage.alerts(consequence).await;
-            !alerts.is_empty() && alerts.iter().all(|alert| alert["status"]["state"] == "suppressed")
-        })
-        .await;
-    }
+    until("counters that are behind are held back", async || {
+        let alerts = stage.alerts("PdsAccountingBehind").await;
+        !alerts.is_empty() && alerts.iter().all(|alert| alert["status"]["state"] == "suppressed")
+    })
+    .await;
     assert!(stage.alerts("PdsTokenRejected").await.is_empty());
 }
 
@@ -99,7 +97,7 @@ async fn a_forbidden_app_is_no_refused_token_and_silences_its_consequences_only(
 async fn the_demo_raises_no_critical_alert() {
     let exporter = Exporter::start(&["--demo"]);
     let (prometheus, _alertmanager) = watch(PROMETHEUS_2, &exporter).await;
-    let judged = "count(pds_app:slo_errors:ratio_rate1h and pds_app:slo_requests:increase1h >= 100)";
+    let judged = "count(pds_app:slo_errors:ratio_rate1h)";
     // The third is a slow one. At midnight, when the demo has least traffic, it takes long to have so many requests.
     for least in 1..=3 {
         until(&format!("{least} of the busy apps are judged"), async || {

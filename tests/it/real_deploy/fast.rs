@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{Settings, World};
+use pds_core::clock::Clock;
+use pds_simulator::{Settings, World};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -53,7 +53,7 @@ impl Stage {
         let folder = tempfile::tempdir().unwrap();
         let config = configuration(&world, &service, CONFIG).tokens_in(folder.path()).write(folder.path());
         let config = PathBuf::from(config);
-        let (state, web) = (folder.path().join("state.redb"), folder.path().join("web.yml"));
+        let (state, web) = (folder.path().join("state.log"), folder.path().join("web.yml"));
         fs::write(&web, "basic_auth_users: {}\n").unwrap();
         let files = [("--config.file", &config), ("--state.path", &state), ("--web.config.file", &web)];
         let flags: Vec<&str> =
@@ -101,12 +101,14 @@ pub(super) fn configuration<'a>(world: &'a World, base_url: &str, rhythm: &str) 
     Configuration::new(world, base_url).api("").tables(rhythm).expiring(expiry)
 }
 
-/// Rules with every duration divided: those in brackets, after `for` and `interval`, and the ages in seconds that
+/// Rules with every duration divided: those in brackets, after `for`, `keep_firing_for` and `interval`, and the ages in seconds that
 /// are compared with.
 fn faster(rules: &str) -> String {
     let mut text = String::new();
     for line in rules.lines() {
-        let timed = ["for: ", "interval: "].iter().find(|key| line.trim_start().starts_with(**key));
+        let timed = ["for: ", "keep_firing_for: ", "interval: "]
+            .iter()
+            .find(|key| line.trim_start().starts_with(**key));
         let line = match timed.and_then(|key| line.split_once(key).map(|(indent, time)| (indent, key, time)))
         {
             Some((indent, key, time)) => format!("{indent}{key}{}", shorter(time)),
@@ -151,6 +153,7 @@ fn shorter(duration: &str) -> String {
         "m" => 60,
         "h" => 3_600,
         "d" => 86_400,
+        "w" => 604_800,
         _ => panic!("{duration}: no unit known here"),
     };
     format!("{}s", number.parse::<u64>().unwrap() * seconds / FASTER)

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{Settings, World};
+use pds_core::clock::Clock;
+use pds_simulator::{Settings, World};
 
 use crate::process::{Exporter, series};
 use crate::rig;

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::TimeRange;
-use pds_exporter::simulator::{self, Fault, Settings, World};
+use pds_core::clock::Clock;
+use pds_interface::TimeRange;
+use pds_simulator::{Fault, Settings, World};
 use serde_json::Value;
 
 use crate::process::Exporter;
@@ -96,7 +96,7 @@ impl Cast {
         self.counted_up_to_now(&[exporter]).await;
         self.world.faults().set([
             Fault::status(500).with_probability(0.1),
-            Fault::from(simulator::Kind::Reset).with_probability(0.05),
+            Fault::from(pds_simulator::Kind::Reset).with_probability(0.05),
         ]);
         let mut random = Random::new();
         for _ in 0..KILLS {
@@ -136,13 +136,13 @@ impl Cast {
     async fn counted_up_to_now(&self, exporters: &[Exporter]) {
         let now = Clock::system().unix_seconds() as f64;
         let all = self.counters().len();
-        let expression = format!(
-            "(pds_app:requests_total:joined and on (project, app) \
-             pds_app:accounted_until_timestamp_seconds:joined{{resource=\"response_time\"}} > {now}) \
-             or label_replace(pds_app:runs_total:joined and on (project, app) \
-             pds_app:accounted_until_timestamp_seconds:joined{{resource=\"run_execution_time\"}} > {now}, \
-             \"resource\", \"run_execution_time\", \"\", \"\")"
-        );
+        let of = |counter: &str, resource: &str| {
+            let cursor = format!("pds_app_accounted_until_timestamp_seconds{{resource=\"{resource}\"}}");
+            format!("max by (project, app, resource) ({cursor} and ignoring (resource) {counter}) > {now}")
+        };
+        let (requests, runs) =
+            (of("pds_app_requests_total", "response_time"), of("pds_app_runs_total", "run_execution_time"));
+        let expression = format!("({requests}) or ({runs})");
         let logs = || exporters.iter().map(Exporter::log).collect::<Vec<_>>().join("\n");
         let began = std::time::Instant::now();
         loop {
@@ -169,7 +169,6 @@ impl Cast {
             for (app, samples) in &scraped {
                 counted += self.assert_truth(name, app, samples[0], *samples.last().unwrap());
             }
-            self.assert_joined(resource, &format!("pds_app:{name}:joined"), &scraped).await;
         }
         assert!(counted > 0, "nothing happened at all");
     }
@@ -198,39 +197,6 @@ impl Cast {
         assert_eq!(samples.len(), 6, "{counter}");
         samples.values_mut().for_each(|samples| samples.sort_by(|a, b| a.partial_cmp(b).unwrap()));
         samples
-    }
-
-    /// A joined counter never went back, and grew by what happened up to its cursor.
-    async fn assert_joined(&self, resource: &str, counter: &str, scraped: &BTreeMap<App, Vec<Counted>>) {
-        let resets = self.engine.query(&format!("resets({counter}{RUN})")).await;
-        assert_eq!(resets.len(), 6, "{counter}");
-        for reset in resets {
-            assert_eq!(reset["value"][1], "0", "{counter} {reset}");
-        }
-        let cursor = "pds_app:accounted_until_timestamp_seconds:joined";
-        let totals = points(&self.engine.query(&format!("{counter}{RUN}")).await);
-        let untils = points(&self.engine.query(&format!("{cursor}{{resource=\"{resource}\"}}{RUN}")).await);
-        for (app, points) in totals {
-            let until = |(time, total): Point| {
-                let until = if self.engine.rules_see_each_other_at_once() {
-                    untils[&app].iter().find(|(at, _)| *at == time).map(|(_, until)| *until as i64)
-                } else {
-                    // The scrape that the value is of: two evaluations and a delay ago, five seconds each.
-                    let recent = |of: &&Counted| of.total == total && (time - 30.0..=time).contains(&of.time);
-                    scraped[&app].iter().rev().find(recent).map(|of| of.until)
-                };
-                let until = until.unwrap_or_else(|| panic!("{counter} of {app:?}: no cursor at {time}"));
-                Counted { time, total, until }
-            };
-            let (first, last) = (until(points[0]), until(*points.last().unwrap()));
-            let truth = self.assert_truth(counter, &app, first, last) as f64;
-            let of_app = format!("{counter}{{project=\"{}\", app=\"{}\"}}", app.0, app.1);
-            let (increase, extrapolated) = self.engine.increase(&of_app, first.time, last.time).await;
-            assert!(
-                (increase - truth).abs() <= extrapolated,
-                "{of_app} grew by {increase}, there were {truth}"
-            );
-        }
     }
 
     /// Between two samples of a counter there is what happened between their cursors; how much that was.
@@ -288,11 +254,6 @@ fn points_of(row: &Value) -> impl Iterator<Item = Point> {
         values.map(|point| (point[0].as_f64().unwrap(), point[1].as_str().unwrap().parse::<f64>().unwrap()));
     // VictoriaMetrics shows where a series ended.
     points.filter(|(_, value)| !value.is_nan())
-}
-
-fn points(rows: &[Value]) -> HashMap<App, Vec<Point>> {
-    let label = |row: &Value, name: &str| row["metric"][name].as_str().unwrap().to_owned();
-    rows.iter().map(|row| ((label(row, "project"), label(row, "app")), points_of(row).collect())).collect()
 }
 
 /// Lets the exporters of the configuration restore from `engine`.

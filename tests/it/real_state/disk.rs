@@ -20,7 +20,7 @@ fn on_a_small_disk(rig: &Rig, config: &str, size: &str) -> (Exporter, PathBuf) {
         config,
         "--state.path",
     ]);
-    command.arg(disk.join("state.redb")).args(["--web.listen-address", "127.0.0.1:0"]);
+    command.arg(disk.join("state.log")).args(["--web.listen-address", "127.0.0.1:0"]);
     let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
     let inside = PathBuf::from(format!("/proc/{}/root{}", exporter.pid(), disk.display()));
     (exporter, inside)
@@ -47,17 +47,14 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
     tokio::time::sleep(Duration::from_secs(2)).await;
     let page = exporter.get("/metrics").await;
     assert_eq!(rig.counted(&page, 0), None, "what is not on disk is not shown");
-    let stopped = value(
-        &page,
-        &format!("pds_app_accounted_until_timestamp_seconds{{{},resource=\"response_time\"}}", rig.labels(0)),
-    )
-    .unwrap();
+    let up = format!("pds_up{{{},resource=\"response_time\"}}", rig.labels(0));
+    assert_eq!(value(&page, &up), Some(1.0), "the service has answered");
     assert!(page.contains("pds_app_window_requests{"), "the rest goes on");
     assert!(exporter.log().contains("counters stand still until"), "{}", exporter.log());
 
     std::fs::remove_file(&filling).unwrap();
     drop(file);
-    let (again, until_again) = rig.counted_beyond(&exporter, 0, stopped).await;
+    let (again, until_again) = rig.counted_beyond(&exporter, 0, counted).await;
     assert_eq!(again - total, rig.truth(0, counted, until_again), "\n{}", exporter.log());
     assert_eq!(value(&exporter.get("/metrics").await, good), Some(1.0));
 }
@@ -86,9 +83,9 @@ async fn an_error_of_fdatasync_loses_nothing_and_the_file_is_written_whole() {
     let exporter = Exporter::spawn(command).unwrap_or_else(|log| panic!("did not start:\n{log}"));
     let (total, counted) = rig.counted_beyond(&exporter, 0, 0.0).await;
     let calls = std::fs::read_to_string(folder.join("calls")).unwrap();
-    let (linked, folder_name) =
-        (format!("linkat {}", state.display()), format!("fsync {}", folder.display()));
-    let after = calls.split_once(&linked).unwrap_or_else(|| panic!("{linked}: {calls}")).1;
+    let (renamed, folder_name) =
+        (format!("rename {}", state.display()), format!("fsync {}", folder.display()));
+    let after = calls.split_once(&renamed).unwrap_or_else(|| panic!("{renamed}: {calls}")).1;
     assert!(after.contains(&folder_name), "the new name survives a crash of the machine: {calls}");
 
     let inode = || std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&state).unwrap());
@@ -122,7 +119,7 @@ async fn a_file_system_without_locks_gets_the_same_answer_with_and_without_a_fil
     let folder = rig.folder.path();
     std::fs::write(folder.join("flock"), "").unwrap();
     let (library, faults) = (failing_calls(folder), folder.display().to_string());
-    let new = folder.join("new.redb").display().to_string();
+    let new = folder.join("new.log").display().to_string();
     let answers = [state.clone(), new.clone()].map(|path| {
         let environment = [("LD_PRELOAD", library.to_str().unwrap()), ("FAULTS", &faults)];
         let args = ["--config.file", &config, "--state.path", &path, "--web.listen-address", "127.0.0.1:0"];
@@ -151,12 +148,12 @@ async fn a_full_disk_at_the_start_is_a_clear_error_and_leaves_nothing_unfinished
         "mount -t tmpfs -o size=8k tmpfs \"$0\"; for n in 1 2 3; do timeout 20 \"$@\" 2>&1; echo \"ended with $?\"; done; ls -A \"$0\"",
     );
     command.arg(&disk).arg(env!("CARGO_BIN_EXE_pds-exporter")).args(["--config.file", &config]);
-    command.arg("--state.path").arg(disk.join("state.redb")).args(["--web.listen-address", "127.0.0.1:0"]);
+    command.arg("--state.path").arg(disk.join("state.log")).args(["--web.listen-address", "127.0.0.1:0"]);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(said.matches("No space left on device").count(), 3, "{said}");
     assert_eq!(said.matches("ended with 1").count(), 3, "{said}");
-    assert!(said.trim_end().ends_with("ended with 1"), "something is left behind: {said}");
+    assert!(said.trim_end().ends_with("ended with 1\nstate.log.lock"), "something is left behind: {said}");
 }
 
 #[tokio::test]
@@ -165,7 +162,7 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let config = rig.configure(1);
     let disk = rig.folder.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
-    let state = disk.join("state.redb");
+    let state = disk.join("state.log");
     let mut command = Command::new("unshare");
     command.args([
         "--map-root-user",
@@ -183,6 +180,32 @@ async fn a_read_only_disk_is_a_clear_error_that_names_the_file() {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     let expected =
-        format!("pds-exporter: the state file {} cannot be used: Read-only file system", state.display());
-    assert!(said.contains(&expected), "{said}");
+        format!("pds-exporter: the directory of the state file {} cannot be written", state.display());
+    assert!(said.contains(&expected) && said.contains("daemon's user: Read-only file system"), "{said}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_mounted_by_itself_is_refused_with_a_remedy() {
+    let rig = Rig::start().await;
+    let config = rig.configure(1);
+    let (mounted, state) = (rig.folder.path().join("mounted"), rig.state());
+    for path in [&mounted, &state] {
+        std::fs::write(path, "").unwrap();
+    }
+    let mut command = Command::new("unshare");
+    command.args([
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"",
+    ]);
+    command.arg(&mounted).arg(&state).arg(env!("CARGO_BIN_EXE_pds-exporter"));
+    command
+        .args(["--config.file", &config, "--web.listen-address", "127.0.0.1:0", "--state.path"])
+        .arg(&state);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("is mounted by itself") && said.contains("mount its directory instead"), "{said}");
 }

@@ -60,8 +60,7 @@ int flock(int fd, int operation) {
   return ((int (*)(int, int))dlsym(RTLD_NEXT, "flock"))(fd, operation);
 }
 
-int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
-  note("linkat", to);
-  return ((int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat"))(
-      from_folder, from, to_folder, to, flags);
+int rename(const char *from, const char *to) {
+  note("rename", to);
+  return ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
 }

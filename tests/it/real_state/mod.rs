@@ -5,9 +5,9 @@ mod disk;
 
 use std::path::{Path, PathBuf};
 
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::TimeRange;
-use pds_exporter::simulator::{Settings, World};
+use pds_core::clock::Clock;
+use pds_interface::TimeRange;
+use pds_simulator::{Settings, World};
 
 use crate::process::{self, Exporter, until, value};
 use crate::rig::{self, Configuration};
@@ -40,7 +40,7 @@ impl Rig {
     }
 
     fn state(&self) -> PathBuf {
-        self.folder.path().join("state.redb")
+        self.folder.path().join("state.log")
     }
 
     /// What the page says of the second app: how many requests, and up to when.
@@ -125,7 +125,7 @@ async fn without_restore_an_app_begins_at_zero_on_another_shard_and_others_conti
     let rig = Rig::start().await;
     let config = rig.configure(2);
     let (old, new) =
-        (rig.state().display().to_string(), rig.folder.path().join("new.redb").display().to_string());
+        (rig.state().display().to_string(), rig.folder.path().join("new.log").display().to_string());
     let start = |state: &str, index: &str, count: &str| {
         Exporter::start(&[
             "--config.file",

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use pds_client::Observer as _;
+use pds_core::clock::Clock;
 use pds_exporter::app;
-use pds_exporter::clock::Clock;
 use pds_exporter::config;
-use pds_exporter::interface::{Cadence, response_time};
+use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::simulator::{Fault, Kind, Settings, World};
 use pds_exporter::status::Source;
-use pds_exporter::web::pages::{Rendered, StatusPages};
+use pds_interface::{Cadence, response_time};
+use pds_simulator::{Fault, Kind, Settings, World};
 use serde_json::{Value, json};
 
 use crate::golden::is_updating;

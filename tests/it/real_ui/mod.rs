@@ -13,9 +13,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::{list_domains, list_projects, response_time, volume_alerts};
-use pds_exporter::simulator::{Fault, Kind, Settings, World};
+use pds_client::Observer as _;
+use pds_core::clock::Clock;
+use pds_interface::{list_domains, list_projects, response_time, volume_alerts};
+use pds_simulator::{Fault, Kind, Settings, World};
 use tokio::process::Command;
 
 use crate::process::{Exporter, get, http, until};
@@ -107,7 +108,7 @@ stale_after = \"1h\"",
     clock.jump(SignedDuration::from_mins(11));
     let telemetry = &stage.handle.context().telemetry;
     telemetry.config_loaded(None);
-    telemetry.web_config_loaded(false);
+    pds_web::Observer::web_config_read(telemetry, false);
     telemetry.panicked("a poll");
     telemetry.state_committed(&Err("no space left on device".to_owned()), &mut true);
     let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24)).unwrap();
@@ -203,7 +204,7 @@ async fn the_demo_is_a_pleasure_to_look_at_behind_a_proxy() {
 async fn documented_paths_exist_and_answer_304_when_unchanged() {
     let exporter = Exporter::start(&["--demo"]);
     exporter.wait_for("/-/ready").await;
-    let page = std::fs::read_to_string("docs/operations.md").unwrap();
+    let page = std::fs::read_to_string("docs/operate.md").unwrap();
     let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
     let part = |name: &str| encoded(status["apps"][0][name].as_str().unwrap());
     let rows = page.split("| path | what is there |").nth(1).unwrap().lines().skip(2);

@@ -58,7 +58,8 @@ export async function onward() {
   const families = await page.locator("tr[id^=pds_]").count();
   check(families > 60 && (await page.locator("tr[id^=pds_] .copy:visible").count()) === families, "families without a query");
   await page.click('button[aria-label="Copy a query of pds_app_requests_total"]');
-  check((await copied()) === "sum by (project, app) (rate(pds_app_requests_total[5m]))", `copied: ${await copied()}`);
+  const rate = "max by (project, app) (rate(pds_app_requests_total[5m]) / (rate(pds_app_requests_accounted_seconds_total[5m]) > 0))";
+  check((await copied()) === rate, `copied: ${await copied()}`);
   await page.goto(`${root}config`);
   const toml = page.locator("details", { hasText: "Values that differ from the defaults, as TOML" });
   check(!(await toml.locator("pre").isVisible()), "the file is unfolded");

@@ -8,7 +8,7 @@ export async function plots() {
   const page = await open(root);
 
   // Sparklines stand in one column, whatever the numbers beside them.
-  for (const name of ["p95", "Requests"]) {
+  for (const name of ["p95", "Requests/min"]) {
     const lefts = await page.locator(`td[data-name="${name}"] .sparkline`).evaluateAll((plots) => plots.map((plot) => Math.round(plot.getBoundingClientRect().left)));
     check(lefts.length > 3 && new Set(lefts).size === 1, `sparklines of ${name} begin at ${lefts}`);
   }

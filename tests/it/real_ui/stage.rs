@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_core::clock::Clock;
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::app::serve::Served;
-use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{Fault, Settings, World, serve};
+use pds_exporter::pages::StatusPages;
 use pds_exporter::status::Source;
 use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::pages::StatusPages;
-use pds_exporter::{app, config, web};
+use pds_exporter::{app, config};
+use pds_simulator::{Fault, Settings, World, serve};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -63,12 +63,12 @@ impl Stage {
         let service = tokio::spawn(serve(world.clone(), listener, pending()));
 
         let telemetry = Telemetry::new(true).unwrap();
-        let flags = web::Config {
+        let flags = pds_web::Config {
             listen_addresses: vec!["127.0.0.1:0".to_owned()],
             route_prefix: PREFIX.to_owned(),
-            ..web::Config::default()
+            ..pds_web::Config::default()
         };
-        let server = flags.bind(&telemetry).unwrap();
+        let server = flags.bind(telemetry.clone()).unwrap();
         let url = format!("http://{}{PREFIX}/", server.addresses()[0]);
         let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
         let handle = daemon.handle();

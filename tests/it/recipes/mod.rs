@@ -20,7 +20,7 @@ fn steps(page: &str) -> Vec<Step<'_>> {
         let Some(code) = block.strip_prefix("rust\n") else { continue };
         let quoted: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
         let [.., file, after] = quoted[..] else { panic!("no file is named before {code}") };
-        steps.push(match text.trim_end().ends_with("`:") && !after.starts_with("src/") {
+        steps.push(match text.trim_end().ends_with("`:") && !after.contains("src/") {
             true => Step { file, after: Some(after), code },
             false => Step { file: after, after: None, code },
         });
@@ -33,16 +33,15 @@ fn followed(steps: &[Step<'_>]) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let copy = root.join("target/recipes");
     let _ = std::fs::remove_dir_all(&copy);
-    copy_folder(&root.join("src"), &copy.join("src"));
+    for folder in ["src", "crates"] {
+        copy_folder(&root.join(folder), &copy.join(folder));
+    }
     for entry in std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap()) {
         let name = entry.file_name();
-        if !["src", "target", ".git", "Cargo.toml"].contains(&name.to_str().unwrap()) {
+        if !["src", "crates", "target", ".git"].contains(&name.to_str().unwrap()) {
             std::os::unix::fs::symlink(entry.path(), copy.join(name)).unwrap();
         }
     }
-    // Not part of the workspace around it.
-    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).unwrap();
-    std::fs::write(copy.join("Cargo.toml"), manifest + "\n[workspace]\n").unwrap();
     for Step { file, after, code } in steps {
         let path = copy.join(file);
         let Some(after) = after else {
@@ -73,11 +72,11 @@ fn copy_folder(from: &Path, to: &Path) {
 const TEST: &str = r#"
 #[cfg(test)]
 mod recipes {
-    use crate::interface::{CALLS, Resource, families, openapi};
+    use pds_interface::{CALLS, Resource, families, openapi};
 
     #[test]
     fn the_new_metric_and_the_new_endpoint_are_everywhere() {
-        let catalogue = crate::catalogue::markdown::render(&crate::app::catalogue());
+        let catalogue = pds_exposition::markdown::render(&pds_exporter::app::catalogue());
         for family in ["pds_app_max_request_seconds", "pds_project_region"] {
             assert!(families().any(|known| known.name == family));
             assert!(catalogue.contains(family));
@@ -95,15 +94,16 @@ fn a_metric_and_an_endpoint_are_added_as_contributing_says() {
     let steps = steps(&page);
     assert_eq!(steps.len(), 7, "{steps:#?}");
     let copy = followed(&steps);
-    let library = copy.join("src/lib.rs");
+    let library = copy.join("crates/pdstool/src/lib.rs");
     let text = std::fs::read_to_string(&library).unwrap();
     std::fs::write(library, text + TEST).unwrap();
     let output = Command::new(env!("CARGO"))
-        .args(["test", "--quiet", "--offline", "--locked", "--lib", "--manifest-path"])
+        .args(["test", "--quiet", "--offline", "--locked", "--lib", "-p", "pdstool", "-p", "pds-interface"])
+        .args(["-p", "pds-simulator", "--manifest-path"])
         .arg(copy.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("target"))
-        .args(["--", "recipes::", "interface::", "simulator::routes::"])
+        .args(["--", "recipes::", "family::", "routes::"])
         .output()
         .unwrap();
     let said =

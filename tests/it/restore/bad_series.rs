@@ -1,6 +1,6 @@
 //! Series that lack something, contradict each other or come from elsewhere: counters go on exactly, or stay hidden.
 
-use pds_exporter::interface::response_time;
+use pds_interface::response_time;
 
 use super::prometheus::Labels;
 use super::rig::{RESTORED, Rig};

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use pds_exporter::interface::{Resource, response_time};
 use pds_exporter::restore::{Answer, Source};
 use pds_exporter::store::{Key, Owner};
+use pds_interface::{Resource, response_time};
 
 use super::prometheus::Asked;
 use super::rig::Rig;

@@ -9,9 +9,9 @@ mod model;
 pub(crate) mod prometheus;
 mod rig;
 
-use pds_exporter::interface::{Resource, response_time};
-use pds_exporter::simulator::Fault;
 use pds_exporter::store::{Key, Owner};
+use pds_interface::{Resource, response_time};
+use pds_simulator::Fault;
 
 use crate::process::series;
 use rig::{Exporter, RESTORED, Rig, sharded};
@@ -182,7 +182,7 @@ async fn counters_continue_when_an_app_moves_between_shards() {
 async fn of_the_state_file_and_prometheus_the_later_one_counts_unless_it_holds_less() {
     let rig = Rig::start(1).await;
     let first = rig.clock.unix_seconds() / 60 * 60;
-    let state = rig.folder.path().join("state.redb");
+    let state = rig.folder.path().join("state.log");
     let with_file = rig.config(1, &format!("path = {state:?}"));
     // The file is of the first minutes; what came later was counted without it.
     let exporter = rig.started_with(with_file.clone(), "old").await;
@@ -246,7 +246,7 @@ impl Rig {
 #[tokio::test]
 async fn a_recent_state_file_does_not_wait_for_prometheus() {
     let rig = Rig::start(1).await;
-    let state = rig.folder.path().join("state.redb");
+    let state = rig.folder.path().join("state.log");
     let config = rig.config(1, &format!("path = {state:?}"));
     let exporter = rig.started_with(config.clone(), "old").await;
     rig.scrape(&exporter);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::interface::{Resource, response_time, run_execution_time};
-use pds_exporter::simulator::{Fault, Kind};
+use pds_interface::{Resource, response_time, run_execution_time};
+use pds_simulator::{Fault, Kind};
 use proptest::prelude::*;
 
 use super::prometheus::{Labels, Prometheus};
@@ -242,8 +242,11 @@ proptest! {
 
 #[test]
 fn former_counterexamples_hold() {
-    use Event::{Poll, Scrape, Serves};
+    use Event::{Poll, Scrape, Serves, Shards, Suspend};
     play(&[Poll(1), Scrape, Poll(1), Poll(1), Poll(7368), Scrape, Poll(353)]);
+    let before = [Suspend(2259), Scrape, Poll(1), Poll(25), Scrape, Shards(1, false), Poll(22), Poll(30)];
+    let outage = [Serves(false), Poll(34), Poll(122), Poll(15), Scrape];
+    play(&[&before[..], &outage].concat());
     play(&[Poll(1), Serves(false), Poll(3367), Scrape, Poll(88), Poll(115), Scrape, Poll(3538)]);
 }
 

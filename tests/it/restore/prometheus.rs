@@ -10,7 +10,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use pds_exporter::clock::Clock;
+use pds_core::clock::Clock;
 use serde_json::json;
 use tokio::net::TcpListener;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use pds_exporter::config::{self, Config};
-use pds_exporter::simulator::World;
+use pds_simulator::World;
 
 /// A configuration that polls the apps of a simulated service.
 pub(crate) struct Configuration<'a> {

@@ -8,17 +8,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_client::Client;
+use pds_core::clock::Clock;
 use pds_exporter::accounting::ledger_store::Committer;
 use pds_exporter::accounting::{self, LedgerStore, Watermark};
 use pds_exporter::app::daemon::{Daemon, Handle};
-use pds_exporter::catalogue::Format;
-use pds_exporter::client::Client;
-use pds_exporter::clock::Clock;
 use pds_exporter::config::Config;
 use pds_exporter::poll::{Context, Plan};
-use pds_exporter::simulator::{self, World};
 use pds_exporter::store::{Filter, Store};
 use pds_exporter::telemetry::Telemetry;
+use pds_exposition::Format;
+use pds_simulator::World;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ pub(crate) use log::Log;
 pub(crate) async fn serve(world: &World) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(simulator::serve(world.clone(), listener, std::future::pending()));
+    tokio::spawn(pds_simulator::serve(world.clone(), listener, std::future::pending()));
     url
 }
 
@@ -56,8 +56,8 @@ pub(crate) fn context(ledgers: LedgerStore, telemetry: Telemetry, clock: &Clock)
 /// The plan of `config` for polls by hand; after a reload, `before` is the former plan.
 pub(crate) fn plan(config: Config, context: &Context, before: Option<&Plan>) -> Plan {
     let (telemetry, clock) = (context.telemetry.clone(), context.clock.clone());
-    let client = Client::new(&config.api, &config.projects, telemetry, clock.clone()).unwrap();
-    let client = client.in_rhythm_of(&config.poll);
+    let client = Client::new(&config.api, &config.accounts(), Arc::new(telemetry), clock.clone()).unwrap();
+    let client = client.asking_again_after(config.poll.settings_interval);
     let watermark = match before {
         Some(before) => before.watermark.reconfigured(&config),
         None => Watermark::new(&config, clock),

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::TimeRange;
-use pds_exporter::interface::range::rfc3339;
-use pds_exporter::simulator::latency::THRESHOLDS;
-use pds_exporter::simulator::{Quirks, Settings, Truth, World};
+use pds_core::clock::Clock;
+use pds_interface::TimeRange;
+use pds_interface::range::rfc3339;
+use pds_simulator::latency::THRESHOLDS;
+use pds_simulator::{Quirks, Settings, Truth, World};
 use proptest::prelude::*;
 use reqwest::Method;
 use serde_json::Value;

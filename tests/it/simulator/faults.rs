@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pds_exporter::interface::list_domains;
-use pds_exporter::simulator::{Fault, Kind, RetryAfter};
+use pds_interface::list_domains;
+use pds_simulator::{Fault, Kind, RetryAfter};
 use reqwest::{Method, Response};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Who may ask, and what is refused with which status.
 
 use jiff::{SignedDuration, Timestamp};
-use pds_exporter::interface::CALLS;
+use pds_interface::CALLS;
 use reqwest::Method;
 
 use super::{NOON, Service, refused};

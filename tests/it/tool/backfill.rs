@@ -56,8 +56,8 @@ fn a_strict_parser_reads_history() {
     assert!(parsed.status.success(), "{}", stderr(&parsed));
     let samples: usize = String::from_utf8(parsed.stdout).unwrap().trim().parse().unwrap();
     // An app: 72 steps with 5 gauges of response times and one of runs, in each of them two datapoints of 3 gauges, and 73
-    // points of 6 counters and of 3 buckets.
-    assert_eq!((samples, buckets.len()), (2 * (72 * (5 + 1 + 2 * 3) + 73 * 6), 3 + 2 * 73 * 3));
+    // points of 8 counters and of 3 buckets.
+    assert_eq!((samples, buckets.len()), (2 * (72 * (5 + 1 + 2 * 3) + 73 * 8), 3 + 2 * 73 * 3));
 }
 
 #[test]

@@ -41,7 +41,8 @@ impl Shell {
         let script = pdstool(&["completions", name]).output().unwrap().stdout;
         std::fs::write(at("completions").join(file), script).unwrap();
         std::fs::write(at("pds-exporter.toml"), config).unwrap();
-        let bin = Path::new(env!("CARGO_BIN_EXE_pdstool")).parent().unwrap();
+        let program_file = crate::process::pdstool();
+        let bin = Path::new(&program_file).parent().unwrap();
         let (program, options) = program.split_once(' ').unwrap();
         let program: PathBuf = tool(program);
         let command = format!(

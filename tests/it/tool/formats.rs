@@ -89,7 +89,8 @@ fn checks_of_files_have_every_format_at_any_width() {
 }
 
 /// Commands whose output is a file or has a format of its own.
-const OWN_FORMAT: [&str; 6] = ["backfill", "completions", "init", "man", "openapi", "top"];
+const OWN_FORMAT: [&str; 8] =
+    ["backfill", "completions", "init", "man", "openapi", "split-config", "state convert", "top"];
 
 #[test]
 fn every_command_has_output_formats_or_a_format_of_its_own() {
@@ -109,7 +110,7 @@ fn every_command_has_output_formats_or_a_format_of_its_own() {
             assert_eq!(words, expected, "{path}");
         }
     }
-    let mut command = pds_exporter::tool::Cli::command();
+    let mut command = pdstool::Cli::command();
     // The options of all calls stand in each of them.
     command.build();
     for below in command.get_subcommands().filter(|below| below.get_name() != "help") {

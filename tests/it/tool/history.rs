@@ -1,6 +1,6 @@
 //! A service with a history that is known to the last request.
 
-use pds_exporter::interface::TimeRange;
+use pds_interface::TimeRange;
 
 use super::Service;
 use crate::client::server::{Reply, Seen, ok, status};

@@ -55,7 +55,7 @@ impl Service {
 
 /// `pdstool` with these arguments and nothing of this process's environment.
 fn pdstool(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pdstool"));
+    let mut command = Command::new(crate::process::pdstool());
     command.env_clear().env("TZ", "UTC").stdin(Stdio::null()).args(args);
     command
 }

@@ -3,7 +3,7 @@
 use std::io::BufRead as _;
 use std::process::{Child, Stdio};
 
-use pds_exporter::simulator::{Kind, Quirks, Settings};
+use pds_simulator::{Kind, Quirks, Settings};
 use serde_json::{Value, json};
 
 use super::simulated::Simulated;

@@ -4,8 +4,8 @@ use std::io::BufRead as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use pds_exporter::clock::Clock;
-use pds_exporter::simulator::{Settings, World, serve};
+use pds_core::clock::Clock;
+use pds_simulator::{Settings, World, serve};
 use serde_json::Value;
 
 use super::{ended, pdstool, stdout};

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use pds_core::clock::Clock;
 use pds_exporter::accounting::{Ledger, LedgerStore};
-use pds_exporter::clock::Clock;
-use pds_exporter::interface::{Resource, response_time, run_execution_time};
 use pds_exporter::store::{Key, Owner};
 use pds_exporter::telemetry::Telemetry;
+use pds_interface::{Resource, response_time, run_execution_time};
 
 use super::{ended, golden, pdstool, stdout};
 use crate::client::server::{Server, status};
@@ -41,7 +41,7 @@ fn key(app: &str, resource: Resource) -> Key {
 
 /// The file's side of [`REQUESTS`], and the runs of one app.
 async fn state_file(folder: &Path) -> PathBuf {
-    let path = folder.join("state.redb");
+    let path = folder.join("state.log");
     let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, committer) =
         LedgerStore::open(Some(&path), telemetry, std::time::Duration::from_millis(1)).await.unwrap();
@@ -200,10 +200,94 @@ async fn what_is_missing_is_reported_in_one_sentence() {
         let output = ended(&run(&[args, &["--config.file", &neither]].concat()).await);
         assert!(output.starts_with("exit code 2") && output.contains(said), "{args:?}: {output}");
     }
-    let missing = ended(&run(&["show", "--state.path", "/nowhere/state.redb"]).await);
-    assert!(missing.contains("/nowhere/state.redb cannot be used: "), "{missing}");
+    let missing = ended(&run(&["show", "--state.path", "/nowhere/state.log"]).await);
+    assert!(missing.contains("/nowhere/state.log cannot be used: "), "{missing}");
     let refusing = Server::start(|_| status(401, "no")).await;
     let config = scene.config("", &url_of(&refusing));
     let refused = ended(&run(&["show", "--config.file", &config]).await);
     assert!(refused.starts_with("exit code 1") && refused.contains("answered 401: no"), "{refused}");
+}
+
+/// A state file of an earlier version, as a killed exporter left it.
+fn of_version(version: &str) -> Vec<u8> {
+    let packed = format!("{}/tests/state/{version}.redb.gz", env!("CARGO_MANIFEST_DIR"));
+    let mut file = Vec::new();
+    let packed = std::fs::File::open(packed).unwrap();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut file).unwrap();
+    file
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_state_file_of_version_0_2_is_converted_once_and_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, database, kept] =
+        ["state.log", "state.redb", "state.redb.format-2"].map(|name| folder.path().join(name));
+    let former = of_version("0.2.0");
+    std::fs::write(&database, &former).unwrap();
+    let name = path.display().to_string();
+    let demo = ["--demo", "--web.listen-address=127.0.0.1:0", "--state.path", &name];
+    let (code, said) = crate::process::run(&demo, &[], Path::new("."));
+    let command = format!("convert it once: pdstool state convert --state.path={name}");
+    assert!(code == Some(1) && said.contains(&command), "{said}");
+
+    let held = std::fs::File::open(&database).unwrap();
+    held.lock().unwrap();
+    let refused = ended(&run(&["convert", "--state.path", &name]).await);
+    assert!(refused.contains("state.redb is in use by another process"), "{refused}");
+    drop(held);
+    assert_eq!(names(folder.path()), ["state.log.lock", "state.redb"]);
+
+    let converted = ended(&run(&["convert", "--if-needed", "--state.path", &name]).await);
+    let expected = format!("{name} holds 16 ledgers; the former file is kept as {}.", kept.display());
+    assert!(converted.contains(&expected), "{converted}");
+    assert_eq!(names(folder.path()), ["state.log", "state.log.lock", "state.redb.format-2"]);
+    assert!(std::fs::read(&kept).unwrap() == former, "for going back");
+    let shown = run(&["show", "--state.path", &name, "-o", "csv"]).await;
+    assert_eq!(stdout(&shown), include_str!("../../state/0.2.0.csv"), "as version 0.2 itself shows it");
+
+    let bytes = std::fs::read(&path).unwrap();
+    let again = ended(&run(&["convert", "--state.path", &name]).await);
+    assert!(again.starts_with("exit code 1") && again.contains("nothing to convert"), "{again}");
+    let again = run(&["convert", "--if-needed", "--state.path", &name]).await;
+    assert!(again.status.success() && again.stdout.is_empty() && again.stderr.is_empty());
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    let exporter = crate::process::Exporter::start(&["--demo", "--state.path", &name]);
+    exporter.wait_for("/-/ready").await;
+    assert_eq!(exporter.terminate().code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_state_file_of_version_0_1_is_converted_under_its_own_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counters");
+    let (former, name) = (of_version("0.1.0"), path.display().to_string());
+    let missing = run(&["convert", "--if-needed", "--state.path", &name]).await;
+    assert!(missing.status.success() && names(folder.path()).is_empty());
+
+    let mut damaged = former.clone();
+    damaged[4096..].iter_mut().for_each(|byte| *byte ^= 1);
+    std::fs::write(&path, &damaged).unwrap();
+    let refused = ended(&run(&["convert", "--if-needed", "--state.path", &name]).await);
+    assert!(refused.starts_with("exit code 1") && refused.contains(&name), "{refused}");
+    assert!(std::fs::read(&path).unwrap() == damaged, "it stays as it is");
+    assert_eq!(names(folder.path()), ["counters"]);
+
+    std::fs::write(&path, &former).unwrap();
+    let converted = ended(&run(&["convert", "--if-needed", "--state.path", &name]).await);
+    assert!(converted.contains("holds 6 ledgers"), "{converted}");
+    assert_eq!(names(folder.path()), ["counters", "counters.format-1", "counters.lock"]);
+    assert!(std::fs::read(folder.path().join("counters.format-1")).unwrap() == former);
+    let shown = run(&["show", "--state.path", &name, "-o", "csv"]).await;
+    assert!(
+        stdout(&shown).contains("p-1-app-3,p-1,response_time,2026-03-01T12:03:00Z,3000,60,"),
+        "{}",
+        stdout(&shown)
+    );
 }

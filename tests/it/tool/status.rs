@@ -7,7 +7,7 @@ use crate::process::Exporter;
 
 const STATUS: &str = r#"{"exporter":{"version":"9.8.7","started":"2026-03-01T03:00:00Z","future":1},
  "service":{"base_url":"https://api.example.com/","last_success":"2026-03-01T04:00:00Z","reason":null},
- "summary":{"verdict":"problem","apps":3,"ok":1,"reasons":[
+ "summary":{"verdict":"problem","apps":{"all":3,"ok":2,"problem":1},"ok":1,"reasons":[
   {"code":"resource_failing","verdict":"problem","text":"1 app: response time: failing, timeout","count":1,"link":"/","action":"Look at the failing polls."},
   {"code":"token_expires_soon","verdict":"warning","text":"The token of \u001b[31mdefault expires","count":1,"link":"/config","action":"Create a new token."}]},
  "projects":[],
@@ -40,6 +40,10 @@ fn the_verdict_is_printed_with_its_reasons_and_decides_the_exit_code() {
     assert_golden(&golden("status.txt"), &text);
     let fine = exporter(r#"{"summary":{"verdict":"warning"}}"#);
     assert!(run(&fine, &["status"]).starts_with("exit code 0"), "a warning is no failure");
+    let unwell = exporter(r#"{"summary":{"verdict":"ok","apps":{"all":2,"ok":1,"problem":1}}}"#);
+    let said = run(&unwell, &["status"]);
+    assert!(said.starts_with("exit code 1") && said.contains("apps are unwell"), "{said}");
+    assert!(run(&unwell, &["status", "--numbers-only"]).starts_with("exit code 0"));
 }
 
 #[test]
@@ -83,6 +87,6 @@ async fn a_real_exporter_is_shown() {
     });
     let [status, apps] = output.await.unwrap();
     let text = stdout(&status);
-    assert!(text.contains("verdict") && text.contains(env!("CARGO_PKG_VERSION")), "{text}");
+    assert!(text.contains("numbers") && text.contains(env!("CARGO_PKG_VERSION")), "{text}");
     assert_eq!(stdout(&apps).lines().count(), 9, "a head and eight apps: {}", stdout(&apps));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::terminal::Terminal;
-use super::{Service, TOKEN, golden, pdstool, stderr};
+use super::{Service, golden, pdstool, stderr};
 use crate::client::server::{ok, status};
 use crate::golden::{assert_golden, is_updating};
 
@@ -14,7 +14,7 @@ const STATUS: &str = r#"{"exporter":{},"apps":[
    "requests_per_minute":900,"response_time":{"p50":1},"dollars_per_replica_hour":2}]}"#;
 
 /// An outage of the service, with the reasons of the exporter.
-const OUTAGE: &str = r#"{"exporter":{},"summary":{"verdict":"problem","apps":3,"ok":0,"reasons":[
+const OUTAGE: &str = r#"{"exporter":{},"summary":{"verdict":"problem","apps":{"all":3},"ok":0,"reasons":[
   {"code":"service_down","verdict":"problem","text":"The service does not answer: connect","action":"Check the network."},
   {"code":"token_expires_soon","verdict":"warning","text":"The token default expires in 2 d","action":"Renew it."}]},
  "apps":[
@@ -23,13 +23,9 @@ const OUTAGE: &str = r#"{"exporter":{},"summary":{"verdict":"problem","apps":3,"
   {"project":"p-1","id":"p-1-embed-with-a-rather-long-name","status":"active","verdict":"warning","problems":["settings: late"],"requests_per_minute":900},
   {"project":"p-1","id":"p-1-silent","verdict":"waiting","problems":[]}]}"#;
 
-/// The first word of each row of the table.
+/// The app of each row of the table.
 fn apps(screen: &str) -> Vec<&str> {
-    screen
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .filter(|word| word.starts_with("p-1-"))
-        .collect()
+    screen.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with("p-1-"))).collect()
 }
 
 #[test]
@@ -38,7 +34,7 @@ fn a_running_exporter_is_watched_sorted_and_filtered() {
         "/prefix/api/v1/status" => ok(STATUS),
         _ => status(404, ""),
     });
-    let program = env!("CARGO_BIN_EXE_pdstool");
+    let program = crate::process::pdstool();
     let command = format!("{program} top --exporter {}/prefix; echo ended with $?; sleep 60", service.url());
     let terminal = Terminal::run("exporter", &command);
     terminal.wait_for("the table", |screen| {
@@ -54,7 +50,7 @@ fn a_running_exporter_is_watched_sorted_and_filtered() {
     terminal.wait_for("the table again", |screen| apps(screen).len() == 2);
     terminal.keys(&["Down", "Enter"]);
     terminal.wait_for("the app", |screen| {
-        ["requests/min", "12.3 ms", "$0.43/h a replica"].iter().all(|shown| screen.contains(shown))
+        ["requests/min", "12.3 ms", "$0.43"].iter().all(|shown| screen.contains(shown))
     });
     terminal.keys(&["q"]);
     terminal.wait_for("the table again", |screen| apps(screen).len() == 2);
@@ -93,7 +89,7 @@ fn every_screen_fits_80_columns_and_24_lines() {
         true => ok(OUTAGE),
         false => status(503, ""),
     });
-    let program = env!("CARGO_BIN_EXE_pdstool");
+    let program = crate::process::pdstool();
     let command = format!(
         "NO_COLOR=1 {program} top --interval 100ms --exporter {}; echo ended; sleep 60",
         service.url()
@@ -144,7 +140,7 @@ fn a_lost_exporter_is_reported_and_retried() {
         true => ok(STATUS),
         false => status(503, ""),
     });
-    let program = env!("CARGO_BIN_EXE_pdstool");
+    let program = crate::process::pdstool();
     let terminal =
         Terminal::run("gone", &format!("{program} top --interval 100ms --exporter {}", service.url()));
     terminal.wait_for("the failure", |screen| screen.contains("503") && screen.contains("nothing yet"));
@@ -153,42 +149,37 @@ fn a_lost_exporter_is_reported_and_retried() {
 }
 
 #[test]
-fn the_service_itself_is_watched_without_an_exporter() {
-    let service = Service::start(|seen| match seen.target.split('?').next().unwrap() {
-        "/v2/projects/p-1/apps/p-1-a" => ok(
-            r#"{"id":"p-1-a","status":"READY","costPerSecondCents":"0.01","minReplicaCount":"1","maxReplicaCount":"3"}"#,
-        ),
-        "/v2/projects/p-1/apps/p-1-a/metrics/response-time" => {
-            ok(r#"{"data":{"percentiles":{"p95":250},"total_requests":50},"status":"success"}"#)
-        }
-        _ => status(404, r#"{"message":"no such app"}"#),
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("pds-exporter.toml");
-    let text = format!(
-        "[api]\nbase_url = \"{}\"\ntoken = \"{TOKEN}\"\n[[projects]]\nid = \"p-1\"\napps = [\"p-1-a\", \"p-1-b\"]\n",
+fn asking_the_service_directly_is_refused_with_the_alternative() {
+    let output = pdstool(&["top", "--direct", "--config.file", "pds-exporter.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("start pds-exporter with the same configuration"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn the_terminal_is_as_it_was_found_after_a_signal() {
+    let service = Service::start(|_| ok(STATUS));
+    let program = crate::process::pdstool();
+    let command = format!(
+        "before=$(stty -g); {program} top --exporter {}; [ \"$before\" = \"$(stty -g)\" ] && echo terminal as before; sleep 60",
         service.url()
     );
-    std::fs::write(&config, text).unwrap();
-    let program = env!("CARGO_BIN_EXE_pdstool");
-    let terminal =
-        Terminal::run("direct", &format!("{program} top --direct --config.file {}", config.display()));
-    terminal.wait_for("the table", |screen| {
-        let row = screen.lines().find(|line| line.starts_with("p-1-a")).unwrap_or_default();
-        row.contains("250 ms") && row.split_whitespace().nth(1) == Some("ok")
-    });
-    terminal.keys(&["Home"]);
-    let screen = terminal
-        .wait_for("why the other one has none", |screen| screen.contains("answered 404: no such app"));
-    assert!(!screen.contains(TOKEN), "{screen}");
+    let terminal = Terminal::run("signal", &command);
+    terminal.wait_for("the table", |screen| apps(screen).len() == 2);
+    terminal.terminate();
+    terminal.wait_for("the end", |screen| screen.contains("terminal as before"));
+    assert_eq!(terminal.tmux(&["display-message", "-p", "#{alternate_on}"]).trim(), "0");
 }
 
 /// Run by the test below in a terminal of its own; it panics there.
 #[test]
 #[ignore = "it panics on purpose, in the terminal of the test below"]
 fn a_panic_with_the_screen_taken_over() {
-    let mut console = pds_exporter::tool::console::Console::of_process(true, None);
-    let _screen = pds_exporter::tool::top::Screen::open(&mut console).unwrap();
+    let mut console = pdstool::console::Console::of_process(true, None);
+    let _screen = pdstool::top::Screen::open(&mut console).unwrap();
     panic!("this was meant to happen");
 }
 

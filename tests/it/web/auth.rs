@@ -1,6 +1,6 @@
 //! Passwords, headers and the rate limit of the web configuration file.
 
-use pds_exporter::web::Config;
+use pds_web::Config;
 
 use super::{Running, curl, write_settled};
 
@@ -22,7 +22,7 @@ async fn every_path_asks_for_the_password() {
     for path in ["/metrics", "/", "/-/healthy", "/-/ready", "/-/reload", "/nothing"] {
         let url = server.url(path);
         let refused = curl(&[&url]).await;
-        let challenge = "Basic realm=\"pds-exporter\", charset=\"UTF-8\"";
+        let challenge = "Basic realm=\"exporter\", charset=\"UTF-8\"";
         assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some(challenge)), "{path}");
         assert_eq!(curl(&["-u", "alice:wrong", &url]).await.status, 401, "{path}");
         assert_ne!(curl(&["-u", "alice:secret", &url]).await.status, 401, "{path}");

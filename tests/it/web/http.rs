@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::sync::atomic::Ordering;
 
-use pds_exporter::web::Config;
+use pds_web::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Running, curl};
@@ -110,10 +110,10 @@ async fn pages_have_security_headers_and_entity_tags() {
 #[tokio::test]
 async fn readiness_says_what_is_missing() {
     let server = Running::start(Config::default());
-    assert_eq!(curl(&[&server.url("/-/ready")]).await.text(), "pds-exporter is ready.\n");
+    assert_eq!(curl(&[&server.url("/-/ready")]).await.text(), "exporter is ready.\n");
     server.stub.ready.store(false, Ordering::Relaxed);
     let reply = curl(&[&server.url("/-/ready")]).await;
-    let sentence = "pds-exporter is not ready yet: 3 of 12 targets were asked\n";
+    let sentence = "exporter is not ready yet: 3 of 12 targets were asked\n";
     assert_eq!((reply.status, reply.text()), (503, sentence));
     assert_eq!(curl(&[&server.url("/-/healthy")]).await.status, 200);
 }

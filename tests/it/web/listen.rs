@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::{Config, Error, notify};
+use pds_web::{Config, Error, notify};
 use tokio::process::Command;
 
 use super::{Running, curl, try_curl};
@@ -21,7 +21,7 @@ async fn all_addresses_are_served_and_given_back() {
     let socket = folder.path().join("web.sock");
     let unix = format!("unix:{}", socket.display());
     let telemetry = Telemetry::new(false).unwrap();
-    let server = on(&["localhost:0", "[::1]:0", &unix]).bind(&telemetry).unwrap();
+    let server = on(&["localhost:0", "[::1]:0", &unix]).bind(telemetry.clone()).unwrap();
     let addresses = server.addresses();
     assert!(addresses[0].starts_with("127.0.0.1:") && addresses[1].starts_with("[::1]:"), "{addresses:?}");
     assert_eq!(addresses[2], unix);
@@ -38,7 +38,7 @@ async fn all_addresses_are_served_and_given_back() {
 #[tokio::test]
 async fn an_address_that_can_not_be_had_is_named() {
     let telemetry = Telemetry::new(false).unwrap();
-    let first = on(&["127.0.0.1:0"]).bind(&telemetry).unwrap();
+    let first = on(&["127.0.0.1:0"]).bind(telemetry.clone()).unwrap();
     let taken = first.addresses().remove(0);
     for (address, expected) in [
         (taken.as_str(), "another process listens there already"),
@@ -47,12 +47,12 @@ async fn an_address_that_can_not_be_had_is_named() {
         ("192.0.2.1:80", "cannot listen there"),
         ("unix:/no/such/folder/web.sock", "cannot listen there"),
     ] {
-        let error = on(&[address]).bind(&telemetry).err().unwrap().to_string();
+        let error = on(&[address]).bind(telemetry.clone()).err().unwrap().to_string();
         assert!(error.contains(expected) && error.contains(address), "{error}");
     }
-    assert!(matches!(on(&[]).bind(&telemetry), Err(Error::NoAddress)));
+    assert!(matches!(on(&[]).bind(telemetry.clone()), Err(Error::NoAddress)));
     let nothing = Config { systemd_socket: true, ..Config::default() };
-    assert!(matches!(nothing.bind(&telemetry), Err(Error::NoSystemdSocket)));
+    assert!(matches!(nothing.bind(telemetry), Err(Error::NoSystemdSocket)));
 }
 
 /// Set where this test binary runs as the program that systemd starts.

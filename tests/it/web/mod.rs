@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use pds_exporter::catalogue::Format;
 use pds_exporter::store::Filter;
 use pds_exporter::telemetry::Telemetry;
-use pds_exporter::web::{Backend, BoxFuture, Config, Encoding, Page, Response, ResponseBody, Route, Server};
+use pds_exposition::Format;
+use pds_web::{Backend, BoxFuture, Config, Encoding, Page, Response, ResponseBody, Route, Server};
 use tokio::process::Command;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -67,10 +67,16 @@ impl Stub {
 }
 
 impl Backend for Stub {
-    fn metrics<'a>(&'a self, format: Format, _: Encoding, filter: &'a Filter) -> BoxFuture<'a, Page> {
+    fn metrics<'a>(
+        &'a self,
+        format: Format,
+        _: Encoding,
+        query: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Page, String>> {
         Box::pin(async move {
             self.open.subscribe().wait_for(|open| *open).await.unwrap();
-            Page { encoding: Encoding::Identity, body: ResponseBody::Whole(self.page(format, filter)) }
+            let body = ResponseBody::Whole(self.page(format, &Filter::parse(query)));
+            Ok(Page { format, encoding: Encoding::Identity, body })
         })
     }
 
@@ -107,7 +113,7 @@ impl Running {
 
     fn start_with(config: Config) -> Self {
         let telemetry = Telemetry::new(false).unwrap();
-        Self::run(config.bind(&telemetry).unwrap(), telemetry)
+        Self::run(config.bind(telemetry.clone()).unwrap(), telemetry)
     }
 
     fn run(server: Server, telemetry: Telemetry) -> Self {

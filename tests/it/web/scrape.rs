@@ -1,6 +1,6 @@
 //! A real Prometheus that scrapes over mutual TLS with a password.
 
-use pds_exporter::web::Config;
+use pds_web::Config;
 
 use super::Running;
 use super::auth::user;

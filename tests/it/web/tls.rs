@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pds_exporter::web::Config;
+use pds_web::Config;
 use rcgen::ExtendedKeyUsagePurpose;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

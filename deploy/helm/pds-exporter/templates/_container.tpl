@@ -11,7 +11,6 @@ imagePullPolicy: {{ $root.Values.image.pullPolicy }}
 args:
   - --config.file=/etc/pds-exporter/pds-exporter.toml
   - --config.auto-reload-interval={{ $root.Values.configReloadInterval }}
-  - --state.path=/var/lib/pds-exporter/state.redb
   - --web.listen-address=:{{ $root.Values.web.port }}
   {{- with $root.Values.web.routePrefix }}
   - --web.route-prefix={{ . }}
@@ -42,16 +41,14 @@ ports:
     containerPort: {{ $root.Values.web.port }}
 livenessProbe:
   {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" (printf "%s/-/healthy" (include "pds-exporter.prefix" $root))) | nindent 2 }}
-  periodSeconds: 10
-  timeoutSeconds: 3
+  {{- toYaml $root.Values.livenessProbe | nindent 2 }}
 {{- if not .sidecar }}
 readinessProbe:
   {{- include "pds-exporter.probe" (dict "web" $web "port" .port "path" (printf "%s/-/ready" (include "pds-exporter.prefix" $root))) | nindent 2 }}
-  periodSeconds: 5
-  timeoutSeconds: 3
+  {{- toYaml $root.Values.readinessProbe | nindent 2 }}
 {{- end }}
 resources:
-  {{- toYaml $root.Values.resources | nindent 2 }}
+  {{- include "pds-exporter.resources" $root | nindent 2 }}
 {{- $security := $root.Values.securityContext }}
 {{- if and .sidecar $security }}
 {{- /* The pod's own context is not ours to set. */}}
@@ -71,8 +68,10 @@ volumeMounts:
   - name: {{ .volume }}token
     mountPath: /run/secrets/pds
     readOnly: true
+  {{- if ne (include "pds-exporter.disk" $root) "none" }}
   - name: {{ .volume }}state
     mountPath: /var/lib/pds-exporter
+  {{- end }}
   {{- if $root.Values.state.prometheus.existingSecret }}
   - name: {{ .volume }}prometheus
     mountPath: /run/secrets/prometheus
@@ -97,6 +96,10 @@ volumeMounts:
       fieldPath: metadata.labels['apps.kubernetes.io/pod-index']
 - name: PDS_SHARD_COUNT
   value: {{ .Values.shards | quote }}
+{{- end }}
+{{- if ne (include "pds-exporter.disk" .) "none" }}
+- name: PDS_EXPORTER__STATE__PATH
+  value: /var/lib/pds-exporter/state.log
 {{- end }}
 {{- $prometheus := .Values.state.prometheus }}
 {{- if $prometheus.url }}
@@ -145,29 +148,92 @@ httpGet:
 {{- end -}}
 {{- end -}}
 
-{{/* Takes `root`, `volume`, `mode` (of the files of Secrets), `disk`: where the state is ("template": a claim of the StatefulSet, "claim": that of the release, "none"). */}}
+{{/* What a claim for the state asks for. */}}
+{{- define "pds-exporter.claim" -}}
+accessModes:
+  {{- toYaml .Values.state.accessModes | nindent 2 }}
+{{- with .Values.state.storageClassName }}
+storageClassName: {{ . }}
+{{- end }}
+resources:
+  requests:
+    storage: {{ .Values.state.size }}
+{{- end -}}
+
+{{/* The files of the configuration: one ConfigMap, or several sources in one folder. */}}
+{{- define "pds-exporter.configVolume" -}}
+{{- $name := printf "%s-config" (include "pds-exporter.name" .) -}}
+{{- $existing := .Values.existingConfig -}}
+{{- if $existing.volume -}}
+{{ toYaml $existing.volume }}
+{{- else if or .Values.configFiles $existing.configMaps $existing.secrets -}}
+projected:
+  sources:
+    {{- if .Values.config }}
+    - configMap:
+        name: {{ $name }}
+    {{- end }}
+    {{- range $file, $text := .Values.configFiles }}
+    - configMap:
+        name: {{ $name }}-{{ trimSuffix ".toml" $file }}
+    {{- end }}
+    {{- range $existing.configMaps }}
+    - configMap:
+        name: {{ . }}
+    {{- end }}
+    {{- range $existing.secrets }}
+    - secret:
+        name: {{ . }}
+    {{- end }}
+{{- else -}}
+configMap:
+  name: {{ $name }}
+{{- end }}
+{{- end -}}
+
+{{/* The tokens: all keys of the Secrets, and the default token under its usual name. Takes `token` and `mode`. */}}
+{{- define "pds-exporter.tokenVolume" -}}
+{{- $renamed := ne .token.key "token" -}}
+{{- if or $renamed .token.moreSecrets -}}
+projected:
+  defaultMode: {{ .mode }}
+  sources:
+    - secret:
+        name: {{ .token.existingSecret }}
+    {{- if $renamed }}
+    - secret:
+        name: {{ .token.existingSecret }}
+        items:
+          - key: {{ .token.key }}
+            path: token
+    {{- end }}
+    {{- range .token.moreSecrets }}
+    - secret:
+        name: {{ . }}
+    {{- end }}
+{{- else -}}
+secret:
+  secretName: {{ .token.existingSecret }}
+  defaultMode: {{ .mode }}
+{{- end }}
+{{- end -}}
+
+{{/* Takes `root`, `volume`, `mode` (of the files of Secrets). */}}
 {{- define "pds-exporter.volumes" -}}
 {{- $root := .root -}}
+{{- $disk := include "pds-exporter.disk" $root -}}
 - name: {{ .volume }}config
-  configMap:
-    name: {{ include "pds-exporter.name" $root }}-config
+  {{- include "pds-exporter.configVolume" $root | nindent 2 }}
 - name: {{ .volume }}token
-  secret:
-    secretName: {{ $root.Values.token.existingSecret }}
-    defaultMode: {{ .mode }}
-    {{- if ne $root.Values.token.key "token" }}
-    items:
-      - key: {{ $root.Values.token.key }}
-        path: token
-    {{- end }}
-{{- if eq .disk "claim" }}
+  {{- include "pds-exporter.tokenVolume" (dict "token" $root.Values.token "mode" .mode) | nindent 2 }}
+{{- if eq $disk "claim" }}
 - name: {{ .volume }}state
   persistentVolumeClaim:
     claimName: {{ include "pds-exporter.name" $root }}
-{{- else if eq .disk "none" }}
+{{- else if eq $disk "pod" }}
 - name: {{ .volume }}state
   emptyDir:
-    sizeLimit: 64Mi
+    sizeLimit: {{ $root.Values.state.size }}
 {{- end }}
 {{- with $root.Values.state.prometheus.existingSecret }}
 - name: {{ $.volume }}prometheus

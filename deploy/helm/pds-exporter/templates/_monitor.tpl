@@ -2,6 +2,9 @@
 {{- define "pds-exporter.monitorSpec" -}}
 # The alerts expect this job name.
 jobLabel: app.kubernetes.io/name
+{{- with .monitor.scrapeClass }}
+scrapeClass: {{ . }}
+{{- end }}
 {{- with .monitor.sampleLimit }}
 sampleLimit: {{ . }}
 {{- end }}
@@ -21,7 +24,20 @@ scrapeTimeout: {{ .monitor.scrapeTimeout }}
 {{- with .monitor.scheme | default (ternary "https" "" .root.Values.webConfig.tls) }}
 scheme: {{ . }}
 {{- end }}
-{{- range $field := list "tlsConfig" "basicAuth" "relabelings" "metricRelabelings" }}
+relabelings:
+  # One instance per place that a process fills, the release or the shard: counters go on in the next pod.
+  - sourceLabels:
+      - __meta_kubernetes_pod_label_app_kubernetes_io_instance
+      - __meta_kubernetes_pod_label_apps_kubernetes_io_pod_index
+    separator: "-"
+    regex: (.+?)-?
+    targetLabel: instance
+  - action: labeldrop
+    regex: pod
+  {{- with .monitor.relabelings }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- range $field := list "tlsConfig" "basicAuth" "metricRelabelings" }}
 {{- with get $.monitor $field }}
 {{ $field }}:
   {{- toYaml . | nindent 2 }}

@@ -26,11 +26,24 @@ app.kubernetes.io/name: {{ include "pds-exporter.chartName" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- define "pds-exporter.namespace" -}}
+{{- .Values.namespaceOverride | default .Release.Namespace -}}
+{{- end -}}
+
+{{/* The metadata of an object. Takes `root`, and what differs: `name` or a `suffix` of it, `labels`, `annotations`. */}}
 {{- define "pds-exporter.metadata" -}}
-name: {{ include "pds-exporter.name" . }}
-namespace: {{ .Release.Namespace }}
+{{- $root := .root -}}
+name: {{ .name | default (include "pds-exporter.name" $root) }}{{ .suffix | default "" }}
+namespace: {{ include "pds-exporter.namespace" $root }}
 labels:
-  {{- include "pds-exporter.labels" . | nindent 2 }}
+  {{- include "pds-exporter.labels" $root | nindent 2 }}
+  {{- with merge (dict) (.labels | default dict) $root.Values.commonLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (.annotations | default dict) $root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "pds-exporter.labels" -}}
@@ -41,11 +54,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- define "pds-exporter.image" -}}
-{{- if .Values.image.digest -}}
-{{ .Values.image.repository }}@{{ .Values.image.digest }}
-{{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
-{{- end -}}
+{{- $image := .Values.image -}}
+{{- $global := .Values.global | default dict -}}
+{{- with $global.imageRegistry | default $image.registry }}{{ . }}/{{ end -}}
+{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end -}}
 
 {{/* The path prefix of all pages: as the exporter has it, that of the external URL unless one is given. */}}
@@ -60,4 +73,36 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $url := urlParse . -}}
 {{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "443" "80" (eq $url.scheme "https")) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* What the exporter keeps its counters in: "template" (a claim for each shard), "claim", the "pod", or "none": they come back from Prometheus. */}}
+{{- define "pds-exporter.disk" -}}
+{{- $state := .Values.state -}}
+{{- if and (eq .Values.mode "sharded") $state.shardDisks -}}
+template
+{{- else if and (eq .Values.mode "deployment") $state.persistent -}}
+claim
+{{- else if $state.prometheus.url -}}
+none
+{{- else -}}
+pod
+{{- end -}}
+{{- end -}}
+
+{{/* CPU and memory by the number of apps, overridden by `resources`. */}}
+{{- define "pds-exporter.resources" -}}
+{{- $sized := dict -}}
+{{- if .Values.apps -}}
+{{- $apps := int .Values.apps -}}
+{{- if eq .Values.mode "sharded" -}}
+{{- $apps = div (add $apps .Values.shards -1) .Values.shards | int -}}
+{{- end -}}
+{{- /* At rest 16 MiB and 6.5 KiB an app; a quarter more at times, and 72 MiB for the replies of a misbehaving service. */ -}}
+{{- $memory := mul 16 (div (add 16 (div (mul $apps 13) 2048) 15) 16) -}}
+{{- $limit := mul 16 (div (add (div (mul $memory 5) 4) 72 15) 16) -}}
+{{- $sized = dict
+  "requests" (dict "cpu" (printf "%dm" (add 20 (div $apps 200))) "memory" (printf "%dMi" $memory))
+  "limits" (dict "cpu" (printf "%dm" (add 500 (div $apps 100))) "memory" (printf "%dMi" $limit)) -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $sized (deepCopy .Values.resources)) -}}
 {{- end -}}

@@ -12,7 +12,8 @@ use crate::deploy::{list, string, yaml};
 fn the_chart_and_the_manifests_give_the_same_objects() {
     for (overlay, values) in [
         ("base", vec![]),
-        ("overlays/sharded", vec!["mode=sharded"]),
+        // Ten thousand apps each, as in the base.
+        ("overlays/sharded", vec!["mode=sharded", "apps=30000"]),
         (
             "overlays/operator",
             vec![

@@ -1,6 +1,8 @@
 //! The Helm chart: linted and rendered by an old and a new Helm, validated like the manifests, and equal to them.
 
 mod manifests;
+mod sources;
+mod usual;
 mod values;
 
 use serde_json::{Value, json};
@@ -64,7 +66,7 @@ fn every_example_is_linted_and_valid() {
 #[test]
 fn the_examples_are_hardened() {
     let objects: Vec<Value> =
-        ["monitoring", "sharded", "persistent", "restore"].into_iter().flat_map(example).collect();
+        ["monitoring", "sharded", "persistent", "restore", "files"].into_iter().flat_map(example).collect();
     examine(&documents(&objects), &[ACCEPTED]);
     let high_user = ("CKV_K8S_40", "OpenShift assigns the user, who is a high one");
     examine(&documents(&example("openshift")), &[ACCEPTED, &[high_user]]);
@@ -146,11 +148,22 @@ fn rules_can_be_left_out_and_objectives_set() {
     assert_eq!(expression("pds:slo_least_requests:count"), "vector(1000)");
     assert_eq!(expression("pds:response_time_p95_objective:seconds"), "vector(1)");
     assert_eq!(expression("pds:cost_ceiling:dollars_per_hour"), "vector(12.5)");
-    let down = rules.iter().find(|rule| rule["alert"] == "PdsExporterDown").unwrap();
-    assert_eq!(
-        string(down, "/annotations/runbook_url"),
-        "https://git.example.com/pds-exporter/blob/main/deploy/prometheus/runbooks/PdsExporterDown.md"
+    let links = expression("pds:links:info");
+    assert!(
+        links.contains("\"https://wiki.example.com/pds\"")
+            && links.contains("\"https://grafana.example.com\"")
     );
+    // Owners are joined by the labels given, in every alert and where they are recorded.
+    assert!(expression("pds:owner:info").contains("group by (project, app, team, tier)"));
+    let alerts = rules.iter().filter(|rule| rule["alert"].is_string());
+    for joined in alerts.map(|rule| string(rule, "/expr")).filter(|text| text.contains("pds:owner:info")) {
+        assert!(joined.contains("group_left (team, tier) pds:owner:info"), "{joined}");
+    }
+    // One of several Prometheus servers that divide the shards can't tell which are missing.
+    let divided =
+        template("pds-exporter", &["prometheusRule.enabled=true", "prometheusRule.allShards=false"]);
+    let divided = object(&divided, "PrometheusRule").to_string();
+    assert!(divided.contains("PdsExporterDown") && !divided.contains("PdsShardMissing"));
     // Another name is another job.
     let renamed = object(&example("persistent"), "PrometheusRule").to_string();
     assert!(renamed.contains("job=\\\"pds\\\"") && !renamed.contains("job=\\\"pds-exporter\\\""));

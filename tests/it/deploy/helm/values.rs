@@ -70,8 +70,20 @@ fn values_that_mean_nothing_are_refused() {
         ("web.routePrefix=pds", "routePrefix"),
         ("podLabels.app\\.kubernetes\\.io/name=other", "podLabels"),
         ("networkPolicy.fromNamespace=", "networkPolicy"),
+        ("config=", "existingConfig"),
+        ("configFiles.a\\.toml=x", "include"),
+        ("configFiles.pds-exporter\\.toml=x", "configFiles"),
+        ("configFiles.projects=x", "configFiles"),
+        ("ingress.enabled=true", "hosts"),
+        ("httpRoute.enabled=true", "parentRefs"),
+        ("commonLabels.app\\.kubernetes\\.io/name=other", "commonLabels"),
+        ("livenessProbe.exec=true", "livenessProbe"),
+        ("state.accessModes={ReadOnlyMany}", "accessModes"),
+        ("service.type=ExternalName", "type"),
         ("prometheusRule.enabled=true,prometheusRule.disabled={PdsNothing}", "PdsNothing"),
         ("prometheusRule.objectives.sloRatio=99", "sloRatio"),
+        ("prometheusRule.links.grafana=/grafana", "grafana"),
+        ("prometheusRule.ownerLabels={team) (x}", "ownerLabels"),
     ] {
         for helm in HELMS {
             let mut render = command(helm, ["template", "x", "--kube-version=1.32.0", "--set", value]);

@@ -1,0 +1,233 @@
+//! The token of a service account: its source, and re-reading its file when it changes.
+//!
+//! The file is read again while requests are made, at most once a second. It is small, and reading it notices every
+//! kind of change: a rewrite in place, a rename over it, or Kubernetes swapping the symlink of the directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::HeaderValue;
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use super::config::TokenSource;
+use super::observer::Observer;
+use super::redact::Redactor;
+use pds_core::error_chain::with_sources;
+use pds_core::plain_file;
+use pds_core::secret::Secret;
+
+/// How often the file is read at most, unless the service has just refused the token.
+const REREAD_EVERY: Duration = Duration::from_secs(1);
+
+/// No token is larger. A larger file was named by mistake and is not read into memory.
+pub const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// Why no token is available.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// The file cannot be read.
+    #[error("cannot read the token file {}", path.display())]
+    File {
+        /// As configured.
+        path: PathBuf,
+        /// Why; shared because every request until the file appears fails with it.
+        source: Arc<io::Error>,
+    },
+    /// The file holds no token.
+    #[error("the token file {} is empty", path.display())]
+    Empty {
+        /// As configured.
+        path: PathBuf,
+    },
+    /// The token cannot be sent.
+    #[error("the token{} holds characters that no HTTP header can carry", from(path.as_deref()))]
+    Unsendable {
+        /// The file it stands in, where it does.
+        path: Option<PathBuf>,
+    },
+    /// None is configured.
+    #[error("no token is configured: set api.token_file, or token_file of the project")]
+    Missing,
+}
+
+fn from(path: Option<&Path>) -> String {
+    path.map(|path| format!(" in {}", path.display())).unwrap_or_default()
+}
+
+/// A token ready to send.
+#[derive(Debug)]
+pub(super) struct Token {
+    /// The token itself.
+    pub(super) secret: Secret,
+    /// `Bearer ...`, marked as sensitive, so that no library shows it.
+    pub(super) header: HeaderValue,
+    /// Version of the token, which counts its changes.
+    pub(super) generation: u64,
+    /// Its file is open to every user of the machine.
+    readable_by_others: bool,
+}
+
+/// The token of one service account.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    name: Arc<str>,
+    source: Option<TokenSource>,
+    observer: Arc<dyn Observer>,
+    redactor: Redactor,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    token: Result<Arc<Token>, CredentialsError>,
+    /// When the file was last read.
+    read: Instant,
+    /// Whether the last read failed, so that it is logged once.
+    failing: bool,
+    /// Whether it was logged that every user can read the file.
+    exposed: bool,
+}
+
+impl Credentials {
+    /// Reads the token for the first time. A failure is logged now, and returned to every request until there is a
+    /// token.
+    pub(super) fn new(
+        name: Arc<str>,
+        source: Option<TokenSource>,
+        observer: Arc<dyn Observer>,
+        redactor: Redactor,
+    ) -> Self {
+        let state = State {
+            token: Err(CredentialsError::Missing),
+            read: Instant::now(),
+            failing: false,
+            exposed: false,
+        };
+        let credentials = Self { name, source, observer, redactor, state: Mutex::new(state) };
+        credentials.reread();
+        credentials
+    }
+
+    /// The token to send now.
+    pub(super) fn current(&self) -> Result<Arc<Token>, CredentialsError> {
+        if matches!(self.source, Some(TokenSource::File(_))) {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            if state.read.elapsed() >= REREAD_EVERY {
+                self.read_into(&mut state);
+            }
+        }
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).token.clone()
+    }
+
+    /// The expiry that the current token states.
+    pub(super) fn expiry(&self) -> Option<Timestamp> {
+        expiry(&self.current().ok()?.secret)
+    }
+
+    /// Reads the token again at once: the service has just refused the one that was sent.
+    pub(super) fn reread(&self) {
+        self.read_into(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn read_into(&self, state: &mut State) {
+        let Some(source) = &self.source else { return };
+        let before = state.token.as_ref().ok();
+        let known = before.is_some();
+        let read = read(source, before.map(|token| &**token));
+        state.read = Instant::now();
+        if matches!(source, TokenSource::File(_)) {
+            self.observer.token_read(&self.name, read.is_ok());
+        }
+        match read {
+            Ok(changed) => {
+                if std::mem::take(&mut state.failing) {
+                    tracing::info!(token = &*self.name, "the token can be read again");
+                } else if known && changed.is_some() {
+                    tracing::info!(token = &*self.name, "the token has changed");
+                }
+                if let Some(token) = changed {
+                    if token.readable_by_others && !std::mem::replace(&mut state.exposed, true) {
+                        let token = &*self.name;
+                        tracing::warn!(token, "every user of this machine can read the token file");
+                    }
+                    self.observer.token_expiry(&self.name, expiry(&token.secret));
+                    self.redactor.add(&self.name, &token.secret);
+                    state.token = Ok(Arc::new(token));
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut state.failing, true) {
+                    self.say_unreadable(&error, known);
+                }
+                if !known {
+                    state.token = Err(error);
+                }
+            }
+        }
+    }
+
+    fn say_unreadable(&self, error: &CredentialsError, kept: bool) {
+        let consequence = if kept { "the last good token is kept" } else { "requests that need it fail" };
+        let error = with_sources(error);
+        tracing::warn!(token = &*self.name, error, consequence, "the token cannot be read");
+    }
+}
+
+impl Token {
+    /// `None` if no HTTP header can carry it.
+    fn new(secret: Secret, generation: u64) -> Option<Self> {
+        let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose())).ok()?;
+        header.set_sensitive(true);
+        Some(Self { secret, header, generation, readable_by_others: false })
+    }
+}
+
+/// Whether `source` holds a token that can be sent.
+///
+/// # Errors
+/// Why not.
+pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
+    read(source, None).map(drop)
+}
+
+/// The token that `source` holds now. `None` if it is still the one `before`.
+fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
+    let ((secret, readable_by_others), path) = match source {
+        TokenSource::File(path) => (read_file(path)?, Some(path)),
+        TokenSource::Inline(secret) => ((secret.clone(), false), None),
+    };
+    if before.is_some_and(|before| before.secret == secret) {
+        return Ok(None);
+    }
+    let generation = before.map_or(0, |before| before.generation + 1);
+    let token = Token::new(secret, generation).map(|token| Token { readable_by_others, ..token });
+    token.map(Some).ok_or_else(|| CredentialsError::Unsendable { path: path.cloned() })
+}
+
+/// Reads the file on the current thread: it is small, local, and read at most once a second.
+fn read_file(path: &Path) -> Result<(Secret, bool), CredentialsError> {
+    let failed = |source| CredentialsError::File { path: path.to_owned(), source: Arc::new(source) };
+    let file = plain_file::read(path, MAX_TOKEN_BYTES).map_err(failed)?;
+    let text = String::from_utf8(file.bytes).map_err(|_| failed(io::Error::other("not UTF-8")))?;
+    match text.trim() {
+        "" => Err(CredentialsError::Empty { path: path.to_owned() }),
+        token => Ok((Secret::new(token), file.readable_by_others)),
+    }
+}
+
+/// The expiry that the token states, if it is a JWT with one. Only the service can verify its signature.
+fn expiry(secret: &Secret) -> Option<Timestamp> {
+    #[derive(serde::Deserialize)]
+    struct Claims {
+        exp: f64,
+    }
+    let parts: Vec<&str> = secret.expose().split('.').collect();
+    let [_header, claims, _signature] = parts[..] else { return None };
+    let claims: Claims = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).ok()?).ok()?;
+    Timestamp::from_duration(jiff::SignedDuration::try_from_secs_f64(claims.exp).ok()?).ok()
+}

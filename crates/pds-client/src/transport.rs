@@ -1,0 +1,332 @@
+//! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
+//!
+//! No redirect is followed, so a token is sent only to the host of `api.base_url`. No compression is requested, and
+//! nothing is decompressed. A reply is held once, in a buffer of its size, and `in_flight` bounds all of them together.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderName;
+use http::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderMap, HeaderValue,
+    LOCATION, RETRY_AFTER,
+};
+use jiff::Timestamp;
+use reqwest::Response;
+use tokio::time::{Instant, Sleep};
+use url::Url;
+
+use super::Config;
+use super::class::classify;
+use super::credentials::Token;
+use super::error::FetchError;
+use super::in_flight::{InFlight, ReplyPermit, SMALL};
+use super::redact::Redactor;
+use super::skew::Skew;
+use super::wait::from_now;
+use pds_core::error_chain::in_brief;
+use pds_http::BuildError;
+use pds_interface::Request;
+use pds_interface::reply::error_message;
+
+/// Idle connections are kept longer than the default poll interval, and not as long as most servers keep them.
+const KEEP_IDLE: Duration = Duration::from_secs(90);
+/// A dead connection is noticed by a missing answer to these pings, instead of by requests that time out.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// The most bytes that are read of an error page.
+const MAX_ERROR_BYTES: u64 = 64 * 1024;
+/// The longest pause that one reply can ask for.
+const MAX_PAUSE: Duration = Duration::from_secs(3600);
+/// A successful reply.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The HTTP status, 2xx.
+    pub status: u16,
+    /// The body.
+    pub body: Bytes,
+    /// The time of the reply by the service's clock (`Date`).
+    pub date: Option<Timestamp>,
+    /// From sending the request to having read the reply.
+    pub took: Duration,
+    /// Released once the reply is no longer needed.
+    _room: Arc<Vec<ReplyPermit>>,
+}
+
+/// The HTTP connection to the service.
+#[derive(Debug)]
+pub(super) struct Transport {
+    http: reqwest::Client,
+    /// `api.base_url`, parsed once for all requests.
+    url: Url,
+    /// `api.base_url` without its last slash.
+    base: String,
+    timeout: Duration,
+    max_bytes: u64,
+    in_flight: InFlight,
+    pub(super) redactor: Redactor,
+}
+
+impl Transport {
+    pub(super) fn new(api: &Config, redactor: Redactor) -> Result<Self, BuildError> {
+        let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
+        let reached = pds_http::Config {
+            ca_key: "api.ca_file",
+            ca_file: api.ca_file.as_deref(),
+            proxy_url: api.proxy_url.as_ref(),
+            no_proxy: api.no_proxy.as_deref(),
+            connect_timeout: api.connect_timeout,
+        };
+        let builder = reached
+            .client()?
+            .default_headers(HeaderMap::from_iter([(
+                ACCEPT,
+                HeaderValue::from_static("application/json, text/plain;q=0.9"),
+            )]))
+            .pool_idle_timeout(KEEP_IDLE)
+            .pool_max_idle_per_host(most_idle)
+            .tcp_keepalive(KEEP_ALIVE)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .http2_keep_alive_timeout(api.connect_timeout);
+        Ok(Self {
+            http: builder.build()?,
+            url: api.base_url.clone(),
+            base: api.base_url.as_str().trim_end_matches('/').to_owned(),
+            timeout: api.timeout,
+            max_bytes: api.max_response_bytes,
+            in_flight: InFlight::new(api.max_response_bytes),
+            redactor,
+        })
+    }
+
+    /// `METHOD URL` without the query, for error texts.
+    pub(super) fn name(&self, request: &Request) -> String {
+        format!("{} {}{}", request.method.as_str(), self.base, request.path)
+    }
+
+    /// Sends `request` and reads the reply.
+    pub(super) async fn send(
+        &self,
+        request: &Request,
+        token: &Token,
+        skew: &Skew,
+    ) -> Result<Fetched, FetchError> {
+        let began = Instant::now();
+        // One timer for head and body.
+        let mut deadline = std::pin::pin!(tokio::time::sleep_until(from_now(self.timeout)));
+        let timeout = || FetchError::Timeout { request: self.name(request), limit: self.timeout };
+        let sent_at = skew.now();
+        let head = before(deadline.as_mut(), self.prepared(request, token).send()).await;
+        let response = head.ok_or_else(timeout)?.map_err(|error| self.failed(request, error, true))?;
+        let date = http_date(response.headers(), &DATE);
+        if let Some(date) = date {
+            skew.observe(date, sent_at, began.elapsed());
+        }
+        let status = response.status();
+        if !status.is_success() {
+            // The body of an error is useful, but the status counts even if the body does not arrive.
+            let headers = response.headers().clone();
+            let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
+            let read = before(deadline, body.read(response, &self.in_flight)).await;
+            let complete = matches!(read, Some(Ok(Complete::Yes)));
+            let message = error_message(&self.redactor.reply(body.bytes, complete));
+            return Err(self.refused(request, status.as_u16(), &headers, message, skew.now()));
+        }
+        if let Some(encoding) = self.encoding(response.headers()) {
+            return Err(FetchError::Encoded { request: self.name(request), encoding });
+        }
+        let mut body = Body::new(self.max_bytes);
+        match before(deadline, body.read(response, &self.in_flight)).await.ok_or_else(timeout)? {
+            Ok(Complete::Yes) => {}
+            Ok(Complete::TooLarge) => {
+                return Err(FetchError::TooLarge { request: self.name(request), limit: self.max_bytes });
+            }
+            Err(error) => return Err(self.failed(request, error, false)),
+        }
+        let (bytes, room) = (self.redactor.reply(body.bytes, true), Arc::new(body.room));
+        Ok(Fetched { status: status.as_u16(), body: bytes.into(), date, took: began.elapsed(), _room: room })
+    }
+
+    fn prepared(&self, request: &Request, token: &Token) -> reqwest::RequestBuilder {
+        let method = match request.method {
+            pds_interface::call::Method::Get => http::Method::GET,
+            pds_interface::call::Method::Post => http::Method::POST,
+            pds_interface::call::Method::Patch => http::Method::PATCH,
+            pds_interface::call::Method::Delete => http::Method::DELETE,
+        };
+        let mut url = self.url.clone();
+        url.set_path(&[self.url.path().trim_end_matches('/'), &request.path].concat());
+        url.set_query(request.encoded_query().as_deref());
+        let prepared = self.http.request(method, url).header(AUTHORIZATION, token.header.clone());
+        match &request.body {
+            Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string()),
+            // Strict front ends answer 411 without it.
+            None if request.method == pds_interface::call::Method::Post => prepared.header(CONTENT_LENGTH, 0),
+            None => prepared,
+        }
+    }
+
+    fn failed(&self, request: &Request, error: reqwest::Error, head: bool) -> FetchError {
+        let request = self.name(request);
+        // `request` has as much of the URL as may be shown.
+        let source = error.without_url();
+        if source.is_builder() {
+            return FetchError::Invalid { request, source };
+        }
+        FetchError::Transport { request, class: classify(&source, head), source }
+    }
+
+    /// The content encoding of a reply, if it has one, shortened.
+    fn encoding(&self, headers: &HeaderMap) -> Option<String> {
+        let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or("?").trim();
+        let encoded = !encoding.is_empty() && !encoding.eq_ignore_ascii_case("identity");
+        encoded.then(|| self.redactor.text(encoding).chars().take(20).collect())
+    }
+
+    fn refused(
+        &self,
+        request: &Request,
+        status: u16,
+        headers: &HeaderMap,
+        message: String,
+        now: Timestamp,
+    ) -> FetchError {
+        let request = self.name(request);
+        match (status, headers.get(LOCATION)) {
+            (300..400, Some(location)) => {
+                let location = in_brief(&self.redactor.text(&shown(&self.base, location)));
+                FetchError::Redirect { request, status, location }
+            }
+            _ => FetchError::Status { request, status, message, retry_after: retry_after(headers, now) },
+        }
+    }
+}
+
+/// The result of `work`, unless `deadline` comes first.
+async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        done = work => Some(done),
+        () = deadline => None,
+    }
+}
+
+/// A body as far as it has been read, at most `limit` bytes, and the room it takes.
+struct Body {
+    bytes: Vec<u8>,
+    limit: u64,
+    room: Vec<ReplyPermit>,
+}
+
+enum Complete {
+    Yes,
+    TooLarge,
+}
+
+impl Body {
+    fn new(limit: u64) -> Self {
+        Self { bytes: Vec::new(), limit, room: Vec::new() }
+    }
+
+    /// Reads chunk by chunk. What arrived before an error, or before this future is dropped, is kept.
+    async fn read(
+        &mut self,
+        mut response: Response,
+        in_flight: &InFlight,
+    ) -> Result<Complete, reqwest::Error> {
+        let announced = response.content_length();
+        if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
+            return Ok(Complete::TooLarge);
+        }
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.room.push(in_flight.beginning().await);
+        self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
+        while let Some(chunk) = response.chunk().await? {
+            if self.bytes.len() + chunk.len() > size(SMALL) && self.room.len() == 1 {
+                // Reserved memory that is never written costs nothing.
+                let whole = announced.unwrap_or(self.limit).min(self.limit);
+                self.room.push(in_flight.whole(whole).await);
+                self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
+            }
+            let left = size(self.limit).saturating_sub(self.bytes.len());
+            self.bytes.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
+            if chunk.len() > left {
+                return Ok(Complete::TooLarge);
+            }
+        }
+        Ok(Complete::Yes)
+    }
+}
+
+/// The target of a redirect, without the parts that may hold secrets.
+fn shown(base: &str, location: &HeaderValue) -> String {
+    let target = location.to_str().ok().and_then(|to| Url::parse(base).ok()?.join(to).ok());
+    match target {
+        Some(mut url) => {
+            url.set_query(None);
+            url.set_fragment(None);
+            // Neither fails for a URL with a host, and a URL without one has no credentials.
+            let _ = url.set_username("");
+            let _ = url.set_password(None);
+            url.into()
+        }
+        None => "an address that is none".to_owned(),
+    }
+}
+
+/// How long the service asks to wait, an hour at most: seconds, or a date by the service's own clock, which the Date
+/// header shows. `now` is our time, for replies without one.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let until = http_date(headers, &RETRY_AFTER)?;
+            let now = http_date(headers, &DATE).unwrap_or(now);
+            Duration::try_from(until.duration_since(now)).unwrap_or_default()
+        }
+    };
+    Some(wait.min(MAX_PAUSE))
+}
+
+fn http_date(headers: &HeaderMap, name: &HeaderName) -> Option<Timestamp> {
+    let date = httpdate::parse_http_date(headers.get(name)?.to_str().ok()?.trim()).ok()?;
+    Timestamp::try_from(date).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(retry_after_is: &'static str, date: Option<&'static str>) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert(RETRY_AFTER, HeaderValue::from_static(retry_after_is));
+        headers.extend(date.map(|date| (DATE, HeaderValue::from_static(date))));
+        let now = "2021-01-01T00:00:30Z".parse().unwrap();
+        retry_after(&headers, now).map(|wait| wait.as_secs())
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_or_as_a_date() {
+        const ONE_MINUTE: &str = "Fri, 01 Jan 2021 00:01:00 GMT";
+        assert_eq!(waits("120", None), Some(120));
+        assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:00:50 GMT")), Some(10));
+        assert_eq!(waits(ONE_MINUTE, None), Some(30));
+        assert_eq!(waits(ONE_MINUTE, Some("Fri, 01 Jan 2021 00:02:00 GMT")), Some(0));
+        assert_eq!(waits("Fri, 01 Jan 2038 00:00:00 GMT", None), Some(3600));
+        assert_eq!(waits("18446744073709551615", None), Some(3600));
+        for nonsense in ["", "soon", "-5", "1.5", "18446744073709551616", "Fri, 99 Jan 2021 00:00:00 GMT"] {
+            assert_eq!(waits(nonsense, None), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn where_a_redirect_leads_is_shown_without_what_may_be_secret() {
+        let shown = |to| shown("https://api.example.com/cloud", &HeaderValue::from_bytes(to).unwrap());
+        assert_eq!(shown(b"/login?token=x#y"), "https://api.example.com/login");
+        assert_eq!(shown(b"//u:p@other.example.com/a"), "https://other.example.com/a");
+        assert_eq!(shown(b"http://[bad"), "an address that is none");
+        assert_eq!(shown(b"\xff"), "an address that is none");
+    }
+}

@@ -1,0 +1,15 @@
+//! What every part of the exporter uses: time, secrets, files and text. It knows nothing of metrics or of the service.
+//!
+//! - [`clock`]: the wall clock as an argument.
+//! - [`error_chain`]: an error and its causes in one line.
+//! - [`plain_file`]: files that other programs replace.
+//! - [`printable`]: text fit for a terminal.
+//! - [`secret`]: text that redacts itself.
+//! - [`units`]: numbers and durations for people.
+
+pub mod clock;
+pub mod error_chain;
+pub mod plain_file;
+pub mod printable;
+pub mod secret;
+pub mod units;

@@ -1,0 +1,116 @@
+//! The HTTP client that every part asks others with: trust anchors, a proxy, no redirects, bounded bodies.
+//!
+//! It knows nothing of what is asked. Retries, pace and tokens belong to those who ask.
+
+mod tls;
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use reqwest::{ClientBuilder, NoProxy, Proxy, Response};
+use url::{Host, Url};
+
+pub use tls::tls_config;
+
+/// How a server is reached.
+#[derive(Clone, Copy, Debug)]
+pub struct Config<'a> {
+    /// The key of the configuration, or the flag, that names `ca_file`; for error texts.
+    pub ca_key: &'static str,
+    /// Trust anchors (PEM) beside the built-in ones.
+    pub ca_file: Option<&'a Path>,
+    /// An http or https proxy.
+    pub proxy_url: Option<&'a Url>,
+    /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
+    pub no_proxy: Option<&'a str>,
+    /// Limit of name lookup, TCP connect and TLS handshake.
+    pub connect_timeout: Duration,
+}
+
+impl Config<'_> {
+    /// A client that follows no redirect, so that credentials are sent only to the configured host, and that retries
+    /// nothing. Only the configuration sets a proxy.
+    ///
+    /// # Errors
+    /// If CA file, proxy or TLS cannot be set up.
+    pub fn client(&self) -> Result<ClientBuilder, BuildError> {
+        let builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls_config(self.ca_key, self.ca_file)?)
+            .user_agent(concat!("pds-exporter/", env!("CARGO_PKG_VERSION")))
+            .redirect(Policy::none())
+            .referer(false)
+            .retry(reqwest::retry::never())
+            .connect_timeout(self.connect_timeout)
+            .no_proxy();
+        let except = self.no_proxy.unwrap_or_default().trim();
+        // A lone asterisk means every host. The library applies it to names, but not to addresses.
+        let Some(url) = self.proxy_url.filter(|_| except != "*") else { return Ok(builder) };
+        let proxy = Proxy::all(url.clone()).map_err(BuildError::Proxy)?;
+        Ok(builder.proxy(proxy.no_proxy(NoProxy::from_string(except))))
+    }
+}
+
+/// A client that cannot be built from its configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The CA file cannot be read.
+    #[error("{key}: cannot read {}", path.display())]
+    CaFile {
+        /// The key of the configuration that names it.
+        key: &'static str,
+        /// As configured.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The CA file holds no certificate, or one that cannot be a trust anchor.
+    #[error("{key}: {} must hold CA certificates in PEM form: {problem}", path.display())]
+    CaCertificates {
+        /// The key of the configuration that names it.
+        key: &'static str,
+        /// As configured.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The URL of the proxy is invalid.
+    #[error("api.proxy_url: not the URL of an http or https proxy")]
+    Proxy(#[source] reqwest::Error),
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS")]
+    Tls(#[from] rustls::Error),
+    /// The HTTP client cannot be set up.
+    #[error("cannot set up the HTTP client")]
+    Http(#[from] reqwest::Error),
+}
+
+/// Reads at most `limit` bytes of a body. Returns them, and whether they are all of it.
+///
+/// # Errors
+/// If the connection breaks before the end.
+pub async fn read_body(mut response: Response, limit: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let left = limit - bytes.len();
+        bytes.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
+        if chunk.len() > left {
+            return Ok((bytes, false));
+        }
+    }
+    Ok((bytes, true))
+}
+
+/// Whether others can read requests to `url`: it is plain http to another machine.
+#[must_use]
+pub fn is_open(url: &Url) -> bool {
+    let loopback = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
+        Some(Host::Ipv6(ip)) => IpAddr::from(ip).to_canonical().is_loopback(),
+        None => false,
+    };
+    url.scheme() == "http" && !loopback
+}

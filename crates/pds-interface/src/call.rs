@@ -1,0 +1,124 @@
+//! How a call of the interface is described.
+
+use super::param::Param;
+use super::polled::Polled;
+use super::reply::{ReplyBody, ReplyFormat};
+use super::template::Template;
+
+/// HTTP methods that the interface uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// Reads; the only one the daemon sends.
+    Get,
+    /// Creates or triggers.
+    Post,
+    /// Changes.
+    Patch,
+    /// Removes.
+    Delete,
+}
+
+impl Method {
+    /// The method's name on the wire.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// One call of section 4: a row of [`CALLS`](super::CALLS), declared in the call's own file.
+#[derive(Debug)]
+pub struct Call {
+    /// The name of its module, as in `get_app`.
+    pub id: &'static str,
+    /// The method.
+    pub method: Method,
+    /// The path below the base URL, with `{project_id}` and the like for identifiers.
+    pub path: Template<'static>,
+    /// Its purpose, as in section 4.
+    pub purpose: &'static str,
+    /// Its query parameters.
+    pub query: &'static [Param],
+    /// The fields of its JSON body, all required; empty for a call without a body.
+    pub body: &'static [Param],
+    /// The format of a successful reply.
+    pub reply: ReplyFormat,
+    /// How it is polled; `None` for calls that only a person makes.
+    pub polled: Option<Polled>,
+    /// Its subcommand of `pdstool call`.
+    pub command: Command,
+}
+
+impl Call {
+    /// A call answered by an `R`. Without query parameters, body and polling until they are given.
+    pub const fn new<R: ReplyBody>(
+        id: &'static str,
+        method: Method,
+        path: &'static str,
+        purpose: &'static str,
+        command: Command,
+    ) -> Self {
+        Self {
+            id,
+            method,
+            path: Template(path),
+            purpose,
+            query: &[],
+            body: &[],
+            reply: ReplyFormat::of::<R>(),
+            polled: None,
+            command,
+        }
+    }
+
+    /// With these query parameters.
+    pub const fn with_query(self, query: &'static [Param]) -> Self {
+        Self { query, ..self }
+    }
+
+    /// With these fields in its JSON body.
+    pub const fn with_body(self, body: &'static [Param]) -> Self {
+        Self { body, ..self }
+    }
+
+    /// Polled by the daemon.
+    pub const fn polled_as(self, polled: Polled) -> Self {
+        Self { polled: Some(polled), ..self }
+    }
+}
+
+/// A call as a subcommand of `pdstool call`. Identifiers and body fields become arguments, query parameters become
+/// options.
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// The words that name it: `["app", "get"]`.
+    pub words: &'static [&'static str],
+    /// An example of the arguments after the words.
+    pub example: &'static str,
+    /// What cannot be undone or costs money, with arguments by name: "deletes the app {app_id}". `None` for calls
+    /// that are safe to repeat.
+    pub consequence: Option<Template<'static>>,
+    /// The field of the reply that is a secret, printed alone.
+    pub secret: Option<&'static str>,
+}
+
+impl Command {
+    /// A subcommand that is safe to repeat.
+    pub const fn safe(words: &'static [&'static str], example: &'static str) -> Self {
+        Self { words, example, consequence: None, secret: None }
+    }
+
+    /// A subcommand that asks before it sends.
+    pub const fn confirmed(
+        words: &'static [&'static str],
+        example: &'static str,
+        consequence: &'static str,
+    ) -> Self {
+        Self { words, example, consequence: Some(Template(consequence)), secret: None }
+    }
+}

@@ -1,0 +1,122 @@
+//! Section 4.1: create an API key.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+
+use pds_core::secret::Secret;
+
+use super::call::{Call, Command, Method};
+use super::param::{Param, ParamKind};
+use super::reply::ReplyBody;
+use super::stated;
+use super::wire::lenient_text;
+
+/// The most characters of a key's name (section 8).
+pub const MAX_NAME: usize = 50;
+
+/// The most characters of a key's description (section 8).
+pub const MAX_DESCRIPTION: usize = 255;
+
+/// The default name of a key (section 4.1).
+pub const DEFAULT_NAME: &str = "API Key";
+
+/// The `expiresAt` of a key that does not expire (section 2).
+pub const NEVER: &str = "never";
+
+const NAME: Param = Param {
+    name: "name",
+    configured: Some(|names| &names.key_name),
+    kind: ParamKind::Text { max_chars: Some(MAX_NAME), default: Some(DEFAULT_NAME) },
+    purpose: "name of the key",
+};
+const DESCRIPTION: Param = Param {
+    name: "description",
+    configured: Some(|names| &names.key_description),
+    kind: ParamKind::Text { max_chars: Some(MAX_DESCRIPTION), default: None },
+    purpose: "description of the key",
+};
+const EXPIRES_AT: Param = Param {
+    name: "expiresAt",
+    configured: Some(|names| &names.key_expires_at),
+    kind: ParamKind::FutureDate,
+    purpose: "expiration date, which must be in the future; when omitted the key never expires",
+};
+
+/// The reply.
+pub type Reply = ApiKey;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "create_api_key",
+    Method::Post,
+    "/v2/projects/{project_id}/api-keys",
+    "create an API key",
+    Command {
+        secret: Some("apiKey"),
+        ..Command::confirmed(
+            &["api-key", "create"],
+            "--name ci --expires-at 2030-01-31 --secret-file ci.key",
+            "creates an API key of project {project_id}",
+        )
+    },
+)
+.with_query(&[NAME, DESCRIPTION, EXPIRES_AT]);
+
+impl ReplyBody for ApiKey {}
+
+/// An API key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiKey {
+    /// The secret key value; returned in the creation response.
+    #[serde(serialize_with = "expose")]
+    #[schemars(with = "String")]
+    pub api_key: Secret,
+    /// Unique identifier of the key.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub id: String,
+    /// Name of the key.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub name: String,
+    /// Description of the key.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub description: String,
+    /// Project the key belongs to.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub project_id: String,
+    /// Origin of the key.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub source: String,
+    /// Status of the key.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub status: String,
+    /// RFC 3339 timestamp of creation.
+    #[serde(default, deserialize_with = "lenient_text")]
+    #[schemars(schema_with = "stated::timestamp")]
+    pub created_at: String,
+    /// RFC 3339 timestamp of last update.
+    #[serde(default, deserialize_with = "lenient_text")]
+    #[schemars(schema_with = "stated::timestamp")]
+    pub updated_at: String,
+    /// RFC 3339 timestamp, or the literal word never when the key does not expire.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub expires_at: String,
+}
+
+/// The reply is the one place that shows a key.
+fn expose<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(secret.expose())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_read_written_and_never_printed() {
+        let body = r#"{"apiKey":"pk-secret","id":"k-1","name":"API Key","description":"","projectId":"p-1","source":"api","status":"active","createdAt":"","updatedAt":"","expiresAt":"never","scopes":["all"]}"#;
+        let key = ApiKey::decode(body.as_bytes()).unwrap();
+        assert_eq!(serde_json::to_string(&key).unwrap(), body.replace(r#","scopes":["all"]"#, ""));
+        assert!(!format!("{key:?}").contains("pk-secret"));
+    }
+}

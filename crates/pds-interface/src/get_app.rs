@@ -1,0 +1,316 @@
+//! Section 4.3: get one app. [`family`] holds the metrics read from its settings.
+
+pub mod family;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use pds_core::error_chain::in_full;
+
+use super::call::{Call, Command, Method};
+use super::lenient;
+use super::number::{Number, as_text};
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
+use super::range::TimeRange;
+use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody};
+use super::resource::Resource;
+use super::stated;
+use super::wire::{Flag, lenient_text, lenient_texts};
+
+/// The reply.
+pub type Reply = App;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "get_app",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}",
+    "get one app",
+    Command::safe(&["app", "get"], "p-abc12345-ranker"),
+)
+.polled_as(Polled::of::<Reply>("app", Scope::App, Cadence::Settings));
+
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
+
+impl ReplyBody for App {
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let app: Self = lenient::from_slice(body)?;
+        if app == Self::default() { Err(DecodeError::Nothing) } else { Ok(app) }
+    }
+}
+
+impl MetricSource for App {
+    type Facts = Self;
+    const ROWS: &'static [Row<Self>] = family::ROWS;
+
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
+        self
+    }
+
+    fn message(app: &Self) -> Option<String> {
+        Some(in_full(&app.error_message)).filter(|message| !message.is_empty())
+    }
+}
+
+/// An app.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct App {
+    /// Unique identifier.
+    #[serde(deserialize_with = "lenient_text")]
+    pub id: String,
+    /// App name.
+    #[serde(deserialize_with = "lenient_text")]
+    pub name: String,
+    /// Owning project.
+    #[serde(deserialize_with = "lenient_text")]
+    pub project_id: String,
+    /// Current status of the app.
+    #[serde(deserialize_with = "lenient_text")]
+    pub status: String,
+    /// Message of the most recent failure, if any.
+    #[serde(deserialize_with = "lenient_text")]
+    pub error_message: String,
+    /// Creation timestamp.
+    #[serde(deserialize_with = "lenient_text")]
+    pub created_at: String,
+    /// Last update timestamp.
+    #[serde(deserialize_with = "lenient_text")]
+    pub updated_at: String,
+    /// Runtime: cortex or custom.
+    #[schemars(schema_with = "stated::runtime")]
+    #[serde(deserialize_with = "lenient_text")]
+    pub runtime: String,
+    /// Command that starts a custom-runtime app.
+    #[serde(deserialize_with = "lenient_texts")]
+    pub entrypoint: Vec<String>,
+    /// Base container image the app is built from.
+    #[serde(deserialize_with = "lenient_text")]
+    pub base_image: String,
+    /// Interpreter version used.
+    #[serde(deserialize_with = "lenient_text")]
+    pub python_version: String,
+    /// Version of the client used to deploy the app.
+    #[serde(deserialize_with = "lenient_text")]
+    pub service_version: String,
+    /// Port the app listens on.
+    #[schemars(schema_with = "stated::integer")]
+    pub port: Number,
+    /// Whether authentication on the app endpoint is disabled.
+    pub disable_auth: Flag,
+    /// Base URL for invoking the app.
+    #[serde(deserialize_with = "lenient_text")]
+    pub internal_endpoint: String,
+    /// HTTP endpoint used to check health.
+    #[serde(deserialize_with = "lenient_text")]
+    pub healthcheck_endpoint: String,
+    /// HTTP endpoint used to check readiness for traffic.
+    #[serde(deserialize_with = "lenient_text")]
+    pub readycheck_endpoint: String,
+    /// Compute tier: interruptible or protected.
+    #[schemars(schema_with = "stated::compute_tier")]
+    #[serde(deserialize_with = "lenient_text")]
+    pub compute_tier: String,
+    /// Compute type the app runs on.
+    #[serde(deserialize_with = "lenient_text")]
+    pub hardware: String,
+    /// Cloud provider.
+    #[serde(deserialize_with = "lenient_text")]
+    pub hardware_provider: String,
+    /// Deployment region.
+    #[serde(deserialize_with = "lenient_text")]
+    pub region: String,
+    /// CPU cores allocated.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub cpu: Number,
+    /// Memory in GB.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub memory: Number,
+    /// GPUs allocated.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub gpu_count: Number,
+    /// Estimated cost per second in US cents while a replica runs.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub cost_per_second_cents: Number,
+    /// Minimum replicas.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub min_replica_count: Number,
+    /// Maximum replicas.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub max_replica_count: Number,
+    /// Maximum concurrent requests per replica.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub replica_concurrency: Number,
+    /// Metric used for autoscaling.
+    #[serde(deserialize_with = "lenient_text")]
+    pub scaling_metric: String,
+    /// Target value of the scaling metric.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub scaling_target: Number,
+    /// Extra replicas kept beyond current demand.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub scaling_buffer: Number,
+    /// Seconds before an idle replica scales down.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub cooldown_period_seconds: Number,
+    /// Seconds between autoscaling evaluations.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub evaluation_interval_seconds: Number,
+    /// Seconds of grace for in-flight requests when a replica stops.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub response_grace_period_seconds: Number,
+    /// Seconds over which a new version is rolled out.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub roll_out_duration_seconds: Number,
+    /// Maximum seconds to wait for a deployment to initialize.
+    #[serde(serialize_with = "as_text")]
+    #[schemars(schema_with = "stated::number_text")]
+    pub deployment_initialization_timeout: Number,
+    /// Algorithm used by the app.
+    #[serde(deserialize_with = "lenient_text")]
+    pub load_balancing_algorithm: String,
+    /// Status of the most recent build.
+    #[serde(deserialize_with = "lenient_text")]
+    pub last_build_status: String,
+    /// Most recent build.
+    #[serde(deserialize_with = "lenient_text")]
+    pub latest_build_id: String,
+    /// Most recently created build.
+    #[serde(deserialize_with = "lenient_text")]
+    pub latest_created_build_id: String,
+    /// Most recent build that reached the ready state.
+    #[serde(deserialize_with = "lenient_text")]
+    pub latest_ready_build_id: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{exposed, unreadable};
+
+    /// The lines of the page, each without the labels that all of them have.
+    fn lines(body: &str) -> (Vec<String>, Vec<&'static str>) {
+        let (page, unexpected) = exposed(&CALL, body);
+        let target = r#"project="p-1",app="p-1-ranker""#;
+        let bare = page.replace(&format!("{{{target}}}"), "").replace(&format!("{target},"), "");
+        (bare.lines().map(str::to_owned).collect(), unexpected)
+    }
+
+    #[test]
+    fn a_whole_app_is_read() {
+        let body = r#"{"id":"p-1-ranker","name":"Ranker \"x\" \\ \n🦀","projectId":"p-1","status":"Ready ","errorMessage":"","createdAt":"2025-01-01T00:00:00Z","updatedAt":"2025-01-01T01:00:00.5+01:00","runtime":"cortex","entrypoint":["a"],"baseImage":"debian","pythonVersion":"3.12","serviceVersion":"2.1.0","port":8000,"disableAuth":true,"internalEndpoint":"","healthcheckEndpoint":"","readycheckEndpoint":"","computeTier":"protected","hardware":"A10","hardwareProvider":"aws","region":"eu","cpu":"2.5","memory":"8","gpuCount":"1","costPerSecondCents":"0.05","minReplicaCount":"0","maxReplicaCount":"5","replicaConcurrency":"10","scalingMetric":"cpu_utilization","scalingTarget":"80","scalingBuffer":"1","cooldownPeriodSeconds":"60","evaluationIntervalSeconds":"30","responseGracePeriodSeconds":"900","rollOutDurationSeconds":"0","deploymentInitializationTimeout":"600","loadBalancingAlgorithm":"round-robin","lastBuildStatus":"SUCCESS","latestBuildId":"b-2","latestCreatedBuildId":"b-2","latestReadyBuildId":"b-1","novel":[{"a":null}]}"#;
+        let expected = r#"pds_app_info{name="Ranker \"x\" \\ \n🦀",runtime="cortex",region="eu",hardware="A10",hardware_provider="aws",compute_tier="protected",base_image="debian",python_version="3.12",service_version="2.1.0",scaling_metric="cpu_utilization",load_balancing_algorithm="round-robin",team="search",tier="gold"} 1
+pds_app_status{status="ready"} 1
+pds_app_last_build_status{status="success"} 1
+pds_app_build_info{latest_build_id="b-2",latest_created_build_id="b-2",latest_ready_build_id="b-1"} 1
+pds_app_error 0
+pds_app_created_timestamp_seconds 1735689600
+pds_app_updated_timestamp_seconds 1735689600.5
+pds_app_cpu_cores 2.5
+pds_app_memory_bytes 8000000000
+pds_app_gpus 1
+pds_app_port 8000
+pds_app_auth_disabled 1
+pds_app_replica_cost_dollars_per_second 0.0005
+pds_app_min_replicas 0
+pds_app_max_replicas 5
+pds_app_replica_concurrency 10
+pds_app_scaling_target 80
+pds_app_scaling_buffer_replicas 1
+pds_app_cooldown_seconds 60
+pds_app_evaluation_interval_seconds 30
+pds_app_response_grace_period_seconds 900
+pds_app_roll_out_duration_seconds 0
+pds_app_deployment_initialization_timeout_seconds 600"#;
+        assert_eq!(lines(body), (expected.lines().map(str::to_owned).collect(), vec![]));
+    }
+
+    #[test]
+    fn the_error_message_is_for_people_and_never_a_metric() {
+        let read = |message: &str| {
+            let body =
+                format!(r#"{{"id":"p-1-ranker","errorMessage":{}}}"#, serde_json::Value::from(message));
+            let page = exposed(&CALL, &body).0;
+            assert!(!page.contains("OOM"), "{page}");
+            RESOURCE.polled().read(body.as_bytes(), &[]).unwrap().message
+        };
+        assert_eq!(read("OOM:\n\u{1b}[1mkilled"), Some("OOM: [1mkilled".to_owned()));
+        assert_eq!(read(&"OOM ".repeat(9999)).unwrap().chars().count(), 1000);
+        assert_eq!((read(""), read(" \n")), (None, None));
+    }
+
+    #[test]
+    fn a_time_before_1970_is_no_time() {
+        let (text, unexpected) = lines(
+            r#"{"id":"p-1-ranker","createdAt":"0001-01-01T00:00:00Z","updatedAt":"0026-01-01T00:00:00Z"}"#,
+        );
+        assert!(!text.iter().any(|line| line.contains("timestamp")), "{text:?}");
+        assert_eq!(unexpected, ["updatedAt"]);
+    }
+
+    #[test]
+    fn settings_of_another_app_are_unexpected() {
+        let unexpected = |body: &str| lines(body).1;
+        assert_eq!(unexpected(r#"{"id":"p-1-embed","projectId":"p-2"}"#), ["id", "projectId"]);
+        assert_eq!(unexpected(r#"{"id":"","projectId":null,"name":"x"}"#), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn numbers_without_a_value_are_missing() {
+        let body = r#"{"id":"p-1-ranker","status":"","cpu":"","memory":null,"gpuCount":"NaN","disableAuth":null,"createdAt":null}"#;
+        let (lines, unexpected) = lines(body);
+        let names: Vec<_> = lines.iter().map(|line| line.split(['{', ' ']).next().unwrap()).collect();
+        assert_eq!(names, ["pds_app_info", "pds_app_build_info", "pds_app_error"]);
+        assert_eq!(unexpected, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_for_a_label_is_counted_and_not_shown() {
+        let body = |length| format!(r#"{{"name":"{}","latestBuildId":"b-2"}}"#, "x".repeat(length));
+        let (page, unexpected) = lines(&body(1024));
+        assert!(page[0].starts_with("pds_app_info{name=\"xxx"), "{page:?}");
+        assert_eq!(unexpected, Vec::<&str>::new());
+        let (page, unexpected) = lines(&body(1025));
+        assert!(page[0].starts_with("pds_app_info{name=\"\","), "{page:?}");
+        assert_eq!(unexpected, ["name"]);
+        // A series that is told apart by the label is left out.
+        let (page, unexpected) = lines(&format!(r#"{{"name":"n","status":"{}"}}"#, "x".repeat(1025)));
+        assert!(!page.iter().any(|line| line.starts_with("pds_app_status")), "{page:?}");
+        assert_eq!(unexpected, ["status"]);
+    }
+
+    #[test]
+    fn one_bad_value_is_one_series_less() {
+        let body = r#"{"status":5,"errorMessage":"OOM","createdAt":"yesterday","cpu":"12abc","memory":-1,"gpuCount":1e400,"port":70000,"disableAuth":"no","minReplicaCount":[1],"maxReplicaCount":3}"#;
+        let (lines, unexpected) = lines(body);
+        assert_eq!(
+            unexpected,
+            ["createdAt", "cpu", "memory", "gpuCount", "port", "disableAuth", "minReplicaCount"]
+        );
+        let expected = ["pds_app_status{status=\"5\"} 1", "pds_app_error 1", "pds_app_max_replicas 3"];
+        assert!(expected.iter().all(|line| lines.iter().any(|other| other == line)), "{lines:?}");
+        assert_eq!(lines.len(), 5, "{lines:?}");
+    }
+
+    #[test]
+    fn what_is_no_app_is_unreadable() {
+        for body in ["", "[]", "{}", r#"{"message":"later"}"#, "null", "\"app\"", "<html>", r#"{"id":"a""#] {
+            unreadable(&CALL, body);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The service's interface: what is sent, what comes back, and which metrics a reply holds. No I/O.
+//!
+//! One file per call, named after it. Each holds the call's row of the table ([`Call`]: method, path, parameters,
+//! format of the reply, how it is polled, its subcommand), its wire types and, for a polled call, the rows of metrics
+//! read from the reply.
+//!
+//! - [`call`]: a row of the table.
+//! - [`reply`]: how replies are read and written.
+//! - [`param`]: query parameters and body fields with their rules.
+//! - [`request`]: a call with its arguments, ready to send.
+//! - [`template`]: paths with `{name}` in them, and the percent-encoder.
+//! - [`polled`]: how a call is polled, and how its metrics are read into a [`reader`], for a [`subject`].
+//! - [`resource`]: polled calls as indices into the table.
+//! - [`metrics`]: what the two metrics calls share.
+//! - [`number`]: numeric values in all forms that the service sends.
+//! - `wire`: text, flags, lists and objects in all forms that the service sends.
+//! - `lenient`: replies with values that no JSON reader holds.
+//! - `stated`: values of replies as the interface states them.
+//! - [`range`]: half-open stretches of time.
+//! - [`openapi`]: all calls as an OpenAPI document.
+
+pub mod call;
+mod lenient;
+pub mod metrics;
+pub mod number;
+#[cfg(feature = "openapi")]
+pub mod openapi;
+pub mod param;
+pub mod polled;
+pub mod range;
+pub mod reader;
+pub mod reply;
+pub mod request;
+pub mod resource;
+mod stated;
+pub mod subject;
+pub mod template;
+pub mod wire;
+
+pub mod branches;
+pub mod change_plan;
+pub mod create_api_key;
+pub mod delete_app;
+pub mod delete_domain;
+pub mod file_tree;
+pub mod get_app;
+pub mod list_domains;
+pub mod list_projects;
+pub mod payment_url;
+pub mod response_time;
+pub mod run_execution_time;
+pub mod unassign_domain;
+pub mod validate_domain;
+pub mod volume_alerts;
+pub mod zip_contents;
+
+#[cfg(test)]
+pub(crate) mod recorded;
+
+use pds_exposition::{Family, Kind};
+
+pub use call::Call;
+pub use number::Number;
+pub use param::{QueryNames, Resolution, RuleError};
+pub use polled::{Cadence, Counted, Point, Scope, Tally};
+pub use range::{Ignored, RangeEnd, TimeRange};
+pub use reply::{DecodeError, ReplyBody};
+pub use request::{Arguments, Request};
+pub use resource::Resource;
+pub use subject::{Subject, Window};
+
+/// Declares the table of calls, and the two traits with a method per call.
+macro_rules! calls {
+    ($($call:ident),+ $(,)?) => {
+        /// All calls of section 4. Polled calls come first, in the order of their families on the page.
+        pub static CALLS: &[&Call] = &[$(&$call::CALL),+];
+
+        /// Answers every call: a method per call, so that none can be forgotten.
+        pub trait Service {
+            /// Why the service refuses a call.
+            type Error;
+            $(
+                #[doc = concat!("Answers [`", stringify!($call), "`](mod@", stringify!($call), ").")]
+                ///
+                /// # Errors
+                /// If the service refuses the call.
+                fn $call(&self) -> Result<$call::Reply, Self::Error>;
+            )+
+        }
+
+        /// Each call with the method of `S` that answers it; the reply comes as it is written on the wire.
+        #[must_use]
+        pub fn handlers<S: Service>() -> Vec<(&'static Call, Handler<S>)> {
+            vec![$((&$call::CALL, |service| Ok(service.$call()?.encode()))),+]
+        }
+
+        /// Visits the reply of any call: a method per call, each with a default.
+        pub trait Visitor {
+            /// The result of a visit.
+            type Output;
+
+            /// Visits the reply of a call whose method is not overridden.
+            fn visit_other<R: ReplyBody>(&self, call: &'static Call, reply: R) -> Self::Output;
+            $(
+                #[doc = concat!("Visits a reply of [`", stringify!($call), "`](mod@", stringify!($call), ").")]
+                fn $call(&self, reply: $call::Reply) -> Self::Output {
+                    self.visit_other(&$call::CALL, reply)
+                }
+            )+
+        }
+
+        /// Each call with the method of `V` that visits its reply.
+        #[must_use]
+        pub fn visits<V: Visitor>() -> Vec<(&'static Call, Visit<V>)> {
+            vec![$((&$call::CALL, |visitor, body| Ok(visitor.$call($call::Reply::decode(body)?)))),+]
+        }
+
+        #[cfg(test)]
+        const MODULES: &[&str] = &[$(stringify!($call)),+];
+    };
+}
+
+/// Answers one call: the reply as it is written, or the refusal.
+pub type Handler<S> = fn(&S) -> Result<Result<Vec<u8>, serde_json::Error>, <S as Service>::Error>;
+
+/// Reads the reply of one call and visits it.
+pub type Visit<V> = fn(&V, &[u8]) -> Result<<V as Visitor>::Output, DecodeError>;
+
+// The table: one line per call.
+calls! {
+    list_projects,
+    list_domains,
+    volume_alerts,
+    get_app,
+    response_time,
+    run_execution_time,
+    create_api_key,
+    change_plan,
+    file_tree,
+    zip_contents,
+    validate_domain,
+    branches,
+    payment_url,
+    unassign_domain,
+    delete_domain,
+    delete_app,
+}
+
+/// The families of all polled calls, in the order of the page.
+pub fn families() -> impl Iterator<Item = Family> {
+    Resource::all().flat_map(|resource| resource.polled().families())
+}
+
+/// Label names that a configured label must not repeat: those of the info families that it would be added to, and the
+/// target's own.
+#[must_use]
+pub fn taken_labels() -> Vec<&'static str> {
+    let infos = families().filter(|family| family.kind == Kind::Info);
+    infos.flat_map(|family| family.labels).copied().chain(["project", "app"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::call::Method;
+    use super::*;
+
+    #[test]
+    fn every_call_is_one_row_named_after_its_file() {
+        assert!(CALLS.iter().map(|call| call.id).eq(MODULES.iter().copied()));
+    }
+
+    #[test]
+    fn every_resource_is_a_row_that_only_reads() {
+        for (index, resource) in Resource::all().enumerate() {
+            assert_eq!((resource.index(), Resource::of(resource.call())), (index, resource));
+            assert_eq!(Resource::find(resource.as_str()), Some(resource));
+            assert_eq!(resource.call().method, Method::Get);
+            assert!(resource.call().command.consequence.is_none());
+        }
+        assert_eq!(Resource::find("apps"), None);
+    }
+
+    #[test]
+    fn no_family_and_no_subcommand_is_declared_twice() {
+        let names: Vec<_> = families().map(|family| family.name).collect();
+        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+        let words: HashSet<_> = CALLS.iter().map(|call| call.command.words).collect();
+        assert_eq!(words.len(), CALLS.len());
+    }
+
+    #[test]
+    fn whatever_deletes_asks_first() {
+        for call in CALLS.iter().filter(|call| call.method == Method::Delete) {
+            assert!(call.command.consequence.is_some(), "{}", call.id);
+        }
+    }
+}

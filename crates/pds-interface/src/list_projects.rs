@@ -1,0 +1,112 @@
+//! Section 4.7: list projects.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use pds_exposition::Family;
+
+use super::call::{Call, Command, Method};
+use super::lenient;
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
+use super::range::TimeRange;
+use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody};
+use super::resource::Resource;
+use super::wire::{lenient_text, list};
+
+/// The reply.
+pub type Reply = Vec<Project>;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "list_projects",
+    Method::Get,
+    "/v2/projects",
+    "list projects",
+    Command::safe(&["projects", "list"], ""),
+)
+.polled_as(Polled::of::<Reply>("projects", Scope::Account, Cadence::Settings));
+
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
+
+impl ReplyBody for Vec<Project> {
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        #[derive(Deserialize)]
+        struct Projects(#[serde(deserialize_with = "list")] Vec<Project>);
+        Ok(lenient::from_slice::<Projects>(body)?.0)
+    }
+}
+
+impl MetricSource for Vec<Project> {
+    type Facts = Self;
+    const ROWS: &'static [Row<Self>] = ROWS;
+
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
+        self
+    }
+}
+
+/// A project.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Project {
+    /// Project identifier.
+    #[serde(deserialize_with = "lenient_text")]
+    pub id: String,
+    /// Project name.
+    #[serde(deserialize_with = "lenient_text")]
+    pub name: String,
+    /// Caller's role in the project.
+    #[serde(deserialize_with = "lenient_text")]
+    pub role: String,
+}
+
+/// Facts about a project.
+pub const INFO: Family = Family::info(
+    "pds_project_info",
+    &["name", "role"],
+    "The project's name and the service account's role in it, with the labels configured for it",
+);
+
+static ROWS: &[Row<Vec<Project>>] = &[Row {
+    family: INFO,
+    read: |projects, reader| {
+        if let Some(project) = projects.iter().find(|project| *project.id == *reader.subject.project) {
+            reader.info(&[("name", &project.name), ("role", &project.role)]);
+        }
+    },
+}];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{exposed, unreadable};
+
+    #[test]
+    fn the_subjects_project_is_found_by_its_id() {
+        let body = r#"[
+            {"id": "p-other", "name": "Other", "role": "owner"},
+            {"id": "p-1", "name": "He said \"go\" \\ and\nwent <script>🦀", "role": "developer", "plan": {"code": "hobby"}},
+            {"id": "p-1", "name": "the same again", "role": ""}
+        ]"#;
+        assert_eq!(
+            exposed(&CALL, body).0,
+            "pds_project_info{project=\"p-1\",name=\"He said \\\"go\\\" \\\\ and\\nwent <script>🦀\",role=\"developer\",team=\"search\"} 1\n"
+        );
+    }
+
+    #[test]
+    fn a_project_that_the_account_does_not_see_has_no_series() {
+        for body in ["[]", r#"[{"id": null, "name": 7}]"#, r#"[{"name": "p-1"}]"#] {
+            assert_eq!(exposed(&CALL, body), (String::new(), vec![]), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_reply_that_is_no_list_is_unreadable() {
+        for body in ["", "{}", "null", r#"["p-1"]"#, "[{}"] {
+            unreadable(&CALL, body);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Shared by the two metrics calls (sections 2, 4.4 and 4.5): parameters, envelope and counts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::lenient;
+use super::number::Number;
+use super::param::{Param, ParamKind, Resolution};
+use super::range::{TimeRange, parse_time};
+use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody};
+use super::wire::{lenient_text, or_default};
+
+/// The query parameters of both calls.
+pub const QUERY: &[Param] = &[
+    Param {
+        name: "start",
+        configured: Some(|names| &names.start),
+        kind: ParamKind::RangeStart,
+        purpose: "start of the time range",
+    },
+    Param {
+        name: "end",
+        configured: Some(|names| &names.end),
+        kind: ParamKind::RangeEnd,
+        purpose: "end of the time range; must not be before the start",
+    },
+    Param {
+        name: "container_id",
+        configured: Some(|names| &names.container),
+        kind: ParamKind::Text { max_chars: None, default: None },
+        purpose: "restricts metrics to one container",
+    },
+    Param {
+        name: "resolution",
+        configured: Some(|names| &names.resolution),
+        kind: ParamKind::Word { words: &Resolution::NAMES, default: Some("standard") },
+        purpose: "data resolution; medium or high gives more data points",
+    },
+];
+
+/// The word of an envelope when data was retrieved.
+pub const SUCCESS: &str = "success";
+
+/// Metrics in their envelope.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(bound = "T: Default + Serialize + serde::de::DeserializeOwned")]
+#[schemars(rename = "{T}Reply", bound = "T: Default + Serialize + JsonSchema")]
+pub struct Envelope<T> {
+    /// The metrics.
+    #[serde(default, deserialize_with = "or_default")]
+    pub data: T,
+    /// Success when data was retrieved.
+    #[serde(default, deserialize_with = "lenient_text")]
+    pub status: String,
+}
+
+impl<T> Envelope<T> {
+    /// A payload that was retrieved.
+    pub fn success(data: T) -> Self {
+        Self { data, status: SUCCESS.to_owned() }
+    }
+}
+
+impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBody for Envelope<T> {
+    fn decode(body: &[u8]) -> Result<Self, DecodeError> {
+        let reply: Self = lenient::from_slice(body)?;
+        if reply.status == SUCCESS { Ok(reply) } else { Err(DecodeError::Status(reply.status)) }
+    }
+}
+
+/// The range that a reply names. A bound in a form that nobody reads is noted; an absent one is not.
+pub(super) fn range(unexpected: &mut Unexpected, start: &str, end: &str) -> Option<TimeRange> {
+    for (field, text) in [("start_date", start), ("end_date", end)] {
+        if !text.trim().is_empty() && parse_time(text).is_none() {
+            unexpected.0.push(field);
+        }
+    }
+    TimeRange::parse(start, end)
+}
+
+/// How much lower than that of a smaller share a percentile may be and still be taken for rounding.
+const PERCENTILE_NOISE: f64 = 1e-6;
+
+/// Whether `value` is lower than that of a smaller share.
+pub(super) fn falls(value: f64, smaller: f64) -> bool {
+    value * (1.0 + PERCENTILE_NOISE) < smaller
+}
+
+/// The largest whole count that f64 holds exactly.
+const MAX_COUNT: f64 = 9_007_199_254_740_992.0;
+
+/// How far from a whole number a count may lie and still be taken for rounding.
+const NOISE: f64 = 0.01;
+
+/// A count of requests or runs, if it is a whole number.
+pub(super) fn count(unexpected: &mut Unexpected, field: &'static str, number: Number) -> Option<u64> {
+    let value = unexpected.check(field, number, 0.0, MAX_COUNT)?;
+    let whole = value.round();
+    if (whole - value).abs() > NOISE {
+        unexpected.0.push(field);
+        return None;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be whole and within 0..=2^53"
+    )]
+    Some(whole as u64)
+}

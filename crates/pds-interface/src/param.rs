@@ -1,0 +1,264 @@
+//! Query parameters and body fields: their names, their values and the rules of sections 4 and 8.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::range::{Ignored, TimeRange, parse_rfc3339};
+
+/// A query parameter, or a field of a JSON body.
+#[derive(Clone, Copy, Debug)]
+pub struct Param {
+    /// Its default name; the interface does not fix the names of query parameters.
+    pub name: &'static str,
+    /// The configured name of a query parameter; `None` for a body field, whose name is fixed.
+    pub configured: Option<fn(&QueryNames) -> &String>,
+    /// Which values it takes.
+    pub kind: ParamKind,
+    /// Its purpose.
+    pub purpose: &'static str,
+}
+
+impl Param {
+    /// Its name in a request.
+    #[must_use]
+    pub fn sent_as<'a>(&self, names: &'a QueryNames) -> &'a str {
+        self.configured.map_or(self.name, |configured| configured(names))
+    }
+
+    /// Checks a value against the rule of this parameter.
+    ///
+    /// # Errors
+    /// The rule that it breaks.
+    pub fn check(&self, value: &str, now: Timestamp) -> Result<(), RuleError> {
+        let name = self.name;
+        let malformed =
+            |wanted| RuleError::Malformed { name, wanted, value: value.chars().take(MAX_SHOWN).collect() };
+        match self.kind {
+            ParamKind::Text { max_chars, .. } => match max_chars {
+                Some(max) if value.chars().count() > max => {
+                    Err(RuleError::TooLong { name, max, len: value.chars().count() })
+                }
+                _ => Ok(()),
+            },
+            ParamKind::RangeStart | ParamKind::RangeEnd => {
+                parse_rfc3339(value).map(drop).ok_or_else(|| malformed("an RFC 3339 timestamp"))
+            }
+            ParamKind::FutureDate => {
+                let date = value.parse::<Date>().ok().filter(|date| date.to_string() == value);
+                let date = date.ok_or_else(|| malformed("a date as YYYY-MM-DD"))?;
+                if date > now.to_zoned(TimeZone::UTC).date() {
+                    Ok(())
+                } else {
+                    Err(RuleError::NotInFuture { date: date.to_string() })
+                }
+            }
+            ParamKind::Word { words, .. } if words.contains(&value) => Ok(()),
+            ParamKind::Word { words, .. } => {
+                let value = value.chars().take(MAX_SHOWN).collect();
+                Err(RuleError::UnknownWord { name, words, value })
+            }
+        }
+    }
+}
+
+/// The longest part of a bad value that an error repeats.
+const MAX_SHOWN: usize = 100;
+
+/// Which values a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// Text.
+    Text {
+        /// The limit in characters, if section 8 gives one.
+        max_chars: Option<usize>,
+        /// The default text, if section 4 gives one.
+        default: Option<&'static str>,
+    },
+    /// An RFC 3339 timestamp: the start of a range.
+    RangeStart,
+    /// An RFC 3339 timestamp: the end of a range, not before its start.
+    RangeEnd,
+    /// A calendar date in the future, YYYY-MM-DD.
+    FutureDate,
+    /// One of these words.
+    Word {
+        /// The words.
+        words: &'static [&'static str],
+        /// The default word, which is not sent.
+        default: Option<&'static str>,
+    },
+}
+
+/// `[api.query_names]`: how the service calls its query parameters, which the interface leaves open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each field is the name of the parameter that it is called after")]
+pub struct QueryNames {
+    pub start: String,
+    pub end: String,
+    pub container: String,
+    pub resolution: String,
+    pub key_name: String,
+    pub key_description: String,
+    pub key_expires_at: String,
+    pub tree_ref: String,
+    pub tree_path: String,
+}
+
+impl Default for QueryNames {
+    fn default() -> Self {
+        let name = str::to_owned;
+        Self {
+            start: name("start"),
+            end: name("end"),
+            container: name("container_id"),
+            resolution: name("resolution"),
+            key_name: name("name"),
+            key_description: name("description"),
+            key_expires_at: name("expiresAt"),
+            tree_ref: name("ref"),
+            tree_path: name("path"),
+        }
+    }
+}
+
+impl QueryNames {
+    /// What to tell of a service that ignores bounds of `asked` and answered `answered`: with key and remedy.
+    #[must_use]
+    pub fn told(&self, ignored: Ignored, asked: TimeRange, answered: TimeRange) -> String {
+        let (start, end) = (&self.start, &self.end);
+        let (what, keys) = match ignored {
+            Ignored::Start => (format!("`{start}`"), "api.query_names.start"),
+            Ignored::End => (format!("`{end}`"), "api.query_names.end"),
+            Ignored::Both => (format!("`{start}` and `{end}`"), "api.query_names.start and .end"),
+        };
+        format!(
+            "the service ignores {what}: it answered {answered} for {asked}; set {keys}, or let `pdstool check service --write` do it"
+        )
+    }
+}
+
+/// Section 4.4, data resolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Resolution {
+    /// The service's default, which is not sent.
+    #[default]
+    Standard,
+    /// More data points.
+    Medium,
+    /// Most data points.
+    High,
+}
+
+impl Resolution {
+    /// The words, the default first.
+    pub const NAMES: [&str; 3] = ["standard", "medium", "high"];
+
+    /// Each word with its resolution.
+    pub const WORDS: &[(&str, Self)] =
+        &[(Self::NAMES[0], Self::Standard), (Self::NAMES[1], Self::Medium), (Self::NAMES[2], Self::High)];
+
+    /// The word that the interface gives it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// A rule of the interface that arguments break; found before anything is sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// A path identifier that no path can carry.
+    #[error("{name} must be a non-empty identifier other than '.' and '..', not '{value}'")]
+    Identifier {
+        /// The identifier's name in the path.
+        name: &'static str,
+        /// The given value.
+        value: String,
+    },
+    /// A body field is missing.
+    #[error("{name} is missing")]
+    Missing {
+        /// The field.
+        name: &'static str,
+    },
+    /// A value that is not of the parameter's form.
+    #[error("{name} must be {wanted}, not '{value}'")]
+    Malformed {
+        /// The parameter.
+        name: &'static str,
+        /// The form.
+        wanted: &'static str,
+        /// The given value.
+        value: String,
+    },
+    /// Text over its limit (section 8).
+    #[error("{name} may have at most {max} characters, not {len}")]
+    TooLong {
+        /// The parameter.
+        name: &'static str,
+        /// Its limit.
+        max: usize,
+        /// How long it was.
+        len: usize,
+    },
+    /// A word that is not one of the parameter's.
+    #[error("{name} must be one of {}, not '{value}'", words.join(", "))]
+    UnknownWord {
+        /// The parameter.
+        name: &'static str,
+        /// Its words.
+        words: &'static [&'static str],
+        /// The given value.
+        value: String,
+    },
+    /// An expiration date that is not in the future (section 4.1).
+    #[error("the expiration date must be in the future, and {date} is not")]
+    NotInFuture {
+        /// The date given.
+        date: String,
+    },
+    /// A range that ends before it starts (section 4.4).
+    #[error("the range must not end before it starts: {start} to {end}")]
+    EndBeforeStart {
+        /// Start as sent.
+        start: String,
+        /// End as sent.
+        end: String,
+    },
+}
+
+/// Checks that a range does not end before it starts: `bound` gives the bounds among `params` by default name, and how
+/// they were sent. A bound that is absent or malformed is not looked at.
+///
+/// # Errors
+/// If it does.
+pub fn check_range<'a>(
+    params: &[Param],
+    bound: impl Fn(&str) -> Option<(Timestamp, &'a str)>,
+) -> Result<(), RuleError> {
+    let bound = |kind| bound(params.iter().find(|param| param.kind == kind)?.name);
+    match (bound(ParamKind::RangeStart), bound(ParamKind::RangeEnd)) {
+        (Some((start, sent_start)), Some((end, sent_end))) if end < start => {
+            Err(RuleError::EndBeforeStart { start: sent_start.to_owned(), end: sent_end.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_ignores_the_start_is_told_with_key_and_remedy() {
+        let six = 1_767_247_200;
+        let range = |start: i64, end: i64| TimeRange { start: six + start, end: six + end };
+        let told = QueryNames::default().told(Ignored::Start, range(780, 1080), range(0, 3600));
+        assert_eq!(
+            told,
+            "the service ignores `start`: it answered 06:00 to 07:00 UTC for 06:13 to 06:18 UTC; set \
+             api.query_names.start, or let `pdstool check service --write` do it"
+        );
+    }
+}

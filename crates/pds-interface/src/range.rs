@@ -1,0 +1,271 @@
+//! Half-open stretches of time, in whole seconds of UTC.
+
+use std::fmt;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+/// The seconds from `start` (included) to `end` (excluded), since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TimeRange {
+    /// First second.
+    pub start: i64,
+    /// First second no longer in the range.
+    pub end: i64,
+}
+
+impl TimeRange {
+    /// How many seconds long it is; 0 where the end is not after the start.
+    #[must_use]
+    pub fn seconds(self) -> u64 {
+        u64::try_from(self.end.saturating_sub(self.start)).unwrap_or(0)
+    }
+
+    /// Whether this is `asked` or that rounded outwards, to multiples of some width by less than one width on each
+    /// side. A width is one that services use for their buckets, and no larger than `asked` is long.
+    #[must_use]
+    pub fn is_rounded_from(self, asked: Self) -> bool {
+        self.rounding_of(asked).is_some()
+    }
+
+    /// The width to whose multiples `asked` was rounded outwards to give this range; 1 without rounding.
+    #[must_use]
+    pub fn rounding_of(self, asked: Self) -> Option<i64> {
+        const WIDTHS: [i64; 14] = [1, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200];
+        let (before, after) = (asked.start.saturating_sub(self.start), self.end.saturating_sub(asked.end));
+        let rounds = |width: i64| {
+            let less = |excess| (0..width).contains(&excess);
+            let whole = |bound: i64, excess| excess == 0 || bound.rem_euclid(width) == 0;
+            let bounds = whole(self.start, before) && whole(self.end, after);
+            less(before) && less(after) && bounds && width <= asked.end.saturating_sub(asked.start)
+        };
+        if self == asked { Some(1) } else { WIDTHS.into_iter().find(|width| rounds(*width)) }
+    }
+
+    /// Which bounds of `asked` a reply about this range ignores, as a service does that knows them by other names. `None`
+    /// if it ignores none: the range is the one asked for, that rounded outwards, or a part of it, as of a service with a
+    /// longest range.
+    #[must_use]
+    pub fn ignores(self, asked: Self) -> Option<Ignored> {
+        if self.is_rounded_from(asked) || (self.start >= asked.start && self.end <= asked.end) {
+            return None;
+        }
+        match (self.start == asked.start, self.end == asked.end) {
+            (true, _) => Some(Ignored::End),
+            (_, true) => Some(Ignored::Start),
+            _ => Some(Ignored::Both),
+        }
+    }
+
+    /// The range between two times of a reply, each rounded to the nearest second; `None` if one of them is in no form
+    /// that [`parse_time`] reads.
+    #[must_use]
+    pub fn parse(start: &str, end: &str) -> Option<Self> {
+        let second = |text| Some(parse_time(text)?.round(jiff::Unit::Second).ok()?.as_second());
+        Some(Self { start: second(start)?, end: second(end)? })
+    }
+}
+
+/// A time in one of the forms that services write: RFC 3339, the same without a zone (UTC), or Unix seconds.
+#[must_use]
+pub fn parse_time(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    if text.starts_with(is_digit) && text.chars().all(|c| is_digit(c) || c == '.') {
+        return Timestamp::from_duration(SignedDuration::try_from_secs_f64(text.parse().ok()?).ok()?).ok();
+    }
+    // A date without a time names no instant.
+    text.contains(':').then_some(())?;
+    text.parse()
+        .ok()
+        .or_else(|| Some(text.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp()))
+}
+
+impl fmt::Display for TimeRange {
+    /// `06:13 to 06:18 UTC`, with dates if these differ.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (start, end) = (instant(self.start), instant(self.end));
+        let format = match self.start.div_euclid(86_400) == self.end.div_euclid(86_400) {
+            true if self.start % 60 == 0 && self.end % 60 == 0 => "%H:%M",
+            true => "%H:%M:%S",
+            false => "%F %H:%M:%S",
+        };
+        write!(f, "{} to {} UTC", start.strftime(format), end.strftime(format))
+    }
+}
+
+/// The bounds of a range that a service ignores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// The start.
+    Start,
+    /// The end.
+    End,
+    /// Both.
+    Both,
+}
+
+/// An RFC 3339 timestamp: date, `T`, time with seconds, and `Z` or an offset in hours and minutes. Other ISO 8601
+/// forms are none.
+#[must_use]
+pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
+    let (head, rest) = text.split_at_checked("2026-01-01T00:00:00".len())?;
+    let rest = match rest.strip_prefix('.') {
+        Some(fraction) => fraction.strip_prefix(is_digit)?.trim_start_matches(is_digit),
+        None => rest,
+    };
+    let in_form = |text: &str, form: &str| {
+        let is_in = |(byte, form): (u8, u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            _ => byte.eq_ignore_ascii_case(&form),
+        };
+        text.len() == form.len() && text.bytes().zip(form.bytes()).all(is_in)
+    };
+    let offset = rest.strip_prefix(['+', '-']).is_some_and(|offset| in_form(offset, "00:00"));
+    let valid = in_form(head, "0000-00-00T00:00:00") && (offset || in_form(rest, "Z"));
+    valid.then(|| text.parse().ok()).flatten()
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
+}
+
+/// The beginning of a Unix second.
+#[must_use]
+pub fn instant(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// A Unix second as written in a query: RFC 3339 in UTC (`2026-01-01T00:00:00Z`).
+#[must_use]
+pub fn rfc3339(second: i64) -> String {
+    instant(second).to_string()
+}
+
+/// Whether the service counts what happens at the last instant of a range, which the interface does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum RangeEnd {
+    /// It does not: ranges that follow one another share nothing.
+    #[default]
+    Exclusive,
+    /// It does: a range is asked for up to a millisecond before its end.
+    Inclusive,
+}
+
+impl RangeEnd {
+    /// Each word with its meaning.
+    pub const WORDS: &[(&str, Self)] = &[("exclusive", Self::Exclusive), ("inclusive", Self::Inclusive)];
+}
+
+/// A millisecond before a Unix second: the end of a range for a service that includes it.
+#[must_use]
+pub fn before(second: i64) -> Timestamp {
+    let millisecond = second.saturating_mul(1000).saturating_sub(1);
+    Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_rounded_outwards_by_less_than_a_bucket_is_accepted() {
+        let noon = 1_767_268_800;
+        let range = |start: i64, end: i64| TimeRange { start: noon + start, end: noon + end };
+        let asked = range(-290, 10);
+        for (of, is) in [
+            (asked, true),
+            (range(-300, 60), true),
+            (range(-300, 10), true),
+            (range(-300, 20), true),
+            (range(-300, 300), true),
+            (range(-300, 0), false),
+            (range(-280, 60), false),
+            (range(-360, 60), false),
+            (range(-600, 60), false),
+            (range(-3600, 0), false),
+            (range(-3600, 3600), false),
+            (range(-86_390, 10), false),
+        ] {
+            assert_eq!(of.is_rounded_from(asked), is, "{of:?}");
+        }
+        assert!(!range(-3600, 0).is_rounded_from(range(-300, 0)), "the last hour is no five minutes");
+    }
+
+    #[test]
+    fn bounds_that_a_reply_ignores_are_told_from_rounding_and_limits() {
+        let six = 1_767_247_200;
+        let range = |start: i64, end: i64| TimeRange { start: six + start, end: six + end };
+        let asked = range(780, 1080);
+        for (answered, ignored) in [
+            (asked, None),
+            (range(600, 1200), None),
+            (range(900, 1080), None),
+            (range(0, 3600), Some(Ignored::Both)),
+            (range(780, 4380), Some(Ignored::End)),
+            (range(-2520, 1080), Some(Ignored::Start)),
+        ] {
+            assert_eq!(answered.ignores(asked), ignored, "{answered}");
+        }
+        assert_eq!(range(-86_400, 1).to_string(), "2025-12-31 06:00:00 to 2026-01-01 06:00:01 UTC");
+    }
+
+    #[test]
+    fn bounds_are_sent_in_utc_without_fraction() {
+        assert_eq!(rfc3339(1_767_225_600), "2026-01-01T00:00:00Z");
+        assert_eq!(TimeRange { start: 10, end: 4 }.seconds(), 0);
+        let parsed = TimeRange::parse("2026-01-01T01:00:00.4+01:00", "2026-01-01T00:01:00Z");
+        assert_eq!(parsed, Some(TimeRange { start: 1_767_225_600, end: 1_767_225_660 }));
+    }
+
+    #[test]
+    fn times_of_replies_are_read_in_the_usual_forms() {
+        for text in [
+            "2026-01-01T00:00:00Z",
+            "2026-01-01T01:00:00+01:00",
+            " 2026-01-01 00:00:00+00:00",
+            "2026-01-01T00:00:00",
+            "2026-01-01 00:00:00.000",
+            "1767225600",
+            "1767225600.000",
+        ] {
+            assert_eq!(parse_time(text), Some(instant(1_767_225_600)), "{text}");
+        }
+        for text in
+            ["", "yesterday", "2026-01-01", "1767225600000", "1.2.3", "-1", "0x10", "12:00:00", "01/02/2026"]
+        {
+            assert_eq!(parse_time(text), None, "{text}");
+        }
+        assert_eq!(TimeRange::parse("1767225600", "soon"), None);
+    }
+
+    #[test]
+    fn only_rfc_3339_is_taken_for_a_timestamp() {
+        for text in [
+            "2026-01-01T00:00:00Z",
+            "2026-01-01t00:00:00.25z",
+            "2026-01-01T01:00:00.123456789+01:00",
+            "2025-12-31T19:30:00-04:30",
+        ] {
+            assert!(parse_rfc3339(text).is_some(), "{text}");
+        }
+        for text in [
+            "",
+            "2026-01-01",
+            "2026-01-01T00:00:00",
+            "2026-01-01 00:00:00Z",
+            "2026-01-01T00:00Z",
+            "2026-01-01T00:00:00+01",
+            "2026-01-01T00:00:00+0100",
+            "2026-01-01T00:00:00.Z",
+            "2026-01-01T00:00:00,5Z",
+            "20260101T000000Z",
+            "+002026-01-01T00:00:00Z",
+            "2026-01-01T00:00:00Z[UTC]",
+            "2026-13-01T00:00:00Z",
+            "1767225600",
+        ] {
+            assert_eq!(parse_rfc3339(text), None, "{text}");
+        }
+    }
+}

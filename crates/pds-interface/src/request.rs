@@ -1,0 +1,308 @@
+//! Requests: a call with its arguments, checked and ready to send.
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::call::{Call, Method};
+use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
+use super::range::{RangeEnd, TimeRange, before, instant, parse_rfc3339};
+use super::template::percent_encode;
+
+/// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
+/// does not have are ignored.
+#[derive(Clone, Debug, Default)]
+pub struct Arguments<'a> {
+    arguments: Vec<Argument<'a>>,
+    now: Timestamp,
+}
+
+#[derive(Clone, Debug)]
+struct Argument<'a> {
+    name: &'static str,
+    value: Cow<'a, str>,
+    /// The time that `value` was written from, if it was: it needs no check.
+    time: Option<Timestamp>,
+}
+
+impl<'a> Arguments<'a> {
+    /// The arguments of a call about an app of a project. Empty ids are left out.
+    #[must_use]
+    pub fn about(project: &'a str, app: &'a str) -> Self {
+        let ids = [("project_id", project), ("app_id", app)].into_iter().filter(|(_, id)| !id.is_empty());
+        ids.fold(Self::default(), |arguments, (name, id)| arguments.with(name, id))
+    }
+
+    /// Sets the time that an expiration date must lie after; without it any date is taken for one in the future.
+    #[must_use]
+    pub fn at(mut self, now: Timestamp) -> Self {
+        self.now = now;
+        self
+    }
+
+    /// Adds the value of `name`.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
+        self.arguments.push(Argument { name, value: value.into(), time: None });
+        self
+    }
+
+    fn with_time(mut self, name: &'static str, time: Timestamp) -> Self {
+        self.arguments.push(Argument { name, value: time.to_string().into(), time: Some(time) });
+        self
+    }
+
+    /// Puts another value in place of the one of `name`.
+    #[must_use]
+    pub fn replace(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
+        self.arguments.retain(|argument| argument.name != name);
+        self.with(name, value)
+    }
+
+    /// Adds the bounds of a range.
+    #[must_use]
+    pub fn in_range(self, range: TimeRange) -> Self {
+        self.in_range_to(range, RangeEnd::Exclusive)
+    }
+
+    /// Adds the bounds of a range for a service that treats the last instant of ranges like this.
+    #[must_use]
+    pub fn in_range_to(self, range: TimeRange, end: RangeEnd) -> Self {
+        let end = match end {
+            RangeEnd::Exclusive => instant(range.end),
+            RangeEnd::Inclusive => before(range.end),
+        };
+        self.with_time("start", instant(range.start)).with_time("end", end)
+    }
+
+    /// Restricts a metrics call to a container, if there is one.
+    #[must_use]
+    pub fn in_container(self, container: Option<&'a str>) -> Self {
+        match container {
+            Some(container) => self.with("container_id", container),
+            None => self,
+        }
+    }
+
+    /// Adds the data resolution of a metrics call.
+    #[must_use]
+    pub fn at_resolution(self, resolution: Resolution) -> Self {
+        self.with("resolution", resolution.as_str())
+    }
+
+    /// The value of `name`, if it was given.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.find(name).map(|argument| &*argument.value)
+    }
+
+    fn find(&self, name: &str) -> Option<&Argument<'a>> {
+        self.arguments.iter().find(|argument| argument.name == name)
+    }
+
+    /// A bound of a range, and how it is sent.
+    fn bound(&self, name: &str) -> Option<(Timestamp, &str)> {
+        let Argument { value, time, .. } = self.find(name)?;
+        Some((time.or_else(|| parse_rfc3339(value))?, value))
+    }
+}
+
+/// A request ready to send, but for base URL and token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The method.
+    pub method: Method,
+    /// The path with percent-encoded identifiers, from `/v2` or `/v4` on.
+    pub path: String,
+    /// Query parameters, not yet encoded.
+    pub query: Vec<(String, String)>,
+    /// A JSON body.
+    pub body: Option<Value>,
+    /// The subject of a 403: the path, and for metrics the container and the order of magnitude of the range. The
+    /// service may refuse one container, or ranges as long as that, and answer the others.
+    pub refused_as: String,
+}
+
+impl Call {
+    /// The request with these arguments, its query parameters named by `names`.
+    ///
+    /// # Errors
+    /// The first rule of sections 4 and 8 that does not hold.
+    pub fn request(&self, arguments: &Arguments<'_>, names: &QueryNames) -> Result<Request, RuleError> {
+        let path = self.path.fill(|name, path| {
+            let id = arguments.get(name).unwrap_or_default();
+            // No URL can carry these as a segment.
+            if matches!(id, "" | "." | "..") {
+                return Err(RuleError::Identifier { name, value: id.to_owned() });
+            }
+            percent_encode(id, path);
+            Ok(())
+        })?;
+        let mut query = Vec::new();
+        for param in self.query {
+            let Some(Argument { value, time, .. }) = arguments.find(param.name) else { continue };
+            if time.is_none() {
+                param.check(value, arguments.now)?;
+            }
+            if !matches!(param.kind, ParamKind::Word { default: Some(default), .. } if default == value) {
+                query.push((param.sent_as(names).to_owned(), value.clone().into_owned()));
+            }
+        }
+        check_range(self.query, |name| arguments.bound(name))?;
+        let mut body = Map::new();
+        for field in self.body {
+            let value = arguments.get(field.name).ok_or(RuleError::Missing { name: field.name })?;
+            field.check(value, arguments.now)?;
+            body.insert(field.name.to_owned(), Value::from(value));
+        }
+        let body = (!body.is_empty()).then_some(Value::Object(body));
+        let restriction = restriction(arguments).filter(|_| !self.query.is_empty()).unwrap_or_default();
+        let refused_as = [&*path, &restriction].concat();
+        Ok(Request { method: self.method, path, query, body, refused_as })
+    }
+}
+
+/// The restriction of a request about a range. Lengths with the same power of two below them are equal.
+fn restriction(arguments: &Arguments<'_>) -> Option<String> {
+    let bound = |name| arguments.bound(name).map(|(time, _)| time.as_second());
+    let magnitude = (bound("end")? - bound("start")?).checked_ilog2().unwrap_or_default();
+    Some(format!(" {magnitude} {}", arguments.get("container_id").unwrap_or_default()))
+}
+
+impl Request {
+    /// Path and query of the request line, encoded.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let mut target = self.path.clone();
+        if let Some(query) = self.encoded_query() {
+            target.push('?');
+            target.push_str(&query);
+        }
+        target
+    }
+
+    /// The query of the request line, encoded; `None` if there is none.
+    #[must_use]
+    pub fn encoded_query(&self) -> Option<String> {
+        let mut encoded = String::with_capacity(128);
+        for (name, value) in &self.query {
+            if !encoded.is_empty() {
+                encoded.push('&');
+            }
+            percent_encode(name, &mut encoded);
+            encoded.push('=');
+            percent_encode(value, &mut encoded);
+        }
+        (!encoded.is_empty()).then_some(encoded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{change_plan, create_api_key, file_tree, get_app, response_time, zip_contents};
+
+    const END: i64 = 1_767_225_600;
+
+    /// The request line of `call`.
+    fn target(call: &Call, arguments: &Arguments<'_>) -> Result<String, RuleError> {
+        call.request(arguments, &QueryNames::default()).map(|request| request.target())
+    }
+
+    fn key() -> Arguments<'static> {
+        Arguments::about("p-1", "").at("2026-01-31T12:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn identifiers_and_query_values_are_percent_encoded() {
+        let build = Arguments::about("p/1", "ä b?#%").with("build_id", "b 1");
+        assert_eq!(
+            target(&zip_contents::CALL, &build).unwrap(),
+            "/v2/projects/p%2F1/apps/%C3%A4%20b%3F%23%25/builds/b%201/zip-contents"
+        );
+        let tree = Arguments::about("p-1", "").with("owner", "acme").with("repo", "a/b");
+        let path = "/v4/projects/p-1/integrations/codehost/repos/acme/a%2Fb/tree";
+        assert_eq!(target(&file_tree::CALL, &tree).unwrap(), path);
+        let tree = tree.with("ref", "feat/x").with("path", "src");
+        assert_eq!(target(&file_tree::CALL, &tree).unwrap(), format!("{path}?ref=feat%2Fx&path=src"));
+    }
+
+    #[test]
+    fn identifiers_no_path_can_carry_are_refused() {
+        for bad in ["", ".", ".."] {
+            let refused = target(&get_app::CALL, &Arguments::about("p", bad));
+            assert_eq!(refused, Err(RuleError::Identifier { name: "app_id", value: bad.into() }));
+        }
+    }
+
+    #[test]
+    fn only_what_differs_from_the_default_is_sent_by_its_configured_name() {
+        let names = QueryNames { container: "pod".into(), ..QueryNames::default() };
+        let path = "/v2/projects/p-1/apps/p-1-a/metrics/response-time";
+        let sent = |arguments: &Arguments<'_>| Ok(response_time::CALL.request(arguments, &names)?.target());
+        let plain = Arguments::about("p-1", "p-1-a").at_resolution(Resolution::Standard);
+        assert_eq!(sent(&plain), Ok(path.to_owned()));
+        let time = "2026-01-01T00%3A00%3A00Z";
+        let full = Arguments::about("p-1", "p-1-a")
+            .in_range(TimeRange { start: END, end: END })
+            .in_container(Some("c 1"))
+            .at_resolution(Resolution::High);
+        assert_eq!(sent(&full), Ok(format!("{path}?start={time}&end={time}&pod=c%201&resolution=high")));
+        let minute = TimeRange { start: END, end: END + 60 };
+        let inclusive = Arguments::about("p-1", "p-1-a").in_range_to(minute, RangeEnd::Inclusive);
+        assert_eq!(sent(&inclusive), Ok(format!("{path}?start={time}&end=2026-01-01T00%3A00%3A59.999Z")));
+        let backwards = Arguments::about("p-1", "p-1-a").in_range(TimeRange { start: END, end: END - 1 });
+        assert!(matches!(sent(&backwards), Err(RuleError::EndBeforeStart { .. })));
+    }
+
+    #[test]
+    fn bounds_are_compared_as_given() {
+        let bounds = |start, end| Arguments::about("p-1", "a").with("start", start).with("end", end);
+        let (early, late) = ("2026-01-01T00:00:00.2Z", "2026-01-01T01:00:00.7+01:00");
+        assert!(target(&response_time::CALL, &bounds(early, late)).is_ok());
+        let refused = target(&response_time::CALL, &bounds(late, early));
+        assert!(matches!(refused, Err(RuleError::EndBeforeStart { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn limits_are_counted_in_characters() {
+        assert!(target(&create_api_key::CALL, &key().with("name", "ü".repeat(50))).is_ok());
+        for (name, max) in [("name", 50), ("description", 255)] {
+            let refused = target(&create_api_key::CALL, &key().with(name, "ü".repeat(max + 1)));
+            assert_eq!(refused, Err(RuleError::TooLong { name, max, len: max + 1 }));
+        }
+    }
+
+    #[test]
+    fn an_expiration_date_lies_in_the_future() {
+        let sent = target(&create_api_key::CALL, &key().with("expiresAt", "2026-02-01"));
+        assert_eq!(sent, Ok("/v2/projects/p-1/api-keys?expiresAt=2026-02-01".to_owned()));
+        for past in ["2026-01-31", "2026-01-30"] {
+            let refused = target(&create_api_key::CALL, &key().with("expiresAt", past));
+            assert_eq!(refused, Err(RuleError::NotInFuture { date: past.to_owned() }));
+        }
+        for bad in ["tomorrow", "20270101", ""] {
+            let refused = target(&create_api_key::CALL, &key().with("expiresAt", bad));
+            assert!(matches!(refused, Err(RuleError::Malformed { .. })), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn the_plan_goes_in_the_body() {
+        let request = |plan| {
+            let arguments = Arguments::about("p-1", "").with("planCode", plan);
+            change_plan::CALL.request(&arguments, &QueryNames::default())
+        };
+        for plan in ["hobby", "standard", "enterprise"] {
+            let request = request(plan).unwrap();
+            assert_eq!(request.target(), "/v2/projects/p-1/subscription");
+            assert_eq!(request.body.unwrap().to_string(), format!(r#"{{"planCode":"{plan}"}}"#));
+        }
+        for plan in ["", "Hobby", "free"] {
+            assert!(matches!(request(plan), Err(RuleError::UnknownWord { .. })), "{plan}");
+        }
+        let missing = change_plan::CALL.request(&Arguments::about("p-1", ""), &QueryNames::default());
+        assert_eq!(missing, Err(RuleError::Missing { name: "planCode" }));
+    }
+}

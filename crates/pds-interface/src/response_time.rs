@@ -1,0 +1,427 @@
+//! Section 4.4: response time metrics of an app.
+
+use std::collections::HashSet;
+
+use compact_str::CompactString;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use pds_exposition::Family;
+use pds_exposition::encode::LabelNumber;
+
+use super::call::{Call, Command, Method};
+use super::metrics::{self, Envelope};
+use super::number::{Number, NumberMap, decimal, scaled};
+use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
+use super::range::TimeRange;
+use super::reader::Unexpected;
+use super::resource::Resource;
+use super::stated;
+use super::wire::lenient_text;
+
+/// The reply.
+pub type Reply = Envelope<ResponseTime>;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "response_time",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}/metrics/response-time",
+    "response time percentiles",
+    Command::safe(&["metrics", "response-time"], "p-abc12345-ranker --start 24h"),
+)
+.with_query(metrics::QUERY)
+.polled_as(Polled::of::<Reply>("response_time", Scope::App, Cadence::Metrics));
+
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
+
+/// Response times within a range.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ResponseTime {
+    /// Response time percentiles in milliseconds.
+    #[schemars(schema_with = "stated::percentiles")]
+    pub percentiles: NumberMap,
+    /// Latency thresholds (labels from 1ms through 1hr), each with the estimated cumulative percentage of requests
+    /// completing within it.
+    pub distribution: NumberMap,
+    /// Total request count in the range.
+    #[schemars(schema_with = "stated::integer")]
+    pub total_requests: Number,
+    /// RFC 3339 start of the range.
+    #[schemars(schema_with = "stated::timestamp")]
+    #[serde(deserialize_with = "lenient_text")]
+    pub start_date: String,
+    /// RFC 3339 end of the range.
+    #[schemars(schema_with = "stated::timestamp")]
+    #[serde(deserialize_with = "lenient_text")]
+    pub end_date: String,
+}
+
+impl ResponseTime {
+    /// The distribution as (threshold in seconds, share 0..=1), by rising threshold, each threshold once (the first
+    /// of its entries counts). Bad entries are noted and left out.
+    pub fn shares(&self, unexpected: &mut Unexpected) -> Vec<(f64, f64)> {
+        let mut shares = Vec::with_capacity(self.distribution.0.len());
+        for (label, percentage) in &self.distribution.0 {
+            let Some(threshold) = threshold_seconds(label) else {
+                unexpected.0.push("distribution");
+                continue;
+            };
+            if let Some(percentage) = unexpected.check("distribution", *percentage, -NOISE, 100.0 + NOISE) {
+                shares.push((threshold, (percentage / 100.0).clamp(0.0, 1.0)));
+            }
+        }
+        shares.sort_by(|a: &(f64, f64), b| a.0.total_cmp(&b.0));
+        shares.dedup_by(|later, earlier| later.0.total_cmp(&earlier.0).is_eq());
+        limit(&mut shares, MAX_THRESHOLDS, "distribution", unexpected);
+        shares
+    }
+
+    /// The percentiles in seconds, each once (the first of a name counts). Bad values are noted and left out.
+    fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
+        let mut seconds: Vec<(CompactString, f64)> = Vec::with_capacity(self.percentiles.0.len());
+        let mut seen = HashSet::new();
+        for (percentile, millis) in self.percentiles.0.iter().filter(|(name, _)| seen.insert(name)) {
+            let millis = unexpected.check("percentiles", *millis, 0.0, f64::MAX);
+            seconds.extend(millis.map(|millis| (percentile.clone(), scaled(millis, -3))));
+        }
+        limit(&mut seconds, MAX_PERCENTILES, "percentiles", unexpected);
+        seconds
+    }
+}
+
+/// A reply's checked values.
+#[derive(Debug)]
+pub struct Facts {
+    /// Percentiles in seconds.
+    percentiles: Vec<(CompactString, f64)>,
+    /// Whether the range had no request: percentiles and shares mean nothing then.
+    idle: bool,
+    tally: Tally,
+}
+
+impl MetricSource for Reply {
+    type Facts = Facts;
+
+    const ROWS: &'static [Row<Facts>] = ROWS;
+
+    const COUNTED: Option<Counted> = Some(Counted::Requests);
+
+    fn facts(self, _: Option<TimeRange>, unexpected: &mut Unexpected) -> Facts {
+        let reply = self.data;
+        let idle = reply.total_requests == Number::Value(0.0);
+        let (mut percentiles, mut shares) = (reply.seconds(unexpected), reply.shares(unexpected));
+        if !idle {
+            leave_out_falling(&mut percentiles, &mut shares, unexpected);
+        }
+        let total = metrics::count(unexpected, "total_requests", reply.total_requests);
+        let range = metrics::range(unexpected, &reply.start_date, &reply.end_date);
+        Facts { percentiles, tally: Tally { shares, total, range }, idle }
+    }
+
+    fn tally(facts: Facts) -> Option<Tally> {
+        Some(facts.tally)
+    }
+}
+
+/// The most percentiles of a reply that are shown; the interface has four.
+const MAX_PERCENTILES: usize = 32;
+
+/// The most thresholds of a reply that are shown and counted: `1ms` through `1hr` are some twenty.
+const MAX_THRESHOLDS: usize = 256;
+
+/// Leaves out, and notes, what is beyond `max`: each is a series.
+fn limit<T>(values: &mut Vec<T>, max: usize, field: &'static str, unexpected: &mut Unexpected) {
+    if values.len() > max {
+        values.truncate(max);
+        unexpected.0.push(field);
+    }
+}
+
+/// Leaves out, and notes, percentiles below one of a smaller share, and shares below one of a smaller threshold.
+fn leave_out_falling(
+    percentiles: &mut Vec<(CompactString, f64)>,
+    shares: &mut Vec<(f64, f64)>,
+    unexpected: &mut Unexpected,
+) {
+    let rank = |name: &str| name.strip_prefix(['p', 'P'])?.parse::<f64>().ok();
+    let ranked: Vec<(f64, f64)> =
+        percentiles.iter().filter_map(|(name, seconds)| Some((rank(name)?, *seconds))).collect();
+    percentiles.retain(|(name, seconds)| {
+        let smaller = |share: f64| ranked.iter().filter(move |(other, _)| *other < share);
+        let out = rank(name).is_some_and(|share| smaller(share).any(|of| metrics::falls(*seconds, of.1)));
+        unexpected.0.extend(out.then_some("percentiles"));
+        !out
+    });
+    let mut highest = 0.0f64;
+    shares.retain(|(_, share)| {
+        let out = *share < highest - NOISE / 100.0;
+        unexpected.0.extend(out.then_some("distribution"));
+        highest = highest.max(*share);
+        !out
+    });
+}
+
+/// How far beyond 0..100 a percentage may lie and still be taken for rounding: sums of a few hundred f64 shares
+/// are off by less than 1e-11, and a service that rounds to single precision by less than 1e-5.
+const NOISE: f64 = 1e-5;
+
+/// A label of the distribution as seconds. Reads any decimal number with one of the units us, ms, s, sec, m,
+/// min, h, hr in either case, and an optional leading `<` or `<=`.
+#[must_use]
+pub fn threshold_seconds(label: &str) -> Option<f64> {
+    let label = label.trim_ascii_start();
+    let label = label
+        .strip_prefix('<')
+        .map_or(label, |rest| rest.strip_prefix('=').unwrap_or(rest))
+        .trim_ascii_start();
+    let unit_at = label.bytes().position(|byte| !(byte.is_ascii_digit() || byte == b'.'))?;
+    let (digits, unit) = label.split_at_checked(unit_at)?;
+    let number = decimal(digits)?;
+    // Divided, not multiplied by a fraction: 35 / 1000 is the f64 nearest to 0.035, 35 * 0.001 is not.
+    let unit = unit.as_bytes().trim_ascii();
+    let seconds = match (unit.first()?.to_ascii_lowercase(), unit.get(1..)?) {
+        (b'u', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e6,
+        (b'm', rest) if rest.eq_ignore_ascii_case(b"s") => number / 1e3,
+        (b's', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"ec") => number,
+        (b'm', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"in") => number * 60.0,
+        (b'h', rest) if rest.is_empty() || rest.eq_ignore_ascii_case(b"r") => number * 3600.0,
+        _ => return None,
+    };
+    (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
+}
+
+/// Percentiles of the window.
+pub const SECONDS: Family = Family::gauge(
+    "pds_app_response_time_seconds",
+    &["window", "container_id", "percentile"],
+    "Response time percentile over the trailing window; absent while the window has no request",
+);
+
+/// The distribution of the window.
+pub const WITHIN_RATIO: Family = Family::gauge(
+    "pds_app_response_time_within_ratio",
+    &["window", "container_id", "threshold"],
+    "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request",
+);
+
+/// Requests in the window.
+pub const WINDOW_REQUESTS: Family =
+    Family::gauge("pds_app_window_requests", &["window", "container_id"], "Requests in the trailing window");
+
+static ROWS: &[Row<Facts>] = &[
+    Row {
+        family: SECONDS,
+        read: |facts, reader| {
+            if !facts.idle {
+                for (percentile, seconds) in &facts.percentiles {
+                    reader.put_window(&[("percentile", percentile)], *seconds);
+                }
+            }
+        },
+    },
+    Row {
+        family: WITHIN_RATIO,
+        read: |facts, reader| {
+            if !facts.idle {
+                for (threshold, share) in &facts.tally.shares {
+                    reader.put_window(&[("threshold", LabelNumber::default().text(*threshold))], *share);
+                }
+            }
+        },
+    },
+    Row { family: WINDOW_REQUESTS, read: |facts, reader| reader.put_window_count(facts.tally.total) },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DecodeError;
+    use crate::recorded::{END, exposed, exposed_for, unreadable};
+
+    /// A reply with this payload.
+    fn reply(data: &str) -> String {
+        format!(r#"{{"data":{data},"status":"success"}}"#)
+    }
+
+    const APP: &str = r#"project="p-1",app="p-1-ranker",window="5m""#;
+
+    #[test]
+    fn a_reply_becomes_percentiles_shares_and_a_count() {
+        let body = reply(
+            r#"{"percentiles":{"p50":120,"p90":"480.5","p99":900},"distribution":{"1s":100,"250ms":"62.5","1hr":100},"total_requests":"1600","start_date":"2025-12-31T23:55:00Z","end_date":"2026-01-01T00:00:00Z","unit":{"x":1}}"#,
+        );
+        let page = format!(
+            "pds_app_response_time_seconds{{{APP},percentile=\"p50\"}} 0.12
+pds_app_response_time_seconds{{{APP},percentile=\"p90\"}} 0.4805
+pds_app_response_time_seconds{{{APP},percentile=\"p99\"}} 0.9
+pds_app_response_time_within_ratio{{{APP},threshold=\"0.25\"}} 0.625
+pds_app_response_time_within_ratio{{{APP},threshold=\"1.0\"}} 1
+pds_app_response_time_within_ratio{{{APP},threshold=\"3600.0\"}} 1
+pds_app_window_requests{{{APP}}} 1600
+"
+        );
+        assert_eq!(exposed(&CALL, &body), (page, vec![]));
+        let reading = RESOURCE.polled().read(body.as_bytes(), &[]).unwrap();
+        let tally = reading.tally.unwrap();
+        assert_eq!((tally.total, tally.range), (Some(1600), Some(TimeRange { start: END - 300, end: END })));
+        assert_eq!(tally.shares, [(0.25, 0.625), (1.0, 1.0), (3600.0, 1.0)]);
+    }
+
+    #[test]
+    fn a_container_has_series_of_its_own() {
+        let (page, _) = exposed_for(&CALL, &reply(r#"{"total_requests":3}"#), Some("c-\"1\n"));
+        assert_eq!(page, format!("pds_app_window_requests{{{APP},container_id=\"c-\\\"1\\n\"}} 3\n"));
+    }
+
+    #[test]
+    fn an_idle_window_has_a_count_and_nothing_else() {
+        let idle = r#"{"percentiles":{"p50":0,"p99":null},"distribution":{"1s":0},"total_requests":0}"#;
+        assert_eq!(exposed(&CALL, &reply(idle)), (format!("pds_app_window_requests{{{APP}}} 0\n"), vec![]));
+    }
+
+    #[test]
+    fn what_has_no_value_is_missing_and_not_unexpected() {
+        for data in [
+            "null",
+            "{}",
+            r#"{"percentiles":null,"distribution":null,"total_requests":null}"#,
+            r#"{"percentiles":{"p50":"","p90":"NaN","p99":null},"distribution":{"1s":"","2s":null},"total_requests":"NaN"}"#,
+        ] {
+            assert_eq!(exposed(&CALL, &reply(data)), (String::new(), vec![]), "{data}");
+        }
+    }
+
+    #[test]
+    fn one_bad_value_is_one_series_less() {
+        let data = r#"{"percentiles":{"p50":"12abc","p90":-1,"p95":1e400,"p99":500},"distribution":{"1s":100.0000001,"2s":101,"5s":[],"soon":50,"1day":50,"-1s":1,"<=10s":"100"},"total_requests":7}"#;
+        let page = format!(
+            "pds_app_response_time_seconds{{{APP},percentile=\"p99\"}} 0.5
+pds_app_response_time_within_ratio{{{APP},threshold=\"1.0\"}} 1
+pds_app_response_time_within_ratio{{{APP},threshold=\"10.0\"}} 1
+pds_app_window_requests{{{APP}}} 7
+"
+        );
+        let unexpected = [vec!["percentiles"; 3], vec!["distribution"; 5]].concat();
+        assert_eq!(exposed(&CALL, &reply(data)), (page, unexpected));
+        for total in ["-3", "2.5", "1e400", "\"many\"", "{}", "1e17"] {
+            let data = format!(r#"{{"total_requests":{total}}}"#);
+            assert_eq!(exposed(&CALL, &reply(&data)), (String::new(), vec!["total_requests"]), "{total}");
+        }
+    }
+
+    #[test]
+    fn percentiles_and_shares_that_fall_are_missing() {
+        let data = r#"{"percentiles":{"p99":100,"p50":900,"p90":900,"max":1},"distribution":{"10s":70,"1s":50,"2s":49,"5s":49.999999},"total_requests":7}"#;
+        let page = format!(
+            "pds_app_response_time_seconds{{{APP},percentile=\"p50\"}} 0.9
+pds_app_response_time_seconds{{{APP},percentile=\"p90\"}} 0.9
+pds_app_response_time_seconds{{{APP},percentile=\"max\"}} 0.001
+pds_app_response_time_within_ratio{{{APP},threshold=\"1.0\"}} 0.5
+pds_app_response_time_within_ratio{{{APP},threshold=\"5.0\"}} 0.49999999
+pds_app_response_time_within_ratio{{{APP},threshold=\"10.0\"}} 0.7
+pds_app_window_requests{{{APP}}} 7
+"
+        );
+        assert_eq!(exposed(&CALL, &reply(data)), (page, vec!["percentiles", "distribution"]));
+        let idle = r#"{"percentiles":{"p50":1,"p90":0},"distribution":{"1s":1,"2s":0},"total_requests":0}"#;
+        assert_eq!(exposed(&CALL, &reply(idle)).1, Vec::<&str>::new(), "nothing is meant by them");
+    }
+
+    #[test]
+    fn a_bound_of_the_range_in_an_unknown_form_is_unexpected_and_an_absent_one_is_not() {
+        let data = |start: &str, end: &str| {
+            format!(r#"{{"total_requests":1,"start_date":{start},"end_date":{end}}}"#)
+        };
+        let range = |data: &str| {
+            let reading = RESOURCE.polled().read(reply(data).as_bytes(), &[]).unwrap();
+            (reading.tally.unwrap().range, reading.unexpected)
+        };
+        let asked = Some(TimeRange { start: END - 300, end: END });
+        assert_eq!(range(&data("\"2025-12-31T23:55:00\"", "1767225600")), (asked, vec![]));
+        assert_eq!(range(&data("null", "\"\"")), (None, vec![]));
+        assert_eq!(range(&data("\"noon\"", "1767225600000")), (None, vec!["start_date", "end_date"]));
+    }
+
+    #[test]
+    fn a_total_with_the_noise_of_a_sum_is_whole() {
+        for (total, whole) in [("5.0001", 5), ("\"4.9999999\"", 5), ("-0.0", 0)] {
+            let page = format!("pds_app_window_requests{{{APP}}} {whole}\n");
+            let data = format!(r#"{{"total_requests":{total}}}"#);
+            assert_eq!(exposed(&CALL, &reply(&data)), (page, vec![]), "{total}");
+        }
+    }
+
+    #[test]
+    fn a_reply_has_a_bounded_number_of_series() {
+        let many = |range: std::ops::Range<u32>, unit: &str| {
+            range.map(|index| format!("\"{index}{unit}\":50")).collect::<Vec<_>>().join(",")
+        };
+        let data = format!(
+            r#"{{"percentiles":{{{}}},"distribution":{{{}}},"total_requests":7}}"#,
+            many(0..1000, "p"),
+            many(1..1001, "ms")
+        );
+        let (page, unexpected) = exposed(&CALL, &reply(&data));
+        assert_eq!(page.lines().count(), MAX_PERCENTILES + MAX_THRESHOLDS + 1);
+        assert_eq!(unexpected, ["percentiles", "distribution"]);
+    }
+
+    #[test]
+    fn percentiles_keep_their_digits() {
+        let (page, _) = exposed(&CALL, &reply(r#"{"percentiles":{"p50":715384.615},"total_requests":7}"#));
+        assert!(page.contains("percentile=\"p50\"} 715.384615\n"), "{page}");
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_counts_once() {
+        let data = r#"{"percentiles":{"p50":1000,"p50":2000},"distribution":{"60s":50,"1min":70}}"#;
+        let page = format!(
+            "pds_app_response_time_seconds{{{APP},percentile=\"p50\"}} 1
+pds_app_response_time_within_ratio{{{APP},threshold=\"60.0\"}} 0.5
+"
+        );
+        assert_eq!(exposed(&CALL, &reply(data)), (page, vec![]));
+    }
+
+    #[test]
+    fn a_reply_without_success_is_no_reply() {
+        for body in
+            [r#"{"data":{},"status":"error"}"#, r#"{"data":null,"status":"no_data"}"#, r#"{"data":{}}"#]
+        {
+            let read = RESOURCE.polled().read(body.as_bytes(), &[]);
+            assert!(matches!(read, Err(DecodeError::Status(_))), "{body}: {read:?}");
+        }
+        for body in [
+            "",
+            "null",
+            "[]",
+            r#"{"data":[1],"status":"success"}"#,
+            r#"{"data":{"percentiles":5},"status":"success"}"#,
+        ] {
+            unreadable(&CALL, body);
+        }
+    }
+
+    #[test]
+    fn labels_of_the_distribution_are_read_in_any_unit() {
+        for (label, seconds) in [
+            ("1ms", 0.001),
+            ("1hr", 3600.0),
+            ("<= 2.5 S", 2.5),
+            ("<35MS", 0.035),
+            ("500us", 0.0005),
+            ("15min", 900.0),
+            ("2m", 120.0),
+            ("1h", 3600.0),
+            ("30sec", 30.0),
+        ] {
+            assert_eq!(threshold_seconds(label), Some(seconds), "{label}");
+        }
+        for label in ["", "1", "ms", "1.2.3s", "0s", "1d", "+Inf", ">1s", "1 s s", "∞"] {
+            assert_eq!(threshold_seconds(label), None, "{label}");
+        }
+    }
+}

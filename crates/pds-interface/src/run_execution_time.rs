@@ -1,0 +1,327 @@
+//! Section 4.5: run execution time metrics of an app.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use pds_exposition::Family;
+
+use super::call::{Call, Command, Method};
+use super::metrics::{self, Envelope};
+use super::number::Number;
+use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally};
+use super::range::TimeRange;
+use super::reader::Unexpected;
+use super::resource::Resource;
+use super::stated;
+use super::wire::{Object, lenient_text};
+
+/// The reply.
+pub type Reply = Envelope<RunExecutionTime>;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "run_execution_time",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}/metrics/run-execution-time",
+    "run execution time percentiles",
+    Command::safe(
+        &["metrics", "run-execution-time"],
+        "p-abc12345-ranker --start 2026-01-31 --end 2026-02-01 --resolution high",
+    ),
+)
+.with_query(metrics::QUERY)
+.polled_as(Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics).with_series::<Reply>());
+
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
+
+/// Run execution times within a range.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct RunExecutionTime {
+    /// Datapoints.
+    #[serde(deserialize_with = "newest_datapoints")]
+    pub time_series: Vec<Datapoint>,
+    /// Total run count in the range.
+    #[schemars(schema_with = "stated::integer")]
+    pub total_runs: Number,
+    /// RFC 3339 start of the range.
+    #[schemars(schema_with = "stated::timestamp")]
+    #[serde(deserialize_with = "lenient_text")]
+    pub start_date: String,
+    /// RFC 3339 end of the range.
+    #[schemars(schema_with = "stated::timestamp")]
+    #[serde(deserialize_with = "lenient_text")]
+    pub end_date: String,
+}
+
+/// A datapoint of the series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Datapoint {
+    /// Timestamp in Unix seconds.
+    pub timestamp: Number,
+    /// 50th percentile in seconds.
+    pub p50: Number,
+    /// 90th percentile in seconds.
+    pub p90: Number,
+    /// 99th percentile in seconds.
+    pub p99: Number,
+}
+
+/// Datapoints kept of one reply: a week at one per minute. A reply may be as large as
+/// `max_response_bytes` allows, the memory it takes may not.
+pub const MAX_DATAPOINTS: usize = 10_080;
+
+/// How far a datapoint may lie after the end of the range asked for: a service that labels a bucket by its end
+/// rounds up to whole buckets. Later ones are from a broken clock.
+const BUCKET_SECONDS: f64 = 3600.0;
+
+fn newest_datapoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Datapoint>, D::Error> {
+    struct Series;
+    impl<'de> Visitor<'de> for Series {
+        type Value = Vec<Datapoint>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array of datapoints, or null")
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut points = Vec::new();
+            while let Some(point) = seq.next_element::<Option<Object<Datapoint>>>()? {
+                if points.len() == 2 * MAX_DATAPOINTS {
+                    keep_newest(&mut points);
+                }
+                points.extend(point.map(|Object(point)| point));
+            }
+            while seq.next_element::<IgnoredAny>()?.is_some() {}
+            if points.len() > MAX_DATAPOINTS {
+                keep_newest(&mut points);
+            }
+            Ok(points)
+        }
+    }
+    deserializer.deserialize_any(Series)
+}
+
+fn keep_newest(points: &mut Vec<Datapoint>) {
+    let time = |point: &Datapoint| point.timestamp.value().unwrap_or(f64::NEG_INFINITY);
+    points.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    points.drain(..points.len() - MAX_DATAPOINTS);
+}
+
+impl RunExecutionTime {
+    /// The datapoints that have a time, by rising time; of several with one time the last sent. Bad values are noted
+    /// and left out.
+    fn points(&self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Vec<Point> {
+        #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
+        let latest = asked.map_or(f64::MAX, |range| range.end as f64 + BUCKET_SECONDS);
+        let mut points = Vec::with_capacity(self.time_series.len());
+        for point in &self.time_series {
+            let Some(time) = unexpected.check("timestamp", point.timestamp, 0.0, latest) else { continue };
+            let fields = [("p50", point.p50), ("p90", point.p90), ("p99", point.p99)];
+            let mut highest = 0.0;
+            let values = fields.map(|(field, value)| {
+                let value = unexpected.check(field, value, 0.0, f64::MAX)?;
+                if metrics::falls(value, highest) {
+                    unexpected.0.push(field);
+                    return None;
+                }
+                highest = value.max(highest);
+                Some(value)
+            });
+            points.push(Point { time, values });
+        }
+        points.sort_by(|a: &Point, b| a.time.total_cmp(&b.time));
+        points.dedup_by(|later, earlier| {
+            let same = later.time.total_cmp(&earlier.time).is_eq();
+            if same {
+                *earlier = *later;
+            }
+            same
+        });
+        points
+    }
+}
+
+/// A reply's checked values.
+#[derive(Debug)]
+pub struct Facts {
+    points: Vec<Point>,
+    /// The datapoint that the gauges show. Which one that is, one reply does not tell.
+    shown: Option<Point>,
+    tally: Tally,
+}
+
+impl MetricSource for Reply {
+    type Facts = Facts;
+
+    const ROWS: &'static [Row<Facts>] = ROWS;
+
+    const COUNTED: Option<Counted> = Some(Counted::Runs);
+
+    fn facts(self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Facts {
+        let reply = self.data;
+        Facts {
+            points: reply.points(asked, unexpected),
+            shown: None,
+            tally: Tally {
+                total: metrics::count(unexpected, "total_runs", reply.total_runs),
+                shares: Vec::new(),
+                range: metrics::range(unexpected, &reply.start_date, &reply.end_date),
+            },
+        }
+    }
+
+    fn points(facts: &mut Facts) -> Vec<Point> {
+        std::mem::take(&mut facts.points)
+    }
+
+    fn tally(facts: Facts) -> Option<Tally> {
+        Some(facts.tally)
+    }
+}
+
+impl SeriesSource for Reply {
+    fn only(shown: Option<Point>) -> Facts {
+        Facts { points: Vec::new(), shown, tally: Tally::default() }
+    }
+}
+
+/// Runs in the window.
+pub const WINDOW_RUNS: Family =
+    Family::gauge("pds_app_window_runs", &["window", "container_id"], "Runs in the trailing window");
+
+static ROWS: &[Row<Facts>] = &[
+    Row {
+        family: Family::gauge(
+            "pds_app_run_execution_time_seconds",
+            &["container_id", "percentile"],
+            "Run execution time percentile at the newest datapoint that is complete and has a value; pds_app_run_execution_time_timestamp_seconds says which",
+        ),
+        read: |facts, reader| {
+            for (percentile, value) in
+                ["p50", "p90", "p99"].into_iter().zip(facts.shown.iter().flat_map(|point| point.values))
+            {
+                if let Some(seconds) = value {
+                    reader.put_container(&[("percentile", percentile)], seconds);
+                }
+            }
+        },
+    },
+    Row {
+        family: Family::gauge(
+            "pds_app_run_execution_time_timestamp_seconds",
+            &["container_id"],
+            "Time of the datapoint behind pds_app_run_execution_time_seconds, Unix time",
+        ),
+        read: |facts, reader| {
+            if let Some(point) = facts.shown {
+                reader.put_container(&[], point.time);
+            }
+        },
+    },
+    Row { family: WINDOW_RUNS, read: |facts, reader| reader.put_window_count(facts.tally.total) },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{END, exposed, shown_for, unreadable};
+    use crate::{DecodeError, ReplyBody as _};
+
+    /// A reply with this series.
+    fn reply(series: &str) -> String {
+        format!(r#"{{"data":{{"time_series":{series},"total_runs":12}},"status":"success"}}"#)
+    }
+
+    const ONLY_RUNS: &str = "pds_app_window_runs{project=\"p-1\",app=\"p-1-ranker\",window=\"5m\"} 12\n";
+
+    /// Seconds before the end, and values.
+    type Read = (i64, [Option<f64>; 3]);
+
+    /// The datapoints of this series, and the fields with unexpected values.
+    fn points(series: &str) -> (Vec<Read>, Vec<&'static str>) {
+        let body = reply(series);
+        let (page, unexpected) = exposed(&CALL, &body);
+        assert_eq!(page, ONLY_RUNS, "which datapoint is shown one reply does not tell");
+        let reading = CALL.polled.unwrap().read(body.as_bytes(), &[]).unwrap();
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+        let points = reading.points.into_iter().map(|point| (END - point.time as i64, point.values));
+        (points.collect(), unexpected)
+    }
+
+    #[test]
+    fn datapoints_are_read_by_rising_time_those_without_a_value_included() {
+        let series = r#"[{"timestamp":1767225540,"p50":"1.5","p90":2,"p99":null,"count":3},null,{"timestamp":"1767225480","p50":9},{"timestamp":1767225600,"p50":null,"p90":"","p99":"NaN"}]"#;
+        let expected =
+            vec![(120, [Some(9.0), None, None]), (60, [Some(1.5), Some(2.0), None]), (0, [None; 3])];
+        assert_eq!(points(series), (expected, vec![]));
+    }
+
+    #[test]
+    fn of_datapoints_with_one_time_the_last_counts() {
+        let series = r#"[{"timestamp":"1767225540","p50":1},{"timestamp":1767225540,"p50":2}]"#;
+        assert_eq!(points(series), (vec![(60, [Some(2.0), None, None])], vec![]));
+    }
+
+    #[test]
+    fn a_datapoint_of_the_future_or_with_a_bad_value_is_unexpected() {
+        let series = r#"[{"timestamp":1767225300,"p50":1,"p90":-2,"p99":"12abc"},{"timestamp":1767235600,"p50":7},{"timestamp":1e400,"p50":7},{"timestamp":-5,"p50":7},{"p50":7}]"#;
+        let (_, unexpected) = points(series);
+        assert_eq!(unexpected, ["p90", "p99", "timestamp", "timestamp", "timestamp"]);
+    }
+
+    #[test]
+    fn a_percentile_below_a_smaller_one_is_missing() {
+        let series = r#"[{"timestamp":1767225540,"p50":3,"p90":2,"p99":3.5},{"timestamp":1767225600,"p90":2,"p99":1}]"#;
+        let read = vec![(60, [Some(3.0), None, Some(3.5)]), (0, [None, Some(2.0), None])];
+        assert_eq!(points(series), (read, vec!["p90", "p99"]));
+    }
+
+    #[test]
+    fn a_series_without_values_has_only_its_count() {
+        for series in ["null", "[]", "[null]", r#"[{"timestamp":1767225540,"p50":null}]"#, "[{}]"] {
+            assert_eq!(exposed(&CALL, &reply(series)), (ONLY_RUNS.to_owned(), vec![]), "{series}");
+        }
+    }
+
+    #[test]
+    fn a_datapoint_is_shown_with_its_time_and_its_container() {
+        let shown = |container| {
+            let point = Point { time: 1_767_225_540.0, values: [Some(1.5), None, Some(3.0)] };
+            shown_for(&CALL, point, container)
+        };
+        let name = "pds_app_run_execution_time";
+        let app = r#"project="p-1",app="p-1-ranker""#;
+        assert_eq!(
+            shown(None),
+            format!(
+                "{name}_seconds{{{app},percentile=\"p50\"}} 1.5\n{name}_seconds{{{app},percentile=\"p99\"}} 3\n{name}_timestamp_seconds{{{app}}} 1767225540\n"
+            )
+        );
+        assert!(shown(Some("c-1")).contains(&format!("{{{app},container_id=\"c-1\"}} 1767225540")));
+    }
+
+    #[test]
+    fn of_a_very_long_series_the_newest_are_kept() {
+        let points: Vec<_> =
+            (0..30_000).map(|second| format!(r#"{{"timestamp":{second},"p50":1}}"#)).collect();
+        let read = Reply::decode(reply(&format!("[{}]", points.join(","))).as_bytes()).unwrap();
+        assert_eq!(read.data.time_series.len(), MAX_DATAPOINTS);
+        assert!(read.data.time_series.iter().any(|point| point.timestamp == Number::Value(29_999.0)));
+    }
+
+    #[test]
+    fn a_reply_without_success_is_no_reply() {
+        let read = RESOURCE.polled().read(br#"{"data":null,"status":"error"}"#, &[]);
+        assert!(matches!(read, Err(DecodeError::Status(status)) if status == "error"));
+        for body in ["", "[]", r#"{"data":{"time_series":{}},"status":"success"}"#] {
+            unreadable(&CALL, body);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Section 4.14: unassign a custom domain from its app, which the path does not name.
+
+use super::call::{Call, Command, Method};
+
+/// An empty reply.
+pub type Reply = ();
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "unassign_domain",
+    Method::Delete,
+    "/v2/projects/{project_id}/domains/{domain_id}/assign",
+    "unassign a domain from an app",
+    Command::confirmed(
+        &["domains", "unassign"],
+        "d-1 --yes",
+        "unassigns the domain {domain_id} from its app, which is then not reached by it",
+    ),
+);

@@ -1,0 +1,45 @@
+//! Section 4.9: trigger DNS validation of a custom domain.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::call::{Call, Command, Method};
+use super::reply::ReplyBody;
+use super::wire::lenient_text;
+
+/// The reply.
+pub type Reply = Validation;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "validate_domain",
+    Method::Post,
+    "/v2/projects/{project_id}/domains/{domain_id}/validate",
+    "trigger DNS validation",
+    Command::safe(&["domains", "validate"], "d-1"),
+);
+
+impl ReplyBody for Validation {}
+
+/// The result of a domain validation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Validation {
+    /// Message about the result.
+    #[serde(deserialize_with = "lenient_text")]
+    pub message: String,
+    /// Whether the domain is validated.
+    #[schemars(with = "bool")]
+    pub success: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_says_whether_and_why() {
+        let reply = Validation::decode(br#"{"message":"no TXT record","success":false}"#).unwrap();
+        assert_eq!((reply.message.as_str(), reply.success), ("no TXT record", Some(false)));
+    }
+}

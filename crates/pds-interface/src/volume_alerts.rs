@@ -1,0 +1,130 @@
+//! Section 4.10: storage alert thresholds.
+
+use std::collections::BTreeSet;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use pds_exposition::Family;
+
+use super::call::{Call, Command, Method};
+use super::number::Number;
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
+use super::range::TimeRange;
+use super::reader::{Reader, Unexpected};
+use super::reply::ReplyBody;
+use super::resource::Resource;
+use super::wire::optional_list;
+
+/// The reply.
+pub type Reply = Alerts;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "volume_alerts",
+    Method::Get,
+    "/v2/projects/{project_id}/volumes/alerts",
+    "storage alert thresholds",
+    Command::safe(&["volume-alerts"], ""),
+)
+.polled_as(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings));
+
+/// The call as a resource.
+pub const RESOURCE: Resource = Resource::of(&CALL);
+
+impl ReplyBody for Alerts {}
+
+impl MetricSource for Alerts {
+    type Facts = Self;
+    const ROWS: &'static [Row<Self>] = ROWS;
+
+    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
+        self
+    }
+}
+
+/// Volume alert thresholds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Alerts {
+    /// Percentages at which the project owner is emailed; empty array when alerts are disabled.
+    #[schemars(schema_with = "stated")]
+    #[serde(deserialize_with = "optional_list")]
+    pub thresholds: Option<Vec<Number>>,
+}
+
+/// The percentages of section 8.
+pub const THRESHOLDS: [u8; 3] = [80, 90, 95];
+
+/// The thresholds as the interface states them; the reader takes more than that.
+fn stated(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "items": { "type": "integer", "enum": THRESHOLDS } })
+}
+
+/// Which thresholds are on.
+pub const ENABLED: Family = Family::gauge(
+    "pds_project_volume_alert_threshold_enabled",
+    &["threshold"],
+    "1 if the project's owner is mailed when storage use reaches this percentage, 0 otherwise",
+);
+
+static ROWS: &[Row<Alerts>] = &[Row { family: ENABLED, read: put_thresholds }];
+
+/// The three thresholds of the interface as on or off, then others that are on.
+fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
+    let Some(thresholds) = &alerts.thresholds else { return };
+    let mut on = BTreeSet::new();
+    for threshold in thresholds {
+        if let Some(percentage) = reader.unexpected.check("thresholds", *threshold, 0.0, 100.0) {
+            on.insert(percentage.to_string());
+        }
+    }
+    for threshold in THRESHOLDS {
+        let threshold = threshold.to_string();
+        let enabled = f64::from(u8::from(on.remove(&threshold)));
+        reader.put_with(&[("threshold", &threshold)], enabled);
+    }
+    for threshold in &on {
+        reader.put_with(&[("threshold", threshold)], 1.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recorded::{exposed, unreadable};
+
+    fn page(on: [u8; 3], more: &str) -> String {
+        let known = THRESHOLDS.iter().zip(on).map(|(threshold, on)| {
+            format!("pds_project_volume_alert_threshold_enabled{{project=\"p-1\",threshold=\"{threshold}\"}} {on}\n")
+        });
+        known.chain([more.to_owned()]).collect()
+    }
+
+    #[test]
+    fn thresholds_are_read_as_numbers_and_as_text() {
+        assert_eq!(exposed(&CALL, r#"{"thresholds":[80,95]}"#).0, page([1, 0, 1], ""));
+        assert_eq!(exposed(&CALL, r#"{"thresholds":["90",90.0," 9e1 "]}"#).0, page([0, 1, 0], ""));
+        assert_eq!(exposed(&CALL, r#"{"thresholds":[]}"#).0, page([0, 0, 0], ""));
+    }
+
+    #[test]
+    fn other_thresholds_pass_through_as_on() {
+        let more = "pds_project_volume_alert_threshold_enabled{project=\"p-1\",threshold=\"82.5\"} 1\n";
+        assert_eq!(exposed(&CALL, r#"{"thresholds":["82.5",80]}"#), (page([1, 0, 0], more), vec![]));
+    }
+
+    #[test]
+    fn what_is_no_percentage_is_unexpected_and_the_rest_counts() {
+        let body = r#"{"thresholds":[null,"","NaN",1e400,"80%",-80,101,95],"mailTo":"owner"}"#;
+        assert_eq!(exposed(&CALL, body), (page([0, 0, 1], ""), vec!["thresholds"; 4]));
+    }
+
+    #[test]
+    fn missing_thresholds_are_not_shown_as_off() {
+        assert_eq!(exposed(&CALL, r#"{"thresholds":null}"#), (String::new(), vec![]));
+        assert_eq!(exposed(&CALL, "{}"), (String::new(), vec![]));
+        unreadable(&CALL, r#"{"thresholds":80}"#);
+        unreadable(&CALL, "[80]");
+    }
+}

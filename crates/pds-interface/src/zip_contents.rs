@@ -1,0 +1,46 @@
+//! Section 4.8: the files of a build's ZIP archive.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::call::{Call, Command, Method};
+use super::reply::ReplyBody;
+use super::wire::lenient_text;
+
+/// The reply.
+pub type Reply = ZipContentsReply;
+
+/// The call.
+pub static CALL: Call = Call::new::<Reply>(
+    "zip_contents",
+    Method::Get,
+    "/v2/projects/{project_id}/apps/{app_id}/builds/{build_id}/zip-contents",
+    "files of a build's ZIP archive",
+    Command::safe(&["build", "zip-contents"], "p-abc12345-ranker b-1"),
+);
+
+impl ReplyBody for ZipContentsReply {}
+
+/// The files of a build's ZIP archive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ZipContentsReply {
+    /// Build identifier.
+    #[serde(deserialize_with = "lenient_text")]
+    pub id: String,
+    /// Files contained in the build's uploaded ZIP archive.
+    pub zip_files: Map<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_kept_whatever_their_structure() {
+        let body = r#"{"id":"b-1","zipFiles":{"src":{"main.py":{"size":10}}}}"#;
+        let reply = ZipContentsReply::decode(body.as_bytes()).unwrap();
+        assert_eq!(serde_json::to_string(&reply).unwrap(), body);
+    }
+}

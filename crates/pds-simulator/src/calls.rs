@@ -1,0 +1,147 @@
+//! The answer to each call, and its effect.
+
+use std::sync::Arc;
+
+use pds_interface::change_plan::{PLAN, PLANS};
+use pds_interface::create_api_key::{DEFAULT_NAME, NEVER};
+use pds_interface::{
+    Number, Service, branches, change_plan, create_api_key, delete_app, delete_domain, file_tree, get_app,
+    list_domains, list_projects, payment_url, response_time, run_execution_time, unassign_domain,
+    validate_domain, volume_alerts, zip_contents,
+};
+
+use super::answer::ErrorReply;
+use super::asked::Asked;
+use super::chance::{hash, hash_text, word};
+use super::{blueprint, metrics, repository, tokens};
+
+impl Service for Asked {
+    type Error = ErrorReply;
+
+    fn create_api_key(&self) -> Result<create_api_key::Reply, ErrorReply> {
+        let number = self.with_project(|project| {
+            project.keys += 1;
+            Ok(project.keys)
+        })?;
+        let seed = self.world.settings().seed;
+        let text = |name: &str, default: &str| self.value(name).unwrap_or(default).to_owned();
+        Ok(create_api_key::ApiKey {
+            api_key: tokens::api_key(seed, &self.project, number),
+            id: format!("k-{}", word(hash_text(hash(&[seed, 8, number]), &self.project), 10)),
+            name: text("name", DEFAULT_NAME),
+            description: text("description", ""),
+            project_id: self.project.to_string(),
+            source: "api".to_owned(),
+            status: "active".to_owned(),
+            created_at: self.now.to_string(),
+            updated_at: self.now.to_string(),
+            expires_at: self.value("expiresAt").map_or(NEVER.to_owned(), |date| format!("{date}T00:00:00Z")),
+        })
+    }
+
+    fn change_plan(&self) -> Result<change_plan::Reply, ErrorReply> {
+        let wanted = PLANS.iter().position(|plan| Some(*plan) == self.value(PLAN.name)).unwrap_or(0);
+        let before = self.with_project(|project| Ok(std::mem::replace(&mut project.plan, wanted)))?;
+        // Only an upgrade needs a payment.
+        let redirect_url = if wanted > before { checkout(self) } else { String::new() };
+        Ok(change_plan::PlanChanged { redirect_url })
+    }
+
+    fn payment_url(&self) -> Result<payment_url::Reply, ErrorReply> {
+        Ok(checkout(self))
+    }
+
+    fn get_app(&self) -> Result<get_app::Reply, ErrorReply> {
+        let (app, id) = (self.app()?, self.id("app_id"));
+        Ok(blueprint::settings(self.world.settings().seed, app.number, id, &self.project))
+    }
+
+    fn delete_app(&self) -> Result<delete_app::Reply, ErrorReply> {
+        let (id, now) = (self.id("app_id"), self.now.as_second());
+        self.with_project(|project| {
+            let app = project.apps.get_mut(id).filter(|app| app.deleted.is_none());
+            let app = app.ok_or_else(|| ErrorReply::new(404, "there is no such app"))?;
+            app.deleted = Some(now);
+            for domain in project.domains.values_mut() {
+                domain.app.take_if(|assigned| **assigned == *id);
+            }
+            Ok(format!("app {id} was deleted"))
+        })
+    }
+
+    /// A service account sees only its own project.
+    fn list_projects(&self) -> Result<list_projects::Reply, ErrorReply> {
+        self.with_project(|project| {
+            let (id, name, role) = (self.project.to_string(), project.name.clone(), project.role.to_owned());
+            Ok(vec![list_projects::Project { id, name, role }])
+        })
+    }
+
+    fn volume_alerts(&self) -> Result<volume_alerts::Reply, ErrorReply> {
+        let on = self.with_project(|project| Ok(project.alerts.clone()))?;
+        let thresholds = on.into_iter().map(|threshold| Number::Value(f64::from(threshold))).collect();
+        Ok(volume_alerts::Alerts { thresholds: Some(thresholds) })
+    }
+
+    fn list_domains(&self) -> Result<list_domains::Reply, ErrorReply> {
+        let domains = self.with_project(|project| {
+            Ok(project.domains.iter().map(|(id, domain)| domain.item(id)).collect())
+        })?;
+        Ok(list_domains::Domains { domains: Some(domains) })
+    }
+
+    fn validate_domain(&self) -> Result<validate_domain::Reply, ErrorReply> {
+        let success = self.with_domain(|domain| Ok(domain.validate(self.now)))?;
+        let message = if success { "domain validated" } else { "the DNS record was not found" };
+        let (message, success) = (message.to_owned(), Some(success));
+        Ok(validate_domain::Validation { message, success })
+    }
+
+    fn unassign_domain(&self) -> Result<unassign_domain::Reply, ErrorReply> {
+        self.with_domain(|domain| match domain.app.take() {
+            Some(_) => {
+                domain.updated = self.now;
+                Ok(())
+            }
+            None => Err(ErrorReply::new(409, "the domain is not assigned to an app")),
+        })
+    }
+
+    fn delete_domain(&self) -> Result<delete_domain::Reply, ErrorReply> {
+        let assigned: Option<Arc<str>> = self.with_domain(|domain| Ok(domain.app.clone()))?;
+        if let Some(app) = assigned {
+            let message = format!("the domain is assigned to app {app}; unassign it first");
+            return Err(ErrorReply::new(409, message));
+        }
+        self.with_project(|project| {
+            project.domains.remove(self.id("domain_id"));
+            Ok(())
+        })
+    }
+
+    fn response_time(&self) -> Result<response_time::Reply, ErrorReply> {
+        metrics::response_time(self)
+    }
+
+    fn run_execution_time(&self) -> Result<run_execution_time::Reply, ErrorReply> {
+        metrics::run_execution_time(self)
+    }
+
+    fn branches(&self) -> Result<branches::Reply, ErrorReply> {
+        repository::branches(self)
+    }
+
+    fn file_tree(&self) -> Result<file_tree::Reply, ErrorReply> {
+        repository::file_tree(self)
+    }
+
+    fn zip_contents(&self) -> Result<zip_contents::Reply, ErrorReply> {
+        repository::zip_contents(self)
+    }
+}
+
+/// The page that completes a payment.
+fn checkout(asked: &Asked) -> String {
+    let session = hash(&[asked.world.settings().seed, 9, asked.now.as_second().unsigned_abs()]);
+    format!("https://checkout.example.com/pay/{}-{}", asked.project, word(session, 12))
+}

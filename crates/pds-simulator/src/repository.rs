@@ -1,0 +1,119 @@
+//! Answers to the calls about code: branches and files of repositories, and contents of build archives.
+
+use serde_json::{Map, Value, json};
+
+use pds_interface::Number;
+use pds_interface::branches::{Branch, BranchesReply};
+use pds_interface::file_tree::FileTreeReply;
+use pds_interface::zip_contents::ZipContentsReply;
+
+use super::answer::ErrorReply;
+use super::asked::Asked;
+use super::blueprint;
+use super::chance::hash;
+
+/// The owner of the repositories. Each app has one, named like the app without its project.
+pub(super) const OWNER: &str = "acme";
+
+/// The branches of a repository: name, and whether protected. The first is the default.
+const BRANCHES: [(&str, bool); 3] = [("main", true), ("develop", false), ("feature/tail-latency", false)];
+
+/// The files of a repository.
+const FILES: [&str; 7] = [
+    "README.md",
+    "pyproject.toml",
+    "src/__init__.py",
+    "src/main.py",
+    "src/model/load.py",
+    "src/model/predict.py",
+    "tests/test_main.py",
+];
+
+/// The number of the repository's app.
+fn repository(asked: &Asked) -> Result<usize, ErrorReply> {
+    let id = format!("{}-{}", asked.project, asked.id("repo"));
+    let app = asked.world.state(|state| state.projects.get(&asked.project)?.apps.get(id.as_str()).copied());
+    match app.filter(|_| asked.id("owner") == OWNER) {
+        Some(app) => Ok(app.number),
+        None => Err(ErrorReply::new(404, "there is no such repository")),
+    }
+}
+
+/// The newest commit of a branch.
+fn sha(asked: &Asked, repository: usize, branch: usize) -> String {
+    let start = [asked.world.settings().seed, 10, repository as u64, branch as u64];
+    let part = |part: u64| format!("{:016x}", hash(&[hash(&start), part]));
+    let mut sha: String = (0..3).map(part).collect();
+    sha.truncate(40);
+    sha
+}
+
+pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, ErrorReply> {
+    let repository = repository(asked)?;
+    let branch = |(index, (name, protected)): (usize, &(&str, bool))| Branch {
+        name: (*name).to_owned(),
+        protected: Value::Bool(*protected),
+        default: Value::Bool(index == 0),
+        sha: sha(asked, repository, index),
+    };
+    let branches = BRANCHES.iter().enumerate().map(branch).collect();
+    Ok(BranchesReply { branches })
+}
+
+pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, ErrorReply> {
+    let repository = repository(asked)?;
+    if let Some(wanted) = asked.value("ref") {
+        let mut known = BRANCHES.iter().enumerate();
+        if !known.any(|(index, (name, _))| *name == wanted || sha(asked, repository, index) == wanted) {
+            return Err(ErrorReply::new(404, "there is no such branch or commit"));
+        }
+    }
+    let directory = asked.value("path").unwrap_or_default().trim_matches('/');
+    let (mut tree, mut count) = (Vec::new(), 0);
+    for path in FILES {
+        let inside = match directory {
+            "" => Some(path),
+            _ => path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/')),
+        };
+        if let Some(inside) = inside {
+            let parents = path.strip_suffix(inside).unwrap_or_default();
+            count += plant(&mut tree, parents, inside);
+        }
+    }
+    if count == 0 {
+        return Err(ErrorReply::new(404, "there is no such directory"));
+    }
+    let total_count = Number::Value(f64::from(count));
+    Ok(FileTreeReply { tree, total_count, truncated: Some(false) })
+}
+
+/// Puts a file where it belongs in the tree, with the directories it needs; returns how many entries are new.
+fn plant(tree: &mut Vec<Value>, parents: &str, inside: &str) -> u32 {
+    let Some((directory, rest)) = inside.split_once('/') else {
+        tree.push(json!({ "name": inside, "path": format!("{parents}{inside}"), "type": "file" }));
+        return 1;
+    };
+    let mut new = 0;
+    if tree.last().is_none_or(|entry| entry["name"] != directory) {
+        let path = format!("{parents}{directory}");
+        tree.push(json!({ "name": directory, "path": path, "type": "directory", "children": [] }));
+        new = 1;
+    }
+    match tree.last_mut().and_then(|entry| entry.get_mut("children")).and_then(Value::as_array_mut) {
+        Some(children) => new + plant(children, &format!("{parents}{directory}/"), rest),
+        None => new,
+    }
+}
+
+pub(super) fn zip_contents(asked: &Asked) -> Result<ZipContentsReply, ErrorReply> {
+    let (app, id) = (asked.app()?, asked.id("build_id"));
+    let builds = blueprint::builds(asked.world.settings().seed, app.number);
+    let Some(age) = builds.iter().position(|build| build == id) else {
+        return Err(ErrorReply::new(404, "there is no such build"));
+    };
+    // Older builds had fewer files.
+    let files = FILES.iter().take(FILES.len() - age).enumerate();
+    let zip_files: Map<String, Value> =
+        files.map(|(index, path)| ((*path).to_owned(), json!({ "size": 400 * (index + 1) }))).collect();
+    Ok(ZipContentsReply { id: id.to_owned(), zip_files })
+}

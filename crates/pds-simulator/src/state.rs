@@ -1,0 +1,159 @@
+//! State that calls change: domains, keys, plans, deleted apps.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use pds_interface::change_plan::PLANS;
+use pds_interface::list_domains;
+use pds_interface::volume_alerts::THRESHOLDS;
+
+use super::blueprint;
+use super::chance::{hash, pick, word};
+use super::settings::Settings;
+use super::tokens::Tokens;
+
+/// The mutable state of a world.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) tokens: Tokens,
+    pub(super) projects: BTreeMap<Arc<str>, Project>,
+    /// Whether late data has arrived.
+    pub(super) late_data_ended: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Project {
+    pub(super) name: String,
+    pub(super) role: &'static str,
+    /// Index into [`PLANS`].
+    pub(super) plan: usize,
+    /// The alert thresholds that are on.
+    pub(super) alerts: Vec<u8>,
+    /// Number of created API keys.
+    pub(super) keys: u64,
+    pub(super) domains: BTreeMap<String, Domain>,
+    pub(super) apps: HashMap<Arc<str>, App>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct App {
+    /// Its number in the world, which determines its other properties.
+    pub(super) number: usize,
+    /// When it was deleted.
+    pub(super) deleted: Option<i64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Domain {
+    pub(super) name: String,
+    pub(super) status: &'static str,
+    /// Validations that fail before its DNS record is found.
+    pub(super) failures_left: u32,
+    pub(super) app: Option<Arc<str>>,
+    pub(super) region: &'static str,
+    pub(super) created: Timestamp,
+    pub(super) updated: Timestamp,
+}
+
+impl Domain {
+    /// Looks up the DNS record. Returns whether it exists.
+    pub(super) fn validate(&mut self, now: Timestamp) -> bool {
+        let found = self.failures_left == 0;
+        self.failures_left = self.failures_left.saturating_sub(1);
+        self.status = if found { "validated" } else { "failed" };
+        self.updated = now;
+        found
+    }
+
+    /// The item as call 11 lists it.
+    pub(super) fn item(&self, id: &str) -> list_domains::Domain {
+        let fields = [
+            ("id", json!(id)),
+            ("name", json!(self.name)),
+            ("validationStatus", json!(self.status)),
+            (
+                "dnsValidation",
+                json!({ "type": "CNAME", "name": format!("_pds.{}", self.name), "value": format!("{id}.validate.example.com") }),
+            ),
+            ("appId", json!(self.app)),
+            ("region", json!(self.region)),
+            ("createdAt", json!(self.created.to_string())),
+            ("updatedAt", json!(self.updated.to_string())),
+        ];
+        let fields = fields.map(|(name, value)| (name.to_owned(), value));
+        list_domains::Domain { fields: fields.into_iter().collect() }
+    }
+}
+
+/// Names of projects, used in turn; the last one is full of special characters.
+const NAMES: [&str; 3] = ["Search", "Assistants", "R&D \"night\" <b>\\lab</b> 🧪"];
+
+impl State {
+    /// The initial state.
+    pub(super) fn new(settings: &Settings) -> Self {
+        let seed = settings.seed;
+        let mut projects = BTreeMap::new();
+        for number in 0..settings.projects {
+            let id: Arc<str> = project_id(seed, number).into();
+            let apps: Vec<(Arc<str>, App)> = settings
+                .apps_of(number)
+                .map(|app| (blueprint::id(&id, app).into(), App { number: app, deleted: None }))
+                .collect();
+            projects.insert(id, Project::new(seed, number, apps));
+        }
+        Self { tokens: Tokens::default(), projects, late_data_ended: false }
+    }
+}
+
+/// The id of project number `number`.
+pub(super) fn project_id(seed: u64, number: usize) -> String {
+    format!("p-{}", word(hash(&[seed, 4, number as u64]), 8))
+}
+
+impl Project {
+    fn new(seed: u64, number: usize, apps: Vec<(Arc<str>, App)>) -> Self {
+        let chance = |what: u64| hash(&[seed, 5, number as u64, what]);
+        let name = NAMES.get(number % NAMES.len()).copied().unwrap_or_default();
+        let name = match number / NAMES.len() {
+            0 => name.to_owned(),
+            round => format!("{name} {}", round + 1),
+        };
+        let first = apps.first().map(|(id, _)| Arc::clone(id));
+        let domains = (0..(number as u64 + 2) % 4).map(|index| {
+            // One assigned and validated, one ready to be validated, one whose DNS record appears later.
+            let (status, failures_left, app) = match index {
+                0 => ("validated", 0, first.clone()),
+                1 => ("pending", 0, None),
+                _ => ("failed", 1, None),
+            };
+            let created = blueprint::created(chance(20 + index));
+            let domain = Domain {
+                name: format!("{}.customer-{}.example.com", word(chance(10 + index), 4), number + 1),
+                status,
+                failures_left,
+                app,
+                region: pick(&["us-east-1", "eu-west-2"], chance(30 + index)).unwrap_or_default(),
+                created,
+                updated: created + SignedDuration::from_hours(1),
+            };
+            (format!("d-{}", word(chance(40 + index), 8)), domain)
+        });
+        Self {
+            name,
+            role: ["owner", "developer", "viewer"].get(number % 3).copied().unwrap_or_default(),
+            plan: (number + 1) % PLANS.len(),
+            alerts: THRESHOLDS.into_iter().skip(number % (THRESHOLDS.len() + 1)).collect(),
+            keys: 0,
+            domains: domains.collect(),
+            apps: apps.into_iter().collect(),
+        }
+    }
+
+    /// The app, unless it was deleted.
+    pub(super) fn app(&self, id: &str) -> Option<App> {
+        self.apps.get(id).copied().filter(|app| app.deleted.is_none())
+    }
+}

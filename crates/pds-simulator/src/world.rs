@@ -1,0 +1,192 @@
+//! The world: the state of the simulated service.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use pds_core::clock::Clock;
+use pds_core::secret::Secret;
+use pds_interface::TimeRange;
+
+use super::blueprint;
+use super::faults::Faults;
+use super::journal::{Journal, Recorder};
+use super::latency::{THRESHOLDS, Within};
+use super::settings::Settings;
+use super::state::{self, State};
+use super::traffic::Stream;
+
+/// The exact figures of an app in a range.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Truth {
+    /// Requests.
+    pub requests: u64,
+    /// Runs.
+    pub runs: u64,
+    /// How many of the requests were done within each of [`THRESHOLDS`].
+    #[serde(serialize_with = "by_label")]
+    pub within: Within,
+}
+
+fn by_label<S: Serializer>(within: &Within, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(THRESHOLDS.iter().map(|(label, _)| label).zip(within))
+}
+
+/// The simulated service. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct World(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    settings: Settings,
+    clock: Clock,
+    state: Mutex<State>,
+    faults: Faults,
+    recorder: Recorder,
+}
+
+impl World {
+    /// A world of this size with the time of `clock`.
+    #[must_use]
+    pub fn new(settings: Settings, clock: Clock) -> Self {
+        let state = Mutex::new(State::new(&settings));
+        let (faults, recorder) = (Faults::new(settings.seed), Recorder::new(settings.journal));
+        Self(Arc::new(Inner { settings, clock, state, faults, recorder }))
+    }
+
+    /// The projects with their apps' ids in the order of creation, without deleted apps.
+    #[must_use]
+    pub fn projects(&self) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
+        let settings = &self.0.settings;
+        self.state(|state| {
+            let project = |number| {
+                let (id, project) =
+                    state.projects.get_key_value(&*state::project_id(settings.seed, number))?;
+                let ids = settings.apps_of(number).map(|app| blueprint::id(id, app));
+                let ids = ids.filter(|app| project.app(app).is_some()).map(Arc::from).collect();
+                Some((Arc::clone(id), ids))
+            };
+            (0..settings.projects).filter_map(project).collect()
+        })
+    }
+
+    /// The token of the project's service account, which does not expire; `None` for an unknown project.
+    #[must_use]
+    pub fn token(&self, project: &str) -> Option<Secret> {
+        self.issue(project, None)
+    }
+
+    /// A token of the project's service account that expires at `at`.
+    #[must_use]
+    pub fn token_expiring(&self, project: &str, at: Timestamp) -> Option<Secret> {
+        self.issue(project, Some(at))
+    }
+
+    fn issue(&self, project: &str, expires: Option<Timestamp>) -> Option<Secret> {
+        let seed = self.0.settings.seed;
+        self.state(|state| {
+            let (id, _) = state.projects.get_key_value(project)?;
+            Some(state.tokens.issue(seed, id, expires))
+        })
+    }
+
+    /// Revokes a token, like a user of the dashboard.
+    pub fn revoke(&self, token: &Secret) {
+        self.state(|state| state.tokens.revoke(token));
+    }
+
+    /// The exact figures of an app in a range; the future counts as empty. `None` for an unknown app.
+    #[must_use]
+    pub fn truth(&self, project: &str, app: &str, range: TimeRange) -> Option<Truth> {
+        let app = self.state(|state| state.projects.get(project)?.apps.get(app).copied())?;
+        Some(self.count(app.number, self.visible(app, range, 0), None))
+    }
+
+    /// The faults in force.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
+    }
+
+    /// The requests so far.
+    #[must_use]
+    pub fn requests(&self) -> Journal {
+        self.0.recorder.read(|journal| journal.clone())
+    }
+
+    /// The settings of the world.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(super) fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    pub(super) fn recorder(&self) -> &Recorder {
+        &self.0.recorder
+    }
+
+    pub(super) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
+        read(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The part of `range` that has happened, up to `lag` seconds ago, while there was the app.
+    pub(super) fn visible(&self, app: state::App, range: TimeRange, lag: u32) -> TimeRange {
+        let now = self.0.clock.unix_seconds() - i64::from(lag);
+        let latest = app.deleted.map_or(now, |deleted| deleted.min(now));
+        TimeRange { start: range.start.min(latest), end: range.end.min(latest) }
+    }
+
+    /// Makes all late data visible, now and from now on.
+    pub fn end_late_data(&self) {
+        self.state(|state| state.late_data_ended = true);
+    }
+
+    /// The numbers of the stream's events in `range` that the service does not know yet.
+    pub(super) fn unknown(&self, stream: &Stream, range: TimeRange) -> Vec<u64> {
+        if self.state(|state| state.late_data_ended) {
+            return Vec::new();
+        }
+        self.0.settings.quirks.unknown(stream, range, self.0.clock.unix_seconds())
+    }
+
+    /// As [`World::count`], without data that the service does not know yet.
+    pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
+        let mut known = self.count(app, range, container);
+        for part in blueprint::containers(self.0.settings.seed, app) {
+            if container.is_some_and(|id| id != part.id) {
+                continue;
+            }
+            let requests = self.unknown(&part.requests, range);
+            known.requests -= requests.len() as u64;
+            known.runs -= self.unknown(&part.runs, range).len() as u64;
+            let within = part.latency.within_of(part.requests.seed, &requests);
+            for (sum, unknown) in known.within.iter_mut().zip(within) {
+                *sum -= unknown;
+            }
+        }
+        known
+    }
+
+    /// The counts of app number `app` in `range`, for one container or all.
+    pub(super) fn count(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
+        let mut truth = Truth { requests: 0, runs: 0, within: [0; THRESHOLDS.len()] };
+        for part in blueprint::containers(self.0.settings.seed, app) {
+            if container.is_some_and(|id| id != part.id) || range.end <= range.start {
+                continue;
+            }
+            let (from, to) = (part.requests.before(range.start), part.requests.before(range.end));
+            truth.requests += to - from;
+            truth.runs += part.runs.before(range.end) - part.runs.before(range.start);
+            let seed = part.requests.seed;
+            let (before, until) = (part.latency.within(seed, from), part.latency.within(seed, to));
+            for ((sum, before), until) in truth.within.iter_mut().zip(before).zip(until) {
+                *sum += until - before;
+            }
+        }
+        truth
+    }
+}

@@ -1,0 +1,429 @@
+//! Basic auth: passwords against bcrypt hashes. Neither a flood of guesses nor the time of an answer helps an
+//! attacker.
+//!
+//! A hash costs tens of milliseconds by design. So hashes are computed off the I/O threads, few at a time and once for
+//! each credential; the outcome is remembered under a keyed hash, never the password itself.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use ring::hmac;
+use ring::rand::SecureRandom as _;
+use tokio::sync::watch;
+
+use super::basic_auth::{self, Credentials};
+use super::error::Error;
+use super::peer::Peer;
+use super::turns::{Claim, Turns};
+use pds_core::secret::Secret;
+
+/// Hashes computed at once: two leave the rest of the machine to scrapes, and one slow guess does not delay a
+/// scraper's first request.
+const AT_ONCE: usize = 2;
+
+/// Checks that may wait for their turn.
+const MAX_WAITING: usize = 64;
+
+/// Outcomes remembered, right and wrong ones apart, so that guesses never evict right ones.
+const REMEMBERED: usize = 256;
+
+/// The highest cost at which unknown users are checked: about a quarter of a second. Users above it can be told from
+/// unknown ones by the time it takes; at cost 18 every stranger's attempt would take a processor for a quarter of a
+/// minute.
+const MAX_UNKNOWN_COST: u32 = 12;
+
+/// How hashes write salt and digest.
+const BCRYPT: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_PAD);
+
+/// The outcome of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AuthOutcome {
+    /// A user with the right password, or no password is needed.
+    Welcome,
+    /// Anything else.
+    Refused,
+    /// Too many checks wait.
+    Busy,
+}
+
+/// Checks credentials and remembers the outcomes.
+pub(super) struct Auth {
+    /// Random for each process, so that what is remembered is useless elsewhere.
+    key: hmac::Key,
+    /// Salt and digest that unknown users are checked against, random for each process: nobody knows a password that
+    /// matches, and nobody can tell them from a user's.
+    decoy: String,
+    turns: Turns,
+    outcomes: Mutex<Outcomes>,
+}
+
+/// A credential's fingerprint, without the credential itself.
+type Fingerprint = [u8; 32];
+
+#[derive(Default)]
+struct Outcomes {
+    right: HashSet<Fingerprint>,
+    wrong: HashSet<Fingerprint>,
+    /// Checks in progress; requests with the same credential share the outcome.
+    pending: HashMap<Fingerprint, watch::Receiver<Option<AuthOutcome>>>,
+}
+
+impl Auth {
+    /// Remembers nothing yet.
+    pub(super) fn new() -> Result<Arc<Self>, Error> {
+        let random = ring::rand::SystemRandom::new();
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &random).map_err(|_| Error::NoRandomness)?;
+        let (mut salt, mut digest) = ([0; 16], [0; 23]);
+        random.fill(&mut salt).and_then(|()| random.fill(&mut digest)).map_err(|_| Error::NoRandomness)?;
+        Ok(Arc::new(Self {
+            key,
+            decoy: BCRYPT.encode(salt) + &BCRYPT.encode(digest),
+            turns: Turns::new(AT_ONCE, MAX_WAITING),
+            outcomes: Mutex::default(),
+        }))
+    }
+
+    /// Checks the value of an `Authorization` header that `peer` sent; without users everybody may pass.
+    pub(super) async fn check(
+        self: &Arc<Self>,
+        users: &BTreeMap<String, Secret>,
+        authorization: Option<&[u8]>,
+        peer: Peer,
+    ) -> AuthOutcome {
+        if users.is_empty() {
+            return AuthOutcome::Welcome;
+        }
+        let Some(Credentials { user, password }) = authorization.and_then(basic_auth::parse) else {
+            return AuthOutcome::Refused;
+        };
+        let known = std::str::from_utf8(&user).ok().and_then(|user| users.get(user));
+        // An unknown user takes as long as a known one.
+        let hash = known.cloned().unwrap_or_else(|| nobodys_hash(users, &self.decoy));
+        // Any other name is a stranger's, so that made-up names are one queue.
+        let name = known.and_then(|_| String::from_utf8(user.clone()).ok());
+        let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
+        self.outcome(fingerprint, password, hash, Claim { peer, user: name }).await
+    }
+
+    /// The parts one by one with their lengths, so that no two lists of parts are the same text.
+    fn fingerprint(&self, parts: &[&[u8]]) -> Fingerprint {
+        let mut context = hmac::Context::with_key(&self.key);
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.copy_from_slice(context.sign().as_ref());
+        fingerprint
+    }
+
+    /// Whether the password matches the hash, remembered or computed.
+    async fn outcome(
+        self: &Arc<Self>,
+        fingerprint: Fingerprint,
+        password: Vec<u8>,
+        hash: Secret,
+        claim: Claim,
+    ) -> AuthOutcome {
+        let mut outcome = {
+            let mut outcomes = self.outcomes();
+            if outcomes.right.contains(&fingerprint) {
+                return AuthOutcome::Welcome;
+            }
+            if outcomes.wrong.contains(&fingerprint) {
+                return AuthOutcome::Refused;
+            }
+            match outcomes.pending.get(&fingerprint) {
+                Some(outcome) => outcome.clone(),
+                None => {
+                    let (done, outcome) = watch::channel(None);
+                    outcomes.pending.insert(fingerprint, outcome.clone());
+                    // A task of its own: if the client leaves, the outcome is still worth remembering.
+                    let auth = Arc::clone(self);
+                    tokio::spawn(async move {
+                        let matches = auth.compute(password, hash, claim, &done).await;
+                        auth.remember(fingerprint, matches);
+                        done.send_replace(Some(match matches {
+                            Some(true) => AuthOutcome::Welcome,
+                            Some(false) => AuthOutcome::Refused,
+                            None => AuthOutcome::Busy,
+                        }));
+                    });
+                    outcome
+                }
+            }
+        };
+        // A check lost with its runtime lets nobody in.
+        let outcome = outcome.wait_for(Option::is_some).await;
+        outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
+    }
+
+    /// `None` if the queue is full, or if the clients have left when their turn comes.
+    async fn compute(
+        &self,
+        password: Vec<u8>,
+        hash: Secret,
+        claim: Claim,
+        done: &watch::Sender<Option<AuthOutcome>>,
+    ) -> Option<bool> {
+        // Even a password that matches the decoy is not a user's.
+        let is_user = claim.user.is_some();
+        let _turn = self.turns.acquire(claim).await?;
+        // One receiver is kept for further requests.
+        if done.receiver_count() <= 1 {
+            return None;
+        }
+        let check = tokio::task::spawn_blocking(move || bcrypt::verify(password, hash.expose()));
+        Some(matches!(check.await, Ok(Ok(true))) && is_user)
+    }
+
+    fn remember(&self, fingerprint: Fingerprint, matches: Option<bool>) {
+        let mut outcomes = self.outcomes();
+        outcomes.pending.remove(&fingerprint);
+        let Some(matches) = matches else { return };
+        let kept = if matches { &mut outcomes.right } else { &mut outcomes.wrong };
+        if kept.len() >= REMEMBERED
+            && let Some(any) = kept.iter().next().copied()
+        {
+            // Any will do: keyed hashes come in no order that a client could choose.
+            kept.remove(&any);
+        }
+        kept.insert(fingerprint);
+    }
+
+    fn outcomes(&self) -> MutexGuard<'_, Outcomes> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A hash of nobody that costs as much as the median of the users' hashes, up to [`MAX_UNKNOWN_COST`].
+fn nobodys_hash(users: &BTreeMap<String, Secret>, decoy: &str) -> Secret {
+    let cost = |hash: &Secret| Some(hash.expose().parse::<bcrypt::HashParts>().ok()?.get_cost());
+    let mut costs: Vec<u32> = users.values().filter_map(cost).collect();
+    costs.sort_unstable();
+    let median = costs.get(costs.len() / 2).copied().unwrap_or(bcrypt::DEFAULT_COST);
+    Secret::new(&format!("$2b${:02}${decoy}", median.min(MAX_UNKNOWN_COST)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use base64::engine::general_purpose::STANDARD;
+
+    use super::*;
+
+    const PEER: Peer = Peer::Local;
+
+    /// The lowest cost there is: tests ask what is checked, not how long it takes.
+    fn users() -> BTreeMap<String, Secret> {
+        let hash = |password: &str| Secret::new(&bcrypt::hash(password, 4).unwrap());
+        BTreeMap::from([("alice".to_owned(), hash("wonder:land")), ("bob".to_owned(), hash(""))])
+    }
+
+    fn basic(credentials: &str) -> Vec<u8> {
+        format!("Basic {}", STANDARD.encode(credentials)).into_bytes()
+    }
+
+    #[tokio::test]
+    async fn only_a_user_with_the_right_password_gets_in() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        for (header, outcome) in [
+            (basic("alice:wonder:land"), AuthOutcome::Welcome),
+            (basic("bob:"), AuthOutcome::Welcome),
+            (basic("alice:wonderland"), AuthOutcome::Refused),
+            (basic("bob:x"), AuthOutcome::Refused),
+            (basic("carol:wonder:land"), AuthOutcome::Refused),
+            (basic("alice"), AuthOutcome::Refused),
+            (b"Basic !".to_vec(), AuthOutcome::Refused),
+            (b"Bearer x".to_vec(), AuthOutcome::Refused),
+            (b"Basi".to_vec(), AuthOutcome::Refused),
+            (b"".to_vec(), AuthOutcome::Refused),
+        ] {
+            // Twice: computed, then remembered.
+            for _ in 0..2 {
+                assert_eq!(
+                    auth.check(&users, Some(&header), PEER).await,
+                    outcome,
+                    "{}",
+                    header.escape_ascii()
+                );
+            }
+        }
+        assert_eq!(auth.check(&users, None, PEER).await, AuthOutcome::Refused);
+        assert_eq!(auth.check(&BTreeMap::new(), None, PEER).await, AuthOutcome::Welcome);
+        let lower = String::from_utf8(basic("bob:")).unwrap().replace("Basic", "bAsIc");
+        assert_eq!(auth.check(&users, Some(lower.as_bytes()), PEER).await, AuthOutcome::Welcome);
+    }
+
+    #[tokio::test]
+    async fn the_decoy_differs_with_each_process_and_a_match_lets_nobody_in() {
+        let users = users();
+        let mut auth = Auth::new().unwrap();
+        assert_ne!(auth.decoy, Auth::new().unwrap().decoy);
+        let known = bcrypt::hash("fakepassword", 4).unwrap();
+        Arc::get_mut(&mut auth).unwrap().decoy = known["$2b$04$".len()..].to_owned();
+        for _ in 0..2 {
+            let outcome = auth.check(&users, Some(&basic("carol:fakepassword")), PEER).await;
+            assert_eq!(outcome, AuthOutcome::Refused);
+        }
+        assert!(auth.outcomes().right.is_empty(), "a stranger takes no place of a user");
+    }
+
+    #[tokio::test]
+    async fn a_changed_hash_ends_what_was_remembered() {
+        let (auth, mut users) = (Auth::new().unwrap(), users());
+        assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Welcome);
+        users.insert("bob".to_owned(), Secret::new(&bcrypt::hash("new", 4).unwrap()));
+        assert_eq!(auth.check(&users, Some(&basic("bob:")), PEER).await, AuthOutcome::Refused);
+    }
+
+    /// Nobody computes while these are held.
+    async fn all_turns(auth: &Auth) -> Vec<Option<crate::turns::Turn>> {
+        vec![auth.turns.acquire(PEER).await, auth.turns.acquire(PEER).await]
+    }
+
+    /// Lets all tasks run as far as they can.
+    async fn settle() {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn one_credential_is_computed_once_however_many_bring_it() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let header = basic("alice:wonder:land");
+        let mut waiting = tokio::task::JoinSet::new();
+        let turns = all_turns(&auth).await;
+        for _ in 0..50 {
+            let (auth, users, header) = (Arc::clone(&auth), users.clone(), header.clone());
+            waiting.spawn(async move { auth.check(&users, Some(&header), PEER).await });
+        }
+        settle().await;
+        assert_eq!(auth.outcomes().pending.len(), 1);
+        drop(turns);
+        assert!(waiting.join_all().await.iter().all(|outcome| *outcome == AuthOutcome::Welcome));
+        let outcomes = auth.outcomes();
+        assert_eq!((outcomes.right.len(), outcomes.pending.len()), (1, 0));
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_password_guesses_is_bounded_and_evicts_no_user() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let right = basic("alice:wonder:land");
+        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
+        let turns = all_turns(&auth).await;
+        let mut guesses = tokio::task::JoinSet::new();
+        for guess in 0..MAX_WAITING + 10 {
+            let (auth, users) = (Arc::clone(&auth), users.clone());
+            guesses.spawn(
+                async move { auth.check(&users, Some(&basic(&format!("alice:{guess}"))), PEER).await },
+            );
+        }
+        settle().await;
+        // While all of them wait, who was here before gets in.
+        assert_eq!(auth.check(&users, Some(&right), PEER).await, AuthOutcome::Welcome);
+        drop(turns);
+        let outcomes_of_guesses = guesses.join_all().await;
+        assert_eq!(outcomes_of_guesses.iter().filter(|outcome| **outcome == AuthOutcome::Busy).count(), 10);
+        assert!(!outcomes_of_guesses.contains(&AuthOutcome::Welcome));
+        for fingerprint in 0..REMEMBERED + 10 {
+            auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), Some(false));
+        }
+        let outcomes = auth.outcomes();
+        assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (REMEMBERED, 1));
+    }
+
+    #[tokio::test]
+    async fn wrong_passwords_of_one_peer_do_not_hold_up_a_right_one_of_another() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let turns = all_turns(&auth).await;
+        let mut guesses = tokio::task::JoinSet::new();
+        for guess in 0..MAX_WAITING * 2 {
+            let (auth, users) = (Arc::clone(&auth), users.clone());
+            let guess = basic(&format!("alice:{guess}"));
+            guesses.spawn(async move { auth.check(&users, Some(&guess), PEER).await });
+        }
+        settle().await;
+        let scraper = Peer::V4(Ipv4Addr::LOCALHOST);
+        let right = tokio::spawn({
+            let (auth, users) = (Arc::clone(&auth), users.clone());
+            async move { auth.check(&users, Some(&basic("bob:")), scraper).await }
+        });
+        settle().await;
+        drop(turns);
+        assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
+        let computed = auth.outcomes().wrong.len();
+        assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
+    }
+
+    #[tokio::test]
+    async fn guesses_from_the_address_of_a_user_do_not_keep_its_password_out() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let turns = all_turns(&auth).await;
+        let mut guesses = tokio::task::JoinSet::new();
+        let guess = |from: usize, guesses: &mut tokio::task::JoinSet<AuthOutcome>| {
+            for number in from..from + MAX_WAITING * 2 {
+                let (auth, users) = (Arc::clone(&auth), users.clone());
+                let guess = basic(&format!("nobody{number}:x"));
+                guesses.spawn(async move { auth.check(&users, Some(&guess), PEER).await });
+            }
+        };
+        guess(0, &mut guesses);
+        settle().await;
+        let right = tokio::spawn({
+            let (auth, users) = (Arc::clone(&auth), users.clone());
+            async move { auth.check(&users, Some(&basic("bob:")), PEER).await }
+        });
+        settle().await;
+        guess(10_000, &mut guesses);
+        settle().await;
+        drop(turns);
+        assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
+        let computed = auth.outcomes().wrong.len();
+        assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
+    }
+
+    #[tokio::test]
+    async fn a_check_whose_client_has_left_is_not_computed() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let turns = all_turns(&auth).await;
+        let header = basic("alice:x");
+        let left = auth.check(&users, Some(&header), PEER);
+        assert!(tokio::time::timeout(std::time::Duration::ZERO, left).await.is_err());
+        drop(turns);
+        while !auth.outcomes().pending.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert!(auth.outcomes().wrong.is_empty());
+    }
+
+    #[test]
+    fn an_unknown_user_costs_as_much_as_the_median_user_within_bounds() {
+        let auth = Auth::new().unwrap();
+        let cost_of_nobody = |costs: &[u32]| {
+            let hash = |cost: &u32| Secret::new(&format!("$2b${cost:02}${}", auth.decoy));
+            let users = costs.iter().enumerate().map(|(n, cost)| (n.to_string(), hash(cost))).collect();
+            let nobody = nobodys_hash(&users, &auth.decoy);
+            // It is a hash to check against, not an error that would come back at once.
+            if costs == [4] {
+                assert!(matches!(bcrypt::verify("fakepassword", nobody.expose()), Ok(false)));
+            }
+            nobody.expose().parse::<bcrypt::HashParts>().unwrap().get_cost()
+        };
+        assert_eq!(cost_of_nobody(&[4]), 4);
+        assert_eq!(cost_of_nobody(&[10, 10, 18]), 10);
+        assert_eq!(cost_of_nobody(&[18]), MAX_UNKNOWN_COST);
+    }
+
+    #[test]
+    fn owners_with_the_same_concatenation_differ() {
+        let auth = Auth::new().unwrap();
+        assert_ne!(auth.fingerprint(&[b"ab", b"c"]), auth.fingerprint(&[b"a", b"bc"]));
+        assert_ne!(auth.fingerprint(&[b"", b"x"]), auth.fingerprint(&[b"x", b""]));
+    }
+}

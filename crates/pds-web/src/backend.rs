@@ -1,0 +1,151 @@
+//! What the web server needs from the exporter behind it, and the routes of every exporter.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::{self, HeaderName, HeaderValue};
+
+use super::Config;
+use super::body::ResponseBody;
+use super::negotiate::{self, Encoding, Negotiated};
+use super::response::Response;
+use super::route::{HandlerFuture, Methods, PageRequest, Route};
+use pds_exposition::Format;
+
+/// The future of a method of [`Backend`]: `Box::pin(async move { ... })`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A metrics page.
+#[derive(Debug)]
+pub struct Page {
+    /// The format of the body: the one asked for, or [`Format::Text`], which every client reads.
+    pub format: Format,
+    /// The coding of the body: the one asked for, or [`Encoding::Identity`], which is compressed on the way out.
+    pub encoding: Encoding,
+    /// The page.
+    pub body: ResponseBody,
+}
+
+impl Page {
+    /// A page in the text format.
+    #[must_use]
+    pub fn text(page: String) -> Self {
+        Self { format: Format::Text, encoding: Encoding::Identity, body: page.into() }
+    }
+}
+
+/// The exporter behind the web server.
+pub trait Backend: Send + Sync + 'static {
+    /// The metrics page in a format, whole or the part that the `query` of the request names. The future is dropped
+    /// if the client leaves or its scrape timeout ends.
+    ///
+    /// # Errors
+    /// A sentence that says why there is no page; it is answered with 500.
+    fn metrics<'a>(
+        &'a self,
+        format: Format,
+        encoding: Encoding,
+        query: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Page, String>>;
+
+    /// Whether the page is complete.
+    ///
+    /// # Errors
+    /// A sentence that says what is missing.
+    fn ready(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Reloads the configuration.
+    ///
+    /// # Errors
+    /// All problems, as text; the old configuration stays active.
+    fn reload(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async { Err("there is no configuration to load".to_owned()) })
+    }
+
+    /// Begins to shut down; returns at once.
+    fn quit(&self) {}
+}
+
+/// How long Prometheus waits for the answer.
+const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-timeout-seconds");
+
+/// How long a page may take if the client does not say: Prometheus' default interval.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The routes every exporter has.
+pub(super) fn routes(backend: &Arc<dyn Backend>, config: &Config) -> Vec<Route> {
+    let name: Arc<str> = config.name.as_str().into();
+    let probe = |path: &str, answer: fn(&str, &dyn Backend) -> Response| {
+        let (backend, name) = (Arc::clone(backend), Arc::clone(&name));
+        let page = Route::page(path, move |_| std::future::ready(answer(&name, &*backend)));
+        Route { probe: true, ..page }
+    };
+    let act = |path: &str, act: fn(Arc<dyn Backend>) -> HandlerFuture| {
+        let backend = Arc::clone(backend);
+        Route {
+            methods: Methods::Act,
+            lifecycle: true,
+            ..Route::page(path, move |_| act(Arc::clone(&backend)))
+        }
+    };
+    vec![
+        Route::page(&*config.telemetry_path, {
+            let backend = Arc::clone(backend);
+            move |request| metrics(Arc::clone(&backend), request)
+        }),
+        probe("/-/healthy", |name, _| Response::text(StatusCode::OK, format!("{name} is healthy.\n"))),
+        probe("/-/ready", ready),
+        act("/-/reload", |backend| Box::pin(reload(backend))),
+        act("/-/quit", |backend| {
+            Box::pin(async move {
+                backend.quit();
+                Response::text(StatusCode::OK, "Shutting down.\n")
+            })
+        }),
+    ]
+}
+
+async fn metrics(backend: Arc<dyn Backend>, request: PageRequest) -> Response {
+    let negotiated = negotiate::format(request.header(header::ACCEPT).as_deref());
+    let encoding = negotiate::encoding(request.header(header::ACCEPT_ENCODING).as_deref());
+    let timeout = request.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
+    let timeout = timeout
+        .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
+        .map_or(PAGE_TIMEOUT, |asked| asked.min(PAGE_TIMEOUT));
+    let page = backend.metrics(negotiated.format, encoding, request.raw_query());
+    match tokio::time::timeout(timeout, page).await {
+        Ok(Ok(page)) => {
+            let content_type = Negotiated { format: page.format, ..negotiated }.content_type();
+            Response::new(StatusCode::OK, content_type, page.body).encoded(page.encoding)
+        }
+        Ok(Err(problem)) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{problem}\n")),
+        Err(_elapsed) => Response::text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("The page was not made within {} s.\n", timeout.as_secs_f64()),
+        ),
+    }
+}
+
+fn ready(name: &str, backend: &dyn Backend) -> Response {
+    match backend.ready() {
+        Ok(()) => Response::text(StatusCode::OK, format!("{name} is ready.\n")),
+        Err(waiting) => {
+            Response::text(StatusCode::SERVICE_UNAVAILABLE, format!("{name} is not ready yet: {waiting}\n"))
+                .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+        }
+    }
+}
+
+async fn reload(backend: Arc<dyn Backend>) -> Response {
+    match backend.reload().await {
+        Ok(()) => Response::text(StatusCode::OK, "The configuration was reloaded.\n"),
+        Err(problems) => Response::text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            format!("The configuration was not reloaded, the old one stays in force: {problems}\n"),
+        ),
+    }
+}

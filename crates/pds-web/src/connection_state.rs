@@ -1,0 +1,386 @@
+//! What a connection is doing, and for how long it may: timeouts of handshakes, headers, idle connections and stuck
+//! readers.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+use super::Limits;
+use super::observer::{Activity, Observer};
+use super::peer::Peer;
+
+/// Concurrent requests per connection. Further ones wait, so that one connection cannot take all slots of
+/// `--web.max-requests`.
+const MAX_REQUESTS: usize = 4;
+
+/// A request or connection idle for this long gives way to others when room is short.
+const GIVES_WAY_AFTER: Duration = Duration::from_secs(1);
+
+/// Time for a connection without a whole request when the server stops or the connection has reached its age.
+const LAST_CALL: Duration = Duration::from_secs(1);
+
+/// The state of one connection. Cloning shares it.
+#[derive(Clone)]
+pub(super) struct ConnectionState(Arc<Record>);
+
+struct Record {
+    peer: Peer,
+    limits: Limits,
+    observer: Arc<dyn Observer>,
+    slots: Arc<Semaphore>,
+    state: Mutex<State>,
+    sooner: Notify,
+}
+
+struct State {
+    /// HTTP/2 has traffic of its own between requests, so that bytes are no sign of a request.
+    multiplexed: bool,
+    /// Requests taken and not yet answered in full.
+    open: usize,
+    phase: Phase,
+    /// Answers with a piece on its way, by number: since when the client has not taken it.
+    sending: Vec<(u64, Instant)>,
+    /// When the client last took any bytes.
+    written: Instant,
+    /// The number of the next answer.
+    next: u64,
+    /// A connection without a request ends then.
+    leave_by: Option<Instant>,
+    /// Why the connection is to end now.
+    closing: Option<&'static str>,
+    /// When [`ConnectionState::expired`] looks again by itself; `None` if it waits for a change only.
+    looks_at: Option<Instant>,
+}
+
+/// What a connection without an open request does.
+#[derive(Clone, Copy)]
+enum Phase {
+    /// It is new: a TLS handshake, if there is one.
+    Shaking(Instant),
+    /// The first request is awaited, or one has begun to arrive.
+    Reading(Instant),
+    /// Nothing has arrived since the last answer.
+    Idle(Instant),
+}
+
+impl Phase {
+    fn since(self) -> Instant {
+        match self {
+            Self::Shaking(since) | Self::Reading(since) | Self::Idle(since) => since,
+        }
+    }
+}
+
+impl ConnectionState {
+    /// A connection that was just taken.
+    pub(super) fn new(peer: Peer, limits: Limits, observer: Arc<dyn Observer>) -> Self {
+        observer.connection(None, Some(Activity::Idle));
+        let now = Instant::now();
+        let state = State {
+            multiplexed: false,
+            open: 0,
+            phase: Phase::Shaking(now),
+            sending: Vec::new(),
+            written: now,
+            next: 0,
+            leave_by: None,
+            closing: None,
+            looks_at: None,
+        };
+        let (state, slots) = (Mutex::new(state), Arc::new(Semaphore::new(MAX_REQUESTS)));
+        Self(Arc::new(Record { peer, limits, observer, slots, state, sooner: Notify::new() }))
+    }
+
+    pub(super) fn peer(&self) -> Peer {
+        self.0.peer
+    }
+
+    /// Requests may come now, over HTTP/2 if `multiplexed`.
+    pub(super) fn begin(&self, multiplexed: bool) {
+        let mut state = self.state();
+        state.multiplexed = multiplexed;
+        state.phase = Phase::Reading(Instant::now());
+        self.changed(&state);
+    }
+
+    /// A request was taken; the guard is dropped once it is answered.
+    pub(super) fn open(&self) -> InFlight {
+        let mut state = self.state();
+        if state.open == 0 {
+            self.0.observer.connection(Some(Activity::Idle), Some(Activity::Active));
+        }
+        state.open += 1;
+        state.next += 1;
+        InFlight { connection: self.clone(), number: state.next }
+    }
+
+    /// Waits until fewer than [`MAX_REQUESTS`] requests of this connection are being answered.
+    pub(super) async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.0.slots).acquire_owned().await.ok()
+    }
+
+    /// A connection without a request ends soon.
+    pub(super) fn last_call(&self) {
+        let mut state = self.state();
+        state.leave_by = Some(Instant::now() + LAST_CALL);
+        self.changed(&state);
+    }
+
+    /// Ends the connection.
+    pub(super) fn close(&self, why: &'static str) {
+        let mut state = self.state();
+        state.closing = Some(why);
+        self.changed(&state);
+    }
+
+    /// Since when nothing moves, if the connection may be closed for the sake of others: it has no request, or its
+    /// client has not read for a while.
+    pub(super) fn waits_since(&self) -> Option<Instant> {
+        let state = self.state();
+        match state.open {
+            _ if state.closing.is_some() => None,
+            0 => Some(state.phase.since()),
+            _ => state.sending.iter().map(|(_, since)| *since).min().filter(gives_way),
+        }
+    }
+
+    /// Since when the client has not taken a piece of answer `number`, if that is long enough to give way to others.
+    pub(super) fn unread_since(&self, number: u64) -> Option<Instant> {
+        let state = self.state();
+        let sending = state.sending.iter().find(|(sending, _)| *sending == number);
+        sending.map(|(_, since)| *since).filter(|since| state.closing.is_none() && gives_way(since))
+    }
+
+    /// Completes with the reason once the connection is to end.
+    pub(super) async fn expired(&self) -> &'static str {
+        loop {
+            let due = {
+                let mut state = self.state();
+                let due = self.due(&state);
+                state.looks_at = due.map(|(at, _)| at);
+                due
+            };
+            match due {
+                Some((at, why)) if at <= Instant::now() => return why,
+                Some((at, _)) => tokio::select! {
+                    () = tokio::time::sleep_until(at) => {}
+                    () = self.0.sooner.notified() => {}
+                },
+                None => self.0.sooner.notified().await,
+            }
+        }
+    }
+
+    fn due(&self, state: &State) -> Option<(Instant, &'static str)> {
+        let limits = &self.0.limits;
+        let closing = state.closing.map(|why| (Instant::now(), why));
+        let oldest = state.sending.iter().map(|(_, since)| *since).min();
+        let stuck = oldest.map(|since| {
+            let unread = since.max(state.written) + limits.unread_timeout;
+            (unread.min(since + limits.write_timeout), "the client does not read")
+        });
+        let waiting = (state.open == 0).then(|| {
+            let (at, why) = match state.phase {
+                Phase::Shaking(since) => {
+                    (since + limits.handshake_timeout, "the TLS handshake took too long")
+                }
+                Phase::Reading(since) => (since + limits.header_timeout, "no whole request arrived"),
+                Phase::Idle(since) => (since + limits.idle_timeout, "idle"),
+            };
+            state.leave_by.filter(|leave_by| *leave_by < at).map_or((at, why), |at| (at, "the server stops"))
+        });
+        [closing, stuck, waiting].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
+    /// Wakes [`ConnectionState::expired`] if it would look too late. What is due later than it was is found out when
+    /// it looks, so that a piece of an answer wakes nobody.
+    fn changed(&self, state: &State) {
+        let due = self.due(state).map(|(at, _)| at);
+        if due.is_some_and(|due| state.looks_at.is_none_or(|looks_at| due < looks_at)) {
+            self.0.sooner.notify_one();
+        }
+    }
+
+    /// Bytes have arrived.
+    pub(super) fn arrived(&self) {
+        let mut state = self.state();
+        if state.open == 0 && matches!(state.phase, Phase::Idle(_)) && !state.multiplexed {
+            state.phase = Phase::Reading(Instant::now());
+            self.changed(&state);
+        }
+    }
+
+    /// The client took bytes.
+    pub(super) fn written(&self) {
+        self.state().written = Instant::now();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn gives_way(since: &Instant) -> bool {
+    since.elapsed() >= GIVES_WAY_AFTER
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        // Requests share the record, so none is open.
+        self.observer.connection(Some(Activity::Idle), None);
+    }
+}
+
+/// A request that is being answered.
+pub(super) struct InFlight {
+    connection: ConnectionState,
+    number: u64,
+}
+
+impl InFlight {
+    pub(super) fn connection(&self) -> &ConnectionState {
+        &self.connection
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
+    pub(super) fn sending(&self) {
+        let mut state = self.connection.state();
+        state.sending.push((self.number, Instant::now()));
+        self.connection.changed(&state);
+    }
+
+    /// The client waits for the next piece.
+    pub(super) fn taken(&self) {
+        self.connection.state().taken(self.number);
+    }
+}
+
+impl State {
+    fn taken(&mut self, number: u64) {
+        self.sending.retain(|(sending, _)| *sending != number);
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut state = self.connection.state();
+        state.taken(self.number);
+        state.open -= 1;
+        if state.open == 0 {
+            let observer = &self.connection.0.observer;
+            observer.connection(Some(Activity::Active), Some(Activity::Idle));
+            state.phase = Phase::Idle(Instant::now());
+            self.connection.changed(&state);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observer::tests::Counted;
+
+    fn connection(multiplexed: bool) -> ConnectionState {
+        let connection = ConnectionState::new(Peer::Local, Limits::default(), Arc::new(()));
+        connection.begin(multiplexed);
+        connection
+    }
+
+    async fn expires_after(connection: &ConnectionState) -> (u64, &'static str) {
+        let before = Instant::now();
+        let why = connection.expired().await;
+        (before.elapsed().as_secs(), why)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_header_an_idle_connection_and_an_open_request_have_limits_of_their_own() {
+        let limits = Limits::default();
+        let connection = self::connection(false);
+        assert_eq!(
+            expires_after(&connection).await,
+            (limits.header_timeout.as_secs(), "no whole request arrived")
+        );
+        let open = connection.open();
+        assert!(tokio::time::timeout(Duration::from_secs(86_400), connection.expired()).await.is_err());
+        drop(open);
+        assert_eq!(expires_after(&connection).await, (limits.idle_timeout.as_secs(), "idle"));
+        connection.open();
+        connection.arrived();
+        assert_eq!(
+            expires_after(&connection).await,
+            (limits.header_timeout.as_secs(), "no whole request arrived")
+        );
+        connection.open();
+        connection.last_call();
+        assert_eq!(expires_after(&connection).await, (1, "the server stops"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stuck_reader_is_disconnected_and_a_slow_one_is_not() {
+        let limits = Limits::default();
+        let connection = self::connection(true);
+        let (stuck, lively) = (connection.open(), connection.open());
+        let slow = async {
+            for _ in 0..20 {
+                stuck.sending();
+                tokio::time::sleep(limits.write_timeout / 4).await;
+                connection.written();
+                tokio::time::sleep(limits.write_timeout / 4).await;
+                stuck.taken();
+            }
+            stuck.sending();
+            // The progress of one answer is not that of another.
+            loop {
+                lively.sending();
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                connection.written();
+                lively.taken();
+            }
+        };
+        tokio::select! {
+            () = slow => {}
+            (after, why) = expires_after(&connection) => {
+                assert_eq!(why, "the client does not read");
+                assert_eq!(after, limits.write_timeout.as_secs() * 11);
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_reads_nothing_has_the_shorter_time_and_gives_way_before() {
+        let connection = self::connection(false);
+        let unread = connection.open();
+        assert_eq!((connection.waits_since(), connection.unread_since(unread.number())), (None, None));
+        unread.sending();
+        assert_eq!(connection.waits_since(), None, "not yet");
+        let began = Instant::now();
+        tokio::time::sleep(GIVES_WAY_AFTER).await;
+        assert_eq!(connection.waits_since(), Some(began));
+        assert_eq!(connection.unread_since(unread.number()), Some(began));
+        let left = Limits::default().unread_timeout - GIVES_WAY_AFTER;
+        assert_eq!(expires_after(&connection).await, (left.as_secs(), "the client does not read"));
+        connection.close("another needs it");
+        assert_eq!(expires_after(&connection).await, (0, "another needs it"));
+        assert_eq!(connection.waits_since(), None, "it goes already");
+    }
+
+    #[tokio::test]
+    async fn connections_are_counted_by_what_they_do() {
+        let counted = Counted::default();
+        let count = || counted.connections();
+        let connection = ConnectionState::new(Peer::Local, Limits::default(), Arc::new(counted.clone()));
+        assert_eq!(count(), (0, 1));
+        let requests = [connection.open(), connection.open()];
+        assert_eq!(count(), (1, 0));
+        drop(requests);
+        assert_eq!(count(), (0, 1));
+        drop(connection);
+        assert_eq!(count(), (0, 0));
+    }
+}

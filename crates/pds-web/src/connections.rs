@@ -1,0 +1,200 @@
+//! The open connections. At the limit, the connection idle for longest makes room, starting with the peer that has
+//! the most, so that no client locks others out by holding connections.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Limits;
+use super::connection_state::ConnectionState;
+use super::observer::Observer;
+use super::peer::Peer;
+use super::turns::{Rank, Turn, Turns};
+
+/// How often to look for room while every connection is busy.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// How often it is logged at most that descriptors are missing.
+const LOGGED_EVERY: Duration = Duration::from_secs(60);
+
+/// All open connections.
+pub(super) struct Connections {
+    limits: Limits,
+    observer: Arc<dyn Observer>,
+    turns: Turns,
+    open: Mutex<OpenConnections>,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    all: HashMap<u64, ConnectionState>,
+    next: u64,
+    /// The limit was reached, and that was logged.
+    crowded: bool,
+    /// When it was last logged that there was no descriptor for a connection.
+    starved: Option<Instant>,
+}
+
+/// An open connection; it counts until this is dropped.
+pub(super) struct Connected {
+    connections: Arc<Connections>,
+    number: u64,
+    pub(super) state: ConnectionState,
+    _turn: Option<Turn>,
+}
+
+impl Connections {
+    pub(super) fn new(limits: Limits, observer: Arc<dyn Observer>) -> Arc<Self> {
+        Arc::new(Self {
+            limits,
+            observer,
+            turns: Turns::new(limits.max_connections, usize::MAX),
+            open: Mutex::default(),
+        })
+    }
+
+    /// Counts a connection of `peer`, closing another one if there are too many. Waits while all others are busy.
+    pub(super) async fn admit(self: &Arc<Self>, peer: Peer) -> Connected {
+        let mut turn = self.turns.try_acquire(peer);
+        if turn.is_none() {
+            let mut waiting = std::pin::pin!(self.turns.acquire(peer));
+            while turn.is_none() {
+                self.make_room(peer);
+                match tokio::time::timeout(RETRY, waiting.as_mut()).await {
+                    Ok(None) => waiting.set(self.turns.acquire(peer)),
+                    taken => turn = taken.unwrap_or_default(),
+                }
+            }
+        }
+        let state = ConnectionState::new(peer, self.limits, Arc::clone(&self.observer));
+        let mut open = self.open();
+        open.next += 1;
+        let number = open.next;
+        open.all.insert(number, state.clone());
+        Connected { connections: Arc::clone(self), number, state, _turn: turn }
+    }
+
+    fn make_room(&self, newcomer: Peer) {
+        if !std::mem::replace(&mut self.open().crowded, true) {
+            tracing::warn!(
+                connections = self.limits.max_connections,
+                "the limit on connections is reached: idle ones are closed, first of the client that has most"
+            );
+        }
+        self.close_idle(newcomer);
+    }
+
+    /// Closes the connection that has been idle for longest, first of the peer that has most.
+    fn close_idle(&self, newcomer: Peer) {
+        let open = self.open();
+        let idle = open
+            .all
+            .values()
+            .filter_map(|connection| Some((connection, connection.peer(), connection.waits_since()?)));
+        if let Some(connection) = self.turns.yields(newcomer, Rank::Any, idle) {
+            connection.close("others need its place");
+        }
+    }
+
+    /// The system has no descriptor for a connection on `listener`: the longest idle connection goes. Logged once a
+    /// minute at most.
+    pub(super) fn out_of_files(&self, error: &std::io::Error, listener: &dyn std::fmt::Display) {
+        let logged = self.open().starved.filter(|at| at.elapsed() < LOGGED_EVERY);
+        if logged.is_none() {
+            self.open().starved = Some(Instant::now());
+            tracing::warn!(%error, %listener, "cannot take a connection; idle ones are closed until it works");
+        }
+        self.close_idle(Peer::Local);
+    }
+
+    /// Completes once no connection is left; `Err` holds how many are after `within`.
+    pub(super) async fn drained(&self, within: Duration) -> Result<(), usize> {
+        self.turns.all_ended(within).await
+    }
+
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        let mut open = self.connections.open();
+        open.all.remove(&self.number);
+        // Logged again after the crowd has gone, not with every connection at the limit.
+        open.crowded &= open.all.len() > self.connections.limits.max_connections / 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const CROWD: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 1));
+    const OTHER: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 2));
+
+    fn connections(max_connections: usize) -> Arc<Connections> {
+        let limits = Limits { max_connections, ..Limits::default() };
+        Connections::new(limits, Arc::new(()))
+    }
+
+    /// Ends with its connection.
+    fn serve(connected: Connected, name: &'static str) -> tokio::task::JoinHandle<&'static str> {
+        tokio::spawn(async move {
+            connected.state.expired().await;
+            name
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_idle_connection_of_the_peer_with_most_makes_room() {
+        let connections = connections(4);
+        let other = connections.admit(OTHER).await;
+        other.state.begin(false);
+        let other = serve(other, "the other peer's, the oldest of all");
+        let busy = connections.admit(CROWD).await;
+        let request = busy.state.open();
+        let busy = serve(busy, "the crowd's, busy");
+        let mut idle = Vec::new();
+        for name in ["the crowd's first", "the crowd's second"] {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            idle.push(serve(connections.admit(CROWD).await, name));
+        }
+        let newcomer = connections.admit(OTHER).await;
+        tokio::task::yield_now().await;
+        let ended = [&idle[0], &idle[1], &busy, &other].map(tokio::task::JoinHandle::is_finished);
+        assert_eq!(ended, [true, false, false, false]);
+        assert!(connections.open().crowded);
+        drop((request, newcomer));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_descriptors_the_longest_idle_connection_goes() {
+        let connections = connections(4);
+        let first = connections.admit(CROWD).await;
+        first.state.begin(false);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        let second = connections.admit(CROWD).await;
+        let (first, second) = (serve(first, "first"), serve(second, "second"));
+        connections.out_of_files(&std::io::Error::other("too many open files"), &"a listener");
+        assert_eq!(first.await.unwrap(), "first");
+        assert!(!second.is_finished() && connections.open().starved.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_waits_while_all_are_busy_and_takes_the_first_that_is_not() {
+        let connections = connections(1);
+        let busy = connections.admit(CROWD).await;
+        let request = busy.state.open();
+        let busy = serve(busy, "busy");
+        let newcomer = tokio::time::timeout(Duration::from_secs(5), connections.admit(OTHER)).await;
+        assert!(newcomer.is_err() && !busy.is_finished());
+        drop(request);
+        connections.admit(OTHER).await;
+        assert!(busy.await.is_ok());
+    }
+}

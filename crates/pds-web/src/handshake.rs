@@ -1,0 +1,207 @@
+//! TLS handshakes. Their cost (an RSA signature takes milliseconds) is kept off the serving thread.
+
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use rustls::ServerConfig;
+use rustls::server::Acceptor;
+use tokio::sync::Notify;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::listen::Stream;
+use super::peer::Peer;
+use super::turns::Turns;
+
+/// Handshakes computed at once: one leaves the other processors to scrapes.
+const AT_ONCE: usize = 1;
+
+/// Handshakes that may wait for their turn, at a few milliseconds each.
+const MAX_WAITING: usize = 256;
+
+/// The turns of all handshakes.
+pub(super) fn turns() -> Turns {
+    Turns::new(AT_ONCE, MAX_WAITING)
+}
+
+/// Performs the handshake with a client.
+///
+/// # Errors
+/// If the client does not speak TLS as `config` asks for, or too many handshakes wait.
+pub(super) async fn accept(
+    stream: Box<dyn Stream>,
+    config: Arc<ServerConfig>,
+    turns: &Turns,
+    peer: Peer,
+) -> io::Result<TlsStream<Box<dyn Stream>>> {
+    // Until the client's hello has arrived there is nothing to compute.
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+    // Answering the hello computes, too, which `into_stream` does.
+    let mut rest: Box<dyn FnOnce() -> _ + Send> = Box::new(move || Box::pin(hello.into_stream(config)));
+    let woken = Arc::new(Woken::default());
+    // Key exchange, signature and the client's chain are computed in different steps, and a client may ask for more
+    // of them (HelloRetryRequest), so each step takes a turn.
+    loop {
+        let turn =
+            turns.acquire(peer).await.ok_or_else(|| io::Error::other("too many TLS handshakes wait"))?;
+        let waker = Waker::from(Arc::clone(&woken));
+        let step = tokio::task::spawn_blocking(move || {
+            let mut accept = rest();
+            let step = accept.as_mut().poll(&mut Context::from_waker(&waker));
+            drop(turn);
+            (accept, step)
+        });
+        match step.await? {
+            (_, Poll::Ready(shaken)) => return shaken,
+            (accept, Poll::Pending) => rest = Box::new(move || accept),
+        }
+        woken.0.notified().await;
+    }
+}
+
+/// Tells that bytes have arrived, or that there is room for some.
+#[derive(Default)]
+struct Woken(Notify);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::thread::ThreadId;
+
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::crypto::ring::{self, kx_group};
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+    use rustls::server::{ClientHello, ResolvesServerCert};
+    use rustls::sign::{CertifiedKey, Signer, SigningKey};
+    use rustls::{ClientConfig, DigitallySignedStruct, SignatureAlgorithm, SignatureScheme};
+
+    use super::*;
+
+    /// The threads on which something was computed.
+    type Threads = Arc<Mutex<Vec<ThreadId>>>;
+
+    #[derive(Debug)]
+    struct Watched<T>(T, Threads);
+
+    impl<T> Watched<T> {
+        fn computed(&self) {
+            self.1.lock().unwrap().push(std::thread::current().id());
+        }
+    }
+
+    impl ResolvesServerCert for Watched<Arc<CertifiedKey>> {
+        fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+            self.computed();
+            Some(Arc::clone(&self.0))
+        }
+    }
+
+    impl SigningKey for Watched<Arc<dyn SigningKey>> {
+        fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
+            Some(Box::new(Watched(self.0.choose_scheme(offered)?, Arc::clone(&self.1))))
+        }
+
+        fn algorithm(&self) -> SignatureAlgorithm {
+            self.0.algorithm()
+        }
+    }
+
+    impl Signer for Watched<Box<dyn Signer>> {
+        fn sign(&self, message: &[u8]) -> Result<Vec<u8>, rustls::Error> {
+            self.computed();
+            self.0.sign(message)
+        }
+
+        fn scheme(&self) -> SignatureScheme {
+            self.0.scheme()
+        }
+    }
+
+    /// Trusts everybody.
+    #[derive(Debug)]
+    struct Trusting;
+
+    impl ServerCertVerifier for Trusting {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, rustls::Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            ring::default_provider().signature_verification_algorithms.supported_schemes()
+        }
+    }
+
+    fn server(threads: &Threads) -> Arc<ServerConfig> {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let key = ring::sign::any_supported_type(&key).unwrap();
+        let key = Arc::new(Watched(key, Arc::clone(threads)));
+        let certified = Arc::new(CertifiedKey::new(vec![made.cert.der().clone()], key));
+        let mut provider = ring::default_provider();
+        provider.kx_groups = vec![kx_group::X25519];
+        let config = ServerConfig::builder_with_provider(Arc::new(provider));
+        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        Arc::new(config.with_cert_resolver(Arc::new(Watched(certified, Arc::clone(threads)))))
+    }
+
+    #[tokio::test]
+    async fn no_step_of_a_handshake_is_computed_on_the_serving_thread() {
+        // The second asks for a retry, as the server does not have its first group; TLS 1.2 has a key exchange of its
+        // own.
+        for (groups, version) in [
+            (vec![kx_group::X25519], &rustls::version::TLS13),
+            (vec![kx_group::SECP256R1, kx_group::X25519], &rustls::version::TLS13),
+            (vec![kx_group::X25519], &rustls::version::TLS12),
+        ] {
+            let threads = Threads::default();
+            let mut provider = ring::default_provider();
+            provider.kx_groups = groups;
+            let client = ClientConfig::builder_with_provider(Arc::new(provider));
+            let client = client.with_protocol_versions(&[version]).unwrap().dangerous();
+            let client = client.with_custom_certificate_verifier(Arc::new(Trusting)).with_no_client_auth();
+            let (near, far) = tokio::io::duplex(64 * 1024);
+            let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
+            let turns = turns();
+            let (accepted, connected) = tokio::join!(
+                accept(Box::new(far), server(&threads), &turns, Peer::Local),
+                connector.connect(ServerName::try_from("localhost").unwrap(), near),
+            );
+            assert!(accepted.is_ok() && connected.is_ok(), "{version:?}");
+            let threads = threads.lock().unwrap();
+            assert!(threads.len() >= 2, "{version:?}");
+            assert!(!threads.contains(&std::thread::current().id()), "{version:?}");
+        }
+    }
+}

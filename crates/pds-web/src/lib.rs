@@ -1,0 +1,160 @@
+//! The web server of a Prometheus exporter: who may read, and in which form.
+//!
+//! It does for exporters in Rust what exporter-toolkit does for those in Go: listeners (TCP, unix, systemd), TLS, users
+//! and limits as the toolkit's web configuration file says, negotiation of format and compression, probes and lifecycle.
+//! It knows no metric and nothing of the exporter behind it.
+//!
+//! [`Config`] binds the server, [`Server::serve`] runs it. What it shows comes from a [`Backend`] and from the
+//! [`Route`]s it is given; what happens is told to an [`Observer`]. An exporter whose metrics live in a
+//! `prometheus::Registry`, behind the users and TLS of a web configuration file:
+//!
+//! ```no_run
+#![doc = include_str!("../examples/registry.rs")]
+//! ```
+//!
+//! The way of a request:
+//!
+//! - `listen`: a connection is taken (TCP, unix, systemd); `peer` says whose it is, `connections` bounds their number.
+//! - `handshake`: TLS as the [`webconfig`] says, in `turns`.
+//! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which
+//!   bounds its times; `frames` bounds its HTTP/2 frames.
+//! - `router`: `auth` checks the password and `origin` the sender, `request_slots` bounds requests and unread answers.
+//! - `route`, `backend`: the handler. [`negotiate`] reads what was asked for.
+//! - `response`, `body`, `outgoing`, `compress`: the answer on its way out.
+//!
+//! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
+//! static files.
+
+mod auth;
+mod backend;
+pub mod basic_auth;
+mod body;
+mod compress;
+mod connection;
+mod connection_state;
+mod connections;
+mod error;
+mod frames;
+mod handshake;
+mod health;
+mod listen;
+pub mod negotiate;
+pub mod notify;
+mod observer;
+mod origin;
+mod outgoing;
+mod peer;
+mod request_slots;
+mod response;
+mod route;
+mod router;
+mod server;
+mod tracked_io;
+mod turns;
+pub mod webconfig;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use backend::{Backend, BoxFuture, Page};
+pub use body::ResponseBody;
+pub use error::Error;
+pub use listen::Listener;
+pub use negotiate::Encoding;
+pub use observer::{Activity, Observer};
+pub use pds_exposition::Format;
+pub use response::Response;
+pub use route::{HandlerFuture, Methods, PageRequest, Route};
+pub use server::Server;
+
+/// The web flags.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The exporter's name, as its probes and its password prompt show it.
+    pub name: String,
+    /// `--web.listen-address`, any number: `host:port`, `:port` (all interfaces), `[v6]:port`, `unix:/path`.
+    pub listen_addresses: Vec<String>,
+    /// `--web.systemd-socket`: the sockets systemd handed over take the place of the addresses.
+    pub systemd_socket: bool,
+    /// `--web.telemetry-path`.
+    pub telemetry_path: String,
+    /// `--web.route-prefix`: before every path, for a proxy that leaves it there; empty or `/` is none.
+    pub route_prefix: String,
+    /// `--web.external-url`: its host may send lifecycle requests from a browser.
+    pub external_url: Option<url::Url>,
+    /// `--web.config.file`, in the exporter toolkit's format.
+    pub config_file: Option<PathBuf>,
+    /// `--web.max-requests`: requests answered at once, without probes; 0 means unlimited.
+    pub max_requests: u32,
+    /// `--web.enable-lifecycle`.
+    pub enable_lifecycle: bool,
+    /// `--web.probes-without-auth`: `/-/healthy` and `/-/ready` need no password, as kubelet has none.
+    pub probes_without_auth: bool,
+    /// Times and sizes.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            name: "exporter".to_owned(),
+            listen_addresses: Vec::new(),
+            systemd_socket: false,
+            telemetry_path: "/metrics".to_owned(),
+            route_prefix: String::new(),
+            external_url: None,
+            config_file: None,
+            max_requests: 40,
+            enable_lifecycle: false,
+            probes_without_auth: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Time and size limits for clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For the TLS handshake.
+    pub handshake_timeout: Duration,
+    /// From the first byte of a request (or the start of the connection) to the end of its header.
+    pub header_timeout: Duration,
+    /// Between the requests of a connection.
+    pub idle_timeout: Duration,
+    /// For reading any part of a pending answer.
+    pub unread_timeout: Duration,
+    /// For reading one piece (256 KiB) of an answer.
+    pub write_timeout: Duration,
+    /// Age at which a connection ends after the request in progress, so that revoked certificates do not outlive
+    /// their connections for long.
+    pub max_connection_age: Duration,
+    /// Size of a request's header; a larger one is answered 431.
+    pub max_header_bytes: usize,
+    /// Connections at once, over all listeners; beyond them idle ones are closed.
+    pub max_connections: usize,
+    /// For the requests in progress when the server stops.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            // A handshake and a header are a few packets; no scraper takes longer.
+            handshake_timeout: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(10),
+            // Longer than the usual scrape intervals, so that scrapers keep their connection.
+            idle_timeout: Duration::from_secs(300),
+            // Prometheus' default scrape timeout: a client that waits longer has given up.
+            unread_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(30),
+            // A handshake per half an hour costs nothing.
+            max_connection_age: Duration::from_secs(1800),
+            // Four times what the largest browsers and proxies send.
+            max_header_bytes: 32 * 1024,
+            // With the poller's connections, below the usual limit of 1024 open files.
+            max_connections: 768,
+            // Below the 30 s after which Kubernetes kills, above Prometheus' default scrape timeout.
+            drain_timeout: Duration::from_secs(15),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A body on its way out: in pieces, compressed if asked, holding its request slot until the last byte is
+//! handed to the system.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+use super::body::ResponseBody;
+use super::compress::Compressor;
+use super::connection_state::InFlight;
+use super::request_slots::RequestPermit;
+
+/// A body on its way out.
+pub(super) struct Outgoing {
+    body: ResponseBody,
+    compressor: Option<Compressor>,
+    held: Option<Arc<Held>>,
+}
+
+/// What an answer holds until the last of its bytes is handed to the system.
+struct Held {
+    request: InFlight,
+    _permit: Option<RequestPermit>,
+}
+
+/// A piece on its way, which may wait in the buffers of the connection.
+struct Piece {
+    bytes: Bytes,
+    _held: Arc<Held>,
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Outgoing {
+    pub(super) fn new(body: ResponseBody, compressor: Option<Compressor>) -> Self {
+        Self { body, compressor, held: None }
+    }
+
+    /// Counts its bytes towards `permit`; `false` if there is no room for them.
+    pub(super) fn fits(&self, permit: &RequestPermit) -> bool {
+        permit.hold(&self.body, self.compressor.is_some())
+    }
+
+    /// Keeps the request in flight, and its permit, until the body is written.
+    pub(super) fn hold(&mut self, request: InFlight, permit: Option<RequestPermit>) {
+        self.held = Some(Arc::new(Held { request, _permit: permit }));
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            let piece = std::task::ready!(self.body.poll_piece(cx));
+            let out = match (piece, &mut self.compressor) {
+                (None, None) => return Poll::Ready(None),
+                (Some(piece), None) => piece,
+                (Some(piece), Some(compressor)) => piece.and_then(|piece| compressor.push(&piece)),
+                (None, Some(_)) => match self.compressor.take() {
+                    Some(compressor) => compressor.finish(),
+                    None => return Poll::Ready(None),
+                },
+            };
+            // A compressor may need more input before it gives any output.
+            if !out.as_ref().is_ok_and(Bytes::is_empty) {
+                return Poll::Ready(Some(out));
+            }
+        }
+    }
+}
+
+impl hyper::body::Body for Outgoing {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let Some(held) = &self.held {
+            held.request.taken();
+        }
+        let piece = std::task::ready!(self.poll_piece(cx));
+        let tracked = |bytes| match &self.held {
+            Some(held) => {
+                held.request.sending();
+                Bytes::from_owner(Piece { bytes, _held: Arc::clone(held) })
+            }
+            None => bytes,
+        };
+        Poll::Ready(piece.map(|piece| piece.map(tracked).map(Frame::data)))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match (&self.compressor, self.body.exact_length()) {
+            (None, Some(length)) => SizeHint::with_exact(length),
+            _ => SizeHint::default(),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.compressor.is_none() && self.body.is_at_end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::body::PIECE;
+    use crate::connection_state::ConnectionState;
+    use crate::observer::tests::Counted;
+    use crate::peer::Peer;
+    use crate::request_slots::RequestSlots;
+    use crate::{Encoding, Limits};
+
+    #[tokio::test]
+    async fn a_large_body_goes_out_in_pieces_and_keeps_its_slot_until_the_last_is_written() {
+        let counted = Counted::default();
+        let connection = ConnectionState::new(Peer::Local, Limits::default(), Arc::new(counted.clone()));
+        let (request, slots) = (connection.open(), RequestSlots::new(1));
+        let permit = slots.take(&request).await.unwrap();
+        let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
+        out.hold(request, Some(permit));
+        assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
+        let mut pieces = Vec::new();
+        while let Some(frame) = out.frame().await {
+            pieces.push(frame.unwrap().into_data().unwrap());
+        }
+        drop(out);
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [PIECE, PIECE, 1]);
+        let last = pieces.pop();
+        drop(pieces);
+        assert_eq!(counted.connections(), (1, 0));
+        assert!(slots.take(&connection.open()).await.is_none());
+        drop(last);
+        assert_eq!(counted.connections(), (0, 1));
+        assert!(slots.take(&connection.open()).await.is_some());
+    }
+
+    #[tokio::test]
+    async fn pieces_are_encoded_on_the_way() {
+        let pieces = || {
+            let (sender, receiver) = mpsc::channel(3);
+            for letter in *b"abc" {
+                sender.try_send(Ok(Bytes::from(vec![letter; 100_000]))).unwrap();
+            }
+            ResponseBody::Channel(receiver)
+        };
+        let plain = Outgoing::new(pieces(), None).collect().await.unwrap().to_bytes();
+        let mut read = Vec::new();
+        let gzip = Outgoing::new(pieces(), Compressor::new(Encoding::Gzip).unwrap());
+        let gzip = gzip.collect().await.unwrap().to_bytes();
+        io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip), &mut read).unwrap();
+        assert!(gzip.len() < plain.len() / 10 && read == plain);
+        let zstd = Outgoing::new(pieces(), Compressor::new(Encoding::Zstd).unwrap());
+        let zstd = zstd.collect().await.unwrap().to_bytes();
+        assert_eq!(zstd::decode_all(&*zstd).unwrap(), plain);
+    }
+
+    #[tokio::test]
+    async fn an_error_breaks_the_body_off() {
+        let (sender, receiver) = mpsc::channel(2);
+        sender.send(Ok(Bytes::from_static(b"half"))).await.unwrap();
+        sender.send(Err(io::Error::other("the rest is lost"))).await.unwrap();
+        drop(sender);
+        let mut out = Outgoing::new(ResponseBody::Channel(receiver), None);
+        assert!(out.frame().await.unwrap().is_ok());
+        assert_eq!(out.frame().await.unwrap().unwrap_err().to_string(), "the rest is lost");
+    }
+}

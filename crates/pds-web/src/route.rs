@@ -1,0 +1,226 @@
+//! Routes: path, methods, conditions and handler of everything the server answers.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Uri, Version};
+use percent_encoding::percent_decode_str;
+use url::form_urlencoded;
+
+use super::response::Response;
+
+/// The future of a handler, boxed so that one table holds all routes.
+pub type HandlerFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// Which methods a route answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Methods {
+    /// GET and HEAD.
+    Read,
+    /// POST and PUT: they change something.
+    Act,
+}
+
+impl Methods {
+    pub(super) fn contain(self, method: &Method) -> bool {
+        match self {
+            Self::Read => method == Method::GET || method == Method::HEAD,
+            Self::Act => method == Method::POST || method == Method::PUT,
+        }
+    }
+
+    /// The value of `Allow`.
+    pub(super) fn allow(self) -> &'static str {
+        match self {
+            Self::Read => "GET, HEAD",
+            Self::Act => "POST, PUT",
+        }
+    }
+}
+
+/// One row of the table of routes.
+#[derive(Clone)]
+pub struct Route {
+    /// The path; a segment `{name}` matches any one segment, which [`PageRequest::segment`] gives the handler.
+    pub(super) path: String,
+    pub(super) methods: Methods,
+    /// Refused without `--web.enable-lifecycle`.
+    pub(super) lifecycle: bool,
+    /// For probes: it takes no slot of `--web.max-requests`, and with `--web.probes-without-auth` no password. Only
+    /// routes of the server's own are.
+    pub(super) probe: bool,
+    /// Answers browsers if no other route does.
+    pub(super) fallback: bool,
+    pub(super) handler: Arc<dyn Fn(PageRequest) -> HandlerFuture + Send + Sync>,
+}
+
+impl Route {
+    /// A page: GET and HEAD, with the conditions that all pages share.
+    pub fn page<F, A>(path: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(PageRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        Self {
+            path: path.into(),
+            methods: Methods::Read,
+            lifecycle: false,
+            probe: false,
+            fallback: false,
+            handler: Arc::new(move |ask| Box::pin(handler(ask))),
+        }
+    }
+
+    /// The page that browsers get for unknown paths.
+    pub fn fallback<F, A>(handler: F) -> Self
+    where
+        F: Fn(PageRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        Self { fallback: true, ..Self::page(String::new(), handler) }
+    }
+
+    /// The decoded `{name}` segments, if the path is this route's.
+    pub(super) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
+        if self.fallback {
+            return None;
+        }
+        let mut found = Vec::new();
+        let mut asked = path.split('/');
+        for pattern in self.path.split('/') {
+            let segment = asked.next()?;
+            match pattern.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+                Some(name) if !segment.is_empty() => {
+                    let value = percent_decode_str(segment).decode_utf8().ok()?;
+                    found.push((name.to_owned(), value.into_owned()));
+                }
+                None if pattern == segment => {}
+                _ => return None,
+            }
+        }
+        asked.next().is_none().then_some(found)
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.methods.allow(), self.path)
+    }
+}
+
+/// A request as handlers see it.
+#[derive(Clone, Debug)]
+pub struct PageRequest {
+    pub(super) version: Version,
+    pub(super) uri: Uri,
+    pub(super) headers: HeaderMap,
+    pub(super) segments: Vec<(String, String)>,
+}
+
+impl PageRequest {
+    /// Whether it names one host (in HTTP/1.0 perhaps none) and at most one credential. Proxies differ in which of two they use, so neither of
+    /// two can be trusted.
+    pub(super) fn is_unambiguous(&self) -> bool {
+        let single = |name| self.headers.get_all(name).iter().nth(1).is_none();
+        let authority = self.uri.authority().map(|authority| authority.as_str());
+        let host = self.headers.get(header::HOST).map(HeaderValue::as_bytes);
+        (host.is_some() || self.version != Version::HTTP_11)
+            && single(header::HOST)
+            && single(header::AUTHORIZATION)
+            && authority.is_none_or(|authority| host.is_none_or(|host| host == authority.as_bytes()))
+    }
+
+    /// The host that is asked, with its port if there is one.
+    pub(super) fn host(&self) -> Option<String> {
+        self.header(header::HOST).or_else(|| self.uri.authority().map(ToString::to_string))
+    }
+
+    /// Whether a browser asks: it names HTML, which scrapers and scripts do not.
+    pub(super) fn wants_html(&self) -> bool {
+        self.header(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"))
+    }
+
+    /// The path as sent.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.uri.path()
+    }
+
+    /// The query string as sent.
+    #[must_use]
+    pub fn raw_query(&self) -> Option<&str> {
+        self.uri.query()
+    }
+
+    /// The first value of a query parameter, decoded.
+    #[must_use]
+    pub fn query(&self, name: &str) -> Option<String> {
+        form_urlencoded::parse(self.raw_query()?.as_bytes())
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.into_owned())
+    }
+
+    /// The segment `{name}`, decoded; empty if the route has no such segment.
+    #[must_use]
+    pub fn segment(&self, name: &str) -> &str {
+        self.segments.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+    }
+
+    /// A header's value, if it was sent and is text; several lines of one header are one list.
+    #[must_use]
+    pub fn header(&self, name: HeaderName) -> Option<String> {
+        let lines: Vec<&str> =
+            self.headers.get_all(name).iter().filter_map(|line| line.to_str().ok()).collect();
+        (!lines.is_empty()).then(|| lines.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_matches_segment_by_segment() {
+        let route = Route::page("/apps/{project}/{app}", |_| async { unreachable!() });
+        assert_eq!(
+            route.matches("/apps/p-1/a%2Fb%22"),
+            Some(vec![("project".into(), "p-1".into()), ("app".into(), "a/b\"".into())])
+        );
+        for other in
+            ["/apps/p-1", "/apps/p-1/", "/apps/p-1/a/", "/apps//a", "/app/p/a", "/apps/p/%ff", "apps/p/a"]
+        {
+            assert_eq!(route.matches(other), None, "{other}");
+        }
+        let root = Route::page("/", |_| async { unreachable!() });
+        assert!(root.matches("/").is_some() && root.matches("//").is_none() && root.matches("/x").is_none());
+    }
+
+    #[test]
+    fn a_request_names_one_host_and_only_http_1_0_may_name_none() {
+        let names_one = |version, hosts: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(header::HOST, host.parse().unwrap());
+            }
+            PageRequest { version, uri: Uri::from_static("/"), headers, segments: Vec::new() }
+                .is_unambiguous()
+        };
+        assert!(names_one(Version::HTTP_11, &["a"]) && names_one(Version::HTTP_10, &[]));
+        assert!(!names_one(Version::HTTP_11, &[]) && !names_one(Version::HTTP_11, &["a", "b"]));
+    }
+
+    #[test]
+    fn queries_and_headers_are_read_leniently() {
+        let mut headers = HeaderMap::new();
+        headers.append(http::header::ACCEPT, "a/b".parse().unwrap());
+        headers.append(http::header::ACCEPT, "c/d;q=0.5".parse().unwrap());
+        let uri = Uri::from_static("/x?project=p%201&project=p2&y");
+        let request = PageRequest { version: Version::HTTP_11, uri, headers, segments: Vec::new() };
+        assert_eq!(request.query("project").as_deref(), Some("p 1"));
+        assert_eq!((request.query("y").as_deref(), request.query("z")), (Some(""), None));
+        assert_eq!(request.header(http::header::ACCEPT).as_deref(), Some("a/b,c/d;q=0.5"));
+        assert_eq!((request.header(http::header::HOST), request.segment("app")), (None, ""));
+    }
+}

@@ -1,0 +1,256 @@
+//! Takes connections until told to stop, then finishes the requests in progress.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::watch;
+
+use super::Config;
+use super::auth::Auth;
+use super::backend::{self, Backend};
+use super::connection::{self, ServerState};
+use super::connections::{Connected, Connections};
+use super::error::Error;
+use super::handshake;
+use super::listen::{self, Listener, Stream};
+use super::observer::Observer;
+use super::route::Route;
+use super::router::Router;
+use super::turns::Turns;
+use super::webconfig::Live;
+
+/// Of the descriptors that the process may have, connections take this part at most; the rest is for files and for
+/// requests of its own.
+const CONNECTIONS_SHARE: (u64, u64) = (3, 4);
+
+/// Pause before the next connection is taken when the system is out of files.
+const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
+
+/// A server that listens and serves nothing yet; connections wait in the kernel.
+pub struct Server {
+    config: Config,
+    listeners: Vec<Listener>,
+    live: Arc<Live>,
+    auth: Arc<Auth>,
+    connections: Arc<Connections>,
+}
+
+impl Config {
+    /// Opens the addresses (or takes systemd's sockets) and reads the web configuration file. Raises the process' soft
+    /// limit of file descriptors to the hard one, as Go's exporters do; where they do not suffice for
+    /// [`max_connections`](super::Limits::max_connections), there are fewer. Call it inside a tokio runtime.
+    ///
+    /// # Errors
+    /// If an address cannot be listened on, or the web configuration file is bad.
+    pub fn bind(self, observer: impl Observer) -> Result<Server, Error> {
+        let listeners = if self.systemd_socket {
+            listen::from_systemd()?
+        } else {
+            self.listen_addresses.iter().map(|address| listen::open(address)).collect::<Result<_, _>>()?
+        };
+        self.bind_to(listeners, observer)
+    }
+
+    /// The same with open listeners.
+    ///
+    /// # Errors
+    /// As [`Config::bind`].
+    pub fn bind_to(mut self, listeners: Vec<Listener>, observer: impl Observer) -> Result<Server, Error> {
+        if listeners.is_empty() {
+            return Err(Error::NoAddress);
+        }
+        self.check_paths()?;
+        self.limits.max_connections = affordable(self.limits.max_connections, raise_descriptor_limit());
+        let observer: Arc<dyn Observer> = Arc::new(observer);
+        let live = Live::start(self.config_file.as_deref(), Arc::clone(&observer)).map_err(|source| {
+            Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
+        })?;
+        let connections = Connections::new(self.limits, observer);
+        Ok(Server { auth: Auth::new()?, live: Arc::new(live), connections, config: self, listeners })
+    }
+
+    fn check_paths(&self) -> Result<(), Error> {
+        let bad = |flag, path: &str, problem| Err(Error::Path { flag, path: path.to_owned(), problem });
+        for (flag, path) in
+            [("--web.telemetry-path", self.telemetry_path.as_str()), ("--web.route-prefix", self.prefix())]
+        {
+            if !path.is_empty() && !path.starts_with('/') {
+                return bad(flag, path, "it must begin with '/'");
+            }
+            if path.contains(['?', '#', '{', '}', ' ']) {
+                return bad(flag, path, "it may hold none of ? # { } and no space");
+            }
+        }
+        match self.telemetry_path.as_str() {
+            path @ ("" | "/") => bad("--web.telemetry-path", path, "the status page is there"),
+            path if path.starts_with("/-/") => {
+                bad("--web.telemetry-path", path, "paths below /-/ are for health and lifecycle")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn prefix(&self) -> &str {
+        self.route_prefix.trim_end_matches('/')
+    }
+}
+
+impl Server {
+    /// The addresses it listens on, for the log.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.listeners.iter().map(ToString::to_string).collect()
+    }
+
+    /// The first TCP address; port 0 is resolved.
+    #[must_use]
+    pub fn tcp_address(&self) -> Option<SocketAddr> {
+        self.listeners.iter().find_map(Listener::tcp_address)
+    }
+
+    /// Serves until `shutdown` completes, then finishes the requests in progress within
+    /// [`drain_timeout`](super::Limits::drain_timeout).
+    /// `pages` come after the routes of the server's own: the telemetry path and those below `/-/`.
+    pub async fn serve(
+        self,
+        daemon: Arc<dyn Backend>,
+        pages: Vec<Route>,
+        shutdown: impl Future<Output = ()>,
+    ) {
+        let Self { config, listeners, live, auth, connections } = self;
+        let limits = config.limits;
+        let mut routes = backend::routes(&daemon, &config);
+        routes.extend(pages);
+        for route in &mut routes {
+            route.path.insert_str(0, config.prefix());
+        }
+        let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();
+        let (state, watched) = watch::channel(ServerState::Serving);
+        let acceptor = Arc::new(Acceptor {
+            router: Arc::new(Router::new(&config, addresses, routes, Arc::clone(&live), auth)),
+            live,
+            connections,
+            handshakes: handshake::turns(),
+            config,
+            state: watched,
+        });
+        for listener in listeners {
+            tokio::spawn(Arc::clone(&acceptor).accept(listener));
+        }
+        shutdown.await;
+        state.send_replace(ServerState::Draining);
+        if let Err(left) = acceptor.connections.drained(limits.drain_timeout).await {
+            tracing::warn!(connections = left, "requests in progress did not end in time and are broken off");
+        }
+        state.send_replace(ServerState::Closed);
+    }
+}
+
+/// What all listeners share.
+struct Acceptor {
+    router: Arc<Router>,
+    live: Arc<Live>,
+    connections: Arc<Connections>,
+    handshakes: Turns,
+    config: Config,
+    state: watch::Receiver<ServerState>,
+}
+
+impl Acceptor {
+    /// Takes connections until the server stops; then the listener is closed.
+    async fn accept(self: Arc<Self>, listener: Listener) {
+        let mut state = self.state.clone();
+        tokio::select! {
+            () = connection::reached(&mut state, ServerState::Draining) => {}
+            () = self.accept_all(&listener) => {}
+        }
+    }
+
+    async fn accept_all(self: &Arc<Self>, listener: &Listener) {
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let connected = self.connections.admit(peer).await;
+                    let acceptor = Arc::clone(self);
+                    tokio::spawn(async move { acceptor.connection(stream, connected).await });
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    self.connections.out_of_files(&error, listener);
+                    tokio::time::sleep(OUT_OF_FILES_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn connection(&self, stream: Box<dyn Stream>, connected: Connected) {
+        let (router, limits, server) = (Arc::clone(&self.router), self.config.limits, self.state.clone());
+        let state = &connected.state;
+        let Some(tls) = self.live.current().tls.clone() else {
+            return connection::serve(stream, false, router, limits, state, server).await;
+        };
+        let mut stopping = self.state.clone();
+        tokio::select! {
+            () = connection::reached(&mut stopping, ServerState::Draining) => {}
+            why = state.expired() => tracing::debug!(why, "a connection was closed"),
+            shaken = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match shaken {
+                Ok(stream) => {
+                    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    connection::serve(Box::new(stream), http2, router, limits, state, server).await;
+                }
+                Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+            },
+        }
+    }
+}
+
+/// Raises the soft limit of file descriptors to the hard one; `None` if there is no limit.
+fn raise_descriptor_limit() -> Option<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    }
+}
+
+/// How many connections there may be with this many descriptors.
+fn affordable(max_connections: usize, descriptors: Option<u64>) -> usize {
+    let (part, of) = CONNECTIONS_SHARE;
+    let room = descriptors.map_or(u64::MAX, |descriptors| (descriptors / of).saturating_mul(part).max(1));
+    let room = usize::try_from(room).unwrap_or(usize::MAX);
+    if room < max_connections {
+        tracing::warn!(
+            connections = room,
+            descriptors,
+            "the limit of open files allows fewer connections than usual"
+        );
+    }
+    room.min(max_connections)
+}
+
+/// The client was gone before its connection was taken.
+fn is_of_one_connection(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionRefused
+            | ErrorKind::NotConnected
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_descriptors_for_the_rest_of_the_process() {
+        assert_eq!(affordable(768, None), 768);
+        assert_eq!(affordable(768, Some(1024)), 768);
+        assert_eq!(affordable(768, Some(256)), 192);
+        assert_eq!(affordable(768, Some(1)), 1);
+    }
+}

@@ -1,0 +1,399 @@
+//! The YAML of the web configuration file: text in, checked values out. Files that it names are not read here.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use http::header::{HeaderName, HeaderValue};
+use serde::Deserialize;
+
+use super::ClientAuth;
+use super::error::WebConfigError;
+use super::names::{self, Cipher, Curve, Version};
+use pds_core::secret::Secret;
+
+/// A checked file.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) tls: Tls,
+    pub(super) http2: bool,
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) users: BTreeMap<String, Secret>,
+    pub(super) rate: Option<Rate>,
+}
+
+/// `tls_server_config`.
+#[derive(Debug)]
+pub(super) struct Tls {
+    pub(super) cert: Option<Pem>,
+    pub(super) key: Option<Pem>,
+    pub(super) client_ca: Option<Pem>,
+    pub(super) client_auth: ClientAuth,
+    /// Whether any key is set that needs TLS.
+    pub(super) enabled: bool,
+    pub(super) client_allowed_sans: Option<Vec<String>>,
+    pub(super) min_version: Version,
+    pub(super) max_version: Version,
+    /// `None`: the default ones.
+    pub(super) cipher_suites: Option<Vec<&'static Cipher>>,
+    pub(super) curve_preferences: Option<Vec<&'static Curve>>,
+    pub(super) prefer_server_cipher_suites: bool,
+}
+
+/// A certificate, CA or key; as in the toolkit, a file takes precedence over a text.
+#[derive(Debug)]
+pub(super) enum Pem {
+    Inline(Secret),
+    File(String),
+}
+
+/// `rate_limit`: a token bucket over all requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Time per request in the long run.
+    pub interval: Duration,
+    /// Requests at once.
+    pub burst: NonZeroU32,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Raw {
+    tls_server_config: Option<RawTls>,
+    http_server_config: Option<RawHttp>,
+    basic_auth_users: Option<BTreeMap<String, Option<Secret>>>,
+    rate_limit: Option<RawRate>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawTls {
+    cert: Option<Secret>,
+    key: Option<Secret>,
+    client_ca: Option<Secret>,
+    cert_file: Option<String>,
+    key_file: Option<String>,
+    client_auth_type: Option<String>,
+    client_ca_file: Option<String>,
+    cipher_suites: Option<Vec<String>>,
+    curve_preferences: Option<Vec<String>>,
+    min_version: Option<String>,
+    max_version: Option<String>,
+    prefer_server_cipher_suites: Option<bool>,
+    client_allowed_sans: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawHttp {
+    http2: Option<bool>,
+    headers: Option<BTreeMap<String, Option<String>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RawRate {
+    interval: Option<String>,
+    burst: Option<i64>,
+}
+
+/// Parses and checks the text of a file.
+pub(super) fn parse(text: &str) -> Result<File, WebConfigError> {
+    // Snippets would show keys and hashes.
+    let options = serde_saphyr::options! { with_snippet: false };
+    // A file with only comments is valid and has no document.
+    let raw: Option<Raw> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| WebConfigError::Yaml(without_values(&error.to_string())))?;
+    let raw = raw.unwrap_or_default();
+    let http = raw.http_server_config.unwrap_or_default();
+    Ok(File {
+        headers: headers(http.headers.unwrap_or_default())?,
+        http2: http.http2.unwrap_or(true),
+        tls: tls(raw.tls_server_config.unwrap_or_default())?,
+        users: users(raw.basic_auth_users.unwrap_or_default())?,
+        rate: rate(raw.rate_limit.unwrap_or_default())?,
+    })
+}
+
+fn tls(raw: RawTls) -> Result<Tls, WebConfigError> {
+    let pem = |inline: Option<Secret>, file: Option<String>| {
+        let file = file.filter(|file| !file.is_empty()).map(Pem::File);
+        file.or_else(|| inline.filter(|text| !text.expose().is_empty()).map(Pem::Inline))
+    };
+    let version =
+        |key: &'static str, text: Option<String>, default| match text.filter(|text| !text.is_empty()) {
+            None => Ok(default),
+            Some(version) => Version::named(&version).ok_or(WebConfigError::UnknownVersion { key, version }),
+        };
+    let policy = raw.client_auth_type.filter(|policy| !policy.is_empty());
+    let cert = pem(raw.cert, raw.cert_file);
+    let key = pem(raw.key, raw.key_file);
+    let client_ca = pem(raw.client_ca, raw.client_ca_file);
+    Ok(Tls {
+        enabled: cert.is_some() || key.is_some() || client_ca.is_some() || policy.is_some(),
+        cert,
+        key,
+        client_ca,
+        client_auth: policy.map_or(Ok(ClientAuth::NoClientCert), |policy| client_auth(&policy))?,
+        client_allowed_sans: raw.client_allowed_sans,
+        min_version: version("min_version", raw.min_version, Version::Tls12)?,
+        max_version: version("max_version", raw.max_version, Version::Tls13)?,
+        cipher_suites: all_named(raw.cipher_suites, names::cipher, WebConfigError::UnknownCipher)?,
+        curve_preferences: all_named(raw.curve_preferences, names::curve, WebConfigError::UnknownCurve)?,
+        prefer_server_cipher_suites: raw.prefer_server_cipher_suites.unwrap_or(true),
+    })
+}
+
+/// An empty list means the default, as in the toolkit.
+fn all_named<T>(
+    list: Option<Vec<String>>,
+    named: impl Fn(&str) -> Option<T>,
+    unknown: fn(String) -> WebConfigError,
+) -> Result<Option<Vec<T>>, WebConfigError> {
+    let Some(list) = list.filter(|list| !list.is_empty()) else { return Ok(None) };
+    list.into_iter().map(|name| named(&name).ok_or(unknown(name))).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+fn client_auth(policy: &str) -> Result<ClientAuth, WebConfigError> {
+    Ok(match policy {
+        "NoClientCert" => ClientAuth::NoClientCert,
+        "RequestClientCert" => ClientAuth::RequestClientCert,
+        // The second is its old name.
+        "RequireAnyClientCert" | "RequireClientCert" => ClientAuth::RequireAnyClientCert,
+        "VerifyClientCertIfGiven" => ClientAuth::VerifyClientCertIfGiven,
+        "RequireAndVerifyClientCert" => ClientAuth::RequireAndVerifyClientCert,
+        _ => return Err(WebConfigError::ClientAuth(policy.to_owned())),
+    })
+}
+
+/// The headers that can be configured, with their values if only some are allowed.
+const HEADERS: &[(&str, &[&str])] = &[
+    ("Strict-Transport-Security", &[]),
+    ("X-Content-Type-Options", &["nosniff"]),
+    ("X-Frame-Options", &["deny", "sameorigin"]),
+    ("X-XSS-Protection", &[]),
+    ("Content-Security-Policy", &[]),
+];
+
+fn headers(raw: BTreeMap<String, Option<String>>) -> Result<Vec<(HeaderName, HeaderValue)>, WebConfigError> {
+    let mut headers = Vec::new();
+    for (name, value) in raw {
+        let Some((_, allowed)) = HEADERS.iter().find(|(known, _)| *known == name) else {
+            return Err(WebConfigError::Header(name));
+        };
+        let value = value.unwrap_or_default();
+        let bad = |expected: String| WebConfigError::HeaderValue {
+            name: name.clone(),
+            expected,
+            value: value.clone(),
+        };
+        if !allowed.is_empty() && !allowed.contains(&value.as_str()) {
+            // As the toolkit writes lists.
+            return Err(bad(format!("{allowed:?}").replace(',', "")));
+        }
+        let parsed = (HeaderName::try_from(&name), HeaderValue::try_from(&value));
+        let (Ok(header), Ok(content)) = parsed else { return Err(bad("visible ASCII".to_owned())) };
+        if !content.is_empty() {
+            headers.push((header, content));
+        }
+    }
+    Ok(headers)
+}
+
+fn users(raw: BTreeMap<String, Option<Secret>>) -> Result<BTreeMap<String, Secret>, WebConfigError> {
+    raw.into_iter()
+        .map(|(user, hash)| match hash.filter(|hash| is_bcrypt(hash.expose())) {
+            Some(hash) => Ok((user, hash)),
+            None => Err(WebConfigError::User { user }),
+        })
+        .collect()
+}
+
+/// Three versions of one algorithm; `$2x$` marks hashes of a broken one.
+fn is_bcrypt(hash: &str) -> bool {
+    let known = ["$2a$", "$2b$", "$2y$"].iter().any(|version| hash.starts_with(version));
+    let cost = hash.parse::<bcrypt::HashParts>().map(|parts| parts.get_cost());
+    known && cost.is_ok_and(|cost| (4..=31).contains(&cost))
+}
+
+fn rate(raw: RawRate) -> Result<Option<Rate>, WebConfigError> {
+    let bad = |key, problem| WebConfigError::Rate { key, problem };
+    let interval = raw.interval.as_deref().unwrap_or("0");
+    let interval =
+        duration(interval).ok_or_else(|| bad("interval", "not a duration like 100ms, 1s or 1m30s"))?;
+    if interval.is_zero() {
+        return Ok(None);
+    }
+    let burst = u32::try_from(raw.burst.unwrap_or(0)).ok().and_then(NonZeroU32::new);
+    let burst = burst.ok_or_else(|| bad("burst", "at least 1, else every request would be refused"))?;
+    Ok(Some(Rate { interval, burst }))
+}
+
+/// A duration as Go writes it: `1m30s`, `1.5s`, `250ms`, `0`; a bare number is nanoseconds, as Go's YAML reads it.
+fn duration(text: &str) -> Option<Duration> {
+    if let Ok(nanoseconds) = text.parse::<u64>() {
+        return Some(Duration::from_nanos(nanoseconds));
+    }
+    let mut rest = text.strip_prefix('+').unwrap_or(text);
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let unit_at = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, with_unit) = rest.split_at(unit_at);
+        let end = with_unit.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(with_unit.len());
+        let (unit, next) = with_unit.split_at(end);
+        let seconds = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        total = total.checked_add(part)?;
+        rest = next;
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+/// The error text without the unexpected value, which may be a key or a hash at a wrong place.
+fn without_values(text: &str) -> String {
+    match text.split_once("string \"").and_then(|(before, after)| Some((before, after.rsplit_once('"')?))) {
+        Some((before, (_, after))) => format!("{before}string{after}"),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASH: &str = "$2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi";
+
+    fn refusal(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nothing_means_the_defaults() {
+        for text in
+            ["", "\n", "# only a comment\n", "tls_server_config:\nhttp_server_config:\n", "{}", "---\n"]
+        {
+            let file = parse(text).unwrap();
+            assert!(
+                !file.tls.enabled && file.users.is_empty() && file.rate.is_none() && file.http2,
+                "{text:?}"
+            );
+            assert_eq!((file.tls.min_version, file.tls.max_version), (Version::Tls12, Version::Tls13));
+        }
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let file = parse(&format!(
+            "tls_server_config:
+  cert_file: a.crt
+  key: |
+    inline
+  client_auth_type: RequireClientCert
+  client_ca_file: ca.crt
+  client_allowed_sans: [prometheus.example.com]
+  min_version: TLS13
+  max_version: TLS13
+  cipher_suites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]
+  prefer_server_cipher_suites: no
+  curve_preferences: [X25519]
+http_server_config:
+  http2: off
+  headers:
+    X-Frame-Options: deny
+    Strict-Transport-Security: max-age=63072000
+    X-XSS-Protection:
+basic_auth_users:
+  alice: {HASH}
+  7: {HASH}
+rate_limit: {{ interval: 1m30s, burst: 5 }}
+"
+        ))
+        .unwrap();
+        assert!(matches!(file.tls.cert, Some(Pem::File(_))) && matches!(file.tls.key, Some(Pem::Inline(_))));
+        assert_eq!(file.tls.client_auth, ClientAuth::RequireAnyClientCert);
+        assert!(!file.http2 && !file.tls.prefer_server_cipher_suites);
+        assert_eq!(file.headers.len(), 2);
+        assert_eq!(file.users.keys().collect::<Vec<_>>(), ["7", "alice"]);
+        assert_eq!(
+            file.rate,
+            Some(Rate { interval: Duration::from_secs(90), burst: NonZeroU32::new(5).unwrap() })
+        );
+    }
+
+    #[test]
+    fn each_mistake_is_named() {
+        for (text, expected) in [
+            ("tls_server_confg: {}", "tls_server_confg"),
+            ("tls_server_config: { certfile: x }", "certfile"),
+            ("rate_limit: { burst: 1, burst: 2 }", "burst"),
+            ("tls_server_config: { min_version: TLS14 }", "unknown TLS version: TLS14"),
+            ("tls_server_config: { cipher_suites: [RC4] }", "unknown cipher: RC4"),
+            ("tls_server_config: { curve_preferences: [P256] }", "unknown curve: P256"),
+            ("tls_server_config: { client_auth_type: Maybe }", "invalid ClientAuth: Maybe"),
+            (
+                "http_server_config: { headers: { Server: x } }",
+                "HTTP header \"Server\" can not be configured",
+            ),
+            (
+                "http_server_config: { headers: { X-Frame-Options: none } }",
+                "invalid value for X-Frame-Options. Expected one of: [\"deny\" \"sameorigin\"], but got: \"none\"",
+            ),
+            ("basic_auth_users: { alice: plain }", "basic_auth_users.alice: not a bcrypt hash"),
+            ("basic_auth_users: { alice: }", "basic_auth_users.alice: not a bcrypt hash"),
+            ("rate_limit: { interval: soon }", "rate_limit.interval"),
+            ("rate_limit: { interval: -1s, burst: 1 }", "rate_limit.interval"),
+            ("rate_limit: { interval: 1s }", "rate_limit.burst"),
+        ] {
+            let refusal = refusal(text);
+            assert!(refusal.contains(expected), "{text}: {refusal}");
+        }
+        for hash in [HASH.replace("$2y$", "$2x$"), HASH.replace("$10$", "$32$"), HASH[..50].to_owned()] {
+            assert!(refusal(&format!("basic_auth_users: {{ a: {hash} }}")).contains("basic_auth_users.a"));
+        }
+    }
+
+    #[test]
+    fn errors_show_no_value_that_may_be_secret() {
+        for text in [
+            format!("basic_auth_users: {HASH}"),
+            format!("basic_auth_users:\n  alice\n  {HASH}\n"),
+            format!("basic_auth_users: [{HASH}]"),
+            format!("basic_auth_users:\n  alice: {HASH}\n bob: {HASH}\n"),
+            format!("tls_server_config: \"{HASH}\""),
+            format!("rate_limit: {{ burst: {HASH} }}"),
+            format!("basic_auth_users: {{ alice: {HASH}x }}"),
+            format!("basic_auth_users:\n  alice: {HASH}\n  alice: {HASH}\n"),
+        ] {
+            let refusal = refusal(&text);
+            assert!(!refusal.contains("QOauhQNb"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn durations_are_those_of_go() {
+        for (text, millis) in
+            [("1s", 1000), ("1m30s", 90_000), ("1.5s", 1500), (".5s", 500), ("0", 0), ("1h", 3_600_000)]
+        {
+            assert_eq!(duration(text), Some(Duration::from_millis(millis)), "{text}");
+        }
+        assert_eq!(duration("1000000"), Some(Duration::from_millis(1)));
+        for text in ["", "s", "1", "1x", "1 s", "-1s", "1.2.3s", "99999999999999999h"] {
+            assert!(duration(text).is_none_or(|d| text == "1" && d == Duration::from_nanos(1)), "{text}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[a-z_:{}\\[\\] \n\"'$&*!|>#-]{0,200}") {
+            let _ = parse(&text);
+        }
+    }
+}

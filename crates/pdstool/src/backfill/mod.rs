@@ -1,0 +1,202 @@
+//! `pdstool backfill`: history of the metrics calls as an OpenMetrics file, for Prometheus to make blocks of.
+//!
+//! ```text
+//! Plan -> one request a step, window and call -> Journal (a file a stream, appended) -> OpenMetrics file
+//! ```
+//!
+//! The journals hold the replies step by step, so an interrupted run resumes where it stopped: what is on
+//! disk is not requested again. The file is made from them at the end, because the format wants all samples of a series
+//! together. Only files grow with the length of the range.
+//!
+//! - [`plan`]: the requests of a run, and whether it resumes an earlier one.
+//! - [`journal`]: the replies so far.
+//! - [`ask`]: requests, in order, several at once.
+//! - [`series`]: samples gathered by series.
+//! - [`write`](mod@write): the journals as one file.
+
+pub mod ask;
+pub mod journal;
+pub mod plan;
+pub mod series;
+pub mod write;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::console::Console;
+use super::error::ToolError;
+use super::service::{Environment, ServiceArgs};
+use super::time_arg::TimeArg;
+use pds_core::units;
+use plan::{Plan, Work};
+
+/// `pdstool backfill`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool backfill --start 30d history.om
+  pdstool backfill --start 2026-01-01 --end 2026-02-01 --step 1h --label job=pds history.om
+  promtool tsdb create-blocks-from openmetrics history.om /var/lib/prometheus
+
+promtool reads the file once for each block it makes: over a long range, say
+  promtool tsdb create-blocks-from --max-block-duration=744h openmetrics history.om FOLDER
+
+An interrupted run is resumed by the same command; FILE.partial holds its replies.
+The result is FILE; standard output stays empty, and messages go to standard error.
+Samples are stamped with the end of their range. Counters start at 0 at the start of the range:
+import history from before the exporter's first start only, not over scraped data.")]
+pub struct BackfillArgs {
+    /// Project of the apps [default: the one in which they are configured].
+    #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
+    project: Option<String>,
+
+    /// App; repeatable [default: all configured apps].
+    #[arg(long = "app", value_name = "ID")]
+    apps: Vec<String>,
+
+    /// Start of the history: a time, a day, or how long ago (30d).
+    #[arg(long, value_name = "TIME", value_parser = checked_moment)]
+    start: String,
+
+    /// End of the history [default: now minus poll.settle].
+    #[arg(long, value_name = "TIME", value_parser = checked_moment)]
+    end: Option<String>,
+
+    /// Time between samples; must divide a day and be at most 6h. A step as long as a window needs no requests of its own.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = step)]
+    step: Duration,
+
+    /// Trailing window; repeatable [default: poll.windows].
+    #[arg(long = "window", value_name = "DURATION", value_parser = window)]
+    windows: Vec<Duration>,
+
+    /// Label for every series, such as the job and instance of a scrape; repeatable.
+    #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
+    labels: Vec<(String, String)>,
+
+    /// Discard the replies of an earlier run and start over.
+    #[arg(long)]
+    restart: bool,
+
+    /// File to write; must not exist.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+fn checked_moment(text: &str) -> Result<String, String> {
+    text.parse::<TimeArg>().map(|_| text.to_owned())
+}
+
+fn window(text: &str) -> Result<Duration, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if duration.is_zero() || duration.subsec_nanos() > 0 {
+        return Err("must be whole seconds, such as 5m".to_owned());
+    }
+    Ok(duration)
+}
+
+fn step(text: &str) -> Result<Duration, String> {
+    const DAY: u64 = 86_400;
+    let step = window(text)?;
+    if step > pds_exporter::accounting::MAX_MERGED || !DAY.is_multiple_of(step.as_secs()) {
+        return Err("must divide a day and be at most 6h, such as 5m or 1h".to_owned());
+    }
+    Ok(step)
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    let taken = ["project", "app", "window", "container_id", "percentile", "threshold", "resource", "le"];
+    if !pds_exposition::family::is_label_name(name) || name.starts_with("__") || taken.contains(&name) {
+        return Err(format!("{name} is reserved"));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Fetches the history and writes the file.
+///
+/// # Errors
+/// If arguments are invalid, the service fails, or files cannot be written; the replies so far are kept.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    args: &BackfillArgs,
+) -> Result<(), ToolError> {
+    let service = args.service.open(environment)?;
+    let plan = Plan::new(&service.config, args)?;
+    let work = Work::open(plan, args)?;
+    let (total, done) = (work.plan.requests(), work.answered_requests()?);
+    say_plan(console, &work, done);
+    let progress = progress(total, done);
+    let asked = ask::all(&service, &work, &progress).await;
+    progress.finish_and_clear();
+    if let Err(error) = asked {
+        let partial = work.folder.display();
+        console.say(&format!("The replies so far are in {partial}; run the same command to resume."));
+        return Err(error);
+    }
+    let written = write::file(&work)?;
+    work.remove()?;
+    say_written(console, args, &written);
+    Ok(())
+}
+
+/// A progress bar on a terminal; nothing elsewhere.
+fn progress(total: u64, done: u64) -> ProgressBar {
+    let progress = ProgressBar::new(total);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests  {per_sec}  {eta} left")
+    {
+        progress.set_style(style);
+    }
+    progress.set_position(done);
+    progress.reset_eta();
+    progress
+}
+
+fn say_plan(console: &mut Console, work: &Work, done: u64) {
+    let plan = &work.plan;
+    let requests = units::count_of(plan.requests());
+    let mut text = format!(
+        "{}, {} to {}: {requests} requests",
+        units::counted(plan.apps.len(), "app", "apps"),
+        plan.shown_start(),
+        plan.shown_end()
+    );
+    if done > 0 {
+        text.push_str(&format!(", {} of them done by an earlier run", units::count_of(done)));
+    }
+    console.say(&text);
+}
+
+fn say_written(console: &mut Console, args: &BackfillArgs, written: &write::Written) {
+    let file = args.file.display();
+    let (samples, series) = (units::count_of(written.samples), units::count_of(written.series));
+    console.say(&format!("Wrote {samples} samples of {series} series to {file}."));
+    if written.unaccounted > 0 {
+        #[expect(clippy::cast_precision_loss, reason = "a range of time stays below 2^53 seconds")]
+        let lost = units::seconds(written.unaccounted as f64);
+        console
+            .say(&format!("{lost} of the range have no usable count (pds_app_unaccounted_seconds_total)."));
+    }
+    console.say(&format!("Next: promtool tsdb create-blocks-from openmetrics {file} DATA_FOLDER"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_divide_a_day_and_labels_do_not_clash() {
+        assert_eq!(step("1h"), Ok(Duration::from_secs(3600)));
+        assert!(
+            step("7m").is_err() && step("12h").is_err() && step("0s").is_err() && step("1500ms").is_err()
+        );
+        assert_eq!(label("job=pds=1"), Ok(("job".to_owned(), "pds=1".to_owned())));
+        assert!(label("app=x").is_err() && label("__a=x").is_err() && label("job").is_err());
+    }
+}

@@ -1,0 +1,287 @@
+//! The requests of a run, and whether it resumes an earlier one.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ToolError;
+use crate::service;
+use crate::time_arg::TimeArg;
+use pds_exporter::config::Config;
+use pds_interface::range::rfc3339;
+use pds_interface::{Cadence, Resolution, Resource, TimeRange};
+
+use super::BackfillArgs;
+use super::journal::{Journal, failed};
+
+/// The plan of a run. A run resumes an earlier one of the same plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The service.
+    base_url: String,
+    /// The range as given, which may be relative to the time of the first run.
+    given: (String, Option<String>),
+    /// The first second, on a whole step.
+    pub start: i64,
+    /// The end, on a whole step.
+    pub end: i64,
+    /// Between samples, in seconds.
+    pub step: i64,
+    /// Trailing windows, in seconds.
+    pub windows: Vec<i64>,
+    /// The data resolution, as the interface has it.
+    resolution: Option<String>,
+    /// (project, app)
+    pub apps: Vec<(String, String)>,
+    /// Further labels of every series.
+    pub labels: Vec<(String, String)>,
+}
+
+/// One metrics call of an app, with a journal of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Stream<'a> {
+    /// Its place in the plan, which names its journal.
+    pub index: usize,
+    /// The project's id.
+    pub project: &'a str,
+    /// The app's id.
+    pub app: &'a str,
+    /// The call.
+    pub resource: Resource,
+}
+
+impl Plan {
+    /// The plan for `args`.
+    ///
+    /// # Errors
+    /// If there is no such app or range.
+    pub fn new(config: &Config, args: &BackfillArgs) -> Result<Self, ToolError> {
+        let now = Timestamp::now();
+        let seconds = |duration: &Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+        let step = seconds(&args.step);
+        let settled = now.as_second() - seconds(&config.poll.settle);
+        let moment = |text: &str| text.parse::<TimeArg>().map_err(ToolError::Usage);
+        let start = moment(&args.start)?.resolve(now);
+        let end = match &args.end {
+            Some(end) => moment(end)?.resolve(now),
+            None => settled,
+        };
+        // The step that contains the start is requested whole; the one that contains the end is not.
+        let (start, end) = (start.div_euclid(step) * step, end.div_euclid(step) * step);
+        if end > settled {
+            let settled = rfc3339(settled);
+            return Err(ToolError::Usage(format!(
+                "the range must end by {settled}: later data has not settled"
+            )));
+        }
+        if end <= start {
+            let (start, end) = (rfc3339(start), rfc3339(end));
+            return Err(ToolError::Usage(format!("no whole step fits between {start} and {end}")));
+        }
+        let windows = if args.windows.is_empty() { &config.poll.windows } else { &args.windows };
+        Ok(Self {
+            base_url: config.api.base_url.to_string(),
+            given: (args.start.clone(), args.end.clone()),
+            start,
+            end,
+            step,
+            windows: windows.iter().map(seconds).collect(),
+            resolution: Some(config.poll.resolution)
+                .filter(|resolution| *resolution != Resolution::Standard)
+                .map(|resolution| resolution.as_str().to_owned()),
+            apps: apps(config, args)?,
+            labels: args.labels.clone(),
+        })
+    }
+
+    /// The streams, in the order in which they are asked.
+    pub fn streams(&self) -> impl Iterator<Item = Stream<'_>> {
+        let pairs = self.apps.iter().flat_map(|(project, app)| {
+            metrics_calls().into_iter().map(move |resource| (project, app, resource))
+        });
+        pairs.enumerate().map(|(index, (project, app, resource))| Stream { index, project, app, resource })
+    }
+
+    /// How many steps a stream has.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        TimeRange { start: self.start, end: self.end }.seconds() / self.step.unsigned_abs()
+    }
+
+    /// The lengths of the ranges that end with each step: those of the windows, and the step itself.
+    #[must_use]
+    pub fn lengths(&self) -> Vec<i64> {
+        let mut lengths = self.windows.clone();
+        lengths.push(self.step);
+        lengths.sort_unstable();
+        lengths.dedup();
+        lengths
+    }
+
+    /// How many requests there are in all.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.steps() * self.requests_per_step() * self.streams().count() as u64
+    }
+
+    /// How many requests one step of one stream takes.
+    #[must_use]
+    pub fn requests_per_step(&self) -> u64 {
+        self.lengths().len() as u64
+    }
+
+    /// The start as text.
+    #[must_use]
+    pub fn shown_start(&self) -> String {
+        rfc3339(self.start)
+    }
+
+    /// The end as text.
+    #[must_use]
+    pub fn shown_end(&self) -> String {
+        rfc3339(self.end)
+    }
+
+    /// Whether an earlier run has the same plan; its range is then resumed.
+    fn continues(&self, earlier: &Self) -> bool {
+        let range = (earlier.start, earlier.end);
+        Self { start: range.0, end: range.1, ..self.clone() } == *earlier
+    }
+}
+
+/// The calls with a range, in the order of their families.
+#[must_use]
+pub fn metrics_calls() -> Vec<Resource> {
+    Resource::all().filter(|resource| resource.polled().cadence == Cadence::Metrics).collect()
+}
+
+/// The apps to ask about, each with its project.
+fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>, ToolError> {
+    let configured = || {
+        config
+            .projects
+            .iter()
+            .flat_map(|project| project.apps.iter().map(|app| (project.id.to_string(), app.id.to_string())))
+    };
+    let of_project =
+        |(project, _): &(String, String)| args.project.as_ref().is_none_or(|given| given == project);
+    let mut apps: Vec<(String, String)> = Vec::new();
+    if args.apps.is_empty() {
+        apps = configured().filter(of_project).collect();
+    }
+    for app in &args.apps {
+        let known = configured().filter(of_project).find(|(_, known)| known == app);
+        let pair = match known {
+            Some(pair) => pair,
+            None => (service::project(config, args.project.as_deref())?, app.clone()),
+        };
+        if !apps.contains(&pair) {
+            apps.push(pair);
+        }
+    }
+    if apps.is_empty() {
+        return Err(ToolError::Usage("no apps are configured; use --project and --app".to_owned()));
+    }
+    Ok(apps)
+}
+
+/// A plan and the folder of its journals, locked by one process at a time.
+#[derive(Debug)]
+pub struct Work {
+    /// The plan, with the range of an earlier run if there was one.
+    pub plan: Plan,
+    /// `FILE.partial`.
+    pub folder: PathBuf,
+    /// The file to write.
+    pub file: PathBuf,
+    /// Locked as long as this lives.
+    _lock: File,
+}
+
+impl Work {
+    /// Creates the folder, or resumes one that an earlier run of the same plan left.
+    ///
+    /// # Errors
+    /// If the file exists, the folder belongs to another plan, or another process holds it.
+    pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self, ToolError> {
+        let file = args.file.clone();
+        if file.exists() {
+            return Err(ToolError::Usage(format!("{} already exists", file.display())));
+        }
+        let mut folder = file.clone().into_os_string();
+        folder.push(".partial");
+        let folder = PathBuf::from(folder);
+        fs::create_dir_all(&folder).map_err(failed("cannot make the folder", &folder))?;
+        let lock = lock(&folder)?;
+        let path = folder.join("plan.json");
+        if args.restart {
+            for entry in fs::read_dir(&folder).map_err(failed("cannot read", &folder))?.flatten() {
+                if entry.file_name() != LOCK {
+                    fs::remove_file(entry.path()).map_err(failed("cannot remove", &entry.path()))?;
+                }
+            }
+        }
+        let plan = match fs::read(&path) {
+            Ok(text) => match serde_json::from_slice::<Plan>(&text) {
+                Ok(earlier) if plan.continues(&earlier) => earlier,
+                _ => {
+                    let folder = folder.display();
+                    let message = format!(
+                        "{folder} belongs to a run with other arguments; repeat those, or use --restart"
+                    );
+                    return Err(ToolError::Usage(message));
+                }
+            },
+            Err(_) => {
+                let text = serde_json::to_vec(&plan).unwrap_or_default();
+                let written = File::create(&path).and_then(|mut file| file.write_all(&text));
+                written.map_err(failed("cannot write", &path))?;
+                plan
+            }
+        };
+        Ok(Self { plan, folder, file, _lock: lock })
+    }
+
+    /// The journal of a stream.
+    #[must_use]
+    pub fn journal(&self, stream: &Stream<'_>) -> Journal {
+        Journal::new(self.folder.join(format!("{:05}.jsonl", stream.index)))
+    }
+
+    /// How many requests earlier runs had answered.
+    ///
+    /// # Errors
+    /// If a journal cannot be read.
+    pub fn answered_requests(&self) -> Result<u64, ToolError> {
+        let mut steps = 0;
+        for stream in self.plan.streams() {
+            let until = self.journal(&stream).until()?.unwrap_or(self.plan.start);
+            steps +=
+                TimeRange { start: self.plan.start, end: until }.seconds() / self.plan.step.unsigned_abs();
+        }
+        Ok(steps * self.plan.requests_per_step())
+    }
+
+    /// Removes the folder: the file is written.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove(&self) -> Result<(), ToolError> {
+        fs::remove_dir_all(&self.folder).map_err(failed("cannot remove", &self.folder))
+    }
+}
+
+const LOCK: &str = "lock";
+
+fn lock(folder: &Path) -> Result<File, ToolError> {
+    let path = folder.join(LOCK);
+    let file = File::create(&path).map_err(failed("cannot write", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(_) => Err(ToolError::Usage(format!("another run is using {}", folder.display()))),
+    }
+}

@@ -1,0 +1,68 @@
+//! A call without a project: made with the token of every project, the lists merged into one.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::error::{ToolError, code_of_fetch};
+use crate::service::Service;
+use pds_client::Account;
+use pds_core::error_chain::with_sources;
+use pds_interface::Request;
+
+/// Makes the call with the token of `project`. Without a project, makes it with every token that a configured project
+/// uses; the entries of all lists are one list then, each once. The second part is the refusal of some of several
+/// tokens.
+///
+/// # Errors
+/// If no token gets a reply.
+pub async fn ask(
+    service: &Service,
+    request: &Request,
+    project: Option<&str>,
+) -> Result<(Bytes, Option<ToolError>), ToolError> {
+    let mut accounts: Vec<Account> = service.client.accounts().cloned().collect();
+    if project.is_some() || accounts.is_empty() {
+        accounts = vec![service.client.account(project.unwrap_or_default())];
+    }
+    let several = accounts.len() > 1;
+    let mut entries: Vec<Value> = Vec::new();
+    let mut refusals = Vec::new();
+    for account in &accounts {
+        match service.client.call(account, request).await {
+            Ok(reply) if !several => return Ok((reply.body, None)),
+            Ok(reply) => match serde_json::from_slice::<Vec<Value>>(&reply.body) {
+                Ok(list) => {
+                    for entry in list {
+                        if !entries.contains(&entry) {
+                            entries.push(entry);
+                        }
+                    }
+                }
+                Err(error) => refusals.push((account.name(), format!("the reply is not a list: {error}"), 1)),
+            },
+            Err(error) if !several => return Err(error.into()),
+            Err(error) => refusals.push((account.name(), with_sources(&error), code_of_fetch(&error))),
+        }
+    }
+    let refused = (!refusals.is_empty()).then(|| refused(&refusals, accounts.len()));
+    match refused {
+        Some(refused) if refusals.len() == accounts.len() => Err(refused),
+        refused => Ok((Value::from(entries).to_string().into(), refused)),
+    }
+}
+
+/// The tokens without a list, and why; the same reason once.
+fn refused(refusals: &[(&str, String, u8)], tokens: usize) -> ToolError {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, reason, _) in refusals {
+        match reasons.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((reason, vec![name])),
+        }
+    }
+    let reasons: Vec<String> =
+        reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
+    let message = format!("{} of {tokens} tokens failed: {}", refusals.len(), reasons.join("; "));
+    let code = refusals.iter().map(|(.., code)| *code).max().unwrap_or(1);
+    ToolError::Failed { message, code }
+}

@@ -1,0 +1,225 @@
+//! Calls as clap commands, and their parsed arguments.
+
+use std::collections::BTreeMap;
+
+use clap::builder::PossibleValuesParser;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
+use jiff::Timestamp;
+use jiff::civil::Date;
+
+use crate::time_arg::TimeArg;
+use pds_interface::param::{Param, ParamKind};
+use pds_interface::range::{parse_rfc3339, rfc3339};
+use pds_interface::{Arguments, CALLS, Call};
+
+/// A call with its arguments.
+#[derive(Clone, Debug)]
+pub struct Called {
+    /// Which call.
+    pub call: &'static Call,
+    /// Its arguments.
+    pub given: Given,
+}
+
+/// What was given on the command line, by the names of the call's identifiers, query parameters and body fields.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeMap<&'static str, String>);
+
+impl Given {
+    /// The value of a name, if one was given.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Gives `name` a value.
+    pub fn set(&mut self, name: &'static str, value: String) {
+        self.0.insert(name, value);
+    }
+
+    /// The arguments of `call`. A time in RFC 3339 is sent as given, any other is resolved; a range without an end
+    /// reaches until `now`.
+    #[must_use]
+    pub fn arguments(&self, call: &Call, now: Timestamp) -> Arguments<'_> {
+        let mut arguments = Arguments::default().at(now);
+        for (name, value) in &self.0 {
+            arguments = arguments.with(name, value.as_str());
+        }
+        let ranged = |kind| call.query.iter().find(|param| param.kind == kind).map(|param| param.name);
+        let (start, end) = (ranged(ParamKind::RangeStart), ranged(ParamKind::RangeEnd));
+        for name in start.into_iter().chain(end) {
+            if let Some(text) = self.option(name).filter(|text| parse_rfc3339(text).is_none())
+                && let Ok(time) = text.parse::<TimeArg>()
+            {
+                arguments = arguments.replace(name, rfc3339(time.resolve(now)));
+            }
+        }
+        match (start.and_then(|name| self.option(name)), end.filter(|name| self.option(name).is_none())) {
+            (Some(_), Some(end)) => arguments.with(end, rfc3339(now.as_second())),
+            _ => arguments,
+        }
+    }
+}
+
+/// The identifiers in a call's path but for the project, which is an option of its own.
+fn identifiers(call: &Call) -> impl Iterator<Item = &'static str> {
+    call.path.names().filter(|name| *name != "project_id")
+}
+
+/// A call as a command named after its last word.
+fn command(call: &'static Call) -> Command {
+    let words = call.command.words;
+    let about = capitalized(call.purpose);
+    let example = format!("Example:\n  pdstool call {} {}", words.join(" "), call.command.example);
+    let method = format!("{about}.\n\nSends {} {}", call.method.as_str(), call.path.0);
+    let mut command = Command::new(words.last().copied().unwrap_or_default())
+        .about(about)
+        .long_about(method)
+        .after_help(example.trim_end().to_owned());
+    for id in identifiers(call) {
+        let shown = id.trim_end_matches("_id");
+        let help = match shown == id {
+            true => format!("{} of the repository", if id == "repo" { "Name" } else { "Owner" }),
+            false => format!("Id of the {shown}"),
+        };
+        command = command.arg(Arg::new(id).value_name(shown.to_uppercase()).required(true).help(help));
+    }
+    for field in call.body {
+        let value_name = kebab(field.name).to_uppercase();
+        let help = capitalized(field.purpose);
+        command =
+            command.arg(valued(Arg::new(field.name), field).value_name(value_name).required(true).help(help));
+    }
+    call.query.iter().fold(command, |command, param| command.arg(option(param)))
+}
+
+fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// A query parameter as an option.
+fn option(param: &'static Param) -> Arg {
+    let help = match param.kind {
+        ParamKind::Text { max_chars: Some(max), default } => {
+            let default = default.map(|text| format!("; \"{text}\" when omitted")).unwrap_or_default();
+            format!("{}{default}; at most {max} characters", param.purpose)
+        }
+        ParamKind::RangeStart | ParamKind::RangeEnd => {
+            format!("{}: a time, a day, or how long ago (24h)", param.purpose)
+        }
+        _ => param.purpose.to_owned(),
+    };
+    valued(Arg::new(param.name).long(kebab(param.name)), param).help(capitalized(&help))
+}
+
+/// `arg` with the values that the parameter takes.
+fn valued(arg: Arg, param: &Param) -> Arg {
+    match param.kind {
+        ParamKind::Text { .. } => arg.value_name("TEXT"),
+        ParamKind::RangeStart | ParamKind::RangeEnd => {
+            arg.value_name("TIME").value_parser(checked::<TimeArg>)
+        }
+        ParamKind::FutureDate => arg.value_name("YYYY-MM-DD").value_parser(checked::<Date>),
+        ParamKind::Word { words, .. } => {
+            arg.value_name("WORD").value_parser(PossibleValuesParser::new(words))
+        }
+    }
+}
+
+/// The text itself, once it is known to be a `T`.
+fn checked<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<String, String> {
+    text.parse::<T>().map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+/// `expiresAt` and `container_id` as options are written: `expires-at`, `container-id`.
+fn kebab(name: &str) -> String {
+    let mut kebab = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            kebab.push('-');
+        }
+        kebab.push(if c == '_' { '-' } else { c.to_ascii_lowercase() });
+    }
+    kebab
+}
+
+impl Called {
+    /// The call that the words name, with its arguments.
+    fn find(words: &[&str], matches: &ArgMatches) -> Option<Self> {
+        let call = CALLS.iter().find(|call| call.command.words == words)?;
+        let names = identifiers(call).chain(call.body.iter().chain(call.query).map(|param| param.name));
+        let mut given = Given::default();
+        for name in names {
+            if let Some(value) = matches.get_one::<String>(name) {
+                given.set(name, value.clone());
+            }
+        }
+        Some(Self { call, given })
+    }
+}
+
+impl FromArgMatches for Called {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut words = Vec::new();
+        let mut at = matches;
+        while let Some((word, inner)) = at.subcommand() {
+            words.push(word);
+            at = inner;
+        }
+        Self::find(&words, at).ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Called {
+    fn augment_subcommands(parent: Command) -> Command {
+        let mut groups: Vec<Command> = Vec::new();
+        for call in CALLS {
+            let [word, _] = call.command.words else {
+                groups.push(command(call));
+                continue;
+            };
+            let at = groups.iter().position(|group| group.get_name() == *word);
+            let group = at.map_or_else(|| group(word), |at| groups.remove(at));
+            groups.insert(at.unwrap_or(groups.len()), group.subcommand(command(call)));
+        }
+        parent.subcommand_required(true).arg_required_else_help(true).subcommands(groups)
+    }
+
+    fn augment_subcommands_for_update(parent: Command) -> Command {
+        Self::augment_subcommands(parent)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        CALLS.iter().any(|call| call.command.words.first() == Some(&name))
+    }
+}
+
+/// The command that holds the calls about one resource.
+fn group(word: &'static str) -> Command {
+    let verbs: Vec<&str> = CALLS
+        .iter()
+        .map(|call| call.command.words)
+        .filter(|words| words.first() == Some(&word))
+        .filter_map(|words| words.get(1).copied())
+        .collect();
+    let about = format!("Calls about {}: {}", word.replace('-', " "), verbs.join(", "));
+    Command::new(word).about(about).subcommand_required(true).arg_required_else_help(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_become_options_as_people_write_them() {
+        assert_eq!(kebab("expiresAt"), "expires-at");
+        assert_eq!(kebab("container_id"), "container-id");
+    }
+}

@@ -1,0 +1,190 @@
+//! `pdstool call`: every call of the interface as a subcommand.
+//!
+//! The row of a call in [`CALLS`](pds_interface::CALLS) is its subcommand: identifiers in the path and fields of the
+//! body become arguments, query parameters become options. The rules of the interface are checked before anything is
+//! sent; a call that cannot be undone or costs money asks first.
+//!
+//! - [`arguments`]: calls as clap commands, and their parsed arguments.
+//! - [`accounts`]: a call about no project, made with every token.
+//! - [`csv`]: replies for programs that read tables.
+//! - [`created`]: what was created, compared with what was asked for.
+//! - [`show`]: replies for people.
+//! - [`secret`]: the reply that holds a secret.
+
+pub mod accounts;
+pub mod arguments;
+pub mod created;
+pub mod csv;
+pub mod secret;
+pub mod show;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use pds_core::printable::plain_lines;
+use pds_core::secret::REDACTED;
+use pds_exporter::config::Config;
+use pds_interface::Request;
+
+use super::console::Console;
+use super::error::ToolError;
+use super::output::OutputFormat;
+use super::page::{self, Block};
+use super::service::{self, Environment, Service, ServiceArgs};
+
+pub use arguments::{Called, Given};
+
+/// A reply for people.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct View {
+    /// Its parts.
+    pub blocks: Vec<Block>,
+    /// The reason, if the call succeeded but its action did not.
+    pub failure: Option<String>,
+}
+
+impl From<Vec<Block>> for View {
+    fn from(blocks: Vec<Block>) -> Self {
+        Self { blocks, failure: None }
+    }
+}
+
+/// Options of every call.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Call options")]
+pub struct CallOptions {
+    /// Project [default: the only configured project].
+    #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true, global = true)]
+    project: Option<String>,
+
+    /// Output format [default: table on a terminal, json elsewhere].
+    #[arg(short, long, value_name = "FORMAT", global = true)]
+    output: Option<OutputFormat>,
+
+    /// Do not prompt before a call that cannot be undone or costs money.
+    #[arg(long, global = true)]
+    yes: bool,
+
+    /// Print the request instead of sending it.
+    #[arg(long, global = true)]
+    dry_run: bool,
+
+    /// Write a created secret to this new file (mode 0600) instead of printing it.
+    #[arg(long, value_name = "FILE", global = true)]
+    secret_file: Option<PathBuf>,
+
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Makes the call.
+///
+/// # Errors
+/// Arguments that break a rule, a question answered with no, and whatever the service refuses.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    options: &CallOptions,
+    called: &Called,
+) -> Result<(), ToolError> {
+    let (call, now) = (called.call, Timestamp::now());
+    let config = options.service.load(environment)?;
+    let given = given(&config, options, called)?;
+    let arguments = given.arguments(call, now);
+    let request = call.request(&arguments, &config.api.query_names)?;
+    if options.dry_run {
+        return dry_run(console, &config, options, &request);
+    }
+    if options.secret_file.is_some() && call.command.secret.is_none() {
+        return Err(ToolError::Usage("--secret-file is only for calls that create a secret".to_owned()));
+    }
+    if let Some(consequence) = call.command.consequence {
+        let filled = consequence.fill(|name, text| {
+            text.push_str(arguments.get(name).unwrap_or_default());
+            Ok::<(), ToolError>(())
+        });
+        console.confirm(&filled?, options.yes)?;
+    }
+    let file = options.secret_file.as_deref().map(secret::SecretFile::create).transpose()?;
+    let service = Service::new(config)?;
+    // A call without a project uses the token of the project given, if any.
+    let project = given.option("project_id").or(options.project.as_deref());
+    let format = output_format(console, options);
+    let (reply, refused) = accounts::ask(&service, &request, project).await?;
+    if let Some(field) = call.command.secret {
+        secret::deliver(console, &reply, file, format, call, field)?;
+        return created::is_as_asked(call, &arguments, &reply);
+    }
+    let view = show::view(call, &reply);
+    match format {
+        OutputFormat::Json => print_json(console, &reply)?,
+        OutputFormat::Csv => csv::print(console, &reply)?,
+        OutputFormat::Table | OutputFormat::Wide => {
+            let blocks = view.as_ref().map_or(Vec::new(), |view| view.blocks.clone());
+            page::print_as(console, format, &blocks)?;
+        }
+    }
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    match view {
+        Ok(View { failure: Some(message), .. }) => Err(ToolError::Failed { message, code: 1 }),
+        // The reply was printed as received.
+        Err(_) if !format.is_for_people() => Ok(()),
+        other => Ok(other.map(|_| ())?),
+    }
+}
+
+/// The format asked for; otherwise one for people on a terminal, one for programs elsewhere.
+fn output_format(console: &Console, options: &CallOptions) -> OutputFormat {
+    options.output.unwrap_or(if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json })
+}
+
+/// What was given, with the project that is meant.
+fn given(config: &Config, options: &CallOptions, called: &Called) -> Result<Given, ToolError> {
+    let mut given = called.given.clone();
+    if called.call.path.names().any(|name| name == "project_id") {
+        given.set("project_id", service::project(config, options.project.as_deref())?);
+    }
+    Ok(given)
+}
+
+/// Prints the request as it would be sent, but for the token.
+fn dry_run(
+    console: &mut Console,
+    config: &Config,
+    options: &CallOptions,
+    request: &Request,
+) -> Result<(), ToolError> {
+    let base = config.api.base_url.as_str().trim_end_matches('/');
+    let (method, url) = (request.method.as_str(), format!("{base}{}", request.target()));
+    if output_format(console, options) == OutputFormat::Json && options.output.is_some() {
+        let request = json!({ "method": method, "url": url, "body": request.body });
+        return Ok(console.print(&request.to_string())?);
+    }
+    console.print(&format!("{method} {url}\nAuthorization: Bearer {REDACTED}"))?;
+    if let Some(body) = &request.body {
+        console.print(&format!("Content-Type: application/json\n\n{body}"))?;
+    }
+    Ok(())
+}
+
+/// Writes a reply as it came; on a terminal indented, where it is JSON.
+fn print_json(console: &mut Console, reply: &[u8]) -> Result<(), ToolError> {
+    let indented =
+        serde_json::from_slice::<Value>(reply).and_then(|value| serde_json::to_string_pretty(&value));
+    match indented {
+        Ok(text) if console.out_is_terminal => console.print(&plain_lines(&text))?,
+        Err(_) if console.out_is_terminal => console.print(&plain_lines(&String::from_utf8_lossy(reply)))?,
+        _ => {
+            console.out.write_all(reply)?;
+            if !reply.is_empty() && !reply.ends_with(b"\n") {
+                console.out.write_all(b"\n")?;
+            }
+        }
+    }
+    Ok(console.out.flush()?)
+}

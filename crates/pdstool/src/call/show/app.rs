@@ -1,0 +1,106 @@
+//! An app.
+
+use crate::call::View;
+use crate::page::Block;
+use pds_core::units;
+use pds_interface::get_app::App;
+
+use super::fields::Fields;
+
+/// One app: what it is, what it runs on, how it scales.
+pub(super) fn view(app: &App, mut fields: Fields) -> View {
+    let heading = |text: &str| Block::Heading(text.to_owned());
+    let name = fields.text("name");
+    let blocks = vec![
+        heading(if name.is_empty() { "App" } else { &name }),
+        identity(&mut fields),
+        heading("Compute"),
+        compute(app, &mut fields),
+        heading("Scaling"),
+        scaling(&mut fields),
+        heading("Builds"),
+        Block::Facts(vec![
+            ("last build", fields.text("lastBuildStatus")),
+            ("latest", fields.text("latestBuildId")),
+            ("latest created", fields.text("latestCreatedBuildId")),
+            ("latest ready", fields.text("latestReadyBuildId")),
+        ]),
+    ];
+    fields.after(blocks).into()
+}
+
+fn identity(fields: &mut Fields) -> Block {
+    Block::Facts(vec![
+        ("id", fields.text("id")),
+        ("project", fields.text("projectId")),
+        ("status", fields.text("status")),
+        ("error", fields.text("errorMessage")),
+        ("created", fields.text("createdAt")),
+        ("updated", fields.text("updatedAt")),
+        ("runtime", fields.text("runtime")),
+        ("base image", fields.text("baseImage")),
+        ("python", fields.text("pythonVersion")),
+        ("service version", fields.text("serviceVersion")),
+        ("entrypoint", fields.text("entrypoint")),
+        ("port", fields.text("port")),
+        ("auth disabled", fields.text("disableAuth")),
+        ("endpoint", fields.text("internalEndpoint")),
+        ("healthcheck", fields.text("healthcheckEndpoint")),
+        ("readycheck", fields.text("readycheckEndpoint")),
+    ])
+}
+
+fn compute(app: &App, fields: &mut Fields) -> Block {
+    fields.take("costPerSecondCents");
+    let cost = app.cost_per_second_cents.value().map(|cents| {
+        let dollars = cents / 100.0;
+        format!("{}/s ({}/h) while a replica runs", units::dollars(dollars), units::dollars(dollars * 3600.0))
+    });
+    Block::Facts(vec![
+        ("tier", fields.text("computeTier")),
+        ("hardware", fields.text("hardware")),
+        ("provider", fields.text("hardwareProvider")),
+        ("region", fields.text("region")),
+        ("cpu", fields.with_unit("cpu", " cores")),
+        ("memory", fields.with_unit("memory", " GB")),
+        ("gpus", fields.text("gpuCount")),
+        ("cost", cost.unwrap_or_default()),
+    ])
+}
+
+fn scaling(fields: &mut Fields) -> Block {
+    let bounds = [fields.text("minReplicaCount"), fields.text("maxReplicaCount")];
+    let replicas = bounds.iter().filter(|bound| !bound.is_empty()).map(String::as_str).collect::<Vec<_>>();
+    Block::Facts(vec![
+        ("replicas", replicas.join(" to ")),
+        ("concurrency", fields.with_unit("replicaConcurrency", " requests a replica")),
+        ("metric", fields.text("scalingMetric")),
+        ("target", fields.text("scalingTarget")),
+        ("buffer", fields.with_unit("scalingBuffer", " replicas")),
+        ("cooldown", fields.duration("cooldownPeriodSeconds")),
+        ("evaluated every", fields.duration("evaluationIntervalSeconds")),
+        ("response grace", fields.duration("responseGracePeriodSeconds")),
+        ("roll-out", fields.duration("rollOutDurationSeconds")),
+        ("initialization", fields.duration("deploymentInitializationTimeout")),
+        ("load balancing", fields.text("loadBalancingAlgorithm")),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_field_is_shown_at_the_end() {
+        let body = br#"{"id":"a","cpu":"2","novel":{"depth":3},"gone":null}"#;
+        let app: App = serde_json::from_slice(body).unwrap();
+        let mut fields = Fields::of(body);
+        fields.take("cpu");
+        let shown = format!("{:?}", fields.after(Vec::new()));
+        assert!(shown.contains(r#"["id", "a"]"#) && shown.contains(r#"["novel.depth", "3"]"#), "{shown}");
+        assert!(!shown.contains("gone") && !shown.contains("cpu"), "{shown}");
+        let shown = format!("{:?}", view(&app, Fields::of(body)).blocks.last());
+        assert_eq!(shown.matches("novel.depth").count(), 1, "{shown}");
+        assert!(!shown.contains("\"id\""), "{shown}");
+    }
+}

@@ -1,0 +1,202 @@
+//! The requests of the check: about one app, counted, by names that may be changed.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::error::ToolError;
+use crate::service::Service;
+use pds_client::{Account, FetchError};
+use pds_core::units;
+use pds_interface::param::QueryNames;
+use pds_interface::{
+    Arguments, Call, Number, RangeEnd, ReplyBody as _, Resolution, TimeRange, response_time,
+    run_execution_time,
+};
+
+/// How long ago the hour ended that is asked about: late data has come by then.
+const HOURS_AGO: i64 = 2;
+
+/// Asks about one app.
+#[derive(Debug)]
+pub struct Asking {
+    /// The service and its configuration.
+    pub service: Service,
+    /// The app's project.
+    pub project: String,
+    /// The app.
+    pub app: String,
+    /// Query names that the service honours, as far as known.
+    pub names: QueryNames,
+    /// An hour long past, whose data is complete.
+    pub hour: TimeRange,
+    /// How many requests there were in the hour.
+    pub total: f64,
+    /// Requests sent.
+    pub sent: usize,
+    /// The service's clock minus ours, in seconds, with each reply that said so.
+    pub skews: Vec<f64>,
+}
+
+/// What a reply states about a range.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    /// How many requests.
+    pub total: Option<f64>,
+    /// The range that the reply is about, if it says so.
+    pub range: Option<TimeRange>,
+}
+
+impl Asking {
+    /// For a service not asked anything yet.
+    #[must_use]
+    pub fn new(mut service: Service) -> Self {
+        // Retries would be requests that are not counted.
+        service.config.api.max_retries = 0;
+        let now = Timestamp::now().as_second();
+        let end = (now - HOURS_AGO * 3600).div_euclid(3600) * 3600;
+        Self {
+            names: service.config.api.query_names.clone(),
+            service,
+            project: String::new(),
+            app: String::new(),
+            hour: TimeRange { start: end - 3600, end },
+            total: 0.0,
+            sent: 0,
+            skews: Vec::new(),
+        }
+    }
+
+    /// 47 minutes of the hour, whose bounds no service has by default and none rounds to: 06:07 to 06:54.
+    #[must_use]
+    pub fn odd(&self) -> TimeRange {
+        TimeRange { start: self.hour.start + 7 * 60, end: self.hour.start + 54 * 60 }
+    }
+
+    /// Chooses the app with the most requests; how many they are.
+    ///
+    /// # Errors
+    /// If no app answers.
+    pub async fn choose(&mut self, apps: &[(String, String)]) -> Result<f64, ToolError> {
+        let mut best: Option<(f64, &(String, String))> = None;
+        let mut failure = None;
+        for candidate in apps {
+            self.about(candidate);
+            match self.requests(self.hour).await {
+                Ok(answer) => {
+                    let total = answer.total.unwrap_or(0.0);
+                    if best.is_none_or(|(most, _)| total > most) {
+                        best = Some((total, candidate));
+                    }
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        match (best, failure) {
+            (Some((total, app)), _) => {
+                self.about(app);
+                self.total = total;
+                Ok(total)
+            }
+            (None, Some(error)) => Err(error),
+            (None, None) => Ok(0.0),
+        }
+    }
+
+    fn about(&mut self, (project, app): &(String, String)) {
+        self.project.clone_from(project);
+        self.app.clone_from(app);
+    }
+
+    /// How many requests there were in `range`, which ends as `accounting.range_end` of an ideal service does.
+    ///
+    /// # Errors
+    /// If the service does not answer.
+    pub async fn requests(&mut self, range: TimeRange) -> Result<Answer, ToolError> {
+        self.counted(range, RangeEnd::Exclusive, None).await
+    }
+
+    /// As [`Asking::requests`], for a service with ends of this kind, and one container.
+    ///
+    /// # Errors
+    /// If the service does not answer.
+    pub async fn counted(
+        &mut self,
+        range: TimeRange,
+        end: RangeEnd,
+        container: Option<&str>,
+    ) -> Result<Answer, ToolError> {
+        let (project, app) = (self.project.clone(), self.app.clone());
+        let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
+        let body = self.ask(&response_time::CALL, &arguments).await?;
+        let times = response_time::Reply::decode(&body)?.data;
+        Ok(Answer {
+            total: times.total_requests.value(),
+            range: TimeRange::parse(&times.start_date, &times.end_date),
+        })
+    }
+
+    /// The times of the datapoints of run execution times in `range`.
+    ///
+    /// # Errors
+    /// If the service does not answer.
+    pub async fn datapoints(
+        &mut self,
+        range: TimeRange,
+        resolution: Resolution,
+    ) -> Result<Vec<f64>, ToolError> {
+        let (project, app) = (self.project.clone(), self.app.clone());
+        let arguments = Arguments::about(&project, &app).in_range(range).at_resolution(resolution);
+        let body = self.ask(&run_execution_time::CALL, &arguments).await?;
+        let points = run_execution_time::Reply::decode(&body)?.data.time_series;
+        Ok(points.iter().filter_map(|point| Number::value(point.timestamp)).collect())
+    }
+
+    async fn ask(&mut self, call: &Call, arguments: &Arguments<'_>) -> Result<Bytes, ToolError> {
+        let request = call.request(arguments, &self.names)?;
+        self.sent += 1;
+        let fetched = self.service.client.call(&self.account(), &request).await?;
+        if let Some(date) = fetched.date {
+            let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
+            // A date has whole seconds, so is half a second early on average.
+            self.skews.push(date.as_duration().as_secs_f64() + 0.5 - ours);
+        }
+        Ok(fetched.body)
+    }
+
+    /// The account of the app's project.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        self.service.client.account(&self.project)
+    }
+}
+
+/// Separates a refusal of the request (`Err` inside) from other errors.
+///
+/// # Errors
+/// All errors but refusals.
+pub fn refused<T>(answer: Result<T, ToolError>) -> Result<Result<T, String>, ToolError> {
+    match answer {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(ToolError::Fetch(FetchError::Status {
+            status: status @ (400 | 404 | 413 | 414 | 416 | 422),
+            message,
+            ..
+        })) => Ok(Err(format!("{status} {message}").trim_end().to_owned())),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whole seconds for people.
+#[must_use]
+pub fn lasting(seconds: u64) -> String {
+    units::seconds(Duration::from_secs(seconds).as_secs_f64())
+}
+
+/// A duration as the configuration writes it.
+#[must_use]
+pub fn written(seconds: i64) -> String {
+    let seconds = u64::try_from(seconds).unwrap_or(0);
+    format!("\"{}\"", humantime::format_duration(Duration::from_secs(seconds)))
+}

@@ -1,0 +1,105 @@
+//! Suggested lines, written into a configuration. Everything else in it stays as it is, comments included.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use toml_edit::{DocumentMut, InlineTable, Item, Table, TomlError, Value};
+
+use crate::error::ToolError;
+use crate::service::{self, Environment};
+
+/// A line of a configuration: section, key and value as TOML.
+pub type Line = (&'static str, &'static str, String);
+
+/// `text` with these `lines`.
+///
+/// # Errors
+/// If `text` is no TOML.
+pub fn text(text: &str, lines: &[Line]) -> Result<String, TomlError> {
+    let mut document: DocumentMut = text.parse()?;
+    for (section, key, value) in lines {
+        let path: Vec<&str> = section.split('.').collect();
+        set(document.as_item_mut(), &path, key, value.parse()?);
+    }
+    Ok(document.to_string())
+}
+
+/// Sets `key` of the section at `path` within `item`, a table.
+fn set(item: &mut Item, path: &[&str], key: &str, mut value: Value) {
+    let inline = item.is_inline_table();
+    let Some(table) = item.as_table_like_mut() else { return };
+    if let Some((section, path)) = path.split_first() {
+        let new = || match inline {
+            true => Item::Value(InlineTable::new().into()),
+            false => Item::Table(Table::new()),
+        };
+        return set(table.entry(section).or_insert_with(new), path, key, value);
+    }
+    if let Some(before) = table.get(key).and_then(Item::as_value) {
+        *value.decor_mut() = before.decor().clone();
+    }
+    table.insert(key, Item::Value(value));
+}
+
+/// Writes `lines` into the configuration at `path`, whole or not at all.
+///
+/// # Errors
+/// If the file cannot be read or written, or would not be valid.
+pub fn file(path: &Path, lines: &[Line], environment: &Environment) -> Result<(), ToolError> {
+    let failed = |doing| move |source| ToolError::File { doing, path: path.to_owned(), source };
+    // A link stays one.
+    let real = path.canonicalize().map_err(failed("cannot find"))?;
+    let before = fs::read_to_string(&real).map_err(failed("cannot read"))?;
+    let permissions = fs::metadata(&real).map_err(failed("cannot read"))?.permissions();
+    let after = text(&before, lines)
+        .map_err(|error| ToolError::Failed { message: format!("{}: {error}", path.display()), code: 78 })?;
+    // Beside it, so that relative paths hold and the file is replaced at once.
+    let new = real.with_extension("toml.new");
+    let mut options = fs::OpenOptions::new();
+    let written =
+        options.write(true).create(true).truncate(true).mode(0o600).open(&new).and_then(|mut file| {
+            file.set_permissions(permissions)?;
+            file.write_all(after.as_bytes())?;
+            file.sync_all()
+        });
+    let valid = written.map_err(failed("cannot write")).and_then(|()| service::load(&new, environment));
+    match valid {
+        Ok(_) => fs::rename(&new, &real).map_err(failed("cannot replace")),
+        Err(error) => {
+            drop(fs::remove_file(&new));
+            Err(error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_changed_or_added_and_everything_else_stays() {
+        let before = "# ours\n[api] # the service\nbase_url = \"https://a\" # see the wiki\n\n[api.query_names]\n\
+                      start = \"begin\" # a guess\n\n[[projects]]\nid = \"p-1\" # search\n";
+        let lines = [
+            ("api.query_names", "start", "\"from\"".to_owned()),
+            ("api.query_names", "end", "\"to\"".to_owned()),
+            ("accounting", "step", "\"5m\"".to_owned()),
+        ];
+        let after = text(before, &lines).unwrap();
+        assert_eq!(
+            after,
+            "# ours\n[api] # the service\nbase_url = \"https://a\" # see the wiki\n\n[api.query_names]\n\
+             start = \"from\" # a guess\nend = \"to\"\n\n[[projects]]\nid = \"p-1\" # search\n\n\
+             [accounting]\nstep = \"5m\"\n"
+        );
+        let inline = "api = { base_url = \"https://a\" } # short\nprojects = [{ id = \"p-1\" }]\n";
+        let after = text(inline, &lines[..1]).unwrap();
+        assert!(after.contains("base_url = \"https://a\"") && after.contains("# short"), "{after}");
+        assert!(
+            after.parse::<DocumentMut>().unwrap()["api"]["query_names"]["start"].as_str() == Some("from")
+        );
+        assert!(text("[", &lines).is_err());
+    }
+}

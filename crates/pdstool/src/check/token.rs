@@ -1,0 +1,215 @@
+//! `pdstool check token`: a token's projects, its expiry, and which of the needed calls answer.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use crate::console::Console;
+use crate::error::ToolError;
+use crate::output::{OutputArg, OutputFormat};
+use crate::page::{self, Align, Block, Table};
+use crate::probe::{self, Unanswered};
+use crate::service::{Environment, Service, ServiceArgs};
+use pds_client::{Account, Fetched};
+use pds_core::error_chain::with_sources;
+use pds_core::units;
+use pds_exporter::config::{Config, Project};
+use pds_interface::{Arguments, ReplyBody as _, Resource, Scope, list_projects};
+
+/// `pdstool check token`.
+#[derive(Clone, Debug, Args)]
+pub struct TokenArgs {
+    /// Project to check, besides those configured.
+    #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true)]
+    project: Option<String>,
+
+    /// App of that project to check.
+    #[arg(long, value_name = "ID", requires = "project")]
+    app: Option<String>,
+
+    #[command(flatten)]
+    output: OutputArg,
+
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Makes each needed call once per project, and for one app of it.
+///
+/// # Errors
+/// If a token cannot be used or a call does not answer.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    args: &TokenArgs,
+) -> Result<(), ToolError> {
+    let service = args.service.open(environment)?;
+    let wanted = wanted(&service.config, args);
+    let people = args.output.format.is_for_people();
+    let mut outcome = Outcome::default();
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for account in &accounts(&service, &wanted) {
+        let listed = list(&service, account).await;
+        let facts = facts(account, listed.as_deref().unwrap_or_default());
+        if people {
+            let heading = Block::Heading(format!("Token {}", account.name()));
+            page::print_as(console, args.output.format, &[heading, Block::Facts(facts)])?;
+        }
+        let rows = ask_all(&service, account, &wanted, &mut outcome).await;
+        if people {
+            let columns = ["CALL", "TARGET", "RESULT"].map(|name| (name, Align::Left));
+            let table = Table { columns: page::columns(columns), rows, empty: "no calls to make" };
+            // Not cut: the reason of a failure stands at the end of its row.
+            page::print_as(console, OutputFormat::Wide, &[Block::Table(table)])?;
+        } else {
+            let expiry = account.expiry().map(|expiry| expiry.to_string()).unwrap_or_default();
+            let token = |row: Vec<String>| [vec![account.name().to_owned(), expiry.clone()], row].concat();
+            all.extend(rows.into_iter().map(token));
+        }
+    }
+    if !people {
+        let columns =
+            page::columns(["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"].map(|name| (name, Align::Left)));
+        page::print_as(
+            console,
+            args.output.format,
+            &[Block::Table(Table { columns, rows: all, empty: "" })],
+        )?;
+    }
+    outcome.result()
+}
+
+/// The accounts of the projects to check, each once; the default one if there are none.
+fn accounts(service: &Service, wanted: &[(String, Option<String>)]) -> Vec<Account> {
+    let mut accounts: Vec<Account> = Vec::new();
+    for (project, _) in wanted {
+        let account = service.client.account(project);
+        if !accounts.contains(&account) {
+            accounts.push(account);
+        }
+    }
+    if accounts.is_empty() {
+        accounts.push(service.client.account(""));
+    }
+    accounts
+}
+
+/// Makes the calls of one account; a row per answer.
+async fn ask_all(
+    service: &Service,
+    account: &Account,
+    wanted: &[(String, Option<String>)],
+    outcome: &mut Outcome,
+) -> Vec<Vec<String>> {
+    let mut of_account: Vec<&(String, Option<String>)> =
+        wanted.iter().filter(|(project, _)| service.client.account(project) == *account).collect();
+    let nothing = (String::new(), None);
+    if of_account.is_empty() {
+        of_account.push(&nothing);
+    }
+    let mut rows = Vec::new();
+    for (index, (project, app)) in of_account.into_iter().enumerate() {
+        for resource in Resource::all() {
+            let due = match resource.polled().scope {
+                Scope::Account => index == 0,
+                Scope::Project => !project.is_empty(),
+                Scope::App => app.is_some(),
+            };
+            if due {
+                let app = app.as_deref().unwrap_or_default();
+                let answer = probe::ask(service, account, resource, project, app).await;
+                rows.push(outcome.row(resource, project, app, answer));
+            }
+        }
+    }
+    rows
+}
+
+/// The projects to check, each with one app, if any.
+fn wanted(config: &Config, args: &TokenArgs) -> Vec<(String, Option<String>)> {
+    let app = |project: &Project| project.apps.first().map(|app| app.id.to_string());
+    let mut wanted: Vec<_> =
+        config.projects.iter().map(|project| (project.id.to_string(), app(project))).collect();
+    if let Some(project) = &args.project {
+        wanted.retain(|(known, _)| known != project);
+        wanted.push((project.clone(), args.app.clone()));
+    }
+    wanted
+}
+
+/// The projects that the token is for, as the service lists them.
+async fn list(service: &Service, account: &Account) -> Option<String> {
+    let names = &service.config.api.query_names;
+    let request = list_projects::CALL.request(&Arguments::default(), names).ok()?;
+    let reply = service.client.call(account, &request).await.ok()?;
+    let projects = list_projects::Reply::decode(&reply.body).ok()?;
+    let shown = projects.iter().map(|project| format!("{} ({}, {})", project.id, project.name, project.role));
+    Some(shown.collect::<Vec<_>>().join(", "))
+}
+
+/// The facts about a token.
+fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
+    let expiry = match account.expiry() {
+        Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
+        Some(expiry) => {
+            let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
+            format!("{}, in {}", units::time(expiry), units::seconds(left))
+        }
+        None => "never, according to the token".to_owned(),
+    };
+    vec![("projects", projects.to_owned()), ("expires", expiry)]
+}
+
+/// Findings so far.
+#[derive(Debug, Default)]
+struct Outcome {
+    asked: usize,
+    unanswered: usize,
+    /// The exit code of the gravest failure; a token's failure comes first.
+    code: u8,
+    /// Why calls did not answer, each reason once.
+    reasons: Vec<String>,
+}
+
+impl Outcome {
+    fn row(
+        &mut self,
+        resource: Resource,
+        project: &str,
+        app: &str,
+        answer: Result<Fetched, Unanswered>,
+    ) -> Vec<String> {
+        self.asked += 1;
+        let of = match resource.polled().scope {
+            Scope::Account => "the token",
+            Scope::Project => project,
+            Scope::App => app,
+        };
+        let answer = match answer {
+            Ok(_) => "ok".to_owned(),
+            Err(error) => {
+                self.unanswered += 1;
+                self.code = self.code.max(error.code());
+                self.said(&with_sources(&error))
+            }
+        };
+        vec![resource.call().purpose.to_owned(), of.to_owned(), answer]
+    }
+
+    /// The text of an error without its request, which the row names. A reason given before is not repeated.
+    fn said(&mut self, text: &str) -> String {
+        let reason = text.splitn(3, ' ').nth(2).filter(|_| text.starts_with("GET ")).unwrap_or(text);
+        if self.reasons.iter().any(|known| known == reason) {
+            return "failed as above".to_owned();
+        }
+        self.reasons.push(reason.to_owned());
+        reason.to_owned()
+    }
+
+    fn result(&self) -> Result<(), ToolError> {
+        if self.unanswered == 0 {
+            return Ok(());
+        }
+        let message = format!("{} of {} calls failed", self.unanswered, self.asked);
+        Err(ToolError::Failed { message, code: self.code })
+    }
+}

@@ -1,0 +1,163 @@
+//! Completion in the shell, with project and app ids from the configuration.
+//!
+//! The script of `pdstool completions` runs `pdstool` on every Tab, with `VARIABLE` set to the name of the shell and
+//! the command line behind `--`. The ids come from the configuration that the command itself would load. A
+//! configuration that cannot be loaded offers no ids, silently: an error message would garble the line being typed.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::Shells;
+
+use pds_core::printable::plain;
+use pds_exporter::app::flags::DEFAULT_CONFIG;
+use pds_exporter::config::Config;
+
+use super::Cli;
+use super::console::Console;
+use super::service::{self, Environment};
+
+/// The environment variable that asks for completions; its value is the name of the shell.
+const VARIABLE: &str = "PDSTOOL_COMPLETE";
+
+/// The name by which the scripts call the tool.
+const PROGRAM: &str = "pdstool";
+
+/// What zsh needs in a script that it loads on demand: the first Tab runs the whole script, and has to be answered.
+const ZSH_FIRST_TAB: &str = r#"if [ "$funcstack[1]" = "_pdstool" ]; then
+    _clap_dynamic_completer_pdstool "$@"
+fi"#;
+
+/// The script that makes this shell ask the tool; `None` if the shell is not supported.
+///
+/// # Errors
+/// If the script cannot be rendered.
+pub fn script(shell: &str) -> Option<io::Result<Vec<u8>>> {
+    let shells = Shells::builtins();
+    let shell = shells.completer(shell)?;
+    let mut text = Vec::new();
+    let mut written = shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut text);
+    if shell.name() == "zsh" {
+        written =
+            written.and_then(|()| io::Write::write_all(&mut text, format!("\n{ZSH_FIRST_TAB}\n").as_bytes()));
+    }
+    Some(written.map(|()| text))
+}
+
+/// Answers a shell that asks for completions. Returns whether one asked.
+pub fn answer(console: &mut Console, environment: &Environment, arguments: &[OsString]) -> bool {
+    let Some((_, shell)) = environment.iter().find(|(name, _)| name == VARIABLE) else { return false };
+    let shells = Shells::builtins();
+    let Some(shell) = shells.completer(shell) else { return false };
+    let line: Vec<OsString> =
+        arguments.iter().skip_while(|argument| *argument != "--").skip(1).cloned().collect();
+    if !line.is_empty() {
+        let words = line.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let ids = Arc::new(Ids { words, environment: environment.clone() });
+        let mut command = with_ids(Cli::command(), &ids);
+        let mut candidates = Vec::new();
+        // Without candidates nothing is printed, and a shell that is gone needs no answer.
+        if shell.write_complete(&mut command, line, Some(Path::new(".")), &mut candidates).is_ok() {
+            let _ = console.out.write_all(&candidates).and_then(|()| console.out.flush());
+        }
+    }
+    true
+}
+
+/// `command` and all below it, with candidates for arguments that are ids.
+fn with_ids(command: Command, ids: &Arc<Ids>) -> Command {
+    let offer = |candidates: fn(&Ids) -> Vec<CompletionCandidate>| {
+        let ids = Arc::clone(ids);
+        ArgValueCandidates::new(move || candidates(&ids))
+    };
+    let command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "project" => arg.add(offer(Ids::projects)),
+        "app" | "apps" | "app_id" => arg.add(offer(Ids::apps)),
+        "filter" => arg.add(offer(Ids::all)),
+        _ => arg,
+    });
+    command.mut_subcommands(|command| with_ids(command, ids))
+}
+
+/// The ids of the configuration that the command line uses.
+#[derive(Debug)]
+struct Ids {
+    words: Vec<String>,
+    environment: Environment,
+}
+
+impl Ids {
+    fn config(&self) -> Option<Config> {
+        if self.value_of("--base-url").is_some() {
+            return None;
+        }
+        let file = self.value_of("--config.file").unwrap_or(DEFAULT_CONFIG);
+        service::load(Path::new(file), &self.environment).ok()
+    }
+
+    fn projects(&self) -> Vec<CompletionCandidate> {
+        let config = self.config();
+        let projects = config.iter().flat_map(|config| &config.projects);
+        projects.filter_map(|project| candidate(&project.id, "project")).collect()
+    }
+
+    /// The apps; of one project only if the line names it.
+    fn apps(&self) -> Vec<CompletionCandidate> {
+        let config = self.config();
+        let named = self.value_of("--project").filter(|id| !id.is_empty());
+        let projects = config.iter().flat_map(|config| &config.projects);
+        projects
+            .filter(|project| named.is_none_or(|named| *project.id == *named))
+            .flat_map(|project| {
+                let of = format!("app of {}", project.id);
+                project.apps.iter().filter_map(move |app| candidate(&app.id, &of))
+            })
+            .collect()
+    }
+
+    fn all(&self) -> Vec<CompletionCandidate> {
+        self.projects().into_iter().chain(self.apps()).collect()
+    }
+
+    /// The value of a flag: `--flag value` or `--flag=value`, which bash splits at the `=`.
+    fn value_of(&self, flag: &str) -> Option<&str> {
+        let mut words = self.words.iter().map(String::as_str);
+        while let Some(word) = words.next() {
+            match word.strip_prefix(flag) {
+                Some("") => return words.find(|word| *word != "="),
+                Some(rest) if rest.starts_with('=') => return rest.get(1..),
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+/// An id as a candidate, unless it would steer the terminal.
+fn candidate(id: &str, help: &str) -> Option<CompletionCandidate> {
+    (plain(id) == id).then(|| CompletionCandidate::new(id).help(Some(help.to_owned().into())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_read_however_the_shell_splits_them() {
+        let value = |line: &str| {
+            let ids = Ids { words: line.split(' ').map(str::to_owned).collect(), environment: Vec::new() };
+            ids.value_of("--config.file").map(str::to_owned)
+        };
+        for line in ["pdstool apps --config.file a.toml", "--config.file=a.toml x", "--config.file = a.toml"]
+        {
+            assert_eq!(value(line).as_deref(), Some("a.toml"), "{line}");
+        }
+        for line in ["pdstool apps", "pdstool apps --config.files a.toml", "pdstool --config.file"] {
+            assert_eq!(value(line), None, "{line}");
+        }
+    }
+}

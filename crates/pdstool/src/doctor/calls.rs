@@ -1,0 +1,207 @@
+//! Each call's answer with its time, and the service's clock.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::probe::{self, Unanswered};
+use crate::service::Service;
+use pds_core::clock::differ;
+use pds_core::error_chain::with_sources;
+use pds_core::units;
+use pds_interface::{Resource, Scope};
+
+use crate::report::Report;
+
+const CHECK: &str = "calls";
+
+/// The most apps whose settings are asked for.
+const MAX_APPS: usize = 200;
+
+/// A reply's clock against ours, in seconds: the service's minus ours.
+type Skew = f64;
+
+/// Findings so far.
+#[derive(Debug, Default)]
+struct Answers {
+    took: Vec<Duration>,
+    skews: Vec<Skew>,
+    undated: usize,
+    /// Reason, remedy, and what failed for it.
+    failures: Vec<(String, &'static str, Vec<String>)>,
+}
+
+/// Makes every polled call and reports its result. Returns the times that replies took.
+pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
+    let mut answers = Answers::default();
+    for resource in service.config.poll.resources.clone() {
+        let subjects = subjects(service, resource);
+        let asked = subjects.len();
+        let mut took = Vec::new();
+        for (project, app) in &subjects {
+            took.extend(answers.ask(service, resource, project, app).await);
+        }
+        let purpose = resource.call().purpose;
+        if let (Some(least), Some(most)) = (took.iter().min(), took.iter().max()) {
+            let of = if asked == took.len() {
+                format!("all {asked}")
+            } else {
+                format!("{} of {asked}", took.len())
+            };
+            let time = units::seconds(most.as_secs_f64());
+            let text = match asked {
+                1 => format!("{purpose}: answers in {time}"),
+                _ => format!("{purpose}: {of} answer, in {} to {time}", units::seconds(least.as_secs_f64())),
+            };
+            report.ok(CHECK, text);
+        }
+        answers.took.extend(took);
+    }
+    if answers.took.is_empty() && answers.failures.is_empty() {
+        report.note(CHECK, "no projects or apps are configured");
+    }
+    for (reason, remedy, subjects) in &answers.failures {
+        // The first few are named, the rest counted.
+        let mut shown = subjects.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+        if subjects.len() > 5 {
+            shown = format!("{shown} and {} more", subjects.len() - 5);
+        }
+        report.problem(CHECK, format!("{shown}: {reason}"), *remedy);
+    }
+    clock(report, &answers);
+    answers.took
+}
+
+/// The subjects of a resource: every account, every project, and the first app of each project; for settings every app,
+/// to find mistyped ids.
+fn subjects(service: &Service, resource: Resource) -> Vec<(String, String)> {
+    let projects = &service.config.projects;
+    let scope = resource.polled().scope;
+    let mut subjects = Vec::new();
+    let mut accounts = Vec::new();
+    for project in projects {
+        let id = project.id.to_string();
+        match scope {
+            Scope::Account => {
+                let account = service.client.account(&id);
+                if !accounts.contains(&account) {
+                    accounts.push(account);
+                    subjects.push((id, String::new()));
+                }
+            }
+            Scope::Project => subjects.push((id, String::new())),
+            Scope::App => {
+                let settings = resource.call().query.is_empty();
+                let apps = project.apps.iter().take(if settings { MAX_APPS } else { 1 });
+                subjects.extend(apps.map(|app| (id.clone(), app.id.to_string())));
+            }
+        }
+    }
+    if projects.is_empty() && scope == Scope::Account {
+        subjects.push((String::new(), String::new()));
+    }
+    subjects.truncate(MAX_APPS.max(projects.len()));
+    subjects
+}
+
+impl Answers {
+    /// How long the answer took; `None` where there is none that can be used.
+    async fn ask(
+        &mut self,
+        service: &Service,
+        resource: Resource,
+        project: &str,
+        app: &str,
+    ) -> Option<Duration> {
+        let account = service.client.account(project);
+        match probe::ask(service, &account, resource, project, app).await {
+            Ok(fetched) => {
+                match fetched.date {
+                    Some(date) => {
+                        let ours =
+                            Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
+                        // A date has whole seconds, so is half a second early on average.
+                        self.skews.push(date.as_duration().as_secs_f64() + 0.5 - ours);
+                    }
+                    None => self.undated += 1,
+                }
+                Some(fetched.took)
+            }
+            Err(error) => {
+                let subject = match (project, app) {
+                    ("", _) => format!("token {}", account.name()),
+                    (project, "") => project.to_owned(),
+                    (_, app) => app.to_owned(),
+                };
+                self.failed(format!("{} of {subject}", resource.as_str()), &error);
+                None
+            }
+        }
+    }
+
+    /// Reports each reason once.
+    fn failed(&mut self, subject: String, error: &Unanswered) {
+        let text = with_sources(error);
+        // The request is named by its subject: `GET URL answered ...`.
+        let reason = match error {
+            Unanswered::Fetch(_) => text.splitn(3, ' ').nth(2).unwrap_or(&text).to_owned(),
+            Unanswered::Rule(_) | Unanswered::RangeIgnored(_) => text,
+        };
+        match self.failures.iter_mut().find(|(known, ..)| *known == reason) {
+            Some((.., subjects)) => subjects.push(subject),
+            None => self.failures.push((reason, remedy(error), vec![subject])),
+        }
+    }
+}
+
+/// What to do about a call that does not answer.
+fn remedy(error: &Unanswered) -> &'static str {
+    let error = match error {
+        Unanswered::Fetch(error) => error,
+        Unanswered::Rule(_) => return "Correct the id in the configuration.",
+        Unanswered::RangeIgnored(_) => return "Run pdstool check service --write, and reload the exporter.",
+    };
+    match error.status() {
+        Some(401) => "Create a new token in the service's dashboard and replace the old one.",
+        Some(402) => "The service demands payment: pay, or change the plan.",
+        Some(403) => "Use a token of this project's own service account: token_file of the project.",
+        Some(404) => "Check the id, and the path in api.base_url.",
+        Some(429) => "Lower api.max_requests_per_second, or poll less often.",
+        Some(300..=399) => "Set api.base_url to the address that it redirects to.",
+        Some(500..) => "Wait, or report it to the owner of the service.",
+        Some(_) => "Look at the reply with pdstool call.",
+        None => match error.class().as_str() {
+            "timeout" => "Raise api.timeout, or find out what slows the service down.",
+            "too_large" => "Raise api.max_response_bytes.",
+            "decode" => "Look at the reply with pdstool call; is this the address of the service?",
+            "credentials" => "Correct the token.",
+            _ => "Check the network and the service.",
+        },
+    }
+}
+
+/// The service's clock against ours.
+fn clock(report: &mut Report, answers: &Answers) {
+    const CHECK: &str = "clock";
+    let mut skews = answers.skews.clone();
+    skews.sort_by(f64::total_cmp);
+    let Some(skew) = skews.get(skews.len() / 2) else {
+        if answers.undated > 0 {
+            report.note(CHECK, "replies have no Date header, so the clocks cannot be compared");
+        }
+        return;
+    };
+
+    let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
+    // Dates have whole seconds.
+    if skew.abs() <= 1.5 {
+        report.ok(CHECK, "the clocks of the service and this machine agree within 1.5 s");
+    } else {
+        let text = format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs()));
+        if differ(*skew) {
+            report.warning(CHECK, text, "Synchronise this machine's clock (NTP).");
+        } else {
+            report.ok(CHECK, text);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The state file, and a running daemon's own verdict.
+
+use std::path::Path;
+
+use crate::exporter::{Exporter, ExporterError};
+use pds_core::error_chain::with_sources;
+use pds_exporter::accounting::state::{self, Examined};
+use pds_exporter::status::Verdict;
+
+use crate::report::Report;
+
+/// Whether the state file can be used.
+pub async fn state_file(report: &mut Report, path: Option<&Path>) {
+    const CHECK: &str = "state file";
+    let Some(path) = path else {
+        report.note(CHECK, "none (state.path is empty): counters start at zero on every start");
+        return;
+    };
+    let examined = state::examine(path).await;
+    let name = path.display();
+    match examined {
+        Ok(Examined::InUse) => report.ok(CHECK, format!("{name} is in use by a running daemon")),
+        Ok(Examined::Ledgers(count)) => {
+            report.ok(CHECK, format!("{name} is sound and holds {count} ledgers"))
+        }
+        Ok(Examined::Missing) => match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            Some(folder) if !folder.is_dir() => {
+                let text = format!("the folder {} does not exist", folder.display());
+                report.problem(CHECK, text, "Create it, writable for the daemon's user.");
+            }
+            _ => report.note(CHECK, format!("{name} does not exist yet; the daemon creates it")),
+        },
+        Err(error) => {
+            let remedy =
+                "Make it readable for the daemon's user, restore it, or move it away to count from zero.";
+            report.problem(CHECK, with_sources(&error), remedy);
+        }
+    }
+}
+
+/// The verdict of a running daemon. A missing one is a problem only if its address was given (`expected`).
+pub async fn running(report: &mut Report, exporter: &Exporter, expected: bool) {
+    const CHECK: &str = "daemon";
+    let name = exporter.name();
+    let status = match exporter.status().await {
+        Ok((status, _)) => status,
+        Err(ExporterError::Http(error)) if error.is_connect() && !expected => {
+            report.note(CHECK, format!("no daemon at {name}; use --exporter for another address"));
+            return;
+        }
+        Err(error) => {
+            let text = format!("no status from {name}: {}", with_sources(&error));
+            report.problem(CHECK, text, "Start the daemon, or give its address with --exporter.");
+            return;
+        }
+    };
+    let summary = &status.summary;
+    for reason in &summary.reasons {
+        match reason.verdict {
+            Verdict::Problem => report.problem(CHECK, &*reason.text, &*reason.action),
+            Verdict::Warning => report.warning(CHECK, &*reason.text, &*reason.action),
+            _ => report.note(CHECK, &*reason.text),
+        }
+    }
+    if summary.reasons.is_empty() {
+        let verdict = summary.verdict.as_str();
+        let text = format!("{name}: {} of {} apps ok, verdict {verdict}", summary.ok, summary.apps.all);
+        report.ok(CHECK, text);
+    }
+}

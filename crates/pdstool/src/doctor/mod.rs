@@ -1,0 +1,82 @@
+//! `pdstool doctor`: everything between the configuration and the service, checked in the order in which it is needed.
+//!
+//! - [`settings`]: the configuration, the tokens, and what the limits allow.
+//! - [`network`]: the way to the service, step by step; [`wire`]: what a port speaks.
+//! - [`calls`]: each call's answer, and the service's clock.
+//! - [`daemon`]: the state file, and a running daemon.
+
+pub mod calls;
+pub mod daemon;
+pub mod network;
+pub mod settings;
+pub mod wire;
+
+use clap::Args;
+
+use super::console::Console;
+use super::error::ToolError;
+use super::exporter::Exporter;
+use super::output::OutputArg;
+use super::report::Report;
+use super::service::{Environment, Service, ServiceArgs};
+use url::Url;
+
+/// `pdstool doctor`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Sends GET requests only: each polled call once for each project and its first app, and the app \
+call for the other apps, 200 at most.
+
+Exit code: 0 if nothing is wrong, 1 if something is.
+
+Examples:
+  pdstool doctor --config.file /etc/pds-exporter/pds-exporter.toml
+  pdstool doctor --base-url https://api.example.com --token-file token
+  pdstool doctor -o json"
+)]
+pub struct DoctorArgs {
+    /// Address of the running daemon [default: http://127.0.0.1:10090, if one runs there].
+    #[arg(long, value_name = "URL", env = "PDSTOOL_EXPORTER", hide_env_values = true)]
+    exporter: Option<Url>,
+
+    #[command(flatten)]
+    output: OutputArg,
+
+    #[command(flatten)]
+    service: ServiceArgs,
+}
+
+/// Runs all checks and prints the report.
+///
+/// # Errors
+/// If a check finds a problem.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    args: &DoctorArgs,
+) -> Result<(), ToolError> {
+    let mut report = Report::default();
+    let config = settings::load(&mut report, environment, &args.service);
+    if let Some(config) = config {
+        let reached = network::check(&mut report, &config.api).await;
+        let state = config.state.path.clone();
+        match (Service::new(config), reached) {
+            (Ok(service), reached) => {
+                settings::tokens(&mut report, &service);
+                let answers = if reached { calls::check(&mut report, &service).await } else { Vec::new() };
+                settings::limits(&mut report, &service.config, &answers);
+            }
+            (Err(error), _) => {
+                let text = pds_core::error_chain::with_sources(&error);
+                report.problem("configuration", text, "Correct the key that it names.");
+            }
+        }
+        daemon::state_file(&mut report, state.as_deref()).await;
+    }
+    let usual = Url::parse("http://127.0.0.1:10090").ok();
+    if let Some(url) = args.exporter.as_ref().or(usual.as_ref()) {
+        daemon::running(&mut report, &Exporter::new(url, None)?, args.exporter.is_some()).await;
+    }
+    report.print(console, args.output.format)?;
+    report.result()
+}

@@ -1,0 +1,137 @@
+//! Why a command failed, and its exit code.
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use pds_client::FetchError;
+use pds_exporter::config::LoadError;
+use pds_http::BuildError;
+use pds_interface::{DecodeError, RuleError};
+use pds_web::webconfig::WebConfigError;
+
+/// The exit codes, as the help shows them.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the service refused or failed, or another error
+  2    usage error, or arguments that break a rule of the interface; nothing was sent
+  3    no such project, app or domain (404)
+  4    no token, or the service refuses it (401, 403)
+  78   invalid configuration
+  130  interrupted";
+
+/// Why a command failed. The causes follow its text.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolError {
+    /// Invalid arguments.
+    #[error("{0}")]
+    Usage(String),
+    /// Arguments that break a rule of the interface.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The configuration cannot be read or used.
+    #[error(transparent)]
+    Config(LoadError),
+    /// There is no configuration file.
+    #[error("{0}; create one with pdstool init, or use --config.file")]
+    NoConfig(LoadError),
+    /// The web configuration cannot be used.
+    #[error("the web configuration is not valid")]
+    Web(#[from] WebConfigError),
+    /// The client cannot be built from the configuration.
+    #[error(transparent)]
+    Client(#[from] BuildError),
+    /// The request got no reply that can be used.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// A successful reply that cannot be shown.
+    #[error("the call succeeded, but its reply cannot be read; --output json prints it as received")]
+    Reply(#[from] DecodeError),
+    /// The question was answered with no.
+    #[error("not confirmed; nothing was sent")]
+    NotConfirmed,
+    /// A check failed; the details were printed.
+    #[error("{message}")]
+    Failed {
+        /// The failure in one sentence.
+        message: String,
+        /// The exit code.
+        code: u8,
+    },
+    /// A file cannot be read or written.
+    #[error("{doing} {}", path.display())]
+    File {
+        /// The attempt: "cannot write".
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The operating system refuses something the tool needs.
+    #[error("{doing}")]
+    System {
+        /// The attempt: "cannot watch for signals".
+        doing: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// Standard output cannot be written.
+    #[error("cannot write the output")]
+    Output(#[from] io::Error),
+    /// Ctrl-C.
+    #[error("interrupted{0}")]
+    Interrupted(String),
+}
+
+impl From<LoadError> for ToolError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Missing { .. } => Self::NoConfig(error),
+            error => Self::Config(error),
+        }
+    }
+}
+
+impl ToolError {
+    /// The exit code.
+    #[must_use]
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Rule(_) => 2,
+            Self::Config(_) | Self::NoConfig(_) | Self::Web(_) | Self::Client(_) => 78,
+            Self::Fetch(error) => code_of_fetch(error),
+            Self::Failed { code, .. } => *code,
+            Self::Interrupted(_) => 130,
+            Self::Reply(_)
+            | Self::NotConfirmed
+            | Self::File { .. }
+            | Self::System { .. }
+            | Self::Output(_) => 1,
+        }
+    }
+
+    /// Whether the reader closed the pipe, which is not a failure.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The exit code, as `main` returns it.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.is_broken_pipe() { 0 } else { self.code() })
+    }
+}
+
+/// The exit code that says why a request failed.
+#[must_use]
+pub fn code_of_fetch(error: &FetchError) -> u8 {
+    match error {
+        FetchError::Credentials { .. } => 4,
+        error if error.is_not_found() => 3,
+        error if error.is_unauthorized() => 4,
+        _ => 1,
+    }
+}

@@ -1,0 +1,154 @@
+//! A running exporter, read through its `/api/v1/status`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use http::header::ACCEPT;
+use serde::Deserialize;
+use serde_json::Value;
+use url::Url;
+
+use crate::error::ToolError;
+use pds_core::error_chain::with_sources;
+use pds_exporter::status::verdict::Summary;
+use pds_exporter::status::{App, model};
+use pds_http::read_body;
+
+/// Where an exporter serves its status, below its own path.
+const STATUS_PATH: &str = "/api/v1/status";
+
+/// How long an exporter may take: it answers from memory.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The largest status that is read: some 100,000 apps.
+const MAX_STATUS: usize = 64 << 20;
+
+/// The options that name an exporter.
+#[derive(Clone, Debug, Args)]
+pub struct ExporterArgs {
+    /// Address of a running exporter; may contain a path, user and password.
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:10090",
+        env = "PDSTOOL_EXPORTER",
+        hide_env_values = true
+    )]
+    pub exporter: Url,
+    /// Additional trust anchors (PEM), for an exporter with a private certificate authority.
+    #[arg(long, value_name = "FILE")]
+    pub exporter_ca_file: Option<PathBuf>,
+}
+
+/// A running exporter.
+#[derive(Clone, Debug)]
+pub struct Exporter {
+    http: reqwest::Client,
+    url: Url,
+}
+
+/// The status of an exporter, as far as the tool shows it. Fields that an exporter does not send are empty.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the fields of `Status`")]
+pub struct ExporterStatus {
+    pub exporter: model::Exporter,
+    pub service: model::Service,
+    pub summary: Summary,
+    pub apps: Vec<App>,
+}
+
+/// Why an exporter's status cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ExporterError {
+    /// No successful reply.
+    #[error(transparent)]
+    Http(reqwest::Error),
+    /// A reply beyond 256 MiB.
+    #[error("the reply is too large for a status; is this the address of an exporter?")]
+    TooLarge,
+    /// The reply is not a status.
+    #[error("the reply is not a status; is this the address of an exporter?")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Without the address, which the message names already and which may hold a password.
+impl From<reqwest::Error> for ExporterError {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Http(error.without_url())
+    }
+}
+
+impl ExporterError {
+    /// Whether no connection could be made.
+    #[must_use]
+    pub fn is_connect(&self) -> bool {
+        matches!(self, Self::Http(error) if error.is_connect())
+    }
+}
+
+impl Exporter {
+    /// The exporter at `base`, which may carry a path; `ca_file` holds further trust anchors.
+    ///
+    /// # Errors
+    /// If no HTTP client can be set up, or the file cannot be used.
+    pub fn new(base: &Url, ca_file: Option<&Path>) -> Result<Self, ToolError> {
+        let failed =
+            |error: &dyn std::error::Error| ToolError::Failed { message: with_sources(error), code: 1 };
+        let reached = pds_http::Config {
+            ca_key: "--exporter-ca-file",
+            ca_file,
+            proxy_url: None,
+            no_proxy: None,
+            connect_timeout: TIMEOUT,
+        };
+        let client = reached.client().map_err(|error| failed(&error))?.timeout(TIMEOUT);
+        let http = client.build().map_err(|error| failed(&error))?;
+        let mut url = base.clone();
+        url.set_path(&format!("{}{STATUS_PATH}", base.path().trim_end_matches('/')));
+        Ok(Self { http, url })
+    }
+
+    /// Its address without user, password and the path of the status.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let mut url = self.url.clone();
+        // Neither fails for a URL with a host.
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url.as_str().trim_end_matches(STATUS_PATH).to_owned()
+    }
+
+    /// Its status: as far as the tool reads it, and
+    /// with every field it sends.
+    ///
+    /// # Errors
+    /// If it does not reply, refuses, or replies with something else.
+    pub async fn status(&self) -> Result<(ExporterStatus, Value), ExporterError> {
+        let sent: Value = serde_json::from_slice(&self.fetch().await?)?;
+        Ok((ExporterStatus::deserialize(&sent)?, sent))
+    }
+
+    async fn fetch(&self) -> Result<Vec<u8>, ExporterError> {
+        let mut request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
+        if !self.url.username().is_empty() {
+            request = request.basic_auth(self.url.username(), self.url.password());
+        }
+        let reply = request.send().await?.error_for_status()?;
+        match read_body(reply, MAX_STATUS).await? {
+            (body, true) => Ok(body),
+            (_, false) => Err(ExporterError::TooLarge),
+        }
+    }
+}
+
+impl ExporterArgs {
+    /// The exporter that the arguments name.
+    ///
+    /// # Errors
+    /// If no HTTP client can be set up.
+    pub fn open(&self) -> Result<Exporter, ToolError> {
+        Exporter::new(&self.exporter, self.exporter_ca_file.as_deref())
+    }
+}

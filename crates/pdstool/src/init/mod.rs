@@ -1,0 +1,290 @@
+//! `pdstool init`: writes a first configuration from flags and prompts, checked against the service.
+//!
+//! - [`draft`]: the text that is written.
+
+pub mod draft;
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use url::Url;
+
+use pds_core::error_chain::with_sources;
+use pds_exporter::app::flags::DEFAULT_CONFIG;
+use pds_exporter::config;
+use pds_interface::{Arguments, ReplyBody as _, get_app, list_projects};
+
+use super::check::service::asking::Asking;
+use super::check::service::{Findings, examine, patch};
+use super::console::Console;
+use super::error::ToolError;
+use super::service::{Environment, Service, base_url};
+use draft::{Draft, DraftProject};
+
+/// `pdstool init`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Prompts for what the flags do not specify. Looks up every app before it writes the file; a name \
+such as ranker also stands for PROJECT-ranker.
+
+Examples:
+  pdstool init
+  pdstool init --base-url https://api.example.com --token-file token --app ranker --app embed"
+)]
+pub struct InitArgs {
+    /// File to write.
+    #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
+    file: PathBuf,
+
+    /// Overwrite an existing file.
+    #[arg(long)]
+    force: bool,
+
+    /// Address of the service.
+    #[arg(long = "base-url", value_name = "URL", value_parser = base_url)]
+    base_url: Option<Url>,
+
+    /// File with the token.
+    #[arg(long = "token-file", value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Project; repeatable [default: all projects of the token].
+    #[arg(long, value_name = "ID")]
+    project: Vec<String>,
+
+    /// App; repeatable.
+    #[arg(long, value_name = "ID")]
+    app: Vec<String>,
+}
+
+/// Prompts, checks and writes.
+///
+/// # Errors
+/// If an answer is missing, the service refuses, or the file cannot be written.
+pub async fn run(console: &mut Console, environment: &Environment, args: &InitArgs) -> Result<(), ToolError> {
+    if args.file.exists() && !args.force {
+        let message = format!("{} already exists; use --force to overwrite it", args.file.display());
+        return Err(ToolError::Usage(message));
+    }
+    let url = address(console, args)?;
+    let token_file = token_file(console, args)?;
+    let service = service(environment, &url, &token_file)?;
+    let listed = list(&service).await?;
+    let shown: Vec<String> =
+        listed.iter().map(|project| format!("{} ({})", project.id, project.note)).collect();
+    console.say(&format!("The service answers. The token is for {}.", shown.join(", ")));
+    let mut projects = chosen(console, args, listed)?;
+    for project in &mut projects {
+        project.apps = apps(console, args, &service, &project.id).await?;
+    }
+    let unused = args.app.iter().find(|app| {
+        let known = |project: &DraftProject| {
+            project.apps.iter().any(|id| id == *app || *id == format!("{}-{app}", project.id))
+        };
+        !projects.iter().any(known)
+    });
+    if let Some(app) = unused {
+        let message = format!("no project of the token has an app {app}");
+        return Err(ToolError::Failed { message, code: 3 });
+    }
+    let draft = Draft {
+        title: "The configuration of pds-exporter, written by pdstool init.".to_owned(),
+        base_url: url.to_string(),
+        token_file: Some(absolute(&token_file)?.display().to_string()),
+        projects,
+    };
+    let text = examined(console, service, draft).await?;
+    config::load_text(&args.file, &text)?;
+    write(&args.file, &text, args.force)?;
+    let file = args.file.display();
+    console.say(&format!("Wrote {file}. Next: pdstool doctor --config.file {file}"));
+    Ok(())
+}
+
+/// The text of `draft`, with what the service was found to want where its interface is open.
+async fn examined(console: &mut Console, service: Service, draft: Draft) -> Result<String, ToolError> {
+    let of = |project: &DraftProject| {
+        project.apps.iter().map(|app| (project.id.clone(), app.clone())).collect::<Vec<_>>()
+    };
+    let apps: Vec<(String, String)> = draft.projects.iter().flat_map(of).take(MAX_EXAMINED).collect();
+    let text = draft.text();
+    if apps.is_empty() {
+        return Ok(text);
+    }
+    console.say("Finding out what the interface leaves open, with up to 60 GET requests...");
+    let mut findings = Findings::default();
+    if let Err(error) = examine(&mut Asking::new(service), &mut findings, &apps).await {
+        console
+            .say(&format!("Not found out: {}. Later: pdstool check service --write", with_sources(&error)));
+    }
+    for finding in findings.left() {
+        let remedy = finding.remedy.as_deref().unwrap_or_default();
+        console.say(&format!("{}: {}. {remedy}", finding.check, finding.text));
+    }
+    for (section, key, value) in &findings.lines {
+        console.say(&format!("The service wants {section}.{key} = {value}."));
+    }
+    patch::text(&text, &findings.lines)
+        .map_err(|error| ToolError::Failed { message: error.to_string(), code: 1 })
+}
+
+/// The most apps of which the busiest is looked for.
+const MAX_EXAMINED: usize = 5;
+
+/// Writes a configuration, which may hold a token: only its owner can read it.
+///
+/// # Errors
+/// If it cannot be written, also because it is there already and `over` is not set.
+pub fn write(path: &Path, text: &str, over: bool) -> Result<(), ToolError> {
+    let failed = |source| ToolError::File { doing: "cannot write", path: path.to_owned(), source };
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).create_new(!over).mode(0o600);
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, ToolError> {
+    std::path::absolute(path).map_err(|source| ToolError::System { doing: "cannot find this folder", source })
+}
+
+/// The address given or asked for.
+fn address(console: &mut Console, args: &InitArgs) -> Result<Url, ToolError> {
+    if let Some(url) = &args.base_url {
+        return Ok(url.clone());
+    }
+    loop {
+        let answer = console.ask("Address of the service, such as https://api.example.com:", "--base-url")?;
+        match base_url(&answer) {
+            Ok(url) => return Ok(url),
+            Err(problem) => console.say(&format!("{answer}: {problem}")),
+        }
+    }
+}
+
+/// The file with the token; one that is not there is made of the token that is pasted.
+fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolError> {
+    let path = match &args.token_file {
+        Some(path) => path.clone(),
+        None => {
+            let answer = console.ask("File with the token [token]:", "--token-file")?;
+            PathBuf::from(if answer.is_empty() { "token" } else { &*answer })
+        }
+    };
+    if path.exists() || !console.can_ask {
+        return Ok(path);
+    }
+    let token = console
+        .ask_secret(&format!("{} does not exist. Paste the token (hidden) to create it:", path.display()))?;
+    if token.is_empty() {
+        return Err(ToolError::Usage("no token was given".to_owned()));
+    }
+    write(&path, &format!("{token}\n"), false)?;
+    Ok(path)
+}
+
+/// The service with this token, without a configuration file.
+fn service(environment: &Environment, url: &Url, token_file: &Path) -> Result<Service, ToolError> {
+    let mut environment: Environment = environment
+        .iter()
+        .filter(|(name, _)| !name.starts_with("PDS_EXPORTER__API__TOKEN"))
+        .cloned()
+        .collect();
+    environment.retain(|(name, _)| name != "PDS_EXPORTER__API__BASE_URL");
+    environment.push(("PDS_EXPORTER__API__BASE_URL".to_owned(), url.to_string()));
+    environment.push(("PDS_EXPORTER__API__TOKEN_FILE".to_owned(), token_file.display().to_string()));
+    Service::new(config::load_without_file(environment)?)
+}
+
+/// The projects that the token is for.
+async fn list(service: &Service) -> Result<Vec<DraftProject>, ToolError> {
+    let names = &service.config.api.query_names;
+    let request = list_projects::CALL.request(&Arguments::default(), names)?;
+    let reply = service.client.call(&service.client.account(""), &request).await?;
+    let projects = list_projects::Reply::decode(&reply.body)?;
+    let draft = |project: &list_projects::Project| DraftProject {
+        id: project.id.clone(),
+        note: format!("{}, {}", project.name, project.role),
+        ..DraftProject::default()
+    };
+    Ok(projects.iter().map(draft).collect())
+}
+
+/// The projects wanted: those given, or on a terminal those named, or all.
+fn chosen(
+    console: &mut Console,
+    args: &InitArgs,
+    listed: Vec<DraftProject>,
+) -> Result<Vec<DraftProject>, ToolError> {
+    let mut wanted = args.project.clone();
+    if wanted.is_empty() && console.can_ask && listed.len() > 1 && args.app.is_empty() {
+        wanted = words(&console.ask("Which projects? [all]:", "--project")?);
+    }
+    if wanted.is_empty() {
+        return Ok(listed);
+    }
+    for id in &wanted {
+        if !listed.iter().any(|project| project.id == *id) {
+            let message = format!("the token is not for the project {id}");
+            return Err(ToolError::Failed { message, code: 3 });
+        }
+    }
+    Ok(listed.into_iter().filter(|project| wanted.contains(&project.id)).collect())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split([' ', ',']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// The apps of a project, each looked up.
+async fn apps(
+    console: &mut Console,
+    args: &InitArgs,
+    service: &Service,
+    project: &str,
+) -> Result<Vec<String>, ToolError> {
+    let mut found = Vec::new();
+    let asked = args.app.is_empty();
+    loop {
+        let mut wanted = args.app.clone();
+        if asked {
+            let question = format!("Apps of {project} (ids or names, separated by spaces; empty for none):");
+            wanted = words(&console.ask(&question, "--app")?);
+        }
+        let mut missing = None;
+        for app in &wanted {
+            match look_up(service, project, app).await? {
+                Some(id) if !found.contains(&id) => found.push(id),
+                Some(_) => {}
+                // A flag may be about another project.
+                None if asked => missing = Some(app.clone()),
+                None => {}
+            }
+        }
+        match missing {
+            Some(app) => console.say(&format!("{project} has no app {app}.")),
+            None => return Ok(found),
+        }
+    }
+}
+
+/// The id of an app, given as its id or its name; `None` if the service knows none.
+async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<String>, ToolError> {
+    let names = &service.config.api.query_names;
+    let prefixed = format!("{project}-{app}");
+    let candidates = if app.starts_with(&format!("{project}-")) { vec![app] } else { vec![&*prefixed, app] };
+    for id in candidates {
+        let request = get_app::CALL.request(&Arguments::about(project, id), names)?;
+        match service.client.call(&service.client.account(project), &request).await {
+            Ok(_) => return Ok(Some(id.to_owned())),
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                tracing::debug!("{}", with_sources(&error));
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(None)
+}

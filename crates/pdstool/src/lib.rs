@@ -1,0 +1,221 @@
+//! `pdstool`, the operator's tool: the whole interface by hand, checks, history, and a live view.
+//!
+//! A command takes the console and the environment as arguments and returns its error; here that
+//! becomes one sentence on standard error and an exit code.
+//!
+//! - [`call`]: all calls of the interface.
+//! - [`init`]: a first configuration.
+//! - [`check`]: configuration and tokens.
+//! - [`doctor`]: what is right between configuration and service, and what is not.
+//! - [`probe`]: one request of a check; [`report`]: what checks find.
+//! - [`backfill`]: history for Prometheus.
+//! - [`status`](mod@status): a running exporter's verdict and apps, once.
+//! - [`state`]: the ledgers of a state file or a Prometheus, or where they differ.
+//! - [`top`]: a live view of the apps.
+//! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
+//! - [`split_config`]: a configuration cut into files that fit into ConfigMaps.
+//! - [`simulate`]: the service's simulator as a server.
+//! - [`manual`]: completion scripts and man pages; [`completion`]: what the scripts ask.
+//! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
+//! - [`console`], [`page`], [`output`]: what people see; [`time_arg`], [`tls_args`]: what they write.
+//! - [`error`]: why a command failed, and its exit code.
+
+pub mod backfill;
+pub mod call;
+pub mod check;
+pub mod completion;
+pub mod console;
+pub mod doctor;
+pub mod error;
+pub mod exporter;
+pub mod init;
+pub mod manual;
+pub mod metrics;
+pub mod openapi;
+pub mod output;
+pub mod page;
+pub mod probe;
+pub mod report;
+pub mod service;
+pub mod simulate;
+pub mod split_config;
+pub mod state;
+pub mod status;
+pub mod time_arg;
+pub mod tls_args;
+pub mod top;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use pds_core::clock::Clock;
+use pds_core::error_chain::with_sources;
+use pds_core::printable::plain_lines;
+
+use console::{BAD, Console};
+use error::{EXIT_CODES, ToolError};
+use service::Environment;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pdstool",
+    version = pds_exporter::VERSION,
+    about = "The operator's tool of pds-exporter: diagnose, watch, check, call the service",
+    after_help = EXIT_CODES,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make any call of the service.
+    Call {
+        /// Options of every call.
+        #[command(flatten)]
+        options: call::CallOptions,
+        /// The call.
+        #[command(subcommand)]
+        called: call::Called,
+    },
+    /// Diagnose configuration, tokens, network, service and daemon, with a remedy for each problem.
+    Doctor(doctor::DoctorArgs),
+    /// Write a first configuration, checked against the service.
+    Init(init::InitArgs),
+    /// Check a configuration, tokens, or what the service does.
+    #[command(subcommand)]
+    Check(check::Check),
+    /// Cut a configuration into files that fit into ConfigMaps.
+    SplitConfig(split_config::SplitConfigArgs),
+    /// Write history as an OpenMetrics file, for Prometheus to import.
+    Backfill(backfill::BackfillArgs),
+    /// Print the verdict of a running exporter, with a remedy for each reason.
+    Status(status::StatusArgs),
+    /// Print the apps of a running exporter, problems first.
+    Apps(status::AppsArgs),
+    /// Print the ledgers of the exact counters in a state file or Prometheus, or their differences.
+    #[command(subcommand)]
+    State(state::StateCommand),
+    /// Watch apps live: verdict, status, requests, percentiles, cost.
+    Top(top::TopArgs),
+    /// Print every metric family that the exporter can show.
+    Metrics(metrics::MetricsArgs),
+    /// Print the service's interface as an OpenAPI document.
+    Openapi,
+    /// Run a simulator of the service.
+    Simulate(simulate::Simulate),
+    /// Print the completion script for a shell.
+    Completions(manual::Completions),
+    /// Write man pages for all commands to a folder.
+    Man(manual::Man),
+}
+
+/// Runs the tool: `arguments` with the program's name first, `environment` by name.
+#[must_use]
+pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Console) -> ExitCode {
+    if completion::answer(&mut console, &environment, &arguments) {
+        return ExitCode::SUCCESS;
+    }
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return explain(&mut console, &error),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = match runtime {
+        Ok(runtime) => {
+            let _log = tracing::subscriber::set_default(log());
+            let result = runtime.block_on(run(&mut console, &environment, cli.command));
+            // A pending name lookup does not delay the exit.
+            runtime.shutdown_background();
+            result
+        }
+        Err(source) => Err(ToolError::System { doing: "cannot start", source }),
+    };
+    match result.and_then(|()| Ok(console.out.flush()?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !error.is_broken_pipe() {
+                let label = console.styled(BAD, "error:");
+                console.say(&format!("{label} {}", plain_lines(&with_sources(&error))));
+            }
+            error.exit_code()
+        }
+    }
+}
+
+async fn run(console: &mut Console, environment: &Environment, command: Command) -> Result<(), ToolError> {
+    match command {
+        Command::Call { options, called } => call::run(console, environment, &options, &called).await,
+        Command::Doctor(args) => doctor::run(console, environment, &args).await,
+        Command::Init(args) => init::run(console, environment, &args).await,
+        Command::Check(check) => check::run(console, environment, &check).await,
+        Command::SplitConfig(args) => split_config::run(console, &args),
+        Command::Backfill(args) => backfill::run(console, environment, &args).await,
+        Command::Status(args) => status::status(console, &args).await,
+        Command::Apps(args) => status::apps(console, &args).await,
+        Command::State(command) => state::run(console, environment, &command).await,
+        Command::Top(args) => top::run(console, &args).await,
+        Command::Metrics(args) => metrics::run(console, args),
+        Command::Openapi => openapi::run(console),
+        Command::Simulate(args) => {
+            let interrupted = async {
+                // Without signals, the process is killed instead.
+                let _ = tokio::signal::ctrl_c().await;
+            };
+            simulate::run(console, &args, Clock::system(), interrupted).await
+        }
+        Command::Completions(completions) => completions.run(console),
+        Command::Man(man) => man.run(console),
+    }
+}
+
+/// Prints clap's message: help, version, or the error in the arguments.
+fn explain(console: &mut Console, error: &clap::Error) -> ExitCode {
+    let text = error.render();
+    let text = if console.color { text.ansi().to_string() } else { text.to_string() };
+    if error.use_stderr() {
+        console.say(text.trim_end());
+    } else {
+        // A closed pipe is not an error here.
+        let _ = console.print(text.trim_end());
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Warnings on standard error, without those that the error message repeats.
+fn log() -> impl tracing::Subscriber + Send + Sync {
+    let filter = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("pds_client::credentials", LevelFilter::OFF)
+        .with_target("pds_client::account", LevelFilter::OFF)
+        // The doctor and `check service` report it.
+        .with_target("pds_client::skew", LevelFilter::OFF);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .without_time();
+    tracing_subscriber::registry().with(filter).with(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

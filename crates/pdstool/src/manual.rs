@@ -1,0 +1,74 @@
+//! Scripts for shell completion, and man pages, made from the same definitions as the command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
+
+use pds_exporter::app::flags::Flags;
+
+use super::Cli;
+use super::completion;
+use super::console::Console;
+use super::error::ToolError;
+
+/// `pdstool completions`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "The completions of pdstool offer the project and app ids of the configuration. They run pdstool, which has to be \
+on the PATH.
+
+Examples:
+  pdstool completions bash > /etc/bash_completion.d/pdstool
+  pdstool completions zsh --of pds-exporter > /usr/share/zsh/site-functions/_pds-exporter"
+)]
+pub struct Completions {
+    /// Shell to complete for.
+    shell: Shell,
+    /// Program to complete.
+    #[arg(long, value_name = "PROGRAM", value_parser = ["pdstool", "pds-exporter"], default_value = "pdstool")]
+    of: String,
+}
+
+/// `pdstool man`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  pdstool man /usr/share/man/man1")]
+pub struct Man {
+    /// Folder to write to; created if missing.
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+impl Completions {
+    /// Prints the script.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
+        let mut text = Vec::new();
+        match completion::script(&self.shell.to_string()).filter(|_| self.of == "pdstool") {
+            Some(script) => text = script?,
+            None => clap_complete::generate(self.shell, &mut Flags::command(), &self.of, &mut text),
+        }
+        Ok(console.out.write_all(&text)?)
+    }
+}
+
+impl Man {
+    /// Writes one page for each program and command.
+    ///
+    /// # Errors
+    /// If the folder or a page cannot be written.
+    pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| ToolError::File { doing: "cannot write", path, source }
+        };
+        std::fs::create_dir_all(&self.folder).map_err(failed(&self.folder))?;
+        for command in [Cli::command(), Flags::command()] {
+            clap_mangen::generate_to(command, &self.folder).map_err(failed(&self.folder))?;
+        }
+        console.say(&format!("wrote the man pages to {}", self.folder.display()));
+        Ok(())
+    }
+}

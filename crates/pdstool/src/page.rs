@@ -1,0 +1,341 @@
+//! Facts, tables and bars as lines of text.
+
+use std::borrow::Cow;
+use std::io;
+
+use serde_json::{Map, Value};
+
+use pds_core::printable::plain;
+
+use pds_core::units;
+
+use super::console::{BAR, Console, FAINT, STRONG};
+use super::output::OutputFormat;
+
+/// A part of what a command shows.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// A heading.
+    Heading(String),
+    /// Lines as they are.
+    Text(String),
+    /// Names and values; empty values are left out.
+    Facts(Vec<(&'static str, String)>),
+    /// A table.
+    Table(Table),
+    /// A table of which people see the first columns only, unless they ask for a wide one.
+    Columns(Table, usize),
+    /// (label, share 0..=1, text behind the bar)
+    Bars(Vec<(String, f64, String)>),
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// Column names with their alignment.
+    pub columns: Vec<(Cow<'static, str>, Align)>,
+    /// Their values.
+    pub rows: Vec<Vec<String>>,
+    /// The text for an empty table.
+    pub empty: &'static str,
+}
+
+/// The alignment of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Text.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// The width of the longest bar.
+const BAR_WIDTH: usize = 40;
+
+/// Columns with names that do not depend on the data.
+pub fn columns<const N: usize>(columns: [(&'static str, Align); N]) -> Vec<(Cow<'static, str>, Align)> {
+    columns.map(|(name, align)| (Cow::Borrowed(name), align)).to_vec()
+}
+
+/// Writes `blocks` to standard output, headings with an empty line before them.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print(console: &mut Console, blocks: &[Block]) -> io::Result<()> {
+    for (index, block) in blocks.iter().enumerate() {
+        match block {
+            Block::Heading(text) => {
+                if index > 0 {
+                    console.print("")?;
+                }
+                let text = console.styled(STRONG, &plain(text));
+                console.print(&text)?;
+            }
+            Block::Text(text) => {
+                for line in text.lines() {
+                    console.print(&plain(line))?;
+                }
+            }
+            Block::Facts(facts) => print_facts(console, facts)?,
+            Block::Table(table) | Block::Columns(table, _) => print_table(console, table)?,
+            Block::Bars(bars) => print_bars(console, bars)?,
+        }
+    }
+    console.out.flush()
+}
+
+/// Writes `blocks` in this format: for people as [`print()`], cut to the terminal unless it is `wide`; for programs the
+/// facts and tables without what is written around them.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_as(console: &mut Console, format: OutputFormat, blocks: &[Block]) -> io::Result<()> {
+    match format {
+        OutputFormat::Table => print(console, &blocks.iter().flat_map(narrow).collect::<Vec<_>>()),
+        OutputFormat::Wide => {
+            let cut = std::mem::take(&mut console.cut);
+            let printed = print(console, blocks);
+            console.cut = cut;
+            printed
+        }
+        OutputFormat::Json => print_json(console, &json(blocks)),
+        OutputFormat::Csv => match blocks.iter().find_map(as_table) {
+            Some(table) => print_csv(console, table),
+            None => {
+                let facts = blocks.iter().filter_map(|block| match block {
+                    Block::Facts(facts) => Some(facts),
+                    _ => None,
+                });
+                let rows: Vec<_> =
+                    facts.flatten().map(|(name, value)| vec![(*name).to_owned(), value.clone()]).collect();
+                print_csv_rows(console, &["FIELD", "VALUE"], &rows)
+            }
+        },
+    }
+}
+
+fn as_table(block: &Block) -> Option<&Table> {
+    match block {
+        Block::Table(table) | Block::Columns(table, _) => Some(table),
+        _ => None,
+    }
+}
+
+/// The columns of a table that are shown unless a wide one is asked for.
+fn narrow(block: &Block) -> Vec<Block> {
+    match block {
+        Block::Columns(table, shown) if table.columns.len() > *shown && !table.rows.is_empty() => {
+            let first = |row: &Vec<String>| row.iter().take(*shown).cloned().collect();
+            let columns = table.columns.iter().take(*shown).cloned().collect();
+            let rows = table.rows.iter().map(first).collect();
+            let more = units::counted(table.columns.len() - shown, "more column", "more columns");
+            let text = format!("{more}: -o wide");
+            vec![Block::Table(Table { columns, rows, empty: table.empty }), Block::Text(text)]
+        }
+        block => vec![block.clone()],
+    }
+}
+
+/// Facts by their names, and tables as lists of objects. Right-aligned columns hold numbers.
+fn json(blocks: &[Block]) -> Value {
+    let key = |name: &str| name.to_lowercase().replace("/min", "_per_minute").replace([' ', '/'], "_");
+    let value = |align: Align, cell: &str| match cell.parse::<f64>() {
+        Ok(number) if align == Align::Right && number.is_finite() => Value::from(number),
+        _ => Value::from(cell),
+    };
+    let mut facts = Map::new();
+    let mut rows: Vec<Value> = Vec::new();
+    for block in blocks {
+        if let Block::Facts(more) = block {
+            facts.extend(more.iter().map(|(name, value)| (key(name), Value::from(&**value))));
+        }
+        for (table, row) in
+            as_table(block).into_iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
+        {
+            let cells = table.columns.iter().zip(row);
+            rows.push(
+                cells
+                    .map(|((name, align), cell)| (key(name), value(*align, cell)))
+                    .collect::<Map<_, _>>()
+                    .into(),
+            );
+        }
+    }
+    if !rows.is_empty() {
+        facts.insert("rows".to_owned(), rows.into());
+    }
+    facts.into()
+}
+
+/// Writes `table` as comma-separated values (RFC 4180), the columns' names first.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_csv(console: &mut Console, table: &Table) -> io::Result<()> {
+    let names: Vec<&str> = table.columns.iter().map(|(name, _)| &**name).collect();
+    print_csv_rows(console, &names, &table.rows)
+}
+
+/// As [`print_csv`], for rows with these names.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn print_csv_rows<N: AsRef<str>>(
+    console: &mut Console,
+    names: &[N],
+    rows: &[Vec<String>],
+) -> io::Result<()> {
+    let quoted = |text: &str| match text.contains(['"', ',', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    };
+    let names: Vec<String> = names.iter().map(|name| quoted(&plain(name.as_ref()))).collect();
+    console.print(&names.join(","))?;
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(|cell| quoted(&plain(cell))).collect();
+        console.print(&cells.join(","))?;
+    }
+    console.out.flush()
+}
+
+/// Writes `value` as indented JSON. Control characters are escaped by JSON itself.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn print_json(console: &mut Console, value: &serde_json::Value) -> io::Result<()> {
+    console.print(&serde_json::to_string_pretty(value)?)?;
+    console.out.flush()
+}
+
+fn print_facts(console: &mut Console, facts: &[(&'static str, String)]) -> io::Result<()> {
+    let facts: Vec<_> = facts.iter().filter(|(_, value)| !value.is_empty()).collect();
+    let width = facts.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
+    for (name, value) in facts {
+        let name = console.styled(FAINT, &pad(name, width, Align::Left));
+        console.print(&format!("{name}  {}", plain(value)))?;
+    }
+    Ok(())
+}
+
+fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
+    if table.rows.is_empty() {
+        return console.print(table.empty);
+    }
+    let rows: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(|cell| plain(cell).into_owned()).collect()).collect();
+    let mut widths: Vec<usize> = table
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(column, (name, _))| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| length(cell));
+            cells.chain([length(name)]).max().unwrap_or(0)
+        })
+        .collect();
+    if console.cut {
+        shrink(&mut widths, &table.columns, console.width);
+    }
+    let line = |cells: &[String]| {
+        let columns = cells.iter().zip(&widths).zip(&table.columns);
+        let padded: Vec<String> = columns
+            .map(|((cell, width), (_, align))| pad(&shortened(cell, *width), *width, *align))
+            .collect();
+        padded.join("  ").trim_end().to_owned()
+    };
+    let names: Vec<String> = table.columns.iter().map(|(name, _)| name.clone().into_owned()).collect();
+    let head = console.styled(FAINT, &line(&names));
+    console.print(&head)?;
+    for row in &rows {
+        console.print(&line(row))?;
+    }
+    Ok(())
+}
+
+/// Makes columns of text narrower until all fit into `width`: the last one first, the first one never.
+fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: usize) {
+    const MIN_WIDTH: usize = 8;
+    let mut excess =
+        (widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)).saturating_sub(width);
+    for (column, (_, align)) in widths.iter_mut().zip(columns).skip(1).rev() {
+        if *align == Align::Left {
+            let less = excess.min(column.saturating_sub(MIN_WIDTH));
+            *column -= less;
+            excess -= less;
+        }
+    }
+}
+
+/// `text` in at most `width` columns, with a sign where it was cut.
+fn shortened(text: &str, width: usize) -> String {
+    if length(text) <= width {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}
+
+fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Result<()> {
+    let labels = bars.iter().map(|(label, ..)| length(label)).max().unwrap_or(0);
+    let texts = bars.iter().map(|(.., text)| length(text)).max().unwrap_or(0);
+    let width = BAR_WIDTH.min(console.width.saturating_sub(labels + texts + 4)).max(8);
+    for (label, share, text) in bars {
+        let bar = console.styled(BAR, &pad(&bar(*share, width), width, Align::Left));
+        let label = pad(&plain(label), labels, Align::Right);
+        console.print(&format!("{label}  {bar}  {}", pad(text, texts, Align::Right)))?;
+    }
+    Ok(())
+}
+
+/// A bar of `share` of `width` columns, in eighths of one.
+#[must_use]
+pub fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let most = 8 * width;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a share of a terminal's width"
+    )]
+    let eighths = ((share.clamp(0.0, 1.0) * most as f64).round() as usize).min(most);
+    "█".repeat(eighths / 8) + EIGHTHS.get(eighths % 8).unwrap_or(&"")
+}
+
+fn pad(text: &str, width: usize, align: Align) -> String {
+    let spaces = " ".repeat(width.saturating_sub(length(text)));
+    match align {
+        Align::Left => format!("{text}{spaces}"),
+        Align::Right => format!("{spaces}{text}"),
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_numbers_in_json() {
+        let columns = columns([("ID", Align::Left), ("REQUESTS/MIN", Align::Right)]);
+        let rows = vec![vec!["1".to_owned(), "4.5".to_owned()], vec!["2".to_owned(), String::new()]];
+        let blocks = [
+            Block::Facts(vec![("rate limit", "3".to_owned())]),
+            Block::Table(Table { columns, rows, empty: "" }),
+        ];
+        let expected = serde_json::json!({
+            "rate_limit": "3",
+            "rows": [{ "id": "1", "requests_per_minute": 4.5 }, { "id": "2", "requests_per_minute": "" }]
+        });
+        assert_eq!(json(&blocks), expected);
+    }
+
+    #[test]
+    fn bars_are_as_long_as_their_share() {
+        assert_eq!((bar(0.0, 4), bar(1.0, 4), bar(2.0, 4)), (String::new(), "████".into(), "████".into()));
+        assert_eq!(bar(0.5, 3), "█▌");
+    }
+}

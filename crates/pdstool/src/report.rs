@@ -1,0 +1,243 @@
+//! Findings of checks, each with its remedy, and how they are printed.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
+use crate::error::ToolError;
+use crate::output::OutputFormat;
+use crate::page::{self, Align, Table};
+use pds_core::printable::plain;
+use pds_core::units;
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Correct.
+    Ok,
+    /// Information only.
+    Note,
+    /// Works, but badly or not for much longer.
+    Warning,
+    /// Does not work.
+    Problem,
+}
+
+impl State {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub check: &'static str,
+    /// Its severity.
+    pub state: State,
+    /// What was found.
+    pub text: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+    /// How long it took, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+/// All findings, in the order of the checks.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn add(&mut self, check: &'static str, state: State, text: String, remedy: Option<String>) {
+        self.findings.push(Finding { check, state, text, remedy, seconds: None });
+    }
+
+    /// Adds a finding that is ok.
+    pub fn ok(&mut self, check: &'static str, text: impl Into<String>) {
+        self.add(check, State::Ok, text.into(), None);
+    }
+
+    /// As [`Report::ok`], with the time it took.
+    pub fn ok_after(&mut self, check: &'static str, text: impl Into<String>, took: Duration) {
+        let seconds = Some(took.as_secs_f64());
+        self.findings.push(Finding { check, state: State::Ok, text: text.into(), remedy: None, seconds });
+    }
+
+    /// Adds a note.
+    pub fn note(&mut self, check: &'static str, text: impl Into<String>) {
+        self.add(check, State::Note, text.into(), None);
+    }
+
+    /// Adds a warning.
+    pub fn warning(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
+        self.add(check, State::Warning, text.into(), Some(remedy.into()));
+    }
+
+    /// Adds a problem.
+    pub fn problem(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
+        self.add(check, State::Problem, text.into(), Some(remedy.into()));
+    }
+
+    /// The findings so far.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.findings.iter().filter(|finding| finding.state == state).count()
+    }
+
+    /// The last line: the number of problems and warnings.
+    fn summary(&self) -> String {
+        let of =
+            |count: usize, word: &str| (count > 0).then(|| units::counted(count, word, &format!("{word}s")));
+        let wrong = [of(self.count(State::Problem), "problem"), of(self.count(State::Warning), "warning")];
+        let wrong: Vec<String> = wrong.into_iter().flatten().collect();
+        if wrong.is_empty() { "no problems".to_owned() } else { wrong.join(", ") }
+    }
+
+    /// Prints all findings.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn print(&self, console: &mut Console, format: OutputFormat) -> Result<(), ToolError> {
+        match format {
+            OutputFormat::Json => page::print_json(console, &self.json())?,
+            OutputFormat::Csv => page::print_csv(console, &self.table())?,
+            OutputFormat::Table | OutputFormat::Wide => self.print_page(console)?,
+        }
+        Ok(())
+    }
+
+    /// The findings for programs.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "problems": self.count(State::Problem),
+            "warnings": self.count(State::Warning),
+            "findings": self.findings,
+        })
+    }
+
+    fn table(&self) -> Table {
+        let columns =
+            page::columns(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"].map(|name| (name, Align::Left)));
+        let rows = self.findings.iter().map(|finding| {
+            let seconds = finding.seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
+            let remedy = finding.remedy.clone().unwrap_or_default();
+            vec![
+                finding.check.to_owned(),
+                finding.state.as_str().to_owned(),
+                finding.text.clone(),
+                remedy,
+                seconds,
+            ]
+        });
+        Table { columns, rows: rows.collect(), empty: "" }
+    }
+
+    fn print_page(&self, console: &mut Console) -> Result<(), ToolError> {
+        // The state and the spaces around it.
+        const INDENT: usize = 11;
+        let width = console.width.saturating_sub(INDENT).max(40);
+        let mut check = "";
+        for finding in &self.findings {
+            if finding.check != check {
+                let heading = console.styled(STRONG, &capitalized(finding.check));
+                console.print(&heading)?;
+                check = finding.check;
+            }
+            let style = match finding.state {
+                State::Ok => GOOD,
+                State::Note => FAINT,
+                State::Warning => WARN,
+                State::Problem => BAD,
+            };
+            let took =
+                finding.seconds.map(|seconds| format!(", {}", units::seconds(seconds))).unwrap_or_default();
+            let text = format!("{}{took}", finding.text.replace('\n', " "));
+            let text = plain(&text);
+            let state = console.styled(style, &format!("{:<7}", finding.state.as_str()));
+            for (index, line) in wrapped(&text, width).into_iter().enumerate() {
+                let head = if index == 0 { format!("  {state}") } else { " ".repeat(9) };
+                console.print(&format!("{head}  {line}"))?;
+            }
+            for line in finding.remedy.iter().flat_map(|remedy| wrapped(&plain(remedy), width - 3)) {
+                console.print(&format!("{}-> {line}", " ".repeat(INDENT)))?;
+            }
+        }
+        // Problems are counted in the error message instead.
+        if self.result().is_ok() {
+            console.print(&format!("\n{}", self.summary()))?;
+        }
+        Ok(console.out.flush()?)
+    }
+
+    /// Succeeds if there is no problem and no warning.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn result(&self) -> Result<(), ToolError> {
+        if self.findings.iter().all(|finding| finding.state < State::Warning) {
+            return Ok(());
+        }
+        Err(ToolError::Failed { message: self.summary(), code: 1 })
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    if text == "http" {
+        return text.to_uppercase();
+    }
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// `text` in lines of at most `width` characters, broken between words.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words_and_a_long_word_keeps_its_line() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("a https://api.example.com/ b", 10), ["a", "https://api.example.com/", "b"]);
+    }
+
+    #[test]
+    fn only_what_is_wrong_makes_it_fail() {
+        let mut report = Report::default();
+        report.ok("clock", "it agrees");
+        report.note("daemon", "none runs");
+        assert!(report.result().is_ok());
+        report.warning("token", "it expires", "Renew it.");
+        assert_eq!(report.result().map_err(|error| error.to_string()), Err("1 warning".to_owned()));
+    }
+}

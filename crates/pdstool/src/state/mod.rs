@@ -1,0 +1,216 @@
+//! `pdstool state`: the ledgers behind the counters, of a state file, of a Prometheus, or where the two differ; and state
+//! files of earlier versions.
+//!
+//! - `convert`, `database`: state files of versions 0.1 and 0.2.
+//! - `read`: from where ledgers come.
+//! - `view`: what is printed of them.
+
+mod convert;
+mod database;
+mod read;
+mod view;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use pds_core::clock::Clock;
+use pds_core::units;
+use pds_exporter::app::flags::DEFAULT_CONFIG;
+
+use super::console::Console;
+use super::error::ToolError;
+use super::output::{OutputArg, OutputFormat};
+use super::page::{self, Block, Table};
+use super::service::Environment;
+
+use convert::Converted;
+use read::{Held, Origins};
+
+/// `pdstool state`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum StateCommand {
+    /// Print the ledgers in a state file or in Prometheus.
+    #[command(after_help = "Examples:
+  pdstool state show
+  pdstool state show --from prometheus --filter ranker -o wide
+  pdstool state show --state.path /backup/state.log -o csv > ledgers.csv")]
+    Show(ShowArgs),
+    /// Print the differences between state file and Prometheus, and which one the exporter would continue from.
+    #[command(after_help = "Examples:
+  pdstool state diff
+  pdstool state diff --state.path /backup/state.log -o json")]
+    Diff(DiffArgs),
+    /// Convert the state file of version 0.1 or 0.2, and keep it beside the new one. Run it while no exporter runs.
+    #[command(after_help = "Examples:
+  pdstool state convert
+  pdstool state convert --if-needed --state.path /var/lib/pds-exporter/state.log")]
+    Convert(ConvertArgs),
+}
+
+/// Which ledgers.
+#[derive(Clone, Debug, Args)]
+pub struct LedgerArgs {
+    /// The daemon's configuration file: state file, Prometheus and apps.
+    #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
+    config_file: PathBuf,
+
+    /// State file; overrides state.path. Read only, even while an exporter uses it.
+    #[arg(long = "state.path", value_name = "FILE")]
+    state_path: Option<PathBuf>,
+
+    #[command(flatten)]
+    output: OutputArg,
+
+    /// Only apps whose project or id contains this text.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+}
+
+/// `pdstool state show`.
+#[derive(Clone, Debug, Args)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    ledgers: LedgerArgs,
+
+    /// Source [default: the state file if there is one, otherwise Prometheus].
+    #[arg(long, value_name = "ORIGIN")]
+    from: Option<Origin>,
+}
+
+/// `pdstool state diff`.
+#[derive(Clone, Debug, Args)]
+pub struct DiffArgs {
+    #[command(flatten)]
+    ledgers: LedgerArgs,
+}
+
+/// `pdstool state convert`.
+#[derive(Clone, Debug, Args)]
+pub struct ConvertArgs {
+    /// The daemon's configuration file, which names the state file.
+    #[arg(long = "config.file", value_name = "FILE", default_value = DEFAULT_CONFIG)]
+    config_file: PathBuf,
+
+    /// State file; overrides state.path. If there is none, the file of the same name that ends in .redb is converted.
+    #[arg(long = "state.path", value_name = "FILE")]
+    state_path: Option<PathBuf>,
+
+    /// Succeed, too, if there is nothing to convert.
+    #[arg(long)]
+    if_needed: bool,
+}
+
+/// From where ledgers come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Origin {
+    /// A state file.
+    File,
+    /// A Prometheus, from the last scrapes.
+    Prometheus,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If the configuration, the state file or Prometheus cannot be read.
+pub async fn run(
+    console: &mut Console,
+    environment: &Environment,
+    command: &StateCommand,
+) -> Result<(), ToolError> {
+    match command {
+        StateCommand::Show(args) => show(console, environment, args).await,
+        StateCommand::Diff(args) => diff(console, environment, &args.ledgers).await,
+        StateCommand::Convert(args) => converted(console, environment, args).await,
+    }
+}
+
+async fn converted(
+    console: &mut Console,
+    environment: &Environment,
+    args: &ConvertArgs,
+) -> Result<(), ToolError> {
+    let path = match &args.state_path {
+        Some(path) => Some(path.clone()),
+        None => Origins::load(&args.config_file, None, environment)?.file,
+    };
+    let Some(path) = path else { return if args.if_needed { Ok(()) } else { Err(no_file()) } };
+    let nothing = match convert::convert(&path).await.map_err(|error| read::failed(&error))? {
+        Converted::Kept(ledgers, kept) => {
+            let ledgers = units::counted(ledgers, "ledger", "ledgers");
+            return Ok(console.print(&format!(
+                "{} holds {ledgers}; the former file is kept as {}.",
+                path.display(),
+                kept.display()
+            ))?);
+        }
+        Converted::NotNeeded => format!("nothing to convert: {} is of this version", path.display()),
+        Converted::Missing => format!("nothing to convert: there is no {}", path.display()),
+    };
+    if args.if_needed { Ok(()) } else { Err(ToolError::Failed { message: nothing, code: 1 }) }
+}
+
+async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs) -> Result<(), ToolError> {
+    let ledgers = &args.ledgers;
+    let file = args.from != Some(Origin::Prometheus);
+    let held = match &ledgers.state_path {
+        // A file alone needs no configuration.
+        Some(path) if file => read::file(path).await?,
+        _ => {
+            let origins = Origins::load(&ledgers.config_file, None, environment)?;
+            match (&origins.file, args.from) {
+                (Some(path), None | Some(Origin::File)) => read::file(path).await?,
+                (None, Some(Origin::File)) => return Err(no_file()),
+                _ => origins.prometheus(Clock::system().unix_seconds()).await?,
+            }
+        }
+    };
+    let held: Vec<Held> = held.into_iter().filter(|held| ledgers.wants(held)).collect();
+    match ledgers.output.format {
+        OutputFormat::Json => Ok(page::print_json(console, &view::ledgers_json(&held))?),
+        format => print(console, format, view::ledgers(&held, format != OutputFormat::Table)),
+    }
+}
+
+async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArgs) -> Result<(), ToolError> {
+    let origins = Origins::load(&args.config_file, args.state_path.as_deref(), environment)?;
+    let Some(path) = &origins.file else { return Err(no_file()) };
+    let file = read::file(path).await?;
+    let prometheus = origins.prometheus(Clock::system().unix_seconds()).await?;
+    let mut pairs = read::pairs(file, prometheus);
+    pairs.retain(|pair| !pair.is_unknown() && pair.held().is_some_and(|held| args.wants(held)));
+    let all = pairs.len();
+    pairs.retain(|pair| !pair.is_same());
+    match args.output.format {
+        OutputFormat::Json => page::print_json(console, &view::pairs_json(&pairs))?,
+        format => print(console, format, view::pairs(&pairs, format != OutputFormat::Table))?,
+    }
+    if args.output.format.is_for_people() && all > pairs.len() {
+        console.print(&format!(
+            "{} the same.",
+            units::counted(all - pairs.len(), "counter is", "counters are")
+        ))?;
+    }
+    Ok(())
+}
+
+fn no_file() -> ToolError {
+    ToolError::Usage("no state file: state.path is empty; use --state.path".to_owned())
+}
+
+fn print(console: &mut Console, format: OutputFormat, table: Table) -> Result<(), ToolError> {
+    match format {
+        OutputFormat::Csv => page::print_csv(console, &table)?,
+        _ => page::print(console, &[Block::Table(table)])?,
+    }
+    Ok(())
+}
+
+impl LedgerArgs {
+    fn wants(&self, held: &Held) -> bool {
+        let text = self.filter.to_lowercase();
+        let holds = |part: &str| part.to_lowercase().contains(&text);
+        holds(&held.key.owner.project) || holds(&held.key.owner.app)
+    }
+}

@@ -1,0 +1,176 @@
+//! What is printed of ledgers: a row is a counter, a column is one line of a table here.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::page::{Align, Table};
+use pds_exporter::accounting::Ledger;
+use pds_exporter::store::Key;
+
+use super::read::{Held, Pair};
+
+/// A column of a table about `T`.
+struct Column<T> {
+    name: &'static str,
+    align: Align,
+    /// Shown in the narrow table, too.
+    narrow: bool,
+    value: fn(&T) -> String,
+}
+
+const fn column<T>(name: &'static str, align: Align, narrow: bool, value: fn(&T) -> String) -> Column<T> {
+    Column { name, align, narrow, value }
+}
+
+fn table<T>(columns: &'static [Column<T>], rows: &[T], wide: bool, empty: &'static str) -> Table {
+    let columns: Vec<&Column<T>> = columns.iter().filter(|column| wide || column.narrow).collect();
+    Table {
+        columns: columns.iter().map(|column| (column.name.into(), column.align)).collect(),
+        rows: rows.iter().map(|row| columns.iter().map(|column| (column.value)(row)).collect()).collect(),
+        empty,
+    }
+}
+
+static LEDGERS: &[Column<Held>] = &[
+    column("APP", Align::Left, true, |held| held.key.owner.app.to_string()),
+    column("PROJECT", Align::Left, false, |held| held.key.owner.project.to_string()),
+    column("RESOURCE", Align::Left, true, |held| held.key.resource.as_str().to_owned()),
+    column("ACCOUNTED UNTIL", Align::Left, true, |held| of(held, |ledger| time(ledger.until))),
+    column("TOTAL", Align::Right, true, |held| of(held, |ledger| ledger.total.to_string())),
+    column("UNACCOUNTED S", Align::Right, false, |held| of(held, |ledger| ledger.unaccounted.to_string())),
+    column("LATE", Align::Right, false, |held| of(held, |ledger| ledger.late.to_string())),
+    column("OVERCOUNTED", Align::Right, false, |held| of(held, |ledger| ledger.overcounted.to_string())),
+    column("RECHECKED UNTIL", Align::Left, false, |held| of(held, |ledger| time(ledger.rechecked_until))),
+    column("BUCKETS", Align::Right, false, |held| of(held, |ledger| ledger.buckets().len().to_string())),
+    column("SCRAPED FROM", Align::Left, false, |held| held.target.clone()),
+    column("NOTE", Align::Left, true, note),
+];
+
+static PAIRS: &[Column<Pair>] = &[
+    column("APP", Align::Left, true, |pair| of_key(pair, |key| key.owner.app.to_string())),
+    column("PROJECT", Align::Left, false, |pair| of_key(pair, |key| key.owner.project.to_string())),
+    column("RESOURCE", Align::Left, true, |pair| of_key(pair, |key| key.resource.as_str().to_owned())),
+    column("FILE UNTIL", Align::Left, true, |pair| side(pair.ledgers().0, |ledger| time(ledger.until))),
+    column("PROMETHEUS UNTIL", Align::Left, true, |pair| side(pair.ledgers().1, |ledger| time(ledger.until))),
+    column("FILE TOTAL", Align::Right, false, |pair| {
+        side(pair.ledgers().0, |ledger| ledger.total.to_string())
+    }),
+    column("PROMETHEUS TOTAL", Align::Right, false, |pair| {
+        side(pair.ledgers().1, |ledger| ledger.total.to_string())
+    }),
+    column("AHEAD S", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.until))),
+    column("MORE", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.total))),
+    column("GOES ON FROM", Align::Left, true, |pair| pair.goes_on_from().to_owned()),
+    column("NOTE", Align::Left, true, note_of_pair),
+];
+
+/// Ledgers as a table.
+pub(super) fn ledgers(held: &[Held], wide: bool) -> Table {
+    table(LEDGERS, held, wide, "No ledger matches.")
+}
+
+/// Differences as a table. What is ahead is so in Prometheus; below 0 in the file.
+pub(super) fn pairs(pairs: &[Pair], wide: bool) -> Table {
+    table(PAIRS, pairs, wide, "No difference.")
+}
+
+/// Ledgers as JSON, buckets included.
+pub(super) fn ledgers_json(held: &[Held]) -> Value {
+    held.iter().map(held_json).collect()
+}
+
+/// Differences as JSON.
+pub(super) fn pairs_json(pairs: &[Pair]) -> Value {
+    let pair_json = |pair: &Pair| {
+        json!({
+            "project": of_key(pair, |key| key.owner.project.to_string()),
+            "app": of_key(pair, |key| key.owner.app.to_string()),
+            "resource": of_key(pair, |key| key.resource.as_str().to_owned()),
+            "goes_on_from": pair.goes_on_from(),
+            "file": pair.file.as_ref().map(held_json),
+            "prometheus": pair.prometheus.as_ref().map(held_json),
+        })
+    };
+    pairs.iter().map(pair_json).collect()
+}
+
+fn held_json(held: &Held) -> Value {
+    let mut value = json!({
+        "project": &*held.key.owner.project,
+        "app": &*held.key.owner.app,
+        "resource": held.key.resource.as_str(),
+    });
+    let ledger = held.ledger.as_ref().map(|ledger| {
+        let bucket = |(threshold, count): (f64, u64)| json!({ "le": threshold, "count": count });
+        json!({
+            "accounted_until": ledger.until,
+            "total": ledger.total,
+            "unaccounted_seconds": ledger.unaccounted,
+            "late": ledger.late,
+            "overcounted": ledger.overcounted,
+            "rechecked_until": ledger.rechecked_until,
+            "set_aside": ledger.set_aside,
+            "buckets": ledger.buckets().map(bucket).collect::<Value>(),
+        })
+    });
+    let texts = [("target", &held.target), ("problem", &held.problem)];
+    let texts =
+        texts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, json!(text)));
+    if let Some(fields) = value.as_object_mut() {
+        let further = ledger.map(|ledger| ("ledger", ledger)).into_iter().chain(texts);
+        fields.extend(further.map(|(name, value)| (name.to_owned(), value)));
+    }
+    value
+}
+
+fn of(held: &Held, value: fn(&Ledger) -> String) -> String {
+    side(held.ledger.as_ref(), value)
+}
+
+fn of_key(pair: &Pair, value: fn(&Key) -> String) -> String {
+    pair.held().map(|held| value(&held.key)).unwrap_or_default()
+}
+
+fn side(ledger: Option<&Ledger>, value: impl Fn(&Ledger) -> String) -> String {
+    ledger.map(value).unwrap_or_default()
+}
+
+fn ahead(pair: &Pair, value: fn(&Ledger) -> i128) -> String {
+    match pair.ledgers() {
+        (Some(file), Some(prometheus)) => format!("{:+}", value(prometheus) - value(file)),
+        _ => String::new(),
+    }
+}
+
+fn note(held: &Held) -> String {
+    match &held.ledger {
+        Some(ledger) if ledger.set_aside => "another shard counts it".to_owned(),
+        _ => held.problem.clone(),
+    }
+}
+
+fn note_of_pair(pair: &Pair) -> String {
+    let note = match (&pair.file, &pair.prometheus) {
+        (Some(_), None) => "not configured",
+        (Some(_), Some(held)) if held.is_unknown() => "not in Prometheus",
+        (_, Some(held)) if !held.problem.is_empty() => &held.problem,
+        (None, Some(_)) => "not in the file",
+        _ => match pair.ledgers() {
+            (Some(file), Some(prometheus))
+                if prometheus.until > file.until && pair.goes_on_from() == "file" =>
+            {
+                "another count: Prometheus is later and holds less"
+            }
+            _ => "",
+        },
+    };
+    note.to_owned()
+}
+
+/// A time in seconds; nothing for 0, which means never.
+fn time(seconds: i64) -> String {
+    match Timestamp::from_second(seconds) {
+        Ok(time) if seconds != 0 => time.to_string(),
+        _ => String::new(),
+    }
+}

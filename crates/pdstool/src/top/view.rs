@@ -1,0 +1,239 @@
+//! Filter, order and keys.
+
+use jiff::Timestamp;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::widgets::TableState;
+
+use crate::exporter::ExporterStatus;
+use pds_exporter::status::columns::{COLUMNS, Column};
+use pds_exporter::status::verdict::Summary;
+use pds_exporter::status::{App, Verdict};
+
+/// What an exporter answered, or the error as one sentence.
+pub type Answer = Result<ExporterStatus, String>;
+
+/// The columns to sort by: those that terminals show.
+fn columns() -> Vec<&'static Column> {
+    COLUMNS.iter().filter(|column| column.rank.is_some()).collect()
+}
+
+/// The result of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The view goes on.
+    Go,
+    /// It ends.
+    Quit,
+}
+
+/// The view and its state.
+#[derive(Debug)]
+pub struct View {
+    /// Where rows come from.
+    pub source: String,
+    /// Whether colours are shown.
+    pub color: bool,
+    /// Only rows that contain this text are shown.
+    pub filter: String,
+    /// Whether keys go to the filter.
+    pub typing: bool,
+    /// The column that orders the rows.
+    pub sort: &'static Column,
+    /// Whether the order is reversed.
+    pub reverse: bool,
+    /// Selection and scroll position.
+    pub table: TableState,
+    /// When rows were last received.
+    pub answered: Option<Timestamp>,
+    /// Why the last refresh failed; the rows are older.
+    pub failure: Option<String>,
+    /// The exporter's verdict with its reasons.
+    pub summary: Summary,
+    /// What covers the table.
+    pub over: Over,
+    rows: Vec<App>,
+}
+
+/// What covers the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Over {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The keys.
+    Help,
+    /// The details of the selected app.
+    App,
+}
+
+/// Lines that page-up and page-down move by.
+const PAGE: u16 = 10;
+
+impl View {
+    /// A view without rows yet.
+    #[must_use]
+    pub fn new(source: String, filter: String, color: bool) -> Self {
+        Self {
+            source,
+            color,
+            filter,
+            typing: false,
+            sort: Default::default(),
+            reverse: false,
+            table: TableState::new().with_selected(0),
+            answered: None,
+            failure: None,
+            summary: Summary::default(),
+            over: Over::Nothing,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Takes over new rows.
+    pub fn answered(&mut self, answer: Answer) {
+        match answer {
+            Ok(shown) => {
+                self.rows = shown.apps;
+                self.summary = shown.summary;
+                self.answered = Some(Timestamp::now());
+                self.failure = None;
+            }
+            Err(failure) => self.failure = Some(failure),
+        }
+    }
+
+    /// How many rows there are, shown or not.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many rows are not ok.
+    #[must_use]
+    pub fn unwell(&self) -> usize {
+        self.rows.iter().filter(|row| row.verdict != Verdict::Ok).count()
+    }
+
+    /// The rows shown, in their order.
+    #[must_use]
+    pub fn shown(&self) -> Vec<&App> {
+        let mut rows: Vec<&App> = self.rows.iter().filter(|row| row.holds(&self.filter)).collect();
+        rows.sort_by(|a, b| {
+            let order = self.sort.compare(*a, *b, self.reverse);
+            order.then_with(|| (&a.project, &a.id).cmp(&(&b.project, &b.id)))
+        });
+        rows
+    }
+
+    /// The row selected, if there is one.
+    #[must_use]
+    pub fn selected(&self) -> Option<App> {
+        let shown = self.shown();
+        self.table
+            .selected()
+            .and_then(|index| shown.get(index.min(shown.len().saturating_sub(1))))
+            .map(|row| (*row).clone())
+    }
+
+    /// The column so many places after the present one.
+    fn sorted_by_neighbour(&self, places: usize) -> &'static Column {
+        let columns = columns();
+        let place = columns.iter().position(|column| *column == self.sort).unwrap_or_default();
+        columns.get((place + places) % columns.len()).copied().unwrap_or_default()
+    }
+
+    /// Handles a key.
+    pub fn pressed(&mut self, key: KeyEvent) -> Next {
+        if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
+            return Next::Quit;
+        }
+        if self.typing {
+            match key.code {
+                KeyCode::Enter | KeyCode::Esc => self.typing = false,
+                KeyCode::Backspace => drop(self.filter.pop()),
+                KeyCode::Char(c) => self.filter.push(c),
+                _ => {}
+            }
+            return Next::Go;
+        }
+        if self.over != Over::Nothing {
+            match key.code {
+                KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q' | '?') => self.over = Over::Nothing,
+                KeyCode::Up => self.table.select_previous(),
+                KeyCode::Down => self.table.select_next(),
+                _ => {}
+            }
+            return Next::Go;
+        }
+        match key.code {
+            KeyCode::Char('q') => return Next::Quit,
+            KeyCode::Char('?' | 'h') => self.over = Over::Help,
+            KeyCode::Enter if self.selected().is_some() => self.over = Over::App,
+            KeyCode::Char('s') => self.sort = self.sorted_by_neighbour(1),
+            KeyCode::Char('S') => self.sort = self.sorted_by_neighbour(columns().len() - 1),
+            KeyCode::Char('r') => self.reverse = !self.reverse,
+            KeyCode::Char('/') => self.typing = true,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Up => self.table.select_previous(),
+            KeyCode::Down => self.table.select_next(),
+            KeyCode::PageUp => self.table.scroll_up_by(PAGE),
+            KeyCode::PageDown => self.table.scroll_down_by(PAGE),
+            KeyCode::Home => self.table.select_first(),
+            KeyCode::End => self.table.select_last(),
+            _ => {}
+        }
+        Next::Go
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: &str, verdict: Verdict, requests_per_minute: Option<f64>) -> App {
+        App { id: id.into(), verdict, requests_per_minute, ..App::default() }
+    }
+
+    fn status(apps: Vec<App>) -> ExporterStatus {
+        ExporterStatus { apps, ..ExporterStatus::default() }
+    }
+
+    fn press(view: &mut View, keys: &str) -> Next {
+        keys.chars().map(|c| view.pressed(KeyEvent::from(KeyCode::Char(c)))).last().unwrap()
+    }
+
+    #[test]
+    fn rows_are_sorted_and_filtered_as_keys_say() {
+        let mut view = View::new(String::new(), String::new(), false);
+        let (ok, problem) = (Verdict::Ok, Verdict::Problem);
+        let rows = vec![row("b", ok, Some(5.0)), row("a", ok, None), row("c", problem, Some(9.0))];
+        view.answered(Ok(status(rows)));
+        let shown = |view: &View| view.shown().iter().map(|row| &*row.id).collect::<String>();
+        assert_eq!(shown(&view), "cab", "the gravest first");
+        press(&mut view, "s");
+        assert_eq!(shown(&view), "abc");
+        press(&mut view, "sss");
+        assert_eq!((view.sort.key, &*shown(&view)), ("requests", "cba"), "the most first, the unknown last");
+        press(&mut view, "r");
+        assert_eq!(shown(&view), "bca", "the unknown last");
+        press(&mut view, "/PROB");
+        assert_eq!(shown(&view), "c");
+        view.pressed(KeyEvent::from(KeyCode::Enter));
+        assert_eq!(view.selected().map(|row| row.id), Some("c".into()));
+        view.pressed(KeyEvent::from(KeyCode::Enter));
+        assert_eq!(view.over, Over::App);
+        assert_eq!((press(&mut view, "q"), view.over), (Next::Go, Over::Nothing), "q closes what is over");
+        press(&mut view, "?");
+        assert_eq!(view.over, Over::Help);
+        view.pressed(KeyEvent::from(KeyCode::Esc));
+        assert_eq!(press(&mut view, "q"), Next::Quit);
+    }
+
+    #[test]
+    fn a_failure_keeps_the_rows_and_is_shown() {
+        let mut view = View::new(String::new(), String::new(), false);
+        view.answered(Ok(status(vec![row("a", Verdict::Ok, None)])));
+        view.answered(Err("cannot connect".to_owned()));
+        assert_eq!((view.count(), view.failure.as_deref()), (1, Some("cannot connect")));
+    }
+}

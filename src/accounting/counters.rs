@@ -1,0 +1,327 @@
+//! The counter families, one row each: its name, the part of a ledger that it shows, and how that part is written to the
+//! file and read back. Page, state file and restore loop over these rows.
+
+use pds_exposition::encode::LabelNumber;
+use pds_exposition::{Family, Sink};
+use pds_interface::{Counted, Resource};
+
+use super::ledger::Ledger;
+
+/// A number of a ledger. A page shows it, and Prometheus gives it back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each is the field of a ledger with that name")]
+pub enum Number {
+    Until,
+    Total,
+    Unaccounted,
+    Late,
+    Overcounted,
+    RecheckedUntil,
+    Accounted,
+    Debt,
+}
+
+impl Number {
+    /// All of them, in the order of the state file. New ones are appended.
+    pub const ALL: [Self; 8] = [
+        Self::Until,
+        Self::Total,
+        Self::Unaccounted,
+        Self::Late,
+        Self::Overcounted,
+        Self::RecheckedUntil,
+        Self::Accounted,
+        Self::Debt,
+    ];
+
+    /// Its value in `ledger`.
+    #[must_use]
+    pub fn of(self, ledger: &Ledger) -> u64 {
+        match self {
+            Self::Until => ledger.until.cast_unsigned(),
+            Self::Total => ledger.total,
+            Self::Unaccounted => ledger.unaccounted,
+            Self::Late => ledger.late,
+            Self::Overcounted => ledger.overcounted,
+            Self::RecheckedUntil => ledger.rechecked_until.cast_unsigned(),
+            Self::Accounted => ledger.accounted,
+            Self::Debt => ledger.debt,
+        }
+    }
+
+    /// Sets it in `ledger`.
+    pub fn put(self, ledger: &mut Ledger, value: u64) {
+        match self {
+            Self::Until => ledger.until = value.cast_signed(),
+            Self::Total => ledger.total = value,
+            Self::Unaccounted => ledger.unaccounted = value,
+            Self::Late => ledger.late = value,
+            Self::Overcounted => ledger.overcounted = value,
+            Self::RecheckedUntil => ledger.rechecked_until = value.cast_signed(),
+            Self::Accounted => ledger.accounted = value,
+            Self::Debt => ledger.debt = value,
+        }
+    }
+
+    /// Its name in messages.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Until => "cursor",
+            Self::Total => "total",
+            Self::Unaccounted => "unaccounted time",
+            Self::Late => "late data",
+            Self::Overcounted => "overcounted data",
+            Self::RecheckedUntil => "end of the last hour counted again",
+            Self::Accounted => "accounted time",
+            Self::Debt => "debt",
+        }
+    }
+}
+
+/// What a family shows of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// A number.
+    Number(Number),
+    /// The buckets.
+    Buckets,
+    /// What its total holds of each hour that is not done with.
+    OpenHours,
+    /// How far it is behind, instead of everything else. No part of a restore.
+    Behind,
+}
+
+/// A counter family.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its declaration.
+    pub family: Family,
+    /// The counter that it belongs to; `None` where the label `resource` tells.
+    pub of: Option<Counted>,
+    /// What it shows.
+    pub shows: Shows,
+}
+
+const fn row(of: Option<Counted>, shows: Shows, family: Family) -> Row {
+    Row { family, of, shows }
+}
+
+const REQUESTS: Option<Counted> = Some(Counted::Requests);
+const RUNS: Option<Counted> = Some(Counted::Runs);
+
+/// The families of the counters' section, in the order of the page.
+pub const ROWS: &[Row] = &[
+    row(
+        REQUESTS,
+        Shows::Number(Number::Total),
+        Family::counter(
+            "pds_app_requests_total",
+            &[],
+            "Requests answered by the app, each stretch of time asked for once after it settled",
+        ),
+    ),
+    row(
+        REQUESTS,
+        Shows::Number(Number::Accounted),
+        Family::counter(
+            "pds_app_requests_accounted_seconds_total",
+            &[],
+            "Seconds that pds_app_requests_total has counted, time given up on left out; rates of the two divided are requests per second",
+        ),
+    ),
+    row(
+        REQUESTS,
+        Shows::Buckets,
+        Family::histogram(
+            "pds_app_request_duration_seconds",
+            &[],
+            "Requests by response time: the service's share within each threshold times the total, per range; +Inf equals pds_app_requests_total",
+        ),
+    ),
+    row(
+        RUNS,
+        Shows::Number(Number::Total),
+        Family::counter(
+            "pds_app_runs_total",
+            &[],
+            "Runs of the app, each stretch of time asked for once after it settled",
+        ),
+    ),
+    row(
+        RUNS,
+        Shows::Number(Number::Accounted),
+        Family::counter(
+            "pds_app_runs_accounted_seconds_total",
+            &[],
+            "Seconds that pds_app_runs_total has counted, time given up on left out; rates of the two divided are runs per second",
+        ),
+    ),
+    row(
+        None,
+        Shows::Number(Number::Until),
+        Family::gauge(
+            "pds_app_accounted_until_timestamp_seconds",
+            &["resource"],
+            "End of the last range added to the counters, Unix time",
+        ),
+    ),
+    row(
+        None,
+        Shows::Number(Number::Unaccounted),
+        Family::counter(
+            "pds_app_unaccounted_seconds_total",
+            &["resource"],
+            "Time given up on because it was older than max_catch_up when it could have been asked for",
+        ),
+    ),
+    row(
+        REQUESTS,
+        Shows::Number(Number::Late),
+        Family::counter(
+            "pds_app_late_requests_total",
+            &[],
+            "Requests that came after their range was counted; added to pds_app_requests_total when their hour was counted again",
+        ),
+    ),
+    row(
+        RUNS,
+        Shows::Number(Number::Late),
+        Family::counter(
+            "pds_app_late_runs_total",
+            &[],
+            "Runs that came after their range was counted; added to pds_app_runs_total when their hour was counted again",
+        ),
+    ),
+    row(
+        REQUESTS,
+        Shows::Number(Number::Overcounted),
+        Family::counter(
+            "pds_app_overcounted_requests_total",
+            &[],
+            "Requests that were no longer there when their hour was counted again; still in pds_app_requests_total",
+        ),
+    ),
+    row(
+        RUNS,
+        Shows::Number(Number::Overcounted),
+        Family::counter(
+            "pds_app_overcounted_runs_total",
+            &[],
+            "Runs that were no longer there when their hour was counted again; still in pds_app_runs_total",
+        ),
+    ),
+    row(
+        None,
+        Shows::Number(Number::RecheckedUntil),
+        Family::gauge(
+            "pds_app_rechecked_until_timestamp_seconds",
+            &["resource"],
+            "End of the last hour counted again, Unix time",
+        ),
+    ),
+    row(
+        None,
+        Shows::Number(Number::Debt),
+        Family::gauge(
+            "pds_app_ledger_debt",
+            &["resource"],
+            "For restoring: how many of those counted too much late data has not paid off yet",
+        ),
+    ),
+    row(
+        None,
+        Shows::OpenHours,
+        Family::gauge(
+            "pds_app_ledger_hour_added",
+            &["resource", "hours_ago"],
+            "For restoring: what the counter holds of each hour that is still to be counted again or has late data on its way, by hours before the one counted now",
+        ),
+    ),
+    row(
+        None,
+        Shows::Behind,
+        Family::gauge(
+            "pds_app_accounting_behind_seconds",
+            &["resource"],
+            "How far the counters are behind what has settled, at the last poll; only while they are hidden for it, and then instead of them",
+        ),
+    ),
+];
+
+/// The families of [`ROWS`].
+pub const FAMILIES: &[Family] = &families();
+
+#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, within the bounds of both")]
+const fn families() -> [Family; ROWS.len()] {
+    let mut families = [ROWS[0].family; ROWS.len()];
+    let mut index = 1;
+    while index < ROWS.len() {
+        families[index] = ROWS[index].family;
+        index += 1;
+    }
+    families
+}
+
+/// The series of a ledger, in the order of [`ROWS`]; `rechecked` says whether its hours are counted again.
+#[must_use]
+pub fn series(resource: Resource, ledger: &Ledger, rechecked: bool) -> Sink {
+    by_row(resource, |sink, row, labels| match row.shows {
+        Shows::Number(number) => {
+            let value = number.of(ledger);
+            let is_shown = match number {
+                Number::Late | Number::Overcounted => rechecked || value > 0,
+                Number::RecheckedUntil => rechecked && value > 0,
+                Number::Debt => value > 0,
+                _ => true,
+            };
+            if is_shown {
+                sink.put_with(labels, exact(value));
+            }
+        }
+        Shows::Buckets => {
+            for (threshold, count) in ledger.buckets() {
+                sink.put_with(&[("le", LabelNumber::default().text(threshold))], exact(count));
+            }
+            sink.put_with(&[("le", LabelNumber::default().text(f64::INFINITY))], exact(ledger.total));
+        }
+        Shows::OpenHours => {
+            for (ago, added) in ledger.open_hours() {
+                let ago = ago.to_string();
+                sink.put_labelled(labels.iter().copied().chain([("hours_ago", &*ago)]), exact(added));
+            }
+        }
+        Shows::Behind => {}
+    })
+}
+
+/// The series that a ledger has while it is hidden: by how many seconds it is behind.
+#[must_use]
+pub fn behind(resource: Resource, seconds: u64) -> Sink {
+    by_row(resource, |sink, row, labels| {
+        if row.shows == Shows::Behind {
+            sink.put_with(labels, exact(seconds));
+        }
+    })
+}
+
+/// The series of all rows that belong to `resource`. `put` gets the labels of a family that has no others.
+fn by_row(resource: Resource, put: impl Fn(&mut Sink, &Row, &[(&str, &str)])) -> Sink {
+    let by_resource = [("resource", resource.as_str())];
+    let counted = resource.polled().counted;
+    let mut sink = Sink::default();
+    for row in ROWS {
+        sink.next_family();
+        match row.of {
+            None => put(&mut sink, row, &by_resource),
+            of if of == counted => put(&mut sink, row, &[]),
+            Some(_) => {}
+        }
+    }
+    sink
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts and Unix seconds stay below 2^53")]
+fn exact(value: u64) -> f64 {
+    value as f64
+}

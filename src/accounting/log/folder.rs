@@ -1,0 +1,210 @@
+//! The file system below a log: its files, its directory and its locks.
+
+use std::fmt::Debug;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use crate::accounting::error::StateError;
+
+use super::format::ReadAt;
+
+/// An open file. What is written to it counts once it is synced.
+pub(crate) trait Storage: ReadAt + Debug {
+    fn length(&self) -> io::Result<u64>;
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
+    fn set_length(&self, length: u64) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A directory with a log, and sometimes a new one that is to take its place.
+pub(crate) trait Directory: Debug {
+    type File: Storage;
+    /// Opens the log; `ResourceBusy` if another process has it.
+    fn open(&self) -> io::Result<Self::File>;
+    /// Creates an empty new file beside it.
+    fn create(&self) -> io::Result<Self::File>;
+    /// Puts the new file in the place of the log.
+    fn replace(&self) -> io::Result<()>;
+    /// Removes the new file.
+    fn discard(&self) -> io::Result<()>;
+    /// Makes the names of files as durable as what is synced in them.
+    fn sync(&self) -> io::Result<()>;
+    /// What the name of the log leads to, which was this file up to this length.
+    fn leads_to(&self, file: &Self::File, length: u64) -> io::Result<LeadsTo>;
+}
+
+/// What a name leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LeadsTo {
+    /// The open file.
+    Same,
+    /// The open file, shortened by something else.
+    Shortened,
+    /// Nothing.
+    Nothing,
+    /// Another file.
+    Other,
+}
+
+impl ReadAt for File {
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+        FileExt::read_at(self, bytes, at)
+    }
+}
+
+impl Storage for File {
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
+        self.write_all_at(bytes, at)
+    }
+
+    fn set_length(&self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()
+    }
+}
+
+/// The directory of a state file. No other process opens the file while this exists.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    /// The file, not a link to it.
+    path: PathBuf,
+    /// Held, never read. A file of its own, as the state file itself is replaced.
+    _lock: File,
+}
+
+impl Folder {
+    /// Locks the state file at `path`, whether it exists or not.
+    ///
+    /// # Errors
+    /// If another process has it, or if its directory cannot be used for it.
+    pub(crate) fn lock(named: &Path) -> Result<Self, StateError> {
+        let path = followed(named).map_err(StateError::io(named))?;
+        if is_mounted(&path) {
+            return Err(StateError::Mounted(named.to_owned()));
+        }
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).open(beside(&path, ".lock"));
+        let unwritable = |source: io::Error| match source.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                StateError::Directory { path: named.to_owned(), source }
+            }
+            _ => StateError::io(named)(source),
+        };
+        let lock = lock.map_err(unwritable)?;
+        if !try_lock(&lock).map_err(|source| StateError::NoLocks { path: named.to_owned(), source })? {
+            return Err(StateError::InUse(named.to_owned()));
+        }
+        let folder = Self { path, _lock: lock };
+        // An earlier process may have left the new file; this one has to be able to make one.
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(folder.new_path())
+            .map_err(unwritable)?;
+        folder.discard().map_err(unwritable)?;
+        Ok(folder)
+    }
+
+    fn new_path(&self) -> PathBuf {
+        beside(&self.path, ".new")
+    }
+}
+
+impl Directory for Folder {
+    type File = File;
+
+    fn open(&self) -> io::Result<File> {
+        let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
+        // It may have another name, and so another lock.
+        if try_lock(&file)? { Ok(file) } else { Err(ErrorKind::ResourceBusy.into()) }
+    }
+
+    fn create(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(true).open(self.new_path())?;
+        file.try_lock()?;
+        Ok(file)
+    }
+
+    fn replace(&self) -> io::Result<()> {
+        std::fs::rename(self.new_path(), &self.path)
+    }
+
+    fn discard(&self) -> io::Result<()> {
+        std::fs::remove_file(self.new_path())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match File::open(self.path.parent().unwrap_or(Path::new("/")))?.sync_all() {
+            // Some file systems cannot sync directories, and need no such sync.
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn leads_to(&self, file: &File, length: u64) -> io::Result<LeadsTo> {
+        let ours = file.metadata()?;
+        match std::fs::metadata(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(LeadsTo::Nothing),
+            Err(error) => Err(error),
+            Ok(there) if (there.dev(), there.ino()) != (ours.dev(), ours.ino()) => Ok(LeadsTo::Other),
+            Ok(there) if there.len() < length => Ok(LeadsTo::Shortened),
+            Ok(_) => Ok(LeadsTo::Same),
+        }
+    }
+}
+
+/// Whether the lock of `file` was free.
+pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// `path` with `suffix` added to its name.
+#[must_use]
+pub fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(suffix);
+    path.with_file_name(name)
+}
+
+/// Where `path` leads, whether a file is there yet or not.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    match std::fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        found => return found,
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match std::fs::read_link(path) {
+        Ok(target) => followed(&folder.join(target)),
+        Err(_) => Ok(std::fs::canonicalize(folder)?.join(path.file_name().unwrap_or_default())),
+    }
+}
+
+/// Whether the file at `path` is mounted by itself, as containers do with single files: nothing can take its place.
+fn is_mounted(path: &Path) -> bool {
+    let Ok(mounts) = std::fs::read("/proc/self/mountinfo") else { return false };
+    let places =
+        mounts.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    let mut escaped = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' => escaped.extend(format!("\\{byte:03o}").bytes()),
+            byte => escaped.push(*byte),
+        }
+    }
+    places.into_iter().any(|place| place == escaped)
+}

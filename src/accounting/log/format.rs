@@ -1,0 +1,263 @@
+//! The bytes of the file.
+//!
+//! ```text
+//! byte 0     "pdsstate", the version, CRC-32 of both
+//! 4096       a mark: length of the snapshot, length of all that was synced, CRC-32
+//! 8192       another mark; the longer one counts
+//! 12288      groups: length, CRC-32, and as many bytes of entries
+//! ```
+//!
+//! Numbers are little endian. The checksum of a mark or group includes its place, so that neither holds anywhere else. An
+//! entry is the length of the key, that of the value plus one (zero removes the key), both in 7 bits a byte, then the two.
+//! The snapshot is written before the file gets its name; each commit then adds one group, syncs it, and notes the new
+//! length in the older mark, which reaches the disk with the next group at the latest. So what lies before the longer mark
+//! was whole once, and what lies behind it may be torn.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::Crc;
+
+/// The first bytes of every file.
+const MAGIC: [u8; 8] = *b"pdsstate";
+/// The first bytes of the files of versions 0.1 and 0.2.
+const REDB: &[u8] = b"redb";
+/// The version of the file. 1 and 2 were databases.
+pub(crate) const VERSION: u64 = 3;
+/// Head and marks have a page each: a torn write of one leaves the others.
+const PAGE: u64 = 4096;
+/// Where the marks are.
+const MARKS: [u64; 2] = [PAGE, 2 * PAGE];
+/// Where groups begin.
+pub(super) const START: u64 = 3 * PAGE;
+/// The bytes of a group before its entries.
+const GROUP_HEAD: usize = 8;
+
+/// A source of bytes by offset.
+pub(crate) trait ReadAt {
+    /// Reads some bytes at `at`; 0 at the end.
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for [u8] {
+    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
+        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
+        let count = rest.len().min(bytes.len());
+        bytes[..count].copy_from_slice(&rest[..count]);
+        Ok(count)
+    }
+}
+
+/// Reads a [`ReadAt`] from an offset on.
+struct From<'a, R: ?Sized>(&'a R, u64);
+
+impl<R: ReadAt + ?Sized> Read for From<'_, R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read_at(bytes, self.1)?;
+        self.1 += count as u64;
+        Ok(count)
+    }
+}
+
+/// Why the bytes are not a log.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("at byte {0}: {1}")]
+    Damaged(u64, &'static str),
+    #[error("of another version")]
+    OtherVersion(u64),
+    #[error("a database")]
+    Database,
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// The lengths of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lengths {
+    /// Up to the end of the snapshot.
+    pub(super) snapshot: u64,
+    /// Up to the end of the last whole group.
+    pub(crate) whole: u64,
+}
+
+/// The first page.
+pub(super) fn head() -> [u8; 20] {
+    let mut head = [0; 20];
+    head[..8].copy_from_slice(&MAGIC);
+    head[8..16].copy_from_slice(&VERSION.to_le_bytes());
+    let sum = checksum(0, &[&head[..16]]);
+    head[16..].copy_from_slice(&sum.to_le_bytes());
+    head
+}
+
+/// The mark of that number: its place and its bytes.
+pub(super) fn mark(number: usize, lengths: Lengths) -> (u64, [u8; 20]) {
+    let place = MARKS[number % MARKS.len()];
+    let mut mark = [0; 20];
+    mark[..8].copy_from_slice(&lengths.snapshot.to_le_bytes());
+    mark[8..16].copy_from_slice(&lengths.whole.to_le_bytes());
+    let sum = checksum(place, &[&mark[..16]]);
+    mark[16..].copy_from_slice(&sum.to_le_bytes());
+    (place, mark)
+}
+
+/// Entries that count together or not at all.
+#[derive(Debug)]
+pub(super) struct Group(pub(super) Vec<u8>);
+
+impl Group {
+    pub(super) fn new() -> Self {
+        Self(vec![0; GROUP_HEAD])
+    }
+
+    /// Adds an entry; without a value it removes the key.
+    pub(super) fn put(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.number(key.len());
+        self.number(value.map_or(0, |value| value.len() + 1));
+        self.0.extend_from_slice(key);
+        self.0.extend_from_slice(value.unwrap_or_default());
+    }
+
+    fn number(&mut self, mut number: usize) {
+        while number > 0x7f {
+            self.0.push(0x80 | number.to_le_bytes()[0]);
+            number >>= 7;
+        }
+        self.0.push(number.to_le_bytes()[0]);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.len() == GROUP_HEAD
+    }
+
+    /// How many bytes it takes.
+    pub(super) fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Its bytes at this place.
+    pub(super) fn at(&mut self, place: u64) -> io::Result<&[u8]> {
+        let (head, entries) = self.0.split_at_mut(GROUP_HEAD);
+        let length = u32::try_from(entries.len()).map_err(io::Error::other)?.to_le_bytes();
+        head[..4].copy_from_slice(&length);
+        head[4..].copy_from_slice(&checksum(place, &[&length, entries]).to_le_bytes());
+        Ok(&self.0)
+    }
+}
+
+/// What receives the entries of a file; an error says why one is not what was written.
+pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> Result<(), &'static str>;
+
+/// Hands every entry of every whole group of `file`, which has this length, to `each`, and returns how far they reach.
+/// Takes no more memory than the largest group does, and none that a damaged length asks for.
+///
+/// # Errors
+/// If anything is damaged but a group that was never synced; see [`Fault`].
+pub(crate) fn replay<R: ReadAt + ?Sized>(file: &R, length: u64, each: Each<'_>) -> Result<Lengths, Fault> {
+    let marked = lengths(file, length)?;
+    let mut reader = BufReader::with_capacity(1 << 16, From(file, START));
+    let (mut at, mut entries) = (START, Vec::new());
+    while let Some(sum) = group(&mut reader, length - at, &mut entries)? {
+        let size = u32::try_from(entries.len()).unwrap_or(u32::MAX).to_le_bytes();
+        if entries.is_empty() || checksum(at, &[&size, &entries]) != sum {
+            break;
+        }
+        read_entries(&entries, each).map_err(|what| Fault::Damaged(at, what))?;
+        at += (GROUP_HEAD + entries.len()) as u64;
+    }
+    if at < marked.whole {
+        let what = if length < marked.whole { "it is cut off" } else { "a commit is not what was written" };
+        return Err(Fault::Damaged(at, what));
+    }
+    Ok(Lengths { whole: at, ..marked })
+}
+
+/// What head and marks say.
+fn lengths<R: ReadAt + ?Sized>(file: &R, length: u64) -> Result<Lengths, Fault> {
+    let damaged = |at, what| Err(Fault::Damaged(at, what));
+    let mut start = Vec::new();
+    From(file, 0).take(START).read_to_end(&mut start)?;
+    if start.starts_with(REDB) {
+        return Err(Fault::Database);
+    }
+    let Some((magic, rest)) = start.split_first_chunk::<8>() else {
+        return damaged(0, if start.is_empty() { "it is empty" } else { "it is cut off" });
+    };
+    let words = rest.split_first_chunk::<8>().and_then(|(word, rest)| Some((word, rest.first_chunk::<4>()?)));
+    let Some((version, sum)) = words else { return damaged(start.len() as u64, "it is cut off") };
+    let is_whole = checksum(0, &[magic, version]).to_le_bytes() == *sum;
+    let version = u64::from_le_bytes(*version);
+    if *magic != MAGIC || !is_whole {
+        return damaged(0, "it does not begin as a state file does");
+    }
+    if version != VERSION {
+        return Err(Fault::OtherVersion(version));
+    }
+    if length < START {
+        return damaged(length, "it is cut off");
+    }
+    let marks = MARKS.iter().enumerate().filter_map(|(number, place)| {
+        let bytes = start.get(usize::try_from(*place).ok()?..)?.first_chunk::<20>()?;
+        let (words, _) = bytes.as_chunks::<8>();
+        let lengths = Lengths { snapshot: u64::from_le_bytes(words[0]), whole: u64::from_le_bytes(words[1]) };
+        (mark(number, lengths).1 == *bytes).then_some(lengths)
+    });
+    match marks.max_by_key(|lengths| lengths.whole) {
+        Some(lengths) => Ok(lengths),
+        None => damaged(MARKS[0], "neither of its two marks is what was written"),
+    }
+}
+
+/// Reads the next group, if the `rest` of the file has room for one: its entries, unverified, and their checksum.
+fn group(reader: &mut impl BufRead, rest: u64, entries: &mut Vec<u8>) -> io::Result<Option<u32>> {
+    entries.clear();
+    if rest < GROUP_HEAD as u64 {
+        return Ok(None);
+    }
+    let (mut size, mut sum) = ([0; 4], [0; 4]);
+    let read = reader.read_exact(&mut size).and_then(|()| reader.read_exact(&mut sum));
+    let size = u64::from(u32::from_le_bytes(size));
+    if size > rest - GROUP_HEAD as u64 {
+        return Ok(None);
+    }
+    match read.and_then(|()| reader.take(size).read_to_end(entries)) {
+        Ok(_) => Ok(Some(u32::from_le_bytes(sum))),
+        // Shortened while it was read.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_entries(mut entries: &[u8], each: Each<'_>) -> Result<(), &'static str> {
+    const WRONG: &str = "an entry is not what was written";
+    while !entries.is_empty() {
+        let (key, value) = (number(&mut entries).ok_or(WRONG)?, number(&mut entries).ok_or(WRONG)?);
+        let (key, rest) = entries.split_at_checked(key).ok_or(WRONG)?;
+        let (bytes, rest) = rest.split_at_checked(value.saturating_sub(1)).ok_or(WRONG)?;
+        each(key, (value > 0).then_some(bytes))?;
+        entries = rest;
+    }
+    Ok(())
+}
+
+/// The number at the start of `bytes`, which then begin behind it.
+fn number(bytes: &mut &[u8]) -> Option<usize> {
+    let mut number = 0;
+    for shift in (0..u32::BITS).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+/// CRC-32 of the place and these bytes.
+fn checksum(place: u64, parts: &[&[u8]]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(&place.to_le_bytes());
+    parts.iter().for_each(|part| crc.update(part));
+    crc.sum()
+}

@@ -1,0 +1,221 @@
+//! A map from bytes to bytes that survives a crash: a log of what changes, in one file.
+//!
+//! It does not know what keys and values are; whoever uses it has all of them in memory. A [`Log::commit`] adds one
+//! group of entries at the end of the file and syncs it. When the log has outgrown the snapshot at its start, a new file
+//! with a snapshot of everything takes its place.
+//!
+//! - `format`: the bytes, and how they are read.
+//! - `folder`: the file system below, and the locks.
+
+pub(super) mod folder;
+pub(super) mod format;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::PathBuf;
+
+use super::error::StateError;
+
+use folder::{Directory, Folder, LeadsTo, Storage as _};
+use format::{Each, Fault, Group, Lengths, START, head, mark, replay};
+
+/// A key, and its value or `None` to remove it.
+pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
+
+/// A log up to this length is never replaced for its size.
+const MIN_LIMIT: u64 = 1 << 20;
+/// The entries of a snapshot are divided into groups of about this size, so that damage is found to have a place.
+const SNAPSHOT_GROUP: u64 = 1 << 18;
+
+/// The longest that a log may be with a snapshot of this length. For every three bytes added to the log, two are written
+/// to the next snapshot.
+fn limit(snapshot: u64) -> u64 {
+    (snapshot / 2 * 5).max(MIN_LIMIT)
+}
+
+/// An open log.
+#[derive(Debug)]
+pub(super) struct Log<D: Directory = Folder> {
+    path: PathBuf,
+    directory: D,
+    file: D::File,
+    lengths: Lengths,
+    /// The mark to be written next.
+    mark: usize,
+    /// How long the file may become before a snapshot.
+    limit: u64,
+    /// Whether the file cannot be relied on and must be replaced by a snapshot.
+    doubtful: bool,
+}
+
+impl<D: Directory> Log<D> {
+    /// Opens the log in `directory` and hands all entries to `each`. What was never synced is cut off. `path` is for
+    /// errors.
+    ///
+    /// # Errors
+    /// If the file is damaged, of another kind or version, or cannot be read or written. It is left as it is then.
+    pub(super) fn open(path: PathBuf, directory: D, each: Each<'_>) -> Result<Self, StateError> {
+        let file = match directory.open() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => return Err(StateError::InUse(path)),
+            file => file.map_err(StateError::io(&path))?,
+        };
+        let opened = || -> Result<Lengths, Fault> {
+            let length = file.length()?;
+            let lengths = replay(&file, length, each)?;
+            if lengths.whole < length {
+                tracing::info!(path = %path.display(), bytes = length - lengths.whole,
+                    "cut off the end of the state file, which a crash had left incomplete");
+                file.set_length(lengths.whole)?;
+            }
+            // A process that was killed may not have come to it.
+            file.sync()?;
+            Ok(lengths)
+        };
+        let lengths = { opened }().map_err(|fault| StateError::from_log(&path, fault))?;
+        let limit = limit(lengths.snapshot);
+        let mut log = Self { path, directory, file, lengths, mark: 0, limit, doubtful: false };
+        log.note_length();
+        Ok(log)
+    }
+
+    /// Creates a log with these entries in `directory`, in the place of what is there.
+    ///
+    /// # Errors
+    /// If it cannot be written. What is there stays then.
+    pub(super) fn create(
+        path: PathBuf,
+        directory: D,
+        entries: impl Iterator<Item = Entry>,
+    ) -> Result<Self, StateError> {
+        let created = replace(&directory, entries).and_then(|new| directory.sync().map(|()| new));
+        let (file, lengths) = created.map_err(StateError::io(&path))?;
+        Ok(Self { path, directory, file, lengths, mark: 0, limit: limit(lengths.snapshot), doubtful: false })
+    }
+
+    /// Writes the entries, synced to disk before it returns. `all` gives every entry as it was before them; it is called
+    /// if the file has to be replaced.
+    ///
+    /// # Errors
+    /// If they could not be written. None of them counts as written then.
+    pub(super) fn commit<I: IntoIterator<Item = Entry>>(
+        &mut self,
+        entries: &[Entry],
+        all: impl FnOnce() -> I,
+    ) -> Result<(), StateError> {
+        self.find().map_err(StateError::io(&self.path))??;
+        if entries.is_empty() && !self.doubtful {
+            return Ok(());
+        }
+        let mut group = Group::new();
+        entries.iter().for_each(|(key, value)| group.put(key, value.as_deref()));
+        let fits = self.lengths.whole + group.len() <= self.limit;
+        if self.doubtful || !fits {
+            let replaced = self.snapshot(all().into_iter().chain(entries.iter().cloned()));
+            match replaced.map_err(StateError::io(&self.path)) {
+                Err(error) if !self.doubtful => {
+                    // There may be room for these entries where there is none for all.
+                    tracing::warn!(
+                        error = pds_core::error_chain::with_sources(&error),
+                        "the state file grows"
+                    );
+                    self.limit += self.limit / 4;
+                }
+                other => return other,
+            }
+        }
+        self.append(&mut group).map_err(StateError::io(&self.path))
+    }
+
+    /// Looks whether the file is still the one at its path.
+    fn find(&mut self) -> io::Result<Result<(), StateError>> {
+        match self.directory.leads_to(&self.file, self.lengths.whole)? {
+            LeadsTo::Same => {}
+            LeadsTo::Other => return Ok(Err(StateError::Replaced(self.path.clone()))),
+            found => {
+                if !self.doubtful {
+                    tracing::warn!(path = %self.path.display(), truncated = found == LeadsTo::Shortened,
+                        "the state file was removed or shortened while it was in use; it is written whole again");
+                }
+                self.doubtful = true;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn append(&mut self, group: &mut Group) -> io::Result<()> {
+        let end = self.lengths.whole;
+        if let Err(error) = self.file.write_at(group.at(end)?, end) {
+            self.doubtful = self.file.set_length(end).is_err();
+            return Err(error);
+        }
+        // After a failed sync, the kernel may have dropped what was written.
+        self.doubtful = true;
+        self.file.sync()?;
+        self.doubtful = false;
+        self.lengths.whole += group.len();
+        self.note_length();
+        Ok(())
+    }
+
+    /// Notes in the file how long it is. Nothing waits for this to reach the disk.
+    fn note_length(&mut self) {
+        let (place, bytes) = mark(self.mark, self.lengths);
+        self.mark += 1;
+        self.doubtful = self.file.write_at(&bytes, place).is_err();
+    }
+
+    /// Replaces the file by a new one with these entries, of which the last of a key counts.
+    fn snapshot(&mut self, entries: impl Iterator<Item = Entry>) -> io::Result<()> {
+        let (file, lengths) = replace(&self.directory, entries)?;
+        (self.file, self.lengths, self.limit) = (file, lengths, limit(lengths.snapshot));
+        // Until then, a crash of the machine may bring the former file back.
+        self.doubtful = true;
+        self.directory.sync()?;
+        self.doubtful = false;
+        Ok(())
+    }
+}
+
+/// Puts a new file with these entries in the place of the log. The directory is not synced yet.
+fn replace<D: Directory>(
+    directory: &D,
+    entries: impl Iterator<Item = Entry>,
+) -> io::Result<(D::File, Lengths)> {
+    let written = written(directory, entries).and_then(|new| directory.replace().map(|()| new));
+    // If this fails, too, the next start removes it.
+    written.inspect_err(|_| drop(directory.discard()))
+}
+
+/// Writes a new file with these entries, and syncs it.
+fn written<D: Directory>(
+    directory: &D,
+    entries: impl Iterator<Item = Entry>,
+) -> io::Result<(D::File, Lengths)> {
+    let file = directory.create()?;
+    file.set_length(START)?;
+    file.write_at(&head(), 0)?;
+    let (mut end, mut group) = (START, Group::new());
+    let mut write = |group: &mut Group| {
+        file.write_at(group.at(end)?, end)?;
+        end += group.len();
+        *group = Group::new();
+        Ok::<_, io::Error>(())
+    };
+    for (key, value) in entries {
+        group.put(&key, value.as_deref());
+        if group.len() > SNAPSHOT_GROUP {
+            write(&mut group)?;
+        }
+    }
+    if !group.is_empty() {
+        write(&mut group)?;
+    }
+    let lengths = Lengths { snapshot: end, whole: end };
+    for number in 0..2 {
+        let (place, bytes) = mark(number, lengths);
+        file.write_at(&bytes, place)?;
+    }
+    file.sync()?;
+    Ok((file, lengths))
+}

@@ -1,0 +1,122 @@
+//! `/apps/{project}/{app}`: one app in full.
+//!
+//! - `figures`: plots of the last window; `course`: plots of the last hours.
+//! - `polls`: what is polled, and how the polls went.
+//! - `queries`: queries, and links to Prometheus and other programs.
+//! - `settings`: the app's settings; `changes`: their recent changes.
+//! - `replies`: the last raw replies.
+
+mod changes;
+mod course;
+mod figures;
+mod polls;
+mod queries;
+mod replies;
+mod settings;
+
+use maud::{Markup, html};
+
+use crate::config::Web;
+use crate::status::Verdict;
+use crate::status::detail::Detail;
+use crate::status::verdict::About;
+
+use super::banner::counted_again;
+use super::format::{number, seconds};
+use super::layout::{Frame, sign, value, verdict};
+use super::query::Query;
+use queries::Selector;
+
+/// What the page of an app needs besides the app.
+#[derive(Clone, Debug)]
+pub(super) struct Extras {
+    /// Links to other programs.
+    pub(super) web: Web,
+    /// Whether raw replies are shown.
+    pub(super) replies: bool,
+    /// The query of the page.
+    pub(super) query: String,
+}
+
+/// The page of an app.
+pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Markup {
+    let app = &detail.app;
+    let project = Query { project: app.project.to_string(), page: 1, ..Query::default() };
+    let selector = Selector::of(app);
+    let name = app.name.as_deref().unwrap_or(&app.id);
+    html! {
+        nav .path aria-label="Where you are" {
+            a href=(frame.links.to("/")) { "Apps" } " / "
+            a .line href=(frame.links.overview(&project.to_text())) { (app.project) }
+        }
+        div .title {
+            h1 title=(name) { (name) }
+            (verdict(app.verdict))
+            @if let Some(status) = &app.status { span .status { (status) } }
+            @if app.name.is_some() { code .id.line { (app.id) } }
+        }
+        (cause(detail))
+        (queries::open_in(&extras.web, app, &selector))
+        @if let Some(message) = &app.error_message {
+            p .notice .message { strong { "The app's error message: " } (message) }
+        }
+        h2 .apart #window { "The last " (app.window) }
+        (figures(detail))
+        @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
+        (figures::figures(detail))
+        @if let Some(ignored) = course::unknown_reach(&extras.query) {
+            p .notice role="note" { "Not recognised and ignored: " code { (ignored) } "." }
+        }
+        (course::course(frame, detail, course::reach(&extras.query)))
+        (polls::resources(frame, detail))
+        (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))
+        (settings::settings(frame, &detail.settings, &selector))
+        (changes::changes(frame, detail))
+        (polls::polls(frame, detail))
+        @if extras.replies { (replies::replies(frame, detail)) }
+    }
+}
+
+/// The verdict: the most severe cause with its remedy, then the other ones.
+fn cause(detail: &Detail) -> Markup {
+    let app = &detail.app;
+    let trusted = !app.problems.iter().any(|problem| problem.cause.about == About::Numbers);
+    html! {
+        section class={ "banner " (app.verdict.as_str()) } aria-label="Verdict" {
+            span .sign aria-hidden="true" { (sign(app.verdict)) }
+            div {
+                @if trusted && !app.problems.is_empty() { p { "Its numbers can be trusted." } }
+                @match app.problems.split_first() {
+                    Some((first, others)) => {
+                        p { strong { (first.text) } ". " span .action { (first.cause.action) } }
+                        @if !others.is_empty() {
+                            ul .reasons aria-label="Further problems" { @for problem in others {
+                                li class=(problem.cause.verdict.as_str()) { (problem.text) ". " span .action { (problem.cause.action) } }
+                            } }
+                        }
+                    }
+                    None => p { strong { @if app.verdict == Verdict::Ok { "Its numbers can be trusted" } @else { "Not polled yet" } } "." },
+                }
+            }
+        }
+    }
+}
+
+/// The most wanted numbers.
+fn figures(detail: &Detail) -> Markup {
+    let app = &detail.app;
+    let times = &app.response_time;
+    let figure = |name: &str, says: Markup| html! { div { dt { (name) } dd { (says) } } };
+    html! {
+        dl .facts .figures aria-labelledby="window" {
+            (figure("p50", value(times.p50, seconds)))
+            (figure("p90", value(times.p90, seconds)))
+            (figure("p95", value(times.p95, seconds)))
+            (figure("p99", value(times.p99, seconds)))
+            (figure(&format!("requests in {}", app.window), value(detail.window_requests, number)))
+            (figure(&format!("runs in {}", app.window), value(detail.window_runs, number)))
+            (figure("requests counted", value(detail.requests_total, number)))
+            (figure("runs counted", value(detail.runs_total, number)))
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Links from an app to Prometheus and other programs that know it.
+
+use maud::{Markup, html};
+
+use crate::config::Web;
+use crate::status::App;
+
+use super::super::links::{encode, url};
+
+/// PromQL queries about an app; `$app` stands for its labels.
+pub(super) const QUERIES: &[(&str, &str)] = &[
+    (
+        "95th percentile of response times in each window",
+        "pds_app_response_time_seconds{$app,percentile=\"p95\"}",
+    ),
+    (
+        "95th percentile of the requests counted over 5 minutes",
+        "histogram_quantile(0.95, sum by (le) (rate(pds_app_request_duration_seconds_bucket{$app}[5m])))",
+    ),
+    (
+        "Share of requests within 500 ms in each window",
+        "pds_app_response_time_within_ratio{$app,threshold=\"0.5\"}",
+    ),
+    (
+        "Requests per second of the time that was counted",
+        "rate(pds_app_requests_total{$app}[5m]) / (rate(pds_app_requests_accounted_seconds_total{$app}[5m]) > 0)",
+    ),
+    ("Requests of the last day", "increase(pds_app_requests_total{$app}[1d])"),
+    ("99th percentile of run execution times", "pds_app_run_execution_time_seconds{$app,percentile=\"p99\"}"),
+    (
+        "Runs per second of the time that was counted",
+        "rate(pds_app_runs_total{$app}[5m]) / (rate(pds_app_runs_accounted_seconds_total{$app}[5m]) > 0)",
+    ),
+    (
+        "Dollars per hour with all replicas running",
+        "3600 * pds_app_max_replicas{$app} * pds_app_replica_cost_dollars_per_second{$app}",
+    ),
+    (
+        "Seconds since the last successful poll of each resource",
+        "time() - pds_last_success_timestamp_seconds{$app}",
+    ),
+    ("Seconds by which counters are behind", "time() - pds_app_accounted_until_timestamp_seconds{$app}"),
+    ("Alerts of the app that are pending or firing", ALERTS),
+];
+
+const ALERTS: &str = "ALERTS{$app}";
+
+/// The label matchers that select one app.
+#[derive(Debug)]
+pub(super) struct Selector(String);
+
+impl Selector {
+    pub(super) fn of(app: &App) -> Self {
+        Self(format!("project={},app={}", quoted(&app.project), quoted(&app.id)))
+    }
+
+    /// `query` about this app.
+    pub(super) fn fill(&self, query: &str) -> String {
+        query.replace("$app", &self.0)
+    }
+
+    /// A button that copies the selector of a family's series.
+    pub(super) fn copy(&self, family: &str) -> Markup {
+        let query = self.fill(&format!("{family}{{$app}}"));
+        html! { button type="button" .copy hidden data-copy=(query) aria-label={ "Copy the query of " (family) } { "Copy" } }
+    }
+}
+
+/// A string of PromQL.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Links to the app in the other programs that the configuration names.
+pub(super) fn open_in(web: &Web, app: &App, selector: &Selector) -> Markup {
+    let prometheus = web.prometheus_url.as_ref().map(|at| url::table(at, &selector.fill(ALERTS)));
+    let grafana = web.grafana_url.as_ref().map(|at| url::dashboard(at, &app.project, &app.id));
+    let service = web.service_url.as_ref().map(|at| at.url(&app.project, &app.id));
+    let named = [("Alerts in Prometheus", prometheus), ("Grafana", grafana), ("The service", service)];
+    let named: Vec<(&str, String)> = named.into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
+    html! {
+        @if !named.is_empty() {
+            p .open-in { "Open in: " @for (index, (name, at)) in named.iter().enumerate() {
+                @if index > 0 { " · " } a href=(at) rel="noreferrer" { (name) }
+            } }
+        }
+    }
+}
+
+/// The queries about the app, each with a copy button and, if Prometheus is configured, a link.
+pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) -> Markup {
+    let only = format!("{metrics}?project={}&app={}", encode(&app.project), encode(&app.id));
+    html! {
+        section {
+            h2 #queries { "Queries" }
+            p .sub { "In PromQL. " a href=(only) { "All series of the app" } " are on the metrics page." }
+            div .scroll tabindex="0" role="region" aria-labelledby="queries" {
+                table .queries.cards role="table" {
+                    caption .hidden { "Queries about the app" }
+                    thead role="rowgroup" { tr role="row" { @for title in ["What", "Query"] { th scope="col" role="columnheader" { (title) } } } }
+                    tbody role="rowgroup" { @for (what, query) in QUERIES {
+                        @let query = selector.fill(query);
+                        tr role="row" {
+                            th scope="row" role="rowheader" { (what) }
+                            td role="cell" {
+                                code { (query) } " "
+                                button type="button" .copy hidden data-copy=(query) aria-label={ "Copy: " (what) } { "Copy" }
+                                @if let Some(at) = &web.prometheus_url {
+                                    " " a href=(url::graph(at, &query)) rel="noreferrer" aria-label={ "Open in Prometheus: " (what) } { "Open" }
+                                }
+                            }
+                        }
+                    } }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::fixture;
+
+    #[test]
+    fn a_string_of_promql_holds_any_id() {
+        assert_eq!(quoted("a\"b\\c\nd"), r#""a\"b\\c\nd""#);
+    }
+
+    #[test]
+    fn every_query_asks_for_families_that_there_are() {
+        let catalogue = std::fs::read_to_string("docs/metrics.md").unwrap();
+        for (what, query) in QUERIES {
+            let names = query.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+            for name in names.filter(|name| name.starts_with("pds_")) {
+                let family = name.strip_suffix("_bucket").unwrap_or(name);
+                assert!(catalogue.contains(&format!("`{family}`")), "{what}: {name}");
+            }
+            assert!(query.contains("$app"), "{what}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn links_lead_to_the_app_in_each_program_that_the_configuration_names() {
+        let status = fixture::with_apps(&[("p 1", "a\"b")]).await.source.status();
+        let app = &status.apps[0];
+        let selector = Selector::of(app);
+        let nothing = Web { prometheus_url: None, grafana_url: None, service_url: None };
+        assert_eq!(open_in(&nothing, app, &selector).into_string(), "");
+        assert!(!queries(&nothing, app, &selector, "/metrics").into_string().contains("Open in Prometheus"));
+        let web = Web {
+            prometheus_url: Some("http://prometheus:9090/in/".parse().unwrap()),
+            grafana_url: Some("https://grafana.example.com".parse().unwrap()),
+            service_url: None,
+        };
+        let links = open_in(&web, app, &selector).into_string();
+        let alerts = "http://prometheus:9090/in/graph?g0.expr=ALERTS%7Bproject%3D%22p%201%22%2Capp%3D%22a%5C%22b%22%7D&amp;g0.tab=1";
+        let dashboard = "https://grafana.example.com/d/pds-app?var-project=p%201&amp;var-app=a%22b";
+        assert!(links.contains(alerts) && links.contains(dashboard), "{links}");
+        let queries = queries(&web, app, &selector, "/metrics").into_string();
+        assert_eq!(queries.matches("http://prometheus:9090/in/graph?g0.expr=").count(), QUERIES.len());
+        assert!(queries.contains("/metrics?project=p%201&amp;app=a%22b"), "{queries}");
+    }
+}

@@ -1,0 +1,337 @@
+//! `/`: whether the numbers can be trusted, and which app is slow.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use crate::status::columns::{Cell, Column};
+use crate::status::verdict::Summary;
+use crate::status::{App, LazyApp, Project, Resource, Status, Verdict};
+
+use super::banner::banner;
+use super::chips;
+use super::format::{self, age, ago, count, number, seconds, until};
+use super::layout::{Frame, missing, sign, value, verdict, verdict_of};
+use super::plots::sparkline;
+use super::query::{PAGE, Query};
+
+/// Projects listed; the filter reaches the others.
+const PROJECTS: usize = 20;
+/// A token that expires within this many seconds is worth a look: a week.
+const TOKEN_SOON: i64 = 7 * 86_400;
+
+/// The overview as `query` asks for it.
+pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
+    let selected = query.select(&frame.status.apps, &frame.status.projects);
+    html! {
+        h1 .hidden { "Overview" }
+        (banner(frame))
+        (ignored(query))
+        (facts(frame))
+        section aria-labelledby="apps" {
+            div .bar {
+                h2 #apps { "Apps" }
+                (chips::chips(frame, query))
+                (filter(frame, query))
+            }
+            (apps(frame, query, &selected))
+            (pages(frame, query, selected.len()))
+            (chips::freshness_legend())
+        }
+        (projects(frame, query))
+    }
+}
+
+/// What a tab of the browser says: what is wrong, if anything is.
+pub(super) fn title(summary: &Summary) -> String {
+    match (summary.verdict, summary.apps.unwell()) {
+        (Verdict::Problem, _) => "Numbers cannot be trusted".to_owned(),
+        (_, 0) => "Overview".to_owned(),
+        (_, unwell) => format!("{} unwell", count(unwell, "app", "apps")),
+    }
+}
+
+/// The parts of the address that were not recognised.
+fn ignored(query: &Query) -> Markup {
+    html! {
+        @if !query.ignored.is_empty() {
+            p .notice role="note" {
+                "Not recognised and ignored: "
+                @for (index, part) in query.ignored.iter().enumerate() { @if index > 0 { ", " } code { (part) } }
+                "."
+            }
+        }
+    }
+}
+
+/// The exporter and its service in a row of facts.
+fn facts(frame: Frame<'_>) -> Markup {
+    let &Status { ref exporter, ref service, failing, .. } = frame.status;
+    let failures = service.failures_per_minute;
+    let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
+    let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
+    let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
+    html! {
+        dl .facts aria-label="Exporter and service" {
+            (fact("Service", Verdict::Ok, html! { span .address { (service.base_url) } }, match service.last_success {
+                Some(at) => html! { "last answer " (ago(at, frame.now)) },
+                None => html! { "no answer yet" },
+            }))
+            (fact("Requests sent", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
+                html! { (number(service.requests_per_minute)) " / min" },
+                html! {
+                    @if failing > 0 { (count(failing, "resource", "resources")) " failing now" }
+                    @else if failures > 0.0 { (number(failures)) " / min failed recently" }
+                    @else if service.last_success.is_some() { "no failures" }
+                    @else { "no replies yet" }
+                }))
+            (fact("Next poll", if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
+                match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
+                html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None => "polls are on schedule" } }))
+            (configuration_fact(frame))
+            (fact("Token", token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now),
+                match expiry {
+                    Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
+                    Some((at, _)) => html! { "expires " (until(at, frame.now)) },
+                    None => html! { "no expiry date" },
+                },
+                match (unreadable, expiry) {
+                    (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
+                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) " to expire" },
+                    _ => html! { (count(exporter.tokens.len(), "service account", "service accounts")) },
+                }))
+            (fact("Up", Verdict::Ok, age(exporter.started, frame.now), html! { "since " (format::absolute(exporter.started)) }))
+        }
+    }
+}
+
+fn configuration_fact(frame: Frame<'_>) -> Markup {
+    let exporter = &frame.status.exporter;
+    let (good, stored) =
+        (exporter.configuration_good != Some(false), exporter.state_file_good != Some(false));
+    let missing = exporter.restoring.as_ref().filter(|restoring| restoring.missing > 0);
+    let grade = match missing {
+        _ if !good || !stored => Verdict::Problem,
+        Some(restoring) if restoring.obstacle.is_some() && !restoring.expected => Verdict::Problem,
+        Some(_) => Verdict::Waiting,
+        None => Verdict::Ok,
+    };
+    fact(
+        "Configuration",
+        grade,
+        html! { a href=(frame.links.to("/config")) { @if good { "active" } @else { "last reload refused" } } },
+        html! {
+            @if !stored { "the state file cannot be written" }
+            @else if let Some(restoring) = missing { (restoring.missing) " counters to be read back" }
+            @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
+        },
+    )
+}
+
+fn token_grade(expiry: Option<Timestamp>, unreadable: bool, now: Timestamp) -> Verdict {
+    match expiry.map(|at| at.as_second() - now.as_second()) {
+        Some(..=0) => Verdict::Problem,
+        _ if unreadable => Verdict::Problem,
+        Some(..TOKEN_SOON) => Verdict::Warning,
+        _ => Verdict::Ok,
+    }
+}
+
+fn fact(name: &str, grade: Verdict, says: Markup, more: Markup) -> Markup {
+    html! {
+        div class=(grade.as_str()) {
+            dt { (name) }
+            dd { @if grade != Verdict::Ok { span aria-hidden="true" { (sign(grade)) " " } } (says) }
+            dd .more { (more) }
+        }
+    }
+}
+
+fn filter(frame: Frame<'_>, query: &Query) -> Markup {
+    let known = frame.status.projects.iter().map(|project| project.name.as_deref().unwrap_or(&project.id));
+    html! {
+        form .filter method="get" action=(frame.links.to("/")) role="search" aria-label="Apps" {
+            label { span { "Name" } input type="search" name="name" value=(query.name) placeholder="part of a name or id"; }
+            label { span { "Project" }
+                input name="project" value=(query.project) list="projects-known" placeholder="all" autocomplete="off";
+            }
+            // A long list would outweigh the page; typing a name or id works without it.
+            datalist #projects-known { @for id in known.take(200) { option value=(id) {} } }
+            label .check { input type="checkbox" name="problems" value="1" checked[query.problems]; span { "problems only" } }
+            label .check { input type="checkbox" name="group" value="project" checked[query.grouped]; span { "by project" } }
+            @if !query.sort.is_default() { input type="hidden" name="sort" value=(query.sort.key); }
+            @if query.reversed { input type="hidden" name="reversed" value="1"; }
+            @if let Some(state) = query.state { input type="hidden" name="state" value=(state.as_str()); }
+            @if !query.reason.is_empty() { input type="hidden" name="reason" value=(query.reason); }
+            button type="submit" { "Show" }
+            @if query.filters() { a .clear href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
+        }
+    }
+}
+
+fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
+    let page = selected.chunks(PAGE).nth(query.page - 1).unwrap_or_default();
+    let window = frame.status.apps.first().map_or("", |app| app.window.as_str());
+    let head = |column: &'static Column| {
+        html! {
+            @let order = if column.is_descending() == query.reversed { "ascending" } else { "descending" };
+            th scope="col" role="columnheader" .number[column.is_number()]
+                aria-sort=[(column == query.sort).then_some(order)] {
+                a href=(frame.links.overview(&query.sorted(column).to_text())) { (column.title) }
+            }
+        }
+    };
+    html! {
+        div .scroll.tall {
+            table .apps.cards role="table" {
+                caption {
+                    (count(selected.len(), "app", "apps")) @if query.filters() { " of " (frame.status.apps.len()) }
+                    @if !window.is_empty() { "; response times and rates over the last " (window) }
+                }
+                thead role="rowgroup" { tr role="row" {
+                    @for column in Column::of_page() { (head(column)) }
+                } }
+                tbody role="rowgroup" {
+                    @for (index, app) in page.iter().enumerate() {
+                        @let before = index.checked_sub(1).and_then(|before| page.get(before));
+                        @if query.grouped && before.is_none_or(|before| before.project != app.project) { (chips::group(frame, &app.project)) }
+                        (row(frame, app))
+                    }
+                    @if page.is_empty() { tr role="row" { td role="cell" colspan=(Column::of_page().count()) .none {
+                        @if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
+                        @else { "There is no page " (query.page) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
+                     } } }
+                }
+            }
+        }
+    }
+}
+
+fn row(frame: Frame<'_>, app: &App) -> Markup {
+    html! {
+        tr role="row" class=(app.verdict.as_str()) data-key={ (app.project) "/" (app.id) } {
+            @for column in Column::of_page() {
+                @let cell = (column.value)(app);
+                @if let Cell::App(_) = cell {
+                    th scope="row" role="rowheader" {
+                        a .app href=(frame.links.app(&app.project, &app.id)) title=(app.title()) { (app.title()) }
+                        span .sub { @if app.name.is_some() { (app.id) } " in " (app.project) }
+                        @if let Some(problem) = app.problems.first() { span .why { (problem.text) } }
+                    }
+                } @else {
+                    td role="cell" data-name=(column.title) .number[column.is_number()] {
+                        @match column.trend {
+                            Some(trend) => {
+                                @let points: Vec<Option<f64>> = app.trend.iter().map(trend).collect();
+                                span .trend { (sparkline(&points, &format!("recent {}", column.title))) span { (shown(frame, app, &cell)) } }
+                            }
+                            None => (shown(frame, app, &cell)),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn shown(frame: Frame<'_>, app: &App, cell: &Cell<'_>) -> Markup {
+    html! {
+        @match cell {
+            Cell::Verdict(known) => { (verdict(*known)) @if let Some(status) = &app.status { span .sub { (status) } } },
+            Cell::Freshness(resources) => (freshness(resources, frame.now)),
+            Cell::Failure(Some(error)) => { span .class { (error.class) } " " (ago(error.at, frame.now)) },
+            Cell::Failure(None) => span .sub { "none" },
+            cell if cell.is_missing() => (missing()),
+            cell => (cell.text()),
+        }
+    }
+}
+
+/// The freshness of each resource: a sign, an age, and a name for screen readers and tooltips.
+pub(super) fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
+    html! {
+        ul .freshness {
+            @for resource in resources {
+                @let grade = verdict_of(resource.state);
+                li class=(grade.as_str()) title={ (format::resource(&resource.resource)) ": " (resource.state.as_str()) } {
+                    span aria-hidden="true" { (sign(grade)) " " }
+                    span .hidden { (format::resource(&resource.resource)) " " (resource.state.as_str()) " " }
+                    @match resource.last_success { Some(at) => (age(at, now)), None => span { "never" } }
+                }
+            }
+        }
+    }
+}
+
+fn pages_of(apps: usize) -> usize {
+    apps.div_ceil(PAGE).max(1)
+}
+
+fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
+    let pages = pages_of(selected);
+    let link = |page: usize| frame.links.overview(&query.on_page(page).to_text());
+    html! {
+        @if pages > 1 {
+            nav .pages aria-label="Pages of apps" {
+                @if query.page > 1 { a rel="prev" href=(link(query.page - 1)) { "Previous" } }
+                span { "Page " (query.page.min(pages)) " of " (pages) }
+                @if query.page < pages { a rel="next" href=(link(query.page + 1)) { "Next" } }
+            }
+        }
+    }
+}
+
+fn projects(frame: Frame<'_>, query: &Query) -> Markup {
+    let name = query.name.to_lowercase();
+    let holds = |text: &str| text.to_lowercase().contains(&name);
+    let wanted = |project: &&Project| {
+        (query.project.is_empty() || query.is_of(project))
+            && (query.filters() || name.is_empty() || holds(&project.id))
+    };
+    let mut wanted: Vec<&Project> = frame.status.projects.iter().filter(wanted).collect();
+    wanted.sort_by_key(|project| project.verdict);
+    html! {
+        section aria-labelledby="projects" {
+            h2 #projects { "Projects" }
+            div .scroll {
+                table .projects.cards role="table" {
+                    caption {
+                        (count(wanted.len(), "project", "projects"))
+                        @if wanted.len() > PROJECTS { "; the first " (PROJECTS) ", problems first" }
+                    }
+                    thead role="rowgroup" { tr role="row" {
+                        @for title in ["Project", "Role", "Freshness", "Apps", "Custom domains", "Storage alerts"] {
+                            th scope="col" role="columnheader" { (title) }
+                        }
+                    } }
+                    tbody role="rowgroup" {
+                        @for project in wanted.into_iter().take(PROJECTS) { (project_row(frame, project)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn project_row(frame: Frame<'_>, project: &Project) -> Markup {
+    let only = Query { project: project.id.to_string(), page: 1, ..Query::default() };
+    html! {
+        tr role="row" class=(project.verdict.as_str()) data-key=(project.id) {
+            th scope="row" role="rowheader" {
+                a href=(frame.links.overview(&only.to_text())) { (project.name.as_deref().unwrap_or(&project.id)) }
+                @if project.name.is_some() { span .sub { (project.id) } }
+                @if let Some(problem) = project.problems.first() { span .why { (problem.text) } }
+            }
+            td role="cell" data-name="Role" { (value(project.role.as_deref(), str::to_owned)) }
+            td role="cell" data-name="Freshness" { (freshness(&project.resources, frame.now)) }
+            td role="cell" data-name="Apps" { (project.apps) }
+            td role="cell" data-name="Custom domains" { (value(project.custom_domains, number)) }
+            td role="cell" data-name="Storage alerts" {
+                @match &project.volume_alerts {
+                    None => (missing()),
+                    Some(alerts) if alerts.is_empty() => "off",
+                    Some(alerts) => { "at " (alerts.join(", ")) " %" }
+                }
+            }
+        }
+    }
+}

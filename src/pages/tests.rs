@@ -1,0 +1,305 @@
+//! The pages of a filled store.
+
+mod app;
+mod finding;
+mod truth;
+
+use tokio::time::{Duration, advance};
+
+use crate::status::fixture::{self, Fixture, HOSTILE};
+use crate::status::{Source, Verdict};
+use pds_client::Observer as _;
+use pds_exposition::markdown::Group;
+use pds_interface::{Resource, get_app};
+
+use super::links::{Links, encode};
+use super::{Rendered, StatusPages};
+
+fn site(source: &Source, prefix: &str) -> StatusPages {
+    let groups = Resource::all()
+        .map(|resource| Group { title: resource.call().purpose, families: resource.polled().families() })
+        .collect();
+    StatusPages::new(source.clone(), groups, prefix)
+}
+
+fn get(site: &StatusPages, path: &str, query: &str) -> String {
+    match site.respond(path, query) {
+        Rendered::Page(text) | Rendered::Json(text) => text,
+        Rendered::Asset(_, text) => text.to_owned(),
+        other => panic!("{path}: {other:?}"),
+    }
+}
+
+/// What stands between the tags.
+fn texts(markup: &str) -> String {
+    let texts = markup.split('<').filter_map(|tag| tag.split_once('>')).map(|(_, text)| text.trim());
+    texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+async fn answered(apps: usize) -> Fixture {
+    let fixture = fixture::fixture(apps).await;
+    for poll in 0..30 {
+        fixture.answer(1.0 + f64::from(poll) / 10.0);
+        advance(Duration::from_secs(60)).await;
+    }
+    fixture.answer(1.0);
+    fixture
+}
+
+/// The overview's first sentence, a little later.
+async fn says(fixture: &Fixture) -> String {
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let (_, rest) = page.split_once("role=\"status\">").unwrap();
+    rest.split_once("</p>").unwrap().0.to_owned()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
+    let fixture = fixture::fixture(3).await;
+    assert!(says(&fixture).await.contains("Nothing has been polled yet"));
+    fixture.answer(1.0);
+    assert_eq!(
+        says(&fixture).await,
+        "<strong>All numbers can be trusted</strong>: 3 apps, every resource fresh."
+    );
+    fixture.fail("timeout", "no reply", |key| key.owner.app.ends_with("app-1"));
+    assert_eq!(
+        says(&fixture).await,
+        "<strong>Some numbers cannot be trusted</strong>: those of 1 of 3 apps."
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_is_unwell_does_not_make_its_numbers_doubtful() {
+    let fixture = fixture::fixture(2).await;
+    fixture.answer_with(1.0, |body| body.replace(r#""status":"Ready""#, r#""status":"build_error""#));
+    let page = async || {
+        advance(Duration::from_secs(5)).await;
+        get(&site(&fixture.source, ""), "/", "")
+    };
+    assert!(says(&fixture).await.contains("All numbers can be trusted"));
+    let unwell = page().await;
+    assert!(unwell.contains("<title>2 apps unwell · pds-exporter</title>"), "{unwell}");
+    assert!(texts(&unwell).contains("2 of 2 apps are unwell"), "{unwell}");
+    let summary = fixture.source.status().summary.clone();
+    assert_eq!((summary.verdict, summary.apps.problem, summary.untrusted), (Verdict::Ok, 2, 0));
+    let app = get(&site(&fixture.source, ""), "/apps/p-00000000/p-00000000-app-0", "");
+    assert!(texts(&app).contains("Its numbers can be trusted."), "{app}");
+    fixture.answer(1.0);
+    assert!(texts(&page().await).contains("2 apps are well"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
+    for (class, state, what) in [
+        ("connect", "down", "The service does not answer"),
+        ("500", "down", "The service does not answer"),
+        ("credentials", "not_asked", "The service is not asked: the token cannot be read"),
+        ("401", "token_refused", "The service refuses the token"),
+        ("unauthorized_paused", "token_refused", "The service refuses the token"),
+        ("429", "throttled", "The service asks us to slow down"),
+        ("paused", "throttled", "The service asks us to slow down"),
+    ] {
+        let fixture = fixture::fixture(3).await;
+        fixture.answer(1.0);
+        advance(Duration::from_secs(60)).await;
+        fixture.fail(class, "what it said", |_| true);
+        let said = says(&fixture).await;
+        assert!(said.starts_with(&format!("<strong>{what}</strong> since <time")), "{class}: {said}");
+        let since = ">2026-03-01 03:00:00 UTC</time> (<time datetime=\"2026-03-01T03:00:00Z\" data-relative=\"ago\" \
+             title=\"2026-03-01 03:00:00 UTC\">65 s ago</time>).<span class=\"reason\">what it said</span>\
+             <span class=\"action\">";
+        assert!(said.contains(since), "{class}: {said}");
+        let json = get(&site(&fixture.source, ""), "/api/v1/status", "");
+        assert!(json.contains(&format!("\"state\":\"{state}\",\"last_success\"")), "{class}: {json}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_differ() {
+    let fixture = fixture::fixture(3).await;
+    fixture.answer(1.0);
+    fixture.context.telemetry.clock_skew(14.6);
+    fixture.count_until(0).await;
+    let reasons = async || {
+        advance(Duration::from_secs(5)).await;
+        let status = fixture.source.status();
+        status.summary.reasons.iter().map(|reason| reason.text.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(reasons().await, [""; 0]);
+    let still = ["response time", "run execution time"]
+        .map(|what| format!("3 apps: {what}: counters stand still, because a clock was set back"));
+    fixture.count_until(-3600).await;
+    assert_eq!(reasons().await, still);
+    assert_eq!(
+        says(&fixture).await,
+        "<strong>Some numbers cannot be trusted</strong>: those of 3 of 3 apps."
+    );
+    fixture.count_until(0).await;
+    fixture.context.telemetry.clock_skew(3599.7);
+    assert_eq!(reasons().await, ["The service's clock is 3600 s ahead of ours"]);
+    assert_eq!(
+        says(&fixture).await,
+        "<strong>All numbers are there, but something needs attention</strong>."
+    );
+    fixture.context.telemetry.clock_skew(-3600.2);
+    fixture.count_until(-3600).await;
+    let [first, second] = still;
+    assert_eq!(reasons().await, [first, second, "The service's clock is 3600 s behind ours".to_owned()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_thousand_apps_are_a_small_page_made_quickly() {
+    let fixture = fixture::fixture(2000).await;
+    for _ in 0..30 {
+        fixture.answer(1.0);
+        advance(Duration::from_secs(60)).await;
+    }
+    let site = site(&fixture.source, "");
+    let began = std::time::Instant::now();
+    let page = get(&site, "/", "sort=p95");
+    let took = began.elapsed();
+    assert!(page.len() < 300_000, "{} bytes", page.len());
+    assert!(page.contains("Page 1 of 40") && page.contains("rel=\"next\" href=\"/?sort=p95&amp;page=2\""));
+    assert_eq!(page.matches("<a class=\"app\"").count(), 50);
+    // Ten times what it takes; a page whose cost grows with the square of the apps would still be found.
+    assert!(took < std::time::Duration::from_secs(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_names_do_nothing() {
+    let fixture = fixture::with_apps(&[(HOSTILE, HOSTILE)]).await;
+    fixture.answer(1.0);
+    fixture.fail("timeout", HOSTILE, |_| true);
+    let site = site(&fixture.source, "");
+    let app = Links::new("").app(HOSTILE, HOSTILE);
+    let filter = format!("name={}&project={}", encode(HOSTILE), encode(HOSTILE));
+    for (path, query) in [("/", &filter[..]), (&app[..], ""), ("/metrics-catalogue", "")] {
+        let page = get(&site, path, query);
+        assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"), "{path}");
+        assert!(!page.contains("<script>"), "{path}");
+        assert_eq!(
+            page.matches("<script src=").count(),
+            page.matches("<script").count(),
+            "{path}: none but ours"
+        );
+        assert!(!page.contains(" style=") && !page.contains(" onload="), "{path}: nothing inline");
+    }
+    let Rendered::NoPage(page) = site.respond("/apps/%3Cscript%3E/%22", "") else {
+        panic!("there is no such app")
+    };
+    assert!(!page.contains("<script>"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_links_stay_behind_the_prefix_and_lead_somewhere() {
+    let fixture = answered(60).await;
+    let site = site(&fixture.source, "/behind/a/proxy/");
+    for path in ["/", "/apps/p-00000000/p-00000000-app-0", "/config", "/metrics-catalogue"] {
+        let page = get(&site, path, "");
+        let parts = page.split(['"', '>']);
+        let mut attribute = "";
+        for part in parts {
+            if attribute.ends_with("href=") || attribute.ends_with("src=") || attribute.ends_with("action=") {
+                let link = part.replace("&amp;", "&");
+                if !link.starts_with('#') && link.split('?').next() != Some("/behind/a/proxy/metrics") {
+                    let inside =
+                        link.strip_prefix("/behind/a/proxy").unwrap_or_else(|| panic!("{path}: {link}"));
+                    let inside = inside.split('#').next().unwrap();
+                    let (to, query) = inside.split_once('?').unwrap_or((inside, ""));
+                    get(&site, to, query);
+                }
+            }
+            attribute = part;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unchanged_page_keeps_its_bytes_and_its_etag() {
+    let fixture = answered(2).await;
+    let site = site(&fixture.source, "");
+    let (page, json) = (get(&site, "/", ""), get(&site, "/api/v1/status", ""));
+    advance(Duration::from_secs(2)).await;
+    assert_eq!(get(&site, "/", ""), page, "ages are told in steps");
+    advance(Duration::from_secs(20)).await;
+    assert_ne!(get(&site, "/", ""), page);
+    assert_eq!(get(&site, "/api/v1/status", ""), json, "the model never ages");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_says_all_there_is_of_an_app() {
+    let fixture = fixture::fixture(1).await;
+    fixture.answer(1.0);
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let (_, row) = page.split_once("<tbody role=\"rowgroup\">").unwrap();
+    let row = row.split_once("</tr>").unwrap().0;
+    assert_eq!(
+        texts(row),
+        "✓ ok ready ranker p-00000000-app-0 in p-00000000 ✓ settings fresh 5 s ✓ response time fresh 5 s ✓ run execution time fresh 5 s \
+         304 40 ms 210 ms 800 ms 1–8 AMPERE_A10 $1.10 none"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_row_draws_how_p95_and_requests_went_of_late() {
+    let fixture = answered(1).await;
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let cell = |name: &str| {
+        let (_, rest) = page.split_once(&format!(" data-name=\"{name}\">")).unwrap();
+        rest.split_once("</td>").unwrap().0
+    };
+    for (name, label, value) in
+        [("p95", "recent p95", "210 ms"), ("Requests/min", "recent Requests/min", "304")]
+    {
+        let cell = cell(name);
+        assert_eq!(cell.matches("<svg class=\"sparkline\"").count(), 1, "{cell}");
+        assert!(cell.contains(&format!("aria-label=\"{label}\"")) && cell.contains(value), "{cell}");
+        let line = cell.split("points=\"").nth(1).unwrap().split('"').next().unwrap();
+        assert!(line.split_whitespace().count() >= 30, "{line}");
+    }
+    assert!(!cell("p50").contains("<svg"), "the others have none");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_header_says_how_the_exporter_itself_fares() {
+    let fixture = answered(2).await;
+    let telemetry = &fixture.context.telemetry;
+    let facts = || {
+        let page = get(&site(&fixture.source, ""), "/", "");
+        assert!(page.contains(&format!("<span class=\"version\">{}</span>", env!("CARGO_PKG_VERSION"))));
+        let (_, list) = page.split_once("<dl class=\"facts\"").unwrap();
+        texts(list.split_once("</dl>").unwrap().0)
+    };
+    telemetry.token_expiry("default", Some("2026-03-03T04:00:00Z".parse().unwrap()));
+    telemetry.poll_lag(Duration::ZERO);
+    let due = tokio::time::Instant::now() + Duration::from_secs(45);
+    fixture.plan.targets.iter().for_each(|target| target.progress.set_due(due));
+    advance(Duration::from_secs(5)).await;
+    assert_eq!(
+        facts(),
+        "Service https://api.example.com/ last answer 5 s ago \
+         Requests sent 9 / min no failures \
+         Next poll in 40 s polls are on schedule \
+         Configuration active loaded 30 min ago \
+         Token ▲ expires in 2 d 1 service account \
+         Up 30 min since 2026-03-01 03:00:00 UTC"
+    );
+    fixture.fail("timeout", "no reply", |key| key.resource == get_app::RESOURCE);
+    telemetry.token_read("default", false);
+    telemetry.config_loaded(None);
+    telemetry.poll_lag(Duration::from_secs(12));
+    advance(Duration::from_secs(60)).await;
+    assert_eq!(
+        facts(),
+        "Service https://api.example.com/ last answer 65 s ago \
+         Requests sent ▲ 9.5 / min 2 resources failing now \
+         Next poll ▲ now the last started 12 s late \
+         Configuration ✕ last reload refused loaded 31 min ago \
+         Token ✕ expires in 2 d token file of default cannot be read \
+         Up 31 min since 2026-03-01 03:00:00 UTC"
+    );
+}

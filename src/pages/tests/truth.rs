@@ -1,0 +1,80 @@
+//! What the pages say when little is known, or when something is wrong.
+
+use tokio::time::{Duration, advance};
+
+use crate::status::fixture;
+use crate::status::source::Refused;
+use pds_client::Observer as _;
+
+use super::super::Rendered;
+use super::{answered, get, site, texts};
+
+const APP: &str = "/apps/p-00000000/p-00000000-app-0";
+
+#[tokio::test(start_paused = true)]
+async fn nothing_known_is_never_no_request() {
+    let fixture = fixture::fixture(1).await;
+    assert!(get(&site(&fixture.source, ""), APP, "").contains("Nothing is known about the last 5m."));
+    fixture.answer(1.0);
+    fixture.fail("timeout", "no reply", |_| true);
+    // The values go stale.
+    advance(Duration::from_secs(3600)).await;
+    let site = site(&fixture.source, "");
+    for (path, query) in [(APP, ""), ("/", ""), ("/api/v1/status", "")] {
+        let page = get(&site, path, query).to_lowercase();
+        assert!(!page.contains("no request") && !page.contains("no failures"), "{path}");
+    }
+    assert!(get(&site, APP, "").contains("Nothing is known about the last 5m."));
+    assert!(get(&site, "/api/v1/status", "").contains("\"requests_per_minute\":null"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_shorter_than_a_minute_shows_at_once_and_is_over_at_once() {
+    let fixture = answered(2).await;
+    let says = || texts(&get(&site(&fixture.source, ""), "/", ""));
+    assert!(says().contains("All numbers can be trusted"));
+    fixture.fail("timeout", "no reply", |_| true);
+    advance(Duration::from_secs(2)).await;
+    assert!(says().contains("The service does not answer") && !says().contains("no failures"));
+    fixture.answer(1.0);
+    advance(Duration::from_secs(2)).await;
+    assert!(says().contains("All numbers can be trusted"), "{}", says());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_token_that_expired_long_ago_says_so() {
+    let fixture = answered(1).await;
+    let expired = "2026-02-26T03:00:00Z".parse().unwrap();
+    fixture.context.telemetry.token_expiry("default", Some(expired));
+    advance(Duration::from_secs(5)).await;
+    let page = get(&site(&fixture.source, ""), "/", "");
+    let said = texts(&page);
+    assert!(said.contains("Token ✕ expired 3 d ago"), "{said}");
+    assert!(said.contains("The token of default expired at 2026-02-26T03:00:00Z"), "{said}");
+    assert!(page.contains("class=\"banner problem\""), "and the numbers are not called good");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_configuration_page_says_why_a_reload_was_refused_until_one_succeeds() {
+    let fixture = answered(1).await;
+    let says = || texts(&get(&site(&fixture.source, ""), "/config", ""));
+    assert!(!says().contains("Refused"));
+    let problems = "poll.interval: \"-1\" is not a duration".to_owned();
+    fixture.source.refused(Some(Refused { at: fixture.context.clock.now(), problems }));
+    fixture.context.telemetry.config_loaded(None);
+    advance(Duration::from_secs(65)).await;
+    let said = says();
+    assert!(said.contains("Refused 65 s ago : poll.interval: &quot;-1&quot; is not a duration"), "{said}");
+    fixture.source.refused(None);
+    assert!(!says().contains("poll.interval"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_that_is_not_there_is_a_page_like_the_others() {
+    let fixture = answered(1).await;
+    let Rendered::NoPage(page) = site(&fixture.source, "/x").respond("/nope", "") else {
+        panic!("there is no such page")
+    };
+    assert!(page.contains("<h1>No such page</h1>") && page.contains("aria-label=\"Pages\""));
+    assert!(page.contains("href=\"/x/\"") && !page.contains("nope"));
+}

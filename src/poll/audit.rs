@@ -1,0 +1,238 @@
+//! Checks of what counting assumes about the service: two parts of a range add up to the whole, and the whole is what
+//! the ledger added for it.
+//!
+//! About once an hour each app is audited, with at most one request more for every twenty. A service whose replies
+//! name no readable range is believed only once such a check has passed, for all apps of its service account.
+
+use tokio::time::Instant;
+
+use crate::accounting::hour::HOUR;
+use crate::telemetry::{AuditResult, Difference};
+use pds_interface::range::rfc3339;
+use pds_interface::{RangeEnd, TimeRange};
+
+use super::ask::tally;
+use super::evidence::Assumption;
+use super::plan::{Context, Plan, Target};
+use super::ranges;
+use super::schedule::Phase;
+
+/// What one check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    /// There was nothing to add up.
+    Idle,
+    /// The parts add up. `both`: neither is empty, so the service did tell them from the whole.
+    Equal {
+        both: bool,
+    },
+    Different(Assumption),
+    /// A request failed, or late data came in between.
+    Unanswered,
+}
+
+/// So long before an hour is audited it has ended, so that data rarely arrives meanwhile; in seconds.
+const AGE: i64 = 600;
+
+/// The requests of an audit, one more for a difference, twenty times: so many others are made between two audits.
+const APART: i64 = 4 * 20;
+
+/// The range of `target` that is due to be audited, if any; it is taken for audited from now on. The first is due in the
+/// second period of the process, so that a start audits nothing.
+pub(super) fn due(context: &Context, plan: &Plan, target: &Target) -> Option<TimeRange> {
+    let accounting = &plan.config.accounting;
+    target.counter.as_ref().filter(|_| accounting.audit)?;
+    let requests = i64::try_from(ranges::windows(plan, target).len()).unwrap_or(1) + 1;
+    let interval = i64::try_from(plan.interval(target).as_secs()).unwrap_or(HOUR);
+    let apart = HOUR.max(interval.saturating_mul(APART) / requests);
+    let settled = plan.watermark.settled().saturating_sub(AGE);
+    let period = (settled - Phase::of(&target.key.owner).of_seconds(apart - AGE)).div_euclid(apart);
+    if !target.progress.begins_period(u32::try_from(period).unwrap_or_default()) {
+        return None;
+    }
+    let range = newest(plan, settled);
+    // An app without traffic proves nothing.
+    (ledger_of(context, target, range) != Some(0)).then_some(range)
+}
+
+/// The newest range of whole hours, or of two steps if that is longer, that ended before `settled`.
+fn newest(plan: &Plan, settled: i64) -> TimeRange {
+    let step = plan.watermark.step();
+    let length = HOUR.max(2 * step);
+    let length = (length + step - 1) / step * step;
+    let end = settled.div_euclid(length) * length;
+    TimeRange { start: end - length, end }
+}
+
+/// What the ledger added for the range, where it knows.
+fn ledger_of(context: &Context, target: &Target, range: TimeRange) -> Option<u64> {
+    let ledger = context.ledgers.ledger(&target.key)?;
+    (range.end - range.start == HOUR && range.end <= ledger.until)
+        .then(|| ledger.added_in_hour(range.start))?
+}
+
+/// Audits `range`.
+pub(super) async fn audit(context: &Context, plan: &Plan, target: &Target, range: TimeRange) {
+    let known = plan.audit.broken(target.account.name());
+    let check = Check { context, plan, target, range, added: ledger_of(context, target, range), known };
+    check.record(check.finding().await);
+}
+
+/// Finds out whether the replies of the target's account can be believed although they name no range. Called by an app
+/// with traffic; nothing happens if another one has just done so.
+pub(super) async fn verify(context: &Context, plan: &Plan, target: &Target) {
+    if !plan.audit.may_verify(target.account.name()) {
+        return;
+    }
+    let (step, end) = (plan.watermark.step(), plan.watermark.settled_step());
+    let range = TimeRange { start: end - newest(plan, end).seconds().cast_signed().max(2 * step), end };
+    let check = Check { context, plan, target, range, added: None, known: None };
+    check.record(check.finding().await);
+}
+
+/// One check of one range.
+struct Check<'a> {
+    context: &'a Context,
+    plan: &'a Plan,
+    target: &'a Target,
+    range: TimeRange,
+    /// What the ledger added for it.
+    added: Option<u64>,
+    /// What is known to be broken already, and not looked for again.
+    known: Option<Assumption>,
+}
+
+impl Check<'_> {
+    async fn finding(&self) -> Finding {
+        match self.compare().await {
+            Ok(finding) | Err(finding) => finding,
+        }
+    }
+
+    /// Asks for the whole and for its parts. `Err` ends the check early.
+    async fn compare(&self) -> Result<Finding, Finding> {
+        let TimeRange { start, end } = self.range;
+        let middle = self.middle();
+        let whole = self.total(start, end).await?;
+        let first = self.total(start, middle).await?;
+        let second = self.total(middle, end).await?;
+        let sum = first.saturating_add(second);
+        if sum == whole {
+            return Ok(match self.added {
+                _ if whole == 0 => Finding::Idle,
+                // Each step was added by itself; more than was added is late data, which a recheck adds.
+                Some(added) if added > whole => Finding::Different(self.known.unwrap_or(self.of_ends())),
+                _ => Finding::Equal { both: first > 0 && second > 0 },
+            });
+        }
+        if let Some(known) = self.known {
+            return Ok(Finding::Different(known));
+        }
+        let again = self.total(start, end).await?;
+        if again != whole && (whole.min(again)..=whole.max(again)).contains(&sum) {
+            return Ok(Finding::Unanswered);
+        }
+        self.diagnose(whole, sum, middle).await.map(Finding::Different)
+    }
+
+    /// Why the parts of the range do not add up to `whole` but to `sum`.
+    async fn diagnose(&self, whole: u64, sum: u64, middle: i64) -> Result<Assumption, Finding> {
+        let TimeRange { start, end } = self.range;
+        let step = self.plan.watermark.step();
+        // A bound that is ignored gives a step of the range as much as all of it.
+        let ignores_end = whole > 0 && self.total(start, start + step).await? >= whole;
+        let ignores_start = whole > 0 && self.total(end - step, end).await? >= whole;
+        match (ignores_start, ignores_end) {
+            (true, true) => return Ok(Assumption::Range),
+            (true, false) => return Ok(Assumption::Start),
+            (false, true) => return Ok(Assumption::End),
+            (false, false) => {}
+        }
+        if self.plan.config.accounting.range_end == RangeEnd::Inclusive {
+            return Ok(if sum < whole { Assumption::EndIncluded } else { Assumption::Totals });
+        }
+        // What happened at the middle was counted twice: its bucket, or its last instant.
+        let twice = sum.saturating_sub(whole);
+        if twice == 0 || self.total(middle, middle).await? != twice {
+            return Ok(Assumption::Totals);
+        }
+        let inside = middle + step / 2;
+        let rounds =
+            self.total(inside, inside).await? == twice && self.total(middle, middle + step).await? == twice;
+        Ok(if rounds { Assumption::Rounding } else { Assumption::EndExcluded })
+    }
+
+    /// How the ends of ranges are treated, if the steps of an hour add up to more than its halves.
+    fn of_ends(&self) -> Assumption {
+        match self.plan.config.accounting.range_end {
+            RangeEnd::Exclusive => Assumption::EndExcluded,
+            RangeEnd::Inclusive => Assumption::Totals,
+        }
+    }
+
+    /// A whole step within the range, another one each time. None of the outermost where there are others, and none that
+    /// a service rounds to: its minutes, say, are no multiple of 2, 3 or 5.
+    fn middle(&self) -> i64 {
+        let step = self.plan.watermark.step();
+        let steps = (self.range.end - self.range.start) / step;
+        let (first, last) = if steps > 4 { (2, steps - 2) } else { (1, steps - 1) };
+        let turn =
+            (self.range.end / step).wrapping_mul(7919) + (self.target.key.owner.digest() >> 33).cast_signed();
+        let places = (last - first + 1).max(1);
+        let at = |place: i64| self.range.start + step * (first + (turn + place).rem_euclid(places));
+        let is_odd = |at: &i64| [2, 3, 5].iter().all(|width| at.div_euclid(step) % width != 0);
+        (0..places).map(at).find(is_odd).unwrap_or_else(|| at(0))
+    }
+
+    async fn total(&self, start: i64, end: i64) -> Result<u64, Finding> {
+        let range = TimeRange { start, end };
+        let tally =
+            tally(self.context, self.plan, self.target, range).await.map_err(|_| Finding::Unanswered)?;
+        let broken = tally.range.and_then(|answered| Assumption::broken_by(range, answered));
+        match broken {
+            Some(broken) if end > start => Err(Finding::Different(broken)),
+            _ => tally.total.ok_or(Finding::Unanswered),
+        }
+    }
+
+    /// Counts the finding, and says what was found for the first time.
+    fn record(&self, finding: Finding) {
+        let key = &self.target.key;
+        let telemetry = &self.context.telemetry;
+        let account = self.target.account.name();
+        match finding {
+            Finding::Idle => {}
+            Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
+            Finding::Equal { both } => {
+                if both {
+                    self.plan.audit.passes(account);
+                }
+                telemetry.audited(key.resource, AuditResult::Equal);
+            }
+            Finding::Different(broken) => {
+                let is_new = self.plan.audit.breaks(account, broken);
+                telemetry.audited(key.resource, AuditResult::Different);
+                telemetry.audit_differs(Difference {
+                    account: account.into(),
+                    what: broken.to_string().into(),
+                    remedy: broken.remedy(),
+                    target: key.to_string(),
+                    range: (self.range.start, self.range.end),
+                    at: Instant::now(),
+                });
+                if is_new {
+                    tracing::warn!(
+                        token = account,
+                        resource = key.resource.as_str(),
+                        project = %key.owner.project,
+                        app = %key.owner.app,
+                        start = rfc3339(self.range.start),
+                        end = rfc3339(self.range.end),
+                        "an audit found a difference: {broken}; {}",
+                        broken.remedy()
+                    );
+                }
+            }
+        }
+    }
+}

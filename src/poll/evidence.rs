@@ -1,0 +1,166 @@
+//! What is known of how a service counts: the assumptions of counting, and which of them hold for each service account.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::time::{Duration, Instant};
+
+use crate::config::Config;
+use crate::telemetry::Telemetry;
+use pds_interface::TimeRange;
+
+/// What counting assumes, and a service may not keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Assumption {
+    /// It reads the start of a range by the configured name.
+    Start,
+    /// It reads the end of a range by the configured name.
+    End,
+    /// It reads either.
+    Range,
+    /// It does not count a range's last instant (`accounting.range_end = "exclusive"`).
+    EndExcluded,
+    /// It counts a range's last instant (`accounting.range_end = "inclusive"`).
+    EndIncluded,
+    /// It does not round ranges to more than `accounting.step`.
+    Rounding,
+    /// Its totals are exact.
+    Totals,
+}
+
+impl Assumption {
+    /// Which one a reply about `answered` breaks, if `asked` was asked for; `None` if they are the same.
+    #[must_use]
+    pub fn broken_by(asked: TimeRange, answered: TimeRange) -> Option<Self> {
+        match (asked.start == answered.start, asked.end == answered.end) {
+            (true, true) => None,
+            _ if answered.is_rounded_from(asked) => Some(Self::Rounding),
+            (false, true) => Some(Self::Start),
+            (true, false) => Some(Self::End),
+            (false, false) => Some(Self::Range),
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Start => "set api.query_names.start; pdstool check service finds the name",
+            Self::End => "set api.query_names.end; pdstool check service finds the name",
+            Self::Range => {
+                "set api.query_names.start and api.query_names.end; pdstool check service finds them"
+            }
+            Self::EndExcluded => "set accounting.range_end = \"inclusive\"",
+            Self::EndIncluded => "set accounting.range_end = \"exclusive\"",
+            Self::Rounding => "set accounting.step to what the service rounds to",
+            Self::Totals => "set a longer accounting.step, and take the counters for estimates",
+        }
+    }
+}
+
+/// What the service does instead.
+impl fmt::Display for Assumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Start => "the service ignores the start of ranges",
+            Self::End => "the service ignores the end of ranges",
+            Self::Range => "the service ignores the start and the end of ranges",
+            Self::EndExcluded => "the service counts the end of a range in the next one too",
+            Self::EndIncluded => "the service leaves out the end of ranges",
+            Self::Rounding => "the service rounds ranges to more than accounting.step",
+            Self::Totals => "the parts of a range do not add up: the service's totals are estimates",
+        })
+    }
+}
+
+/// What is known of each service account. Kept over reloads that change nothing of it.
+#[derive(Debug, Default)]
+pub struct Audit(Mutex<HashMap<Arc<str>, Account>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    passed: bool,
+    /// What was found and logged last.
+    broken: Option<Assumption>,
+    /// How far back the oldest range lies that was found to be answered, in seconds.
+    reach: Option<i64>,
+    /// When an app may check again whether replies without a range can be believed.
+    again_at: Option<Instant>,
+}
+
+/// Between two attempts to find out whether an account's replies without a range can be believed.
+const VERIFY_AGAIN: Duration = Duration::from_secs(30);
+
+impl Audit {
+    /// The audit of `config`: that of the configuration `before` if it asks the same service in the same way.
+    #[must_use]
+    pub fn of(config: &Config, before: Option<(&Config, &Arc<Self>)>, telemetry: &Telemetry) -> Arc<Self> {
+        let asks = |config: &Config| {
+            let (names, accounting) = (&config.api.query_names, &config.accounting);
+            let names = (config.api.base_url.clone(), names.start.clone(), names.end.clone());
+            (names, accounting.range_end, accounting.step)
+        };
+        if let Some((_, audit)) = before.filter(|(before, _)| asks(before) == asks(config)) {
+            return Arc::clone(audit);
+        }
+        telemetry.forget_differences();
+        Arc::default()
+    }
+
+    /// Whether replies to this account that name no range can be believed: `Ok(false)` while it is not known.
+    ///
+    /// # Errors
+    /// The assumption that does not hold.
+    pub fn believes(&self, account: &str) -> Result<bool, Assumption> {
+        let account = self.accounts().get(account).copied().unwrap_or_default();
+        match account.broken {
+            Some(broken) if !account.passed => Err(broken),
+            _ => Ok(account.passed),
+        }
+    }
+
+    /// How far back the service answers, in seconds, where that was found out.
+    pub(super) fn reach(&self, account: &str) -> Option<i64> {
+        self.accounts().get(account)?.reach
+    }
+
+    /// The service answers ranges that begin so many seconds ago, and no older ones.
+    pub(super) fn reaches(&self, account: &str, seconds: i64) {
+        self.accounts().entry(account.into()).or_default().reach = Some(seconds);
+    }
+
+    /// Whether it is the caller's turn to find that out.
+    pub(super) fn may_verify(&self, account: &str) -> bool {
+        let (mut accounts, now) = (self.accounts(), Instant::now());
+        let account = accounts.entry(account.into()).or_default();
+        let may = account.again_at.is_none_or(|at| at <= now);
+        if may {
+            account.again_at = Some(now + VERIFY_AGAIN);
+        }
+        may
+    }
+
+    /// What is known to be broken.
+    pub(super) fn broken(&self, account: &str) -> Option<Assumption> {
+        self.accounts().get(account)?.broken
+    }
+
+    /// A check of the account passed, in which the service told parts from the whole.
+    pub(super) fn passes(&self, account: &str) {
+        self.accounts().entry(account.into()).or_default().passed = true;
+    }
+
+    /// A check of the account found this. Returns whether that is new.
+    pub(super) fn breaks(&self, account: &str, broken: Assumption) -> bool {
+        let mut accounts = self.accounts();
+        let account = accounts.entry(account.into()).or_default();
+        // The end of ranges and rounding concern some requests, ignored names all.
+        account.passed &= !matches!(broken, Assumption::Start | Assumption::End | Assumption::Range);
+        account.broken.replace(broken) != Some(broken)
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, HashMap<Arc<str>, Account>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,160 @@
+//! Holes: stretches of time that the service always refuses while it answers for later ones.
+//!
+//! A range may be older than what the service keeps, or hold a second that it cannot answer for. Once the range at the
+//! cursor was refused three times over five poll intervals and the newest step is answered,
+//! halving finds what before and after the hole is answered. What is before is counted; the hole is given up, in whole
+//! steps, each of which was refused. A hole of more than `MAX_SINGLE` steps is taken for the time before what the
+//! service keeps: all of it is given up, up to the oldest step that is answered.
+
+use crate::accounting::Ledger;
+use pds_interface::{Counted, Tally, TimeRange};
+
+use super::ask::ask;
+use super::error::PollError;
+use super::ledger_update::LedgerUpdate;
+use super::plan::{Context, Plan, Target};
+use super::progress::Hole;
+use super::ranges::{self, Purpose, RangeAsk};
+use super::transition_log::TransitionLog;
+
+/// Steps that are asked for one by one.
+const MAX_SINGLE: i64 = 8;
+
+/// Requests of one search. Halving a month of minutes takes 16, or 32 where each refusal is confirmed.
+const MAX_PROBES: u32 = 64;
+
+/// Looks for the hole in `refused`, the range at the cursor, and gives it up. Returns whether there is one.
+pub(super) async fn give_up(
+    (context, plan, target): (&Context, &Plan, &Target),
+    update: &mut LedgerUpdate,
+    transitions: &TransitionLog,
+    refused: TimeRange,
+    reason: &str,
+) -> bool {
+    let step = plan.watermark.step();
+    let newest = plan.watermark.settled_step() - step;
+    let mut search = Search { context, plan, target, update, step, left: MAX_PROBES };
+    // Otherwise the service refuses everything, and time is not the cause.
+    let answered = if refused.start < newest { search.is_answered(newest).await } else { None };
+    if answered == Some(false) {
+        target.progress.forget_refusals();
+    }
+    if answered == Some(true)
+        && let Some(range) = search.hole(refused, newest).await
+        && update.give_up(range.end)
+    {
+        let hole = Hole { range, reason: reason.into() };
+        transitions.hole(&target.key, &hole);
+        target.progress.found(hole);
+        return true;
+    }
+    false
+}
+
+struct Search<'a> {
+    context: &'a Context,
+    plan: &'a Plan,
+    target: &'a Target,
+    update: &'a mut LedgerUpdate,
+    step: i64,
+    /// Requests left.
+    left: u32,
+}
+
+impl Search<'_> {
+    /// Counts what is answered at the beginning of `refused`, then finds the hole behind it. `None` if there is none, or
+    /// the search did not end.
+    async fn hole(&mut self, refused: TimeRange, newest: i64) -> Option<TimeRange> {
+        let TimeRange { mut start, end: mut bad } = refused;
+        loop {
+            let steps = (bad - start) / self.step / 2;
+            let middle = (start + steps * self.step).div_euclid(self.step) * self.step;
+            // The last step is asked for by itself.
+            let end = if middle > start { middle } else { bad };
+            if self.counts(TimeRange { start, end }).await? {
+                let answered = (end - start).unsigned_abs();
+                start = end;
+                if end == bad {
+                    // Each part is answered: the range was too long.
+                    ranges::no_longer_than(self.target, answered);
+                    return None;
+                }
+            } else if end == bad {
+                break;
+            } else {
+                bad = end;
+            }
+        }
+        let kept = self.plan.audit.reach(self.target.account.name());
+        let kept = kept.map(|reach| (self.plan.watermark.settled_step() - reach) / self.step * self.step);
+        let mut end = bad;
+        for _ in 0..MAX_SINGLE {
+            if end >= newest || self.is_answered(end).await? {
+                return Some(TimeRange { start, end });
+            }
+            end += self.step;
+            if kept.is_some_and(|kept| kept > end) {
+                break;
+            }
+        }
+        let end = self.oldest_answered(end, newest, kept).await?;
+        self.plan.audit.reaches(self.target.account.name(), self.plan.watermark.settled_step() - end);
+        Some(TimeRange { start, end })
+    }
+
+    /// The oldest step that is answered: those before `low` are not, and `high` is. `first` is looked at first.
+    async fn oldest_answered(&mut self, mut low: i64, mut high: i64, first: Option<i64>) -> Option<i64> {
+        let step = self.step;
+        let mut guesses = first.into_iter().flat_map(|at| [at, at - step]);
+        while low < high {
+            let middle = low + (high - low) / self.step / 2 * self.step;
+            let guess = guesses.find(|at| (low..high).contains(at));
+            let at = guess.unwrap_or(middle);
+            let next = at + self.step;
+            // A single step that is refused may be a hole of its own.
+            if self.is_answered(at).await? || (next < high && self.is_answered(next).await?) {
+                high = at;
+            } else {
+                low = next;
+            }
+        }
+        Some(low)
+    }
+
+    /// Whether the step that begins at `start` is answered; `None` if that could not be found out.
+    async fn is_answered(&mut self, start: i64) -> Option<bool> {
+        let range = TimeRange { start, end: start + self.step };
+        self.probe()?;
+        let answer = self.answer(range).await;
+        let distributed = self.target.endpoint.counted == Some(Counted::Requests);
+        match answer {
+            Ok((tally, _)) => Some(Ledger::open(start).add(range, &tally, distributed, i64::MAX).is_ok()),
+            Err(error) => error.is_refusal().then_some(false),
+        }
+    }
+
+    /// Adds the range at the cursor. Returns whether it is answered; `None` if that could not be found out.
+    async fn counts(&mut self, range: TimeRange) -> Option<bool> {
+        let asked = RangeAsk { range, container: None, windows: Vec::new(), purpose: Purpose::Counted };
+        self.probe()?;
+        let taken = match self.answer(range).await {
+            Ok((tally, date)) => self.update.take(self.context, self.plan, self.target, &tally, &asked, date),
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok(()) => Some(true),
+            Err(error) => error.is_refusal().then_some(false),
+        }
+    }
+
+    /// One more request; `None` if there were too many.
+    fn probe(&mut self) -> Option<()> {
+        self.left = self.left.checked_sub(1)?;
+        Some(())
+    }
+
+    async fn answer(&self, range: TimeRange) -> Result<(Tally, Option<jiff::Timestamp>), PollError> {
+        let answer = ask(self.context, self.plan, self.target, Some(range), None, &[]).await?;
+        Ok((answer.reading.tally.unwrap_or_default(), answer.date))
+    }
+}

@@ -1,0 +1,236 @@
+//! The columns of an app: one table for the page, its order, CSV, and `pdstool apps` and `top`.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use pds_core::units;
+
+use super::cause::Problem;
+use super::lazy::Listed;
+use super::model::{App, LastError, Resource, State, TrendPoint};
+use super::verdict::Verdict;
+
+/// A column.
+#[derive(Debug)]
+pub struct Column {
+    /// Its word in addresses: `?sort=p95`.
+    pub key: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// Its name for programs, with the unit; `""` if other columns hold its parts.
+    pub name: &'static str,
+    /// Whether the page shows it.
+    pub page: bool,
+    /// Its place when a terminal has room for some: 0 is always shown. `None` if terminals never show it.
+    pub rank: Option<u8>,
+    /// What an app has there; the kind of cell is the same for every app.
+    pub value: for<'a> fn(&'a dyn Listed) -> Cell<'a>,
+    /// Its recent values.
+    pub trend: Option<fn(&TrendPoint) -> Option<f64>>,
+}
+
+/// What an app has in a column.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell<'a> {
+    /// The verdict.
+    Verdict(Verdict),
+    /// The app's name and ids.
+    App(&'a App),
+    /// A word.
+    Text(Option<&'a str>),
+    /// A number in its base unit, and how people read it.
+    Number(Option<f64>, fn(f64) -> String),
+    /// The least and the most.
+    Range(Option<f64>, Option<f64>),
+    /// How fresh each resource is.
+    Freshness(&'a [Resource]),
+    /// The last failed poll.
+    Failure(Option<&'a LastError>),
+    /// What is wrong.
+    Problems(&'a [Problem]),
+}
+
+/// The highest rank that a narrow table shows.
+pub const NARROW: u8 = 3;
+
+const fn row(
+    (key, title, name): (&'static str, &'static str, &'static str),
+    (page, rank): (bool, Option<u8>),
+    value: for<'a> fn(&'a dyn Listed) -> Cell<'a>,
+) -> Column {
+    Column { key, title, name, page, rank, value, trend: None }
+}
+
+use Cell::{Failure, Freshness, Number, Problems, Range, Text};
+use units::{dollars, number, seconds};
+
+/// The default order.
+const VERDICT: Column =
+    row(("verdict", "Verdict", "verdict"), (true, Some(0)), |row| Cell::Verdict(row.verdict().0));
+
+/// All columns.
+#[rustfmt::skip]
+pub static COLUMNS: &[Column] = &[
+    VERDICT,
+    row(("app", "App", "app"), (true, Some(0)), |row| Cell::App(row.app())),
+    row(("project", "Project", "project"), (false, Some(10)), |row| Text(Some(row.ids().0))),
+    row(("status", "Status", "status"), (false, Some(3)), |row| Text(row.app().status.as_deref())),
+    row(("freshness", "Freshness", ""), (true, None), |row| Freshness(&row.app().resources)),
+    Column { trend: Some(|point| point.requests_per_minute), ..row(("requests", "Requests/min", "requests_per_minute"),
+        (true, Some(1)), |row| Number(row.app().requests_per_minute, number)) },
+    row(("p50", "p50", "p50_seconds"), (true, Some(5)), |row| Number(row.app().response_time.p50, seconds)),
+    row(("p90", "p90", "p90_seconds"), (false, Some(7)), |row| Number(row.app().response_time.p90, seconds)),
+    Column { trend: Some(|point| point.p95), ..row(("p95", "p95", "p95_seconds"),
+        (true, Some(2)), |row| Number(row.app().response_time.p95, seconds)) },
+    row(("p99", "p99", "p99_seconds"), (true, Some(4)), |row| Number(row.app().response_time.p99, seconds)),
+    row(("replicas", "Replicas", ""), (true, Some(6)), |row| Range(row.app().min_replicas, row.app().max_replicas)),
+    row(("min", "Min", "min_replicas"), (false, None), |row| Number(row.app().min_replicas, number)),
+    row(("max", "Max", "max_replicas"), (false, None), |row| Number(row.app().max_replicas, number)),
+    row(("hardware", "Hardware", "hardware"), (true, Some(9)), |row| Text(row.app().hardware.as_deref())),
+    row(("cost", "Replica/h", "dollars_per_replica_hour"), (true, Some(8)), |row| Number(row.app().dollars_per_replica_hour, dollars)),
+    row(("error", "Last error", "last_error"), (true, Some(11)), |row| Failure(row.app().last_error.as_ref())),
+    row(("problem", "Problem", "problem"), (false, Some(0)), |row| Problems(row.verdict().1)),
+];
+
+impl Default for &'static Column {
+    fn default() -> Self {
+        COLUMNS.first().unwrap_or(&VERDICT)
+    }
+}
+
+/// A column is its key.
+impl PartialEq for Column {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Column {}
+
+impl Column {
+    /// Whether it is that of the default order.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == VERDICT
+    }
+
+    /// The column with this key.
+    #[must_use]
+    pub fn of(key: &str) -> Option<&'static Self> {
+        COLUMNS.iter().find(|column| column.key == key)
+    }
+
+    /// Those that the page shows.
+    pub fn of_page() -> impl Iterator<Item = &'static Self> {
+        COLUMNS.iter().filter(|column| column.page)
+    }
+
+    /// Whether it holds quantities: aligned to the right, the most first.
+    #[must_use]
+    pub fn is_number(&self) -> bool {
+        matches!((self.value)(&App::default()), Number(..) | Range(..))
+    }
+
+    /// Whether its usual order is descending.
+    #[must_use]
+    pub fn is_descending(&self) -> bool {
+        self.is_number() || matches!((self.value)(&App::default()), Failure(_))
+    }
+
+    /// The order of `one` and `other`; an app without a value comes last, reversed or not.
+    pub fn compare(&self, one: &dyn Listed, other: &dyn Listed, reversed: bool) -> Ordering {
+        let (one, other) = ((self.value)(one), (self.value)(other));
+        match (one.is_missing(), other.is_missing()) {
+            (false, false) if reversed => other.compare(&one),
+            (false, false) => one.compare(&other),
+            (one, other) => one.cmp(&other),
+        }
+    }
+}
+
+impl Cell<'_> {
+    /// Whether the app has no value there.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        match self {
+            Text(text) => text.is_none(),
+            Number(value, _) => value.is_none(),
+            Range(min, max) => min.or(*max).is_none(),
+            Failure(error) => error.is_none(),
+            Problems(problems) => problems.is_empty(),
+            Self::Verdict(_) | Self::App(_) | Freshness(_) => false,
+        }
+    }
+
+    /// For people; `""` for a missing value.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Number(value, write) => value.map(write).unwrap_or_default().into(),
+            Range(Some(min), Some(max)) => format!("{}–{}", number(*min), number(*max)).into(),
+            Range(min, max) => min.or(*max).map(number).unwrap_or_default().into(),
+            Failure(Some(error)) => (&*error.class).into(),
+            Problems(problems) => problems.first().map_or("", |problem| &problem.text).into(),
+            _ => self.raw(),
+        }
+    }
+
+    /// For programs: numbers as they are, in base units; `""` for a missing value.
+    #[must_use]
+    pub fn raw(&self) -> Cow<'_, str> {
+        match self {
+            Self::Verdict(verdict) => verdict.as_str().into(),
+            Self::App(app) => (&*app.id).into(),
+            Text(text) => text.unwrap_or_default().into(),
+            Number(value, _) => value.map(|value| value.to_string()).unwrap_or_default().into(),
+            Failure(error) => error.map_or(String::new(), |e| format!("{} {}", e.at, e.class)).into(),
+            Problems(problems) => {
+                problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>().join("; ").into()
+            }
+            Freshness(resources) => stalest(resources).map_or("", State::as_str).into(),
+            Range(..) => "".into(),
+        }
+    }
+
+    /// The usual order: words rise, numbers and times fall.
+    fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Verdict(one), Self::Verdict(other)) => one.cmp(other),
+            (Self::App(one), Self::App(other)) => {
+                in_any_case(one.title(), other.title()).then_with(|| one.id.cmp(&other.id))
+            }
+            (Number(Some(one), _), Number(Some(other), _)) => other.total_cmp(one),
+            (Range(_, one), Range(_, other)) => other.unwrap_or(f64::MIN).total_cmp(&one.unwrap_or(f64::MIN)),
+            (Failure(one), Failure(other)) => other.map(|error| error.at).cmp(&one.map(|error| error.at)),
+            (Freshness(one), Freshness(other)) => stalest(one).cmp(&stalest(other)),
+            (one, other) => one.raw().cmp(&other.raw()),
+        }
+    }
+}
+
+fn stalest(resources: &[Resource]) -> Option<State> {
+    resources.iter().map(|resource| resource.state).min()
+}
+
+fn in_any_case(one: &str, other: &str) -> Ordering {
+    one.chars().flat_map(char::to_lowercase).cmp(other.chars().flat_map(char::to_lowercase))
+}
+
+impl App {
+    /// The name it is shown under.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.id)
+    }
+
+    /// Whether a word of it contains `text`, in any case: its name, or a column that is no number.
+    #[must_use]
+    pub fn holds(&self, text: &str) -> bool {
+        let text = text.to_lowercase();
+        let words = COLUMNS.iter().map(|column| (column.value)(self));
+        let words = words.filter(|cell| !matches!(cell, Number(..)));
+        text.is_empty()
+            || self.title().to_lowercase().contains(&text)
+            || words.into_iter().any(|cell| cell.raw().to_lowercase().contains(&text))
+    }
+}

@@ -1,0 +1,110 @@
+//! What audits of the service's replies found.
+
+use std::sync::{Arc, PoisonError};
+
+use prometheus::IntCounterVec;
+use tokio::time::Instant;
+
+use pds_interface::{Counted, Resource};
+
+use super::Telemetry;
+
+/// The outcome of one audit: a value of the label `result`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuditResult {
+    /// The parts are equal to the whole, and to what was counted.
+    Equal,
+    /// They are not.
+    Different,
+    /// A request of it failed.
+    Unanswered,
+}
+
+const RESULTS: [(AuditResult, &str); 3] = [
+    (AuditResult::Equal, "equal"),
+    (AuditResult::Different, "different"),
+    (AuditResult::Unanswered, "unanswered"),
+];
+
+/// What audits found since the start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuditSnapshot {
+    /// Ranges whose parts are equal to the whole.
+    pub equal: u64,
+    /// Ranges whose parts are not.
+    pub different: u64,
+    /// Ranges for which a request failed.
+    pub unanswered: u64,
+    /// The last difference of each service account.
+    pub differences: Vec<Difference>,
+}
+
+/// A difference that an audit found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The service account: "default" or a project.
+    pub account: Arc<str>,
+    /// What the service does instead of what counting assumes.
+    pub what: Arc<str>,
+    /// What to set.
+    pub remedy: &'static str,
+    /// The resource and app that were audited.
+    pub target: String,
+    /// Start and end of the range, Unix seconds.
+    pub range: (i64, i64),
+    /// When it was found.
+    pub at: Instant,
+}
+
+impl Telemetry {
+    /// A range of `resource` was audited.
+    pub fn audited(&self, resource: Resource, result: AuditResult) {
+        self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), text(result)]).inc();
+    }
+
+    /// An audit found a difference.
+    pub fn audit_differs(&self, difference: Difference) {
+        let mut differences = self.0.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        differences.insert(Arc::clone(&difference.account), difference);
+    }
+
+    /// Other settings are in force, and nothing is known of what they make of the service's replies.
+    pub fn forget_differences(&self) {
+        self.0.differences.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    pub(super) fn audit(&self) -> AuditSnapshot {
+        let of = |result| {
+            let count = |resource: Resource| {
+                self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), text(result)]).get()
+            };
+            counted().map(count).sum()
+        };
+        let differences = self.0.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        AuditSnapshot {
+            equal: of(AuditResult::Equal),
+            different: of(AuditResult::Different),
+            unanswered: of(AuditResult::Unanswered),
+            differences: differences.values().cloned().collect(),
+        }
+    }
+}
+
+/// All series, so that their increase can be read from the first one on.
+pub(super) fn start_at_zero(ranges: &IntCounterVec) {
+    for resource in counted() {
+        for (_, result) in RESULTS {
+            ranges.with_label_values(&[resource.as_str(), result]);
+        }
+    }
+}
+
+/// The resources that are counted.
+fn counted() -> impl Iterator<Item = Resource> {
+    Resource::all()
+        .filter(|resource| matches!(resource.polled().counted, Some(Counted::Requests | Counted::Runs)))
+}
+
+fn text(result: AuditResult) -> &'static str {
+    RESULTS.iter().find(|(known, _)| *known == result).map_or("", |(_, text)| text)
+}

@@ -1,0 +1,59 @@
+//! What the pages promise of the state file, each promise with the tests that show it.
+
+/// Page, words of it, and the tests that show them.
+pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
+    (
+        "docs/counters.md",
+        "A range is on disk before it is on the page",
+        &[
+            "real_kill::no_kill_takes_a_count_back_or_loses_one",
+            "real_state::disk::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
+        ],
+    ),
+    (
+        "docs/configure.md",
+        "A second one that opens it exits with an error.",
+        &["real_state::a_second_daemon_on_the_same_file_ends_with_a_clear_error"],
+    ),
+    (
+        "docs/configure.md",
+        "A damaged file is refused",
+        &["accounting::state::tests::a_damaged_file_is_refused_or_gives_what_was_written"],
+    ),
+    (
+        "docs/configure.md",
+        "A file that is removed, shortened or not synced while in use is written whole again",
+        &["accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again"],
+    ),
+    (
+        "docs/run.md",
+        "An exporter that finds only the former file ends with exit code 1 and names the command",
+        &["tool::state::a_state_file_of_version_0_2_is_converted_once_and_kept"],
+    ),
+    (
+        "docs/run.md",
+        "If there is no file of that name, the one that ends in `.redb` is converted",
+        &[
+            "tool::state::a_state_file_of_version_0_2_is_converted_once_and_kept",
+            "tool::state::a_state_file_of_version_0_1_is_converted_under_its_own_name",
+        ],
+    ),
+    (
+        "docs/configure.md",
+        "A single file that is mounted into a container is refused",
+        &["real_state::disk::a_file_that_is_mounted_by_itself_is_refused_with_a_remedy"],
+    ),
+    (
+        "docs/configure.md",
+        "The counters of 100,000 apps take at most 80 MB",
+        &[
+            "accounting::state::tests::the_ledgers_of_100_000_apps_take_at_most_80_megabytes",
+            "accounting::log::tests::at_most_seventeen_bytes_are_written_for_ten_that_change",
+        ],
+    ),
+    (
+        "docs/configure.md",
+        "A crash may leave the last commit incomplete: it is cut off",
+        &["accounting::log::tests::a_power_loss_at_any_point_leaves_the_last_commit_or_the_one_under_way"],
+    ),
+];

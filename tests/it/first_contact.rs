@@ -1,0 +1,155 @@
+//! A service whose query parameters have other names: named once, with the key and the remedy, and corrected by the tool.
+
+use std::process::Command;
+
+use pds_core::clock::Clock;
+use pds_interface::TimeRange;
+use pds_simulator::{Quirks, Settings, World};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::process::{Exporter, pdstool, until, value};
+use crate::real_kill::configuration;
+use crate::rig;
+use crate::tool::simulated::Simulated;
+
+/// A service of three apps, and the path of a configuration that knows nothing of its names.
+async fn service(names: &[(&str, &str)], quirks: Quirks) -> (World, TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let names = names.iter().map(|(name, other)| ((*name).to_owned(), (*other).to_owned())).collect();
+    let settings = Settings { projects: 1, apps: 3, names, quirks, ..Settings::default() };
+    let world = World::new(settings, Clock::system());
+    let address = rig::serve(&world).await;
+    let config = configuration(&world, &address, folder.path());
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("# Ours, by hand.\n{text}")).unwrap();
+    (world, folder, config)
+}
+
+/// Runs `pdstool`; exit code and what it printed.
+async fn tool(args: &[&str]) -> (Option<i32>, String) {
+    let mut command = Command::new(pdstool());
+    command.env_clear().args(args);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+    (output.status.code(), text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// The codes of the reasons on the status page, with their texts.
+async fn reasons(exporter: &Exporter) -> Vec<(String, String)> {
+    let status: Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
+    let text = |reason: &Value, name: &str| reason[name].as_str().unwrap().to_owned();
+    let reasons = status["summary"]["reasons"].as_array().unwrap().iter();
+    reasons.map(|reason| (text(reason, "code"), text(reason, "text"))).collect()
+}
+
+/// Waits until ten seconds are counted, and fails where the counter grew by anything but the truth.
+async fn assert_counts_are_right(exporter: &Exporter, world: &World) {
+    let (project, apps) = world.projects()[0].clone();
+    let labels = format!("{{project=\"{project}\",app=\"{}\"", apps[0]);
+    let until_series =
+        format!("pds_app_accounted_until_timestamp_seconds{labels},resource=\"response_time\"}}");
+    let total = format!("pds_app_requests_total{labels}}}");
+    let mut first = None;
+    until("ten seconds are counted", async || {
+        let page = exporter.get("/metrics").await;
+        let (Some(end), Some(counted)) = (value(&page, &until_series), value(&page, &total)) else {
+            return false;
+        };
+        let (start, before) = *first.get_or_insert((end, counted));
+        #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+        let range = TimeRange { start: start as i64, end: end as i64 };
+        let truth = world.truth(&project, &apps[0], range).unwrap();
+        assert_eq!(counted - before, truth.requests as f64, "{range}");
+        end - start >= 10.0
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_with_other_names_is_told_once_and_its_counters_are_right_after_check_service_writes() {
+    let (world, _folder, config) = service(&[("start", "from"), ("end", "to")], Quirks::default()).await;
+    let exporter = Exporter::start(&["--config.file", &config]);
+    exporter.wait_for("/-/ready").await;
+    until("the metric says so", async || {
+        let page = exporter.get("/metrics").await;
+        page.lines().any(|line| line.starts_with("pds_api_range_honoured{") && line.ends_with(" 0"))
+    })
+    .await;
+    let log = exporter.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("the service ignores")).collect();
+    let [line] = &*told else { panic!("{log}") };
+    for part in [
+        "`start` and `end`: it answered ",
+        "set api.query_names.start and .end, or let `pdstool check service --write`",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(!log.contains("polling began to fail"), "no line for single apps:\n{log}");
+    let all = reasons(&exporter).await;
+    assert!(
+        all.iter().any(|(code, text)| code == "range_ignored" && text.contains("The service ignores")),
+        "{all:?}"
+    );
+    assert!(!all.iter().any(|(code, _)| code == "resource_stale"), "a consequence is no reason: {all:?}");
+    let (code, said) = tool(&["doctor", "--config.file", &config]).await;
+    assert!(
+        code == Some(1) && said.contains("the service ignores") && said.contains("check service --write"),
+        "{said}"
+    );
+
+    let (code, said) = tool(&["check", "service", "--write", "--config.file", &config]).await;
+    assert!(code == Some(0) && said.contains("Wrote 2 lines into"), "{said}");
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.starts_with("# Ours, by hand.\n"), "{text}");
+    exporter.signal("HUP");
+    until("the service honours ranges", async || {
+        let page = exporter.get("/metrics").await;
+        page.lines().any(|line| line.starts_with("pds_api_range_honoured{") && line.ends_with(" 1"))
+    })
+    .await;
+    assert_counts_are_right(&exporter, &world).await;
+    let (code, said) = tool(&["doctor", "--config.file", &config]).await;
+    assert!(!said.contains("the service ignores"), "{code:?} {said}");
+    assert!(exporter.terminate().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_service_that_ignores_every_range_is_told_and_nothing_is_written() {
+    let quirks = Quirks { ignores_range: true, ..Quirks::default() };
+    let (_world, _folder, config) = service(&[], quirks).await;
+    let exporter = Exporter::start(&["--config.file", &config]);
+    until("the log says so", async || exporter.log().contains("the service ignores")).await;
+    let before = std::fs::read_to_string(&config).unwrap();
+    let (code, said) = tool(&["check", "service", "--write", "--config.file", &config]).await;
+    assert!(code == Some(1) && said.contains("Ask the owner of the service for the names"), "{said}");
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), before);
+    assert!(
+        !exporter.get("/metrics").await.contains("\npds_app_requests_total{"),
+        "nothing wrong is counted"
+    );
+}
+
+#[test]
+fn init_asks_the_service_and_ends_in_a_file_that_works() {
+    let names = vec![("start".to_owned(), "from".to_owned()), ("end".to_owned(), "to".to_owned())];
+    let service = Simulated::with(Settings { names, ..Settings::default() });
+    let (project, apps) = service.world.projects()[0].clone();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), service.world.token(&project).unwrap().expose()).unwrap();
+    let run = |args: &[&str]| {
+        let output = Command::new(pdstool()).env_clear().args(args).current_dir(&folder).output().unwrap();
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.code(), text)
+    };
+    let init = ["init", "--base-url", &service.url, "--token-file", "token", "--app", &apps[0]];
+    let (code, said) = run(&init);
+    assert!(
+        code == Some(0) && said.contains("The service wants api.query_names.start = \"from\"."),
+        "{said}"
+    );
+    let text = std::fs::read_to_string(folder.path().join("pds-exporter.toml")).unwrap();
+    assert!(text.contains("[api.query_names]\nstart = \"from\"\nend = \"to\"\n"), "{text}");
+    let (code, said) = run(&["check", "service"]);
+    assert!(code == Some(0) && said.contains("from and to are honoured"), "{said}");
+}

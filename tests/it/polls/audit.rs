@@ -1,0 +1,172 @@
+//! Audits: services that count otherwise than assumed are found out, honest ones never.
+
+use pds_exporter::telemetry::AuditSnapshot;
+use pds_interface::{Resource, response_time};
+use pds_simulator::{Fault, Kind, Quirks, Settings};
+
+use super::Rig;
+
+const RESOURCE: Resource = response_time::RESOURCE;
+
+fn settings(quirks: Quirks) -> Settings {
+    Settings { apps: 3, quirks, ..Settings::default() }
+}
+
+fn unnamed() -> Quirks {
+    Quirks { unnamed_ranges: true, ..Quirks::default() }
+}
+
+async fn after(quirks: Quirks, tables: &str, minutes: u32) -> Rig {
+    let rig = Rig::start(settings(quirks), tables).await;
+    for _ in 0..minutes {
+        rig.pass(60, RESOURCE).await;
+    }
+    rig
+}
+
+fn found(rig: &Rig) -> AuditSnapshot {
+    rig.context().telemetry.snapshot().audit
+}
+
+/// The remedy of what was found, once.
+fn remedy(rig: &Rig) -> &'static str {
+    let audit = found(rig);
+    assert!(audit.different > 0 && audit.differences.len() == 1, "{audit:?}");
+    audit.differences[0].remedy
+}
+
+/// Asserts that the first app's requests are counted from `first` on.
+fn assert_exact(rig: &Rig, first: i64) {
+    let ledger = rig.ledger();
+    assert_eq!(ledger.total, rig.truth(first, ledger.until));
+    assert_eq!(ledger.until, rig.plan_in_force().watermark.settled_step());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_range_of_an_honest_service_is_equal_at_five_percent_more_requests() {
+    let audited = after(Quirks::default(), "", 5 * 60).await;
+    let audit = found(&audited);
+    // Three apps with two resources each, four hours after the first.
+    assert!((18..=30).contains(&audit.equal), "{audit:?}");
+    assert_eq!((audit.different, audit.unanswered, audit.differences.len()), (0, 0, 0));
+    assert!(audited.page().contains("pds_app_requests_total"));
+    let without = after(Quirks::default(), "[accounting]\naudit = false\n", 5 * 60).await;
+    assert_eq!(found(&without).equal, 0);
+    let (more, usual) = (audited.world.requests().total, without.world.requests().total);
+    assert!(more > usual && more * 100 <= usual * 105, "{more} instead of {usual}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_data_is_no_difference() {
+    let quirks = Quirks { late_share: 0.05, late_within: 900, ..Quirks::default() };
+    let audit = found(&after(quirks, "", 3 * 60).await);
+    assert!(audit.equal > 6 && audit.different == 0, "{audit:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_that_is_counted_twice_is_found_by_the_audit_and_mended_by_its_remedy() {
+    let inclusive = Quirks { inclusive_ends: true, ..Quirks::default() };
+    let rig = after(inclusive, "", 3 * 60).await;
+    assert_eq!(remedy(&rig), "set accounting.range_end = \"inclusive\"");
+    let rig = after(inclusive, "[accounting]\nrange_end = \"inclusive\"\n", 3 * 60).await;
+    let audit = found(&rig);
+    assert!(audit.equal > 6 && audit.different == 0, "{audit:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn replies_without_a_range_are_counted_once_a_check_has_passed() {
+    let rig = after(unnamed(), "", 1).await;
+    let first = rig.ledger().until;
+    assert_eq!(found(&rig).equal, 0);
+    for _ in 0..10 {
+        rig.pass(60, RESOURCE).await;
+    }
+    let audit = found(&rig);
+    assert_eq!((audit.equal, audit.different), (1, 0), "once for all apps of the token");
+    assert_exact(&rig, first);
+    assert!(rig.page().contains("pds_app_requests_total"));
+    // A reload that asks the same service in the same way forgets nothing.
+    let mut rig = rig;
+    rig.reload("[poll]\nwindows = [\"10m\"]\n");
+    rig.pass(60, RESOURCE).await;
+    assert_eq!(found(&rig).equal, 1);
+    assert_exact(&rig, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_service_that_ignores_what_is_asked_and_does_not_say_nothing_is_counted() {
+    for (quirks, names, expected) in [
+        (
+            Quirks { ignores_range: true, ..unnamed() },
+            "",
+            "set api.query_names.start and api.query_names.end",
+        ),
+        (unnamed(), "[api.query_names]\nstart = \"from\"\nend = \"to\"\n", "set api.query_names.start and"),
+        (unnamed(), "[api.query_names]\nstart = \"from\"\n", "set api.query_names.start;"),
+        (unnamed(), "[api.query_names]\nend = \"to\"\n", "set api.query_names.end;"),
+    ] {
+        let mut rig = after(quirks, names, 20).await;
+        let ledger = rig.ledger();
+        assert_eq!((ledger.total, ledger.unaccounted), (0, 0), "{names}: {ledger:?}");
+        assert!(remedy(&rig).starts_with(expected), "{names}: {}", remedy(&rig));
+        assert!(!rig.page().contains("pds_app_requests_total{"), "{}", rig.page());
+        let problem = rig.problem().0.unwrap();
+        assert!(problem.contains("refused"), "{problem}");
+        if !names.is_empty() {
+            // The right names: the same process counts on from where it began.
+            rig.reload("");
+            for _ in 0..3 {
+                rig.pass(60, RESOURCE).await;
+            }
+            assert_exact(&rig, ledger.until);
+            assert_eq!(found(&rig).differences, [], "settings changed, so nothing is known to differ");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ranges_that_are_rounded_in_silence_are_not_counted() {
+    let rig = after(Quirks { round_to: 900, ..unnamed() }, "", 20).await;
+    assert_eq!(rig.ledger().total, 0);
+    assert_eq!(remedy(&rig), "set accounting.step to what the service rounds to");
+    // Rounded to what is asked for anyway, they are exact.
+    let rig = after(Quirks { round_to: 60, ..unnamed() }, "", 1).await;
+    let first = rig.ledger().until;
+    for _ in 0..10 {
+        rig.pass(60, RESOURCE).await;
+    }
+    assert_exact(&rig, first);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_without_traffic_proves_nothing() {
+    let rig = Rig::start(settings(unnamed()), "").await;
+    let nothing = |field: &str| Fault::from(Kind::Value { field: field.to_owned(), json: "0".to_owned() });
+    rig.world.faults().set([nothing("total_requests"), nothing("total_runs")]);
+    for _ in 0..10 {
+        rig.pass(60, RESOURCE).await;
+    }
+    let audit = found(&rig);
+    assert_eq!((audit.equal, audit.different, audit.unanswered), (0, 0, 0));
+    assert_eq!(rig.ledger().total, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_window_that_holds_less_than_its_parts_is_unexpected() {
+    let rig = Rig::start(settings(unnamed()), "[accounting]\naudit = false\n").await;
+    let unexpected = |rig: &Rig| {
+        let fields = rig.context().telemetry.snapshot().unexpected;
+        fields.into_iter().any(|value| value.field == "total_requests")
+    };
+    for _ in 0..20 {
+        rig.pass(60, RESOURCE).await;
+    }
+    assert!(!unexpected(&rig));
+    // Whatever is asked for, so many: a window equals a range a fifth as long.
+    let kind = Kind::Value { field: "total_requests".to_owned(), json: "40".to_owned() };
+    rig.world.faults().set([Fault::from(kind).on(RESOURCE)]);
+    for _ in 0..4 {
+        rig.pass(60, RESOURCE).await;
+    }
+    assert!(unexpected(&rig));
+}

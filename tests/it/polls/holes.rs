@@ -1,0 +1,143 @@
+//! Time that the service always refuses: it is given up in whole steps, and nothing else is.
+
+use std::time::Duration;
+
+use pds_interface::response_time;
+use pds_simulator::{Fault, Kind, Quirks, RetryAfter, Settings};
+
+use super::Rig;
+
+/// 2026-03-01T12:00:00Z, the step before the first poll.
+const NOON: i64 = 1_772_366_400;
+const HOUR: i64 = 3600;
+
+async fn rig(quirks: Quirks, accounting: &str) -> Rig {
+    let settings = Settings { apps: 1, quirks, ..Settings::default() };
+    let tables = format!("[accounting]\naudit = false\n{accounting}");
+    let rig = Rig::start(settings, &tables).await;
+    rig.pass(0, response_time::RESOURCE).await;
+    rig
+}
+
+async fn poll(rig: &Rig, polls: usize) {
+    for _ in 0..polls {
+        rig.pass(60, response_time::RESOURCE).await;
+    }
+}
+
+/// Asserts that the ledger is up to date and holds what there was from its first second on, but for the time from
+/// `start` to `end` of each hole.
+fn assert_counted_but_for(rig: &Rig, first: i64, holes: &[(i64, i64)]) {
+    let ledger = rig.ledger();
+    let lost: u64 = holes.iter().map(|(start, end)| rig.truth(*start, *end)).sum();
+    let seconds: i64 = holes.iter().map(|(start, end)| end - start).sum();
+    assert_eq!(ledger.unaccounted, u64::try_from(seconds).unwrap(), "{ledger:?}");
+    assert_eq!(ledger.until, rig.plan_in_force().watermark.settled_step(), "{ledger:?}");
+    assert_eq!(ledger.total, rig.truth(first, ledger.until) - lost);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_time_around_a_second_that_is_refused_one_step_is_given_up() {
+    let refused_seconds = [NOON + 30 * 60 + 17, 0, 0, 0, 0, 0, 0, 0];
+    let rig = rig(Quirks { refused_seconds, ..Quirks::default() }, "").await;
+    let first = rig.ledger().until;
+    poll(&rig, 36).await;
+    let stands = rig.ledger();
+    assert_eq!((stands.until, stands.unaccounted), (NOON + 30 * 60, 0), "five intervals have not passed");
+    poll(&rig, 8).await;
+    let hole = (NOON + 30 * 60, NOON + 31 * 60);
+    assert_counted_but_for(&rig, first, &[hole]);
+    let target =
+        rig.plan_in_force().targets.iter().find(|target| target.key.resource == response_time::RESOURCE);
+    let found = target.unwrap().progress.hole().unwrap();
+    assert_eq!((found.range.start, found.range.end), hole);
+    assert!(found.reason.contains("400") && found.reason.contains("no data for this range"), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_of_a_cluster_is_given_up_and_none_between() {
+    let minutes = [10, 11, 13, 14, 18, 27, 43, 58];
+    let refused_seconds = minutes.map(|minute| NOON + minute * 60 + 5);
+    let rig = rig(Quirks { refused_seconds, ..Quirks::default() }, "recheck_after = []").await;
+    let first = rig.ledger().until;
+    poll(&rig, 5).await;
+    // An outage: all of them are within one range then.
+    tokio::time::advance(Duration::from_secs(3 * 3600)).await;
+    poll(&rig, 80).await;
+    let holes = minutes.map(|minute| (NOON + minute * 60, NOON + (minute + 1) * 60));
+    assert_counted_but_for(&rig, first, &holes);
+}
+
+#[tokio::test(start_paused = true)]
+async fn time_older_than_the_service_keeps_is_given_up_to_the_oldest_step_it_answers() {
+    let keeps_for = 2 * 86_400;
+    let rig = rig(Quirks { keeps_for, ..Quirks::default() }, "max_catch_up = \"30d\"").await;
+    let first = rig.ledger().until;
+    poll(&rig, 5).await;
+    let stopped = rig.ledger().until;
+    tokio::time::advance(Duration::from_secs(9 * 86_400)).await;
+    poll(&rig, 20).await;
+    let ledger = rig.ledger();
+    let end = stopped + i64::try_from(ledger.unaccounted).unwrap();
+    let oldest = stopped + 9 * 86_400 - i64::from(keeps_for);
+    assert!((oldest..oldest + 15 * 60).contains(&end), "{} s after what was kept", end - oldest);
+    assert_counted_but_for(&rig, first, &[(stopped, end)]);
+
+    // Once more: where the service begins is known by now.
+    let stopped = ledger.until;
+    let unaccounted = ledger.unaccounted;
+    tokio::time::advance(Duration::from_secs(5 * 86_400)).await;
+    let before = rig.world.requests().total;
+    poll(&rig, 20).await;
+    let asked = rig.world.requests().total - before;
+    assert!(asked < 2 * (20 * 2 + 40), "{asked} requests of two resources");
+    let end = stopped + i64::try_from(rig.ledger().unaccounted - unaccounted).unwrap();
+    let oldest = stopped + 5 * 86_400 - i64::from(keeps_for);
+    assert!((oldest..oldest + 15 * 60).contains(&end), "{} s after what was kept", end - oldest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_for_its_length_alone_a_range_is_counted_in_parts() {
+    let rig = rig(Quirks { longest_range: 400, ..Quirks::default() }, "").await;
+    let first = rig.ledger().until;
+    poll(&rig, 3).await;
+    tokio::time::advance(Duration::from_secs(40 * 60)).await;
+    poll(&rig, 60).await;
+    assert_counted_but_for(&rig, first, &[]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_down_or_refuses_the_account_never_makes_a_hole() {
+    let status = |status| Kind::Status { status, retry_after: None };
+    let wait = Kind::Status { status: 429, retry_after: Some(RetryAfter::Seconds(40)) };
+    for kind in [
+        status(401),
+        status(403),
+        status(429),
+        wait,
+        status(503),
+        status(500),
+        Kind::Reset,
+        Kind::MalformedJson,
+    ] {
+        for of_long_ranges in [false, true] {
+            let rig = rig(Quirks::default(), "").await;
+            let first = rig.ledger().until;
+            poll(&rig, 3).await;
+            let fault = Fault::from(kind.clone()).on(response_time::RESOURCE);
+            let is_outage = matches!(&kind, Kind::MalformedJson | Kind::Status { status: 500, .. });
+            if of_long_ranges && is_outage {
+                continue;
+            }
+            // What is longer than a window is what has to be caught up with.
+            tokio::time::advance(Duration::from_secs(20 * 60)).await;
+            rig.world.faults().set([if of_long_ranges { fault.of_ranges_longer_than(300) } else { fault }]);
+            poll(&rig, 25).await;
+            assert_eq!(rig.ledger().unaccounted, 0, "{kind:?}");
+            rig.world.faults().clear();
+            tokio::time::advance(Duration::from_secs(HOUR as u64)).await;
+            poll(&rig, 10).await;
+            assert_counted_but_for(&rig, first, &[]);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What happens to an exporter, from its real pages through the shipped rules and routing to the notifications: those
+//! that the event calls for, and no others.
+
+pub(crate) mod life;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use pds_exporter::config::Shard;
+use pds_interface::response_time;
+use pds_simulator::{Fault, Kind};
+use serde_json::{Value, json};
+
+use crate::deploy::text;
+use crate::process::http;
+use crate::server::Server;
+
+use life::Life;
+
+const NOON: &str = "2026-03-01T11:30:20Z";
+/// The only exporter.
+const ONE: &str = "pds";
+
+/// The names of alerts that Alertmanager notifies of, minute by minute.
+async fn notified(life: Life) -> Vec<BTreeSet<String>> {
+    let firing = life.firing();
+    tokio::time::resume();
+    let alertmanager = Server::alertmanager(&text("prometheus/alertmanager.yml")).await;
+    let url = format!("http://{}/api/v2/alerts", alertmanager.address);
+    let mut told: Vec<BTreeSet<String>> = Vec::new();
+    let (mut before, mut posted) = (BTreeSet::new(), Timestamp::now());
+    for alerts in firing {
+        if alerts == before {
+            told.push(told.last().cloned().unwrap_or_default());
+            continue;
+        }
+        let alert = |labels: &String, ends: Timestamp| {
+            let labels: serde_json::Map<String, Value> = labels
+                .split("\", ")
+                .map(|label| label.split_once("=\"").unwrap())
+                .filter(|(name, _)| *name != "alertstate")
+                .map(|(name, value)| (name.to_owned(), value.trim_end_matches('"').into()))
+                .collect();
+            json!({ "labels": labels, "startsAt": posted.to_string(), "endsAt": ends.to_string() })
+        };
+        let (ended, lasts) = (Timestamp::now(), Timestamp::now() + SignedDuration::from_hours(1));
+        let gone = before.difference(&alerts).map(|labels| alert(labels, ended));
+        let body: Vec<Value> = alerts.iter().map(|labels| alert(labels, lasts)).chain(gone).collect();
+        let body = Value::from(body).to_string();
+        let reply =
+            http().post(&url).header("content-type", "application/json").body(body).send().await.unwrap();
+        assert_eq!(reply.status(), 200, "{}", reply.text().await.unwrap());
+        (before, posted) = (alerts, ended);
+        // It takes alerts in one after the other; then each is active or held back.
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        let held = alertmanager.get("/api/v2/alerts", &[("inhibited", "false")]).await;
+        let names = held.as_array().unwrap().iter().map(|alert| {
+            assert_eq!(alert["status"]["state"], "active", "{alert}");
+            // About an app or project, for its owner.
+            if alert["labels"].get("project").is_some() {
+                assert_eq!(alert["receivers"][0]["name"], "search", "{alert}");
+            }
+            alert["labels"]["alertname"].as_str().unwrap().to_owned()
+        });
+        told.push(names.collect());
+    }
+    told
+}
+
+/// That exactly these alerts are notified of, each once: none comes, goes and comes again.
+async fn expect(life: Life, expected: &[&str]) {
+    let told = notified(life).await;
+    let mut begun: Vec<(usize, String)> = Vec::new();
+    for (minute, pair) in told.windows(2).enumerate() {
+        begun.extend(pair[1].difference(&pair[0]).map(|name| (minute + 1, name.clone())));
+    }
+    let mut names: Vec<&str> = begun.iter().map(|(_, name)| name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, expected, "minutes and alerts: {begun:?}");
+}
+
+/// An exporter that has run for an hour, with its counters in a file.
+async fn settled() -> Life {
+    let mut life = Life::at(NOON).await;
+    let config = with_state(&life);
+    life.start(ONE, config).await;
+    life.pass(60).await;
+    life
+}
+
+fn with_state(life: &Life) -> pds_exporter::config::Config {
+    let state = life.folder.path().join("state");
+    std::fs::create_dir_all(&state).unwrap();
+    life.config().tables(&format!("[state]\npath = {}", json!(state.join("ledgers")))).load()
+}
+
+async fn failing(fault: Fault, minutes: u64) -> Life {
+    let mut life = settled().await;
+    life.world.faults().set([fault]);
+    life.pass(minutes).await;
+    life.world.faults().clear();
+    life.pass(60).await;
+    life
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_start_and_a_new_app_are_no_news() {
+    let mut life = Life::at(NOON).await;
+    let config = life.config().first_apps(1).load();
+    life.start(ONE, config).await;
+    life.pass(45).await;
+    let config = life.config().load();
+    life.reload(ONE, config).await;
+    life.pass(75).await;
+    expect(life, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn restarts_with_and_without_state_are_no_news() {
+    let mut life = settled().await;
+    life.stop(ONE).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let config = with_state(&life);
+    life.start(ONE, config).await;
+    life.pass(30).await;
+    life.stop(ONE).await;
+    life.pass(1).await;
+    let config = life.config().load();
+    life.start(ONE, config).await;
+    life.pass(60).await;
+    expect(life, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_shards_are_no_news() {
+    let mut life = settled().await;
+    life.stop(ONE).await;
+    for (index, instance) in ["pds-0", "pds-1"].into_iter().enumerate() {
+        let shard = Shard::new(index.try_into().unwrap(), 2.try_into().unwrap()).unwrap();
+        let config = life.config().load().shard(shard);
+        life.start(instance, config).await;
+    }
+    life.pass(75).await;
+    expect(life, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_night_is_quiet() {
+    let mut life = Life::at("2026-03-01T21:00:20Z").await;
+    let config = life.config().load();
+    life.start(ONE, config).await;
+    life.pass(360).await;
+    expect(life, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_3_minutes_is_no_news() {
+    expect(failing(Fault::status(500), 3).await, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_40_minutes_is_told_once_and_nothing_of_its_consequences() {
+    expect(failing(Fault::status(500), 40).await, &["PdsMostTargetsFailing"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_of_7_hours_is_told_once_and_nothing_of_its_consequences() {
+    expect(failing(Fault::status(500), 420).await, &["PdsMostTargetsFailing"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_storm_of_429_is_told_as_what_it_is() {
+    let throttled = Fault::from(Kind::Status { status: 429, retry_after: None });
+    expect(failing(throttled, 40).await, &["PdsApiThrottled", "PdsMostTargetsFailing"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_token_is_told_and_not_what_fails_by_it() {
+    let life = settled().await;
+    let (project, _) = life.world.projects().remove(0);
+    drop(life);
+    let refused = Fault::status(401).of_project(&project);
+    expect(failing(refused, 40).await, &["PdsTokenRejected"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_app_that_is_forbidden_is_told_and_not_that_its_counters_are_behind() {
+    let life = Life::at(NOON).await;
+    let (_, apps) = life.world.projects().remove(0);
+    drop(life);
+    let forbidden = Fault::status(403).on(response_time::RESOURCE).of_app(&apps[0]);
+    expect(failing(forbidden, 40).await, &["PdsTargetFailing"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_open_incident_stays_one_over_a_restart() {
+    let mut life = Life::at(NOON).await;
+    let strict = "labels = { team = \"search\" }\nobjective = { threshold = \"10ms\", share = 0.99 }\n";
+    let state = life.folder.path().join("ledgers");
+    let tables = format!("[state]\npath = {}", json!(state));
+    for minutes in [70, 70] {
+        let config = life.config().of_projects(strict).first_apps(1).tables(&tables).load();
+        life.start(ONE, config).await;
+        life.pass(minutes).await;
+        life.stop(ONE).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    // Those that come later are held back by the first.
+    expect(life, &["PdsSloBurnsFast"]).await;
+}

@@ -1,0 +1,141 @@
+//! What the simulated service knows to be true of a query and a window.
+
+use std::collections::BTreeMap;
+
+use pds_interface::response_time::threshold_seconds;
+use pds_simulator::Truth;
+use pds_simulator::latency::THRESHOLDS;
+
+use super::MINUTE;
+
+/// What a query speaks of, as far as the service knows the truth of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum About {
+    /// Requests or runs per second.
+    Rate { runs: bool },
+    /// The share of requests slower than a second.
+    Slow,
+    /// A growth of requests.
+    Increase,
+    /// Something else: that it is understood is enough.
+    Else,
+}
+
+impl About {
+    pub(super) fn of(query: &str) -> Self {
+        let has = |part: &str| query.contains(part);
+        match () {
+            () if !has("[") || has("topk") || has("histogram_quantile") || has("late_") || has("(le)") => {
+                Self::Else
+            }
+            () if has("_accounted_seconds_total") && has(" / ") => {
+                Self::Rate { runs: has("pds_app_runs_total") }
+            }
+            () if has("_bucket") && has("1 - ") && has("le=\"1.0\"") => Self::Slow,
+            () if query.starts_with("increase(pds_app_requests_total") => Self::Increase,
+            () => Self::Else,
+        }
+    }
+}
+
+/// The last of the ranges of seconds in brackets.
+pub(super) fn window(query: &str) -> i64 {
+    let (_, rest) = query.split_once('[').unwrap();
+    let (number, unit) = rest.split_once(']').unwrap().0.split_at(rest.find(']').unwrap() - 1);
+    number.parse::<i64>().unwrap()
+        * match unit {
+            "s" => 1,
+            "m" => MINUTE,
+            "h" => 60 * MINUTE,
+            _ => 24 * 60 * MINUTE,
+        }
+}
+
+/// What was scraped of one counter of an app, and what there was.
+pub(crate) struct Counted {
+    pub(crate) project: String,
+    pub(crate) app: String,
+    /// By instance, seconds and cursors.
+    pub(crate) samples: Vec<Vec<(i64, i64)>>,
+    /// What happened in each minute.
+    pub(crate) truth: BTreeMap<i64, Truth>,
+}
+
+/// The least and the greatest figure of the minutes that a window may speak of, and that of all its minutes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) least: f64,
+    pub(super) most: f64,
+    pub(super) whole: f64,
+    /// The same with what the sample before the window adds.
+    pub(super) wider: f64,
+    /// Whether the window itself holds two cursors, as Prometheus wants it.
+    pub(super) within: bool,
+    /// Requests in all of it.
+    pub(super) requests: f64,
+}
+
+impl Counted {
+    /// Where the window that ends at `at` holds two cursors of an instance: from the cursor one scrape before it to its
+    /// last, as minutes.
+    pub(super) fn bounds(
+        &self,
+        at: i64,
+        window: i64,
+        figure: impl Fn(&[&Truth]) -> Option<f64>,
+    ) -> Option<Bounds> {
+        let mut found: Option<Bounds> = None;
+        for samples in &self.samples {
+            let first = samples.partition_point(|(second, _)| *second <= at - window);
+            let after = samples.partition_point(|(second, _)| *second <= at);
+            let before = samples.get(first.saturating_sub(1)).map(|(_, until)| *until);
+            let (Some(before), Some((_, to))) = (before, samples[..after].last()) else { continue };
+            let from = samples.get(first).map_or(before, |(_, until)| *until);
+            // VictoriaMetrics begins at the sample before the window.
+            let within = first < after && *to > from;
+            let from = if within { from } else { before };
+            if *to <= before {
+                continue;
+            }
+            let minutes = |from: i64| self.truth.range(from..*to).map(|(_, truth)| truth).collect::<Vec<_>>();
+            let each: Vec<f64> = minutes(before).into_iter().filter_map(|truth| figure(&[truth])).collect();
+            let inside = minutes(from);
+            let (Some(whole), Some(wider)) = (figure(&inside), figure(&minutes(before))) else { continue };
+            let requests = inside.iter().map(|truth| truth.requests as f64).sum();
+            let of = Bounds {
+                least: each.iter().copied().fold(whole, f64::min),
+                most: each.iter().copied().fold(whole, f64::max),
+                whole,
+                wider,
+                within,
+                requests,
+            };
+            found = Some(found.map_or(of, |other| Bounds {
+                least: of.least.min(other.least),
+                most: of.most.max(other.most),
+                ..of
+            }));
+        }
+        found
+    }
+}
+
+/// What `about` says of minutes.
+pub(super) fn figure(about: About, minutes: &[&Truth]) -> Option<f64> {
+    let seconds = MINUTE as f64 * minutes.len() as f64;
+    let requests: f64 = minutes.iter().map(|truth| truth.requests as f64).sum();
+    match about {
+        About::Rate { runs: false } => Some(requests / seconds),
+        About::Rate { runs: true } => {
+            Some(minutes.iter().map(|truth| truth.runs as f64).sum::<f64>() / seconds)
+        }
+        About::Slow => {
+            let second =
+                THRESHOLDS.iter().position(|(label, _)| threshold_seconds(label) == Some(1.0)).unwrap();
+            let within: f64 = minutes.iter().map(|truth| truth.within[second] as f64).sum();
+            (requests > 0.0).then(|| 1.0 - within / requests)
+        }
+        About::Increase => Some(requests),
+        About::Else => None,
+    }
+}
