@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::deploy::for_prometheus_2;
 use crate::process::{get, http, until};
 use crate::tools::tool;
 
@@ -17,11 +16,6 @@ use crate::tools::tool;
 pub(crate) const PROMETHEUS_2: &str = "prometheus";
 /// A current one.
 pub(crate) const PROMETHEUS_3: &str = "prometheus-3";
-
-/// A shipped configuration as `program` reads it.
-pub(crate) fn for_program(program: &str, config: &str) -> String {
-    if program == PROMETHEUS_2 { for_prometheus_2(config) } else { config.to_owned() }
-}
 
 /// A port of the loopback that nobody listens on at the moment.
 pub(crate) fn free_port() -> u16 {

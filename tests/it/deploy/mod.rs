@@ -77,15 +77,6 @@ pub(crate) fn yaml(text: &str) -> Vec<Value> {
     documents.into_iter().filter(|document| !document.is_null()).collect()
 }
 
-/// A Prometheus configuration without the keys that only Prometheus 3 knows.
-pub(crate) fn for_prometheus_2(config: &str) -> String {
-    config
-        .lines()
-        .filter(|line| !line.contains("always_scrape_classic_histograms:"))
-        .map(|line| format!("{line}\n"))
-        .collect()
-}
-
 /// The elements of an array.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)

@@ -3,7 +3,7 @@
 use crate::deploy::text;
 use crate::process::{Exporter, until};
 
-use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server, for_program};
+use crate::server::{PROMETHEUS_2, PROMETHEUS_3, Server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_sends_everything_on_but_what_is_dropped() {
@@ -19,7 +19,7 @@ async fn sends_everything_on(program: &str) {
     let exporter = Exporter::start(&["--demo"]);
     let nothing = [("prometheus.yml", "scrape_configs: []")];
     let receiver = Server::prometheus(program, &nothing, "--web.enable-remote-write-receiver").await;
-    let config = for_program(program, &text("prometheus/agent.yml"))
+    let config = text("prometheus/agent.yml")
         .replace("scrape_interval: 15s", "scrape_interval: 1s")
         .replace("localhost:10090", exporter.url.trim_start_matches("http://"))
         .replace("localhost:9090", &receiver.address);

@@ -14,7 +14,7 @@ use crate::deploy::{deploy, files, text};
 use crate::process::Exporter;
 
 use crate::rig::{self, Configuration};
-use crate::server::{PROMETHEUS_2, Server, for_program};
+use crate::server::{PROMETHEUS_2, Server};
 
 /// How much faster.
 const FASTER: u64 = 60;
@@ -77,7 +77,7 @@ pub(super) async fn watch(program: &str, exporter: &Exporter) -> (Server, Server
     let routing = text("prometheus/alertmanager.yml").replace("group_wait: 30s", "group_wait: 0s");
     let alertmanager = Server::alertmanager(&routing).await;
     let scraped = exporter.url.trim_start_matches("http://").to_owned();
-    let config = for_program(program, &text("prometheus/prometheus.yml"))
+    let config = text("prometheus/prometheus.yml")
         .replace("scrape_interval: 15s", "scrape_interval: 250ms")
         .replace("evaluation_interval: 30s", "evaluation_interval: 500ms")
         .replace("localhost:10090", &scraped)

@@ -47,13 +47,17 @@ pub(crate) struct Life {
 impl Life {
     /// A service of four apps in two projects, at this time.
     pub(crate) async fn at(start: &str) -> Self {
-        Self::scraped_every(15, start).await
+        Self::of(Self::small(), 15, start).await
     }
 
-    /// The same, scraped every so many seconds.
-    pub(crate) async fn scraped_every(scrape: u64, start: &str) -> Self {
+    /// Four apps in two projects.
+    pub(crate) fn small() -> Settings {
+        Settings { projects: 2, apps: 4, ..Settings::default() }
+    }
+
+    /// A service with these settings whose exporters are scraped every so many seconds.
+    pub(crate) async fn of(settings: Settings, scrape: u64, start: &str) -> Self {
         let clock = Clock::starting_at(start.parse().unwrap());
-        let settings = Settings { projects: 2, apps: 4, ..Settings::default() };
         let world = World::new(settings, clock.clone());
         let service = rig::serve(&world).await;
         let (folder, begun) = (tempfile::tempdir().unwrap(), clock.unix_seconds());

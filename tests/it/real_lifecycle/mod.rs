@@ -9,8 +9,10 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use pds_exporter::config::Shard;
 use pds_interface::response_time;
-use pds_simulator::{Fault, Kind};
+use pds_simulator::{Fault, Kind, Settings};
+use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::deploy::text;
 use crate::process::http;
@@ -130,6 +132,61 @@ async fn restarts_with_and_without_state_are_no_news() {
     life.start(ONE, config).await;
     life.pass(60).await;
     expect(life, &[]).await;
+}
+
+/// A sidecar keeps the `instance` of its pod, so another pod is another instance; the others' does not change.
+#[tokio::test(start_paused = true)]
+async fn a_pod_with_another_name_is_no_news() {
+    let mut life = settled().await;
+    life.stop(ONE).await;
+    life.pass(1).await;
+    let config = with_state(&life);
+    life.start("pds-of-another-pod", config).await;
+    life.pass(75).await;
+    expect(life, &[]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_is_told_and_not_that_counters_stand_still() {
+    let mut life = settled().await;
+    // A write beyond the limit is an error, as on a full disk, where this signal is taken. Each test is a process.
+    let _taken = signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).unwrap();
+    let limit = |current| setrlimit(Resource::Fsize, Rlimit { current, maximum: None }).unwrap();
+    limit(Some(0));
+    life.pass(40).await;
+    limit(None);
+    life.pass(60).await;
+    expect(life, &["PdsStateCommitFailed"]).await;
+}
+
+/// Its requests are all slower than the threshold, but too few to be told of; its build has failed for good.
+#[tokio::test(start_paused = true)]
+async fn an_app_with_a_run_a_minute_and_a_request_in_three_is_no_news() {
+    let settings = Settings { projects: 1, apps: 7, ..Settings::default() };
+    let mut life = Life::of(settings, 15, NOON).await;
+    let slow = |app: &str| {
+        let threshold = if app.ends_with("-trainer") { "1s" } else { "1h" };
+        format!("{{ id = \"{app}\", objective = {{ threshold = \"{threshold}\", share = 0.9 }} }}")
+    };
+    let config = life.config().of_app(slow).load();
+    life.start(ONE, config).await;
+    life.pass(180).await;
+    expect(life, &["PdsBuildFailed"]).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn ranges_that_the_service_ignores_are_told_and_not_what_fails_by_it() {
+    let names = ["start", "end"].map(|name| (name.to_owned(), format!("{name}_time")));
+    let settings = Settings { names: names.into(), ..Life::small() };
+    let mut life = Life::of(settings, 15, NOON).await;
+    let config = life.config().load();
+    life.start(ONE, config).await;
+    life.pass(60).await;
+    let named = "[api.query_names]\nstart = \"start_time\"\nend = \"end_time\"";
+    let config = life.config().tables(named).load();
+    life.reload(ONE, config).await;
+    life.pass(60).await;
+    expect(life, &["PdsRangesIgnored"]).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -31,7 +31,7 @@ const ROUNDING: f64 = 1e-6;
 
 /// All that happens to a counter, recorded; and the end of the steady part.
 async fn recorded(scrape: u64) -> (Life, i64) {
-    let mut life = Life::scraped_every(scrape, "2026-03-01T11:30:20Z").await;
+    let mut life = Life::of(Life::small(), scrape, "2026-03-01T11:30:20Z").await;
     let with_state = |life: &Life| {
         let path = json!(life.folder.path().join("ledgers"));
         life.config().tables(&format!("[state]\npath = {path}")).load()
