@@ -70,6 +70,8 @@ section! {
         proxy_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: None }), "\"\"",
             "The http or https proxy to the service; the variable NO_PROXY names hosts reached without it. Empty means none."),
         no_proxy: Option<String> = Fixed(None),
+        domain_status_field: Option<String> = default(EmptyIsNone(Text), "\"\"",
+            "The field of a custom domain that holds its validation status, which the service does not document; empty means the first of validationStatus, validation_status, status and state."),
         query_names: QueryNames = inner(),
     }
 }

@@ -1,7 +1,7 @@
 //! One request of a poll: sends it and publishes the reply's samples.
 
 use crate::store::Variant;
-use pds_interface::polled::Reading;
+use pds_interface::polled::{Reading, Terms};
 use pds_interface::{Arguments, Cadence, Subject, Tally, TimeRange, Window};
 
 use super::error::PollError;
@@ -31,7 +31,8 @@ pub(super) async fn ask(
     }
     let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
     let endpoint = target.endpoint;
-    let decode = move |body: &[u8]| endpoint.decode(body, range);
+    let terms = Terms { range, domain_status: plan.config.api.domain_status_field.clone() };
+    let decode = move |body: &[u8]| endpoint.decode(body, &terms);
     let (decoded, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
     let step = plan.watermark.observe(fetched.date);
     if let (Some(step), Some(date), Some(_)) = (step, fetched.date, range) {

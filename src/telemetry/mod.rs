@@ -33,6 +33,7 @@ use tokio::time::Instant;
 use pds_client::Observer;
 use pds_exposition::{Family, Format};
 use pds_interface::Resource;
+use pds_interface::reader::named_by;
 use pds_web::Activity;
 
 pub use audit::{AuditResult, AuditSnapshot, Difference};
@@ -123,12 +124,20 @@ impl Telemetry {
             let mut seen = self.0.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
             let value = UnexpectedValue { resource, field, target: target.to_owned(), at: Instant::now() };
             if seen.insert((resource, field), value).is_none() {
-                tracing::warn!(
-                    resource = resource.as_str(),
-                    field,
-                    target_id = target,
-                    "a value is not what the interface says and counts as missing; further ones are only counted"
-                );
+                match named_by(field) {
+                    Some(key) => tracing::warn!(
+                        resource = resource.as_str(),
+                        field,
+                        target_id = target,
+                        "no field of the reply holds this; set {key} to the name of the one that does"
+                    ),
+                    None => tracing::warn!(
+                        resource = resource.as_str(),
+                        field,
+                        target_id = target,
+                        "a value is not what the interface says and counts as missing; further ones are only counted"
+                    ),
+                }
             }
         }
     }

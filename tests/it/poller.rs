@@ -9,9 +9,9 @@ use pds_exporter::accounting::LedgerStore;
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
 use pds_exporter::telemetry::Telemetry;
-use pds_interface::polled::{MetricSource, Polled, Row};
+use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
-use pds_interface::{Cadence, ReplyBody, Scope, TimeRange, get_app, response_time};
+use pds_interface::{Cadence, DecodeError, ReplyBody, Scope, get_app, response_time};
 use pds_simulator::{Fault, Settings, World};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ impl MetricSource for Buggy {
     type Facts = ();
     const ROWS: &'static [Row<()>] = &[];
 
-    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) {
+    fn facts(_: &[u8], _: &Terms, _: &mut Unexpected) -> Result<(), DecodeError> {
         panic!("a bug")
     }
 }

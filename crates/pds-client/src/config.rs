@@ -34,6 +34,8 @@ pub struct Config {
     pub proxy_url: Option<Url>,
     /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
     pub no_proxy: Option<String>,
+    /// The field of a custom domain that holds its validation status; `None` means the usual ones.
+    pub domain_status_field: Option<String>,
     /// Names of the query parameters.
     pub query_names: QueryNames,
 }

@@ -10,8 +10,7 @@ use pds_core::error_chain::in_full;
 use super::call::{Call, Command, Method};
 use super::lenient;
 use super::number::{Number, as_text};
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
-use super::range::TimeRange;
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody};
 use super::resource::Resource;
@@ -45,8 +44,8 @@ impl MetricSource for App {
     type Facts = Self;
     const ROWS: &'static [Row<Self>] = family::ROWS;
 
-    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
-        self
+    fn facts(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
+        Self::decode(body)
     }
 
     fn message(app: &Self) -> Option<String> {

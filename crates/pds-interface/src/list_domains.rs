@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
-use super::range::TimeRange;
-use super::reader::Unexpected;
-use super::reply::ReplyBody;
+use super::lenient;
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
+use super::reader::{DOMAIN_STATUS, Unexpected};
+use super::reply::{DecodeError, ReplyBody};
 use super::resource::Resource;
 use super::wire::optional_list;
 
@@ -57,24 +57,66 @@ impl MetricSource for Domains {
     type Facts = Facts;
     const ROWS: &'static [Row<Facts>] = ROWS;
 
-    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Facts {
-        let Some(domains) = self.domains else { return Facts::default() };
-        let stated: Vec<_> = domains.iter().filter_map(Domain::status).collect();
+    fn facts(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Facts, DecodeError> {
+        /// Of a list of any length, only statuses are kept.
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Listed {
+            domains: Option<Box<RawValue>>,
+        }
+        let Some(list) = lenient::from_slice::<Listed>(body)?.domains else { return Ok(Facts::default()) };
+        let domains: Vec<&RawValue> = serde_json::from_str(list.get())?;
+        let fields = terms.domain_status.as_deref().map(|field| [field]);
+        let status = Status(fields.as_ref().map_or(&STATUS_FIELDS[..], |field| &field[..]));
+        let mut stated = Vec::new();
+        for domain in &domains {
+            stated.extend(status.deserialize(&mut serde_json::Deserializer::from_str(domain.get()))?);
+        }
         let count = |status| (status, stated.iter().filter(|stated| **stated == status).count());
-        let known = stated.is_empty() && !domains.is_empty();
+        let unknown = stated.is_empty() && !domains.is_empty();
+        if unknown {
+            unexpected.0.push(DOMAIN_STATUS);
+        }
         let by_status =
-            if known { Vec::new() } else { STATUSES.into_iter().chain([OTHER]).map(count).collect() };
-        Facts { all: Some(domains.len()), by_status }
+            if unknown { Vec::new() } else { STATUSES.into_iter().chain([OTHER]).map(count).collect() };
+        Ok(Facts { all: Some(domains.len()), by_status })
     }
 }
 
-impl Domain {
-    /// The validation status; `None` if no field holds a word.
-    fn status(&self) -> Option<&'static str> {
-        let word = STATUS_FIELDS.iter().find_map(|name| self.fields.get(*name)?.as_str())?;
-        let word = word.trim();
-        let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
-        (!word.is_empty()).then_some(known.unwrap_or(OTHER))
+/// Reads the validation status of a domain from the first of these fields that holds a text; `None` if none holds a word.
+#[derive(Clone, Copy)]
+struct Status<'n>(&'n [&'n str]);
+
+impl<'de> DeserializeSeed<'de> for Status<'_> {
+    type Value = Option<&'static str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Status<'_> {
+    type Value = Option<&'static str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a domain")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut found: Option<(usize, Option<&'static str>)> = None;
+        while let Some(name) = map.next_key::<Cow<'_, str>>()? {
+            let raw: &RawValue = map.next_value()?;
+            let rank = self.0.iter().position(|field| *field == name);
+            let word = rank.and_then(|_| serde_json::from_str::<String>(raw.get()).ok());
+            if let (Some(rank), Some(word)) = (rank, word)
+                && found.is_none_or(|(first, _)| rank <= first)
+            {
+                let word = word.trim();
+                let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
+                found = Some((rank, (!word.is_empty()).then_some(known.unwrap_or(OTHER))));
+            }
+        }
+        Ok(found.and_then(|(_, status)| status))
     }
 }
 
@@ -89,37 +131,12 @@ pub struct Domains {
 }
 
 /// A custom domain: its validation status, DNS validation record details, region and timestamps.
-// The interface does not name the fields: all are written, and only those that may hold the validation status are read.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+// The interface does not name the fields.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Domain {
     /// All fields.
     #[serde(flatten)]
     pub fields: BTreeMap<String, Value>,
-}
-
-impl<'de> Deserialize<'de> for Domain {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields;
-        impl<'de> Visitor<'de> for Fields {
-            type Value = Domain;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a domain")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Domain, A::Error> {
-                let mut domain = Domain::default();
-                while let Some(name) = map.next_key::<Cow<'_, str>>()? {
-                    let raw: &RawValue = map.next_value()?;
-                    if STATUS_FIELDS.contains(&&*name) && raw.get().starts_with('"') {
-                        domain
-                            .fields
-                            .extend(serde_json::from_str(raw.get()).map(|word| (name.into_owned(), word)));
-                    }
-                }
-                Ok(domain)
-            }
-        }
-        deserializer.deserialize_map(Fields)
-    }
 }
 
 /// Custom domains of a project.
@@ -178,8 +195,22 @@ mod tests {
     }
 
     #[test]
-    fn domains_without_a_status_are_only_counted() {
-        assert_eq!(exposed(&CALL, r#"{"domains":[{"id":"d-1","status":""},{}]}"#).0, page(2, None));
+    fn domains_without_a_status_are_only_counted_and_it_is_said() {
+        let body = r#"{"domains":[{"id":"d-1","status":""},{}]}"#;
+        assert_eq!(exposed(&CALL, body), (page(2, None), vec![DOMAIN_STATUS]));
+    }
+
+    #[test]
+    fn a_configured_field_alone_holds_the_status() {
+        let body =
+            r#"{"domains":[{"phase":"validated","status":"failed"},{"phase":"new"},{"status":"failed"}]}"#;
+        let by_status = |field: &str| {
+            let terms = Terms { domain_status: Some(field.to_owned()), ..Terms::default() };
+            Domains::facts(body.as_bytes(), &terms, &mut Unexpected::default()).unwrap().by_status
+        };
+        let counted = [("pending", 0), ("validated", 1), ("failed", 0), (OTHER, 1)];
+        assert_eq!(by_status("phase"), counted);
+        assert_eq!(by_status("id"), []);
     }
 
     #[test]
@@ -188,12 +219,5 @@ mod tests {
         assert_eq!(exposed(&CALL, "{}"), (String::new(), vec![]));
         unreadable(&CALL, r#"{"domains":"none"}"#);
         unreadable(&CALL, r#"{"domains":[null]}"#);
-    }
-
-    #[test]
-    fn only_words_that_may_be_the_status_are_kept() {
-        let body = r#"{"domains":[{"id":"d-1","state":"failed","status":{"a":[1]}}]}"#;
-        let reply = Domains::decode(body.as_bytes()).unwrap();
-        assert_eq!(serde_json::to_string(&reply).unwrap(), r#"{"domains":[{"state":"failed"}]}"#);
     }
 }

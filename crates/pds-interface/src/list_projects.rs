@@ -7,8 +7,7 @@ use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
 use super::lenient;
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
-use super::range::TimeRange;
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody};
 use super::resource::Resource;
@@ -42,8 +41,8 @@ impl MetricSource for Vec<Project> {
     type Facts = Self;
     const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
-        self
+    fn facts(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
+        Self::decode(body)
     }
 }
 

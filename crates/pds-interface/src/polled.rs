@@ -79,8 +79,17 @@ pub struct Reading {
     pub message: Option<String>,
 }
 
+/// What a reply is read with, beside its bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// The range asked for, of a metrics call.
+    pub range: Option<TimeRange>,
+    /// The field of a custom domain that holds its validation status; `None` means the usual ones.
+    pub domain_status: Option<String>,
+}
+
 /// Reads the reply of one call.
-type Decode = fn(&[u8], Option<TimeRange>) -> Result<Box<dyn Decoded>, DecodeError>;
+type Decode = fn(&[u8], &Terms) -> Result<Box<dyn Decoded>, DecodeError>;
 
 /// How a call is polled: the second half of its row.
 #[derive(Clone, Copy, Debug)]
@@ -135,21 +144,21 @@ impl Polled {
         (self.families)()
     }
 
-    /// Reads a successful reply: the part of the work that grows with its size. `asked` is the range of a metrics call.
+    /// Reads a successful reply: the part of the work that grows with its size.
     ///
     /// # Errors
     /// If the reply as a whole cannot be read; a single bad value only ends up in [`Reading::unexpected`].
-    pub fn decode(&self, body: &[u8], asked: Option<TimeRange>) -> Result<Box<dyn Decoded>, DecodeError> {
-        (self.decode)(body, asked)
+    pub fn decode(&self, body: &[u8], terms: &Terms) -> Result<Box<dyn Decoded>, DecodeError> {
+        (self.decode)(body, terms)
     }
 
-    /// Reads a successful reply for each of `subjects`.
+    /// Reads a successful reply for each of `subjects`, with the names of fields that are usual.
     ///
     /// # Errors
     /// As [`Polled::decode`].
     pub fn read(&self, body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
-        let asked = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
-        Ok(self.decode(body, asked)?.reading(subjects))
+        let range = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
+        Ok(self.decode(body, &Terms { range, domain_status: None })?.reading(subjects))
     }
 }
 
@@ -170,8 +179,11 @@ pub trait MetricSource: ReplyBody + 'static {
     /// What accounting counts.
     const COUNTED: Option<Counted> = None;
 
-    /// Checks the values that several rows or subjects share, each once. `asked` is the range of a metrics call.
-    fn facts(self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Self::Facts;
+    /// Reads a reply, and checks the values that several rows or subjects share, each once.
+    ///
+    /// # Errors
+    /// As [`ReplyBody::decode`].
+    fn facts(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self::Facts, DecodeError>;
 
     /// The datapoints by rising time.
     fn points(_: &mut Self::Facts) -> Vec<Point> {
@@ -213,9 +225,9 @@ struct Checked<R: MetricSource> {
     unexpected: Unexpected,
 }
 
-fn decode<R: MetricSource>(body: &[u8], asked: Option<TimeRange>) -> Result<Box<dyn Decoded>, DecodeError> {
+fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<Box<dyn Decoded>, DecodeError> {
     let mut unexpected = Unexpected::default();
-    let facts = R::decode(body)?.facts(asked, &mut unexpected);
+    let facts = R::facts(body, terms, &mut unexpected)?;
     Ok(Box::new(Checked::<R> { facts, unexpected }))
 }
 

@@ -20,6 +20,15 @@ impl Unexpected {
     }
 }
 
+/// The validation status of a domain among unexpected fields: the interface does not name the field.
+pub(super) const DOMAIN_STATUS: &str = "validation_status";
+
+/// The configuration key that names an unexpected field, where one does.
+#[must_use]
+pub fn named_by(field: &str) -> Option<&'static str> {
+    (field == DOMAIN_STATUS).then_some("api.domain_status_field")
+}
+
 /// The output of a row: the samples of one subject.
 #[derive(Debug)]
 pub struct Reader<'a> {

@@ -12,9 +12,9 @@ use pds_exposition::encode::LabelNumber;
 use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
 use super::number::{Number, NumberMap, decimal, scaled};
-use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally};
-use super::range::TimeRange;
+use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally, Terms};
 use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody as _};
 use super::resource::Resource;
 use super::stated;
 use super::wire::lenient_text;
@@ -109,8 +109,8 @@ impl MetricSource for Reply {
 
     const COUNTED: Option<Counted> = Some(Counted::Requests);
 
-    fn facts(self, _: Option<TimeRange>, unexpected: &mut Unexpected) -> Facts {
-        let reply = self.data;
+    fn facts(body: &[u8], _: &Terms, unexpected: &mut Unexpected) -> Result<Facts, DecodeError> {
+        let reply = Self::decode(body)?.data;
         let idle = reply.total_requests == Number::Value(0.0);
         let (mut percentiles, mut shares) = (reply.seconds(unexpected), reply.shares(unexpected));
         if !idle {
@@ -118,7 +118,7 @@ impl MetricSource for Reply {
         }
         let total = metrics::count(unexpected, "total_requests", reply.total_requests);
         let range = metrics::range(unexpected, &reply.start_date, &reply.end_date);
-        Facts { percentiles, tally: Tally { shares, total, range }, idle }
+        Ok(Facts { percentiles, tally: Tally { shares, total, range }, idle })
     }
 
     fn tally(facts: Facts) -> Option<Tally> {
@@ -238,7 +238,7 @@ static ROWS: &[Row<Facts>] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DecodeError;
+    use crate::TimeRange;
     use crate::recorded::{END, exposed, exposed_for, unreadable};
 
     /// A reply with this payload.

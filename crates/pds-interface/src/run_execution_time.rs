@@ -11,9 +11,10 @@ use pds_exposition::Family;
 use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
 use super::number::Number;
-use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally};
+use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally, Terms};
 use super::range::TimeRange;
 use super::reader::Unexpected;
+use super::reply::{DecodeError, ReplyBody as _};
 use super::resource::Resource;
 use super::stated;
 use super::wire::{Object, lenient_text};
@@ -164,17 +165,17 @@ impl MetricSource for Reply {
 
     const COUNTED: Option<Counted> = Some(Counted::Runs);
 
-    fn facts(self, asked: Option<TimeRange>, unexpected: &mut Unexpected) -> Facts {
-        let reply = self.data;
-        Facts {
-            points: reply.points(asked, unexpected),
+    fn facts(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Facts, DecodeError> {
+        let reply = Self::decode(body)?.data;
+        Ok(Facts {
+            points: reply.points(terms.range, unexpected),
             shown: None,
             tally: Tally {
                 total: metrics::count(unexpected, "total_runs", reply.total_runs),
                 shares: Vec::new(),
                 range: metrics::range(unexpected, &reply.start_date, &reply.end_date),
             },
-        }
+        })
     }
 
     fn points(facts: &mut Facts) -> Vec<Point> {
@@ -232,7 +233,6 @@ static ROWS: &[Row<Facts>] = &[
 mod tests {
     use super::*;
     use crate::recorded::{END, exposed, shown_for, unreadable};
-    use crate::{DecodeError, ReplyBody as _};
 
     /// A reply with this series.
     fn reply(series: &str) -> String {

@@ -9,10 +9,9 @@ use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
 use super::number::Number;
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope};
-use super::range::TimeRange;
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
 use super::reader::{Reader, Unexpected};
-use super::reply::ReplyBody;
+use super::reply::{DecodeError, ReplyBody};
 use super::resource::Resource;
 use super::wire::optional_list;
 
@@ -38,8 +37,8 @@ impl MetricSource for Alerts {
     type Facts = Self;
     const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn facts(self, _: Option<TimeRange>, _: &mut Unexpected) -> Self {
-        self
+    fn facts(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
+        Self::decode(body)
     }
 }
 

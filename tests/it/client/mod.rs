@@ -38,6 +38,7 @@ fn api(base_url: &str) -> Api {
         ca_file: None,
         proxy_url: None,
         no_proxy: None,
+        domain_status_field: None,
         query_names: QueryNames::default(),
     }
 }

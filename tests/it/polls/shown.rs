@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use pds_exporter::poll::execute;
 use pds_exporter::poll::slots::PollSlots;
-use pds_interface::{Cadence, get_app, response_time};
+use pds_interface::{Cadence, get_app, list_domains, response_time};
 use pds_simulator::{Fault, Kind, Settings};
+use tracing::Level;
 
 use crate::process::series;
+use crate::rig::Log;
 
 use super::Rig;
 
@@ -191,4 +193,23 @@ async fn a_new_app_has_the_thresholds_of_the_others_from_its_first_page() {
     };
     assert!(buckets(&apps[0]) > 20);
     assert_eq!(buckets(&apps[1]), buckets(&apps[0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn domains_without_a_validation_status_are_named_once_with_the_key_that_finds_it() {
+    let (log, _guard) = Log::start(Level::INFO);
+    let mut rig = Rig::start(one_app(), "").await;
+    let by_status = |rig: &Rig| rig.page().matches("pds_project_custom_domains_by_status{").count();
+    let kind = Kind::Value { field: "validationStatus".to_owned(), json: "null".to_owned() };
+    rig.world.faults().set([Fault::from(kind).on(list_domains::RESOURCE)]);
+    for _ in 0..3 {
+        rig.poll(Cadence::Settings).await;
+    }
+    assert_eq!(by_status(&rig), 0);
+    let told = log.lines_with("api.domain_status_field");
+    assert_eq!(told.len(), 1, "{told:#?}");
+    // Tables follow those of [api].
+    rig.reload("domain_status_field = \"region\"\n");
+    rig.poll(Cadence::Settings).await;
+    assert_eq!(by_status(&rig), 4, "whatever the service calls it");
 }

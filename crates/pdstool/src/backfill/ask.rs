@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use crate::error::ToolError;
 use crate::service::Service;
 use pds_exposition::samples::Layouts;
+use pds_interface::polled::Terms;
 use pds_interface::{Arguments, Point, Request, Resource, RuleError, Subject, TimeRange, Window};
 
 use super::journal::Record;
@@ -136,7 +137,8 @@ impl Asker {
             .collect();
         let account = self.service.client.account(&self.project);
         let polled = self.resource.polled();
-        let decode = move |body: &[u8]| polled.decode(body, Some(range));
+        let terms = Terms { range: Some(range), domain_status: None };
+        let decode = move |body: &[u8]| polled.decode(body, &terms);
         let (decoded, _) = self.service.client.read(&account, self.resource, &request, decode).await?;
         let reading = decoded.reading(&subjects);
         #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
