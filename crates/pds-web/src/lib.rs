@@ -37,6 +37,7 @@ mod error;
 mod frames;
 mod handshake;
 mod health;
+pub mod limits;
 mod listen;
 pub mod negotiate;
 pub mod notify;

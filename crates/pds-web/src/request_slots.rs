@@ -24,20 +24,20 @@ use super::turns::{Rank, Turn, Turns};
 
 /// Bytes of unread answers over all connections; bytes shared by several answers count once. If an answer is larger
 /// than a quarter of this, the limit is four times its size.
-const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
+pub(super) const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
 
 /// Memory of an answer that is rendered or compressed while it is sent: its pieces, buffers and encoder.
 const STREAM_BYTES: usize = 1024 * 1024;
 
 /// How long a request waits for a slot.
-const MAX_WAIT: Duration = Duration::from_secs(2);
+pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a request of a peer below its share waits before one of a peer above it is closed, and how long that one
 /// has had by then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Requests that may wait for a slot.
-const MAX_WAITING: usize = 256;
+pub(super) const MAX_WAITING: usize = 256;
 
 /// How often a waiting request looks for one that gives way.
 const RETRY: Duration = Duration::from_millis(100);
