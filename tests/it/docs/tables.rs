@@ -13,7 +13,6 @@ use pds_exporter::config::keys;
 use pds_exporter::config::{self, Config};
 use pds_exporter::status::cause;
 use pds_simulator::faults;
-use pds_web::Limits;
 use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
 
@@ -39,18 +38,20 @@ fn generated_tables_are_current() {
         ("docs/operate.md", "limits", limits()),
         ("docs/troubleshooting.md", "reasons", reasons()),
         ("deploy/README.md", "resources", resources()),
+        ("README.md", "light", light()),
+        ("docs/performance.md", "headline", headline()),
     ] {
         assert_current(file, name, &generated);
     }
 }
 
-/// What, measured, limit and note of each row of the last full run of the benches.
-fn measured() -> Vec<[String; 4]> {
+/// What, measured, limit, note, and version with commit of each row of the benches.
+fn measured() -> Vec<[String; 5]> {
     let results = std::fs::read_to_string("benches/results.md").unwrap();
     let rows = results.lines().skip(2).map(|line| {
         let cells: Vec<String> =
             line.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect();
-        cells.try_into().unwrap_or_else(|cells| panic!("four cells: {cells:?}"))
+        cells.try_into().unwrap_or_else(|cells| panic!("five cells: {cells:?}"))
     });
     rows.collect()
 }
@@ -82,26 +83,50 @@ fn resources() -> String {
     table
 }
 
-#[test]
-fn figures_in_the_text_are_those_of_the_last_run() {
+/// The middle figure of a row.
+fn figure(what: &str) -> String {
     let rows = measured();
-    let figure = |what: &str| {
-        let row = rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
-        row[1].split(' ').next().unwrap().parse::<f64>().unwrap()
+    let row = rows.iter().find(|row| row[0] == what).unwrap_or_else(|| panic!("no {what}"));
+    row[1].split(' ').next().unwrap().to_owned()
+}
+
+/// What the README says of size.
+fn light() -> String {
+    format!(
+        "- **Light.** One process polls a hundred thousand apps with {} MB of memory, and ten with {} MB\n  \
+         ([figures](docs/performance.md)).\n",
+        figure("100000 apps: RSS in MB"),
+        figure("RSS in MB, 10 apps")
+    )
+}
+
+/// The first sentence about performance.
+fn headline() -> String {
+    format!(
+        "A static binary of {} MB, {} MB of memory for ten apps, and one process for a hundred thousand.\n",
+        figure("stripped binary, MB"),
+        figure("RSS in MB, 10 apps")
+    )
+}
+
+/// Numbers of apps whose figures are of an older version. `benches/run steady` measures them.
+const OLDER: &[u32] = &[10, 100, 1_000, 10_000];
+
+#[test]
+fn figures_in_the_pages_are_of_this_version() {
+    let is_shown = |what: &str| {
+        ["RSS in MB, 10 apps", "stripped binary, MB"].contains(&what)
+            || what.contains(" apps each minute: ")
+            || what.ends_with(" apps: RSS in MB")
+            || what.ends_with(" apps: state written, kB/s")
     };
-    let hundred_thousand = figure("100000 apps: RSS in MB");
-    let ten = figure("RSS in MB, 10 apps");
-    let binary = figure("stripped binary, MB");
-    for (path, said) in [
-        (
-            "README.md",
-            format!("a hundred thousand apps with {hundred_thousand} MB of memory, and ten with {ten} MB"),
-        ),
-        ("docs/performance.md", format!("A static binary of {binary} MB, {ten} MB of memory for ten apps")),
-    ] {
-        let page = std::fs::read_to_string(path).unwrap();
-        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(page.contains(&said), "{path} does not say: {said}");
+    let rows = measured();
+    let shown: Vec<_> = rows.iter().filter(|row| is_shown(&row[0])).collect();
+    assert!(shown.len() > 15, "{}", shown.len());
+    for [what, .., version] in shown {
+        let is_older = OLDER.iter().any(|apps| what.starts_with(&format!("{apps} apps")));
+        let is_current = version.split(' ').next() == Some(env!("CARGO_PKG_VERSION"));
+        assert!(is_current != is_older, "{what} is of {version}: measure it, or correct OLDER");
     }
 }
 
@@ -176,21 +201,10 @@ fn settings_alone(config: &Config) -> f64 {
     often.requests_per_minute().apps[0].2 - config.requests_per_minute().apps[0].2
 }
 
+/// What bounds clients.
 fn limits() -> String {
-    let limits = Limits::default();
-    let seconds = |time: Duration| format!("{} s", time.as_secs());
     let mut table = "| limit | value |\n| --- | --- |\n".to_owned();
-    for (what, value) in [
-        ("a TLS handshake", seconds(limits.handshake_timeout)),
-        ("a request's header to arrive", seconds(limits.header_timeout)),
-        ("a connection kept without a request", seconds(limits.idle_timeout)),
-        ("a client that reads nothing of an answer", seconds(limits.unread_timeout)),
-        ("a client to read 256 KiB of an answer", seconds(limits.write_timeout)),
-        ("age of a connection", seconds(limits.max_connection_age)),
-        ("requests in progress when the exporter stops", seconds(limits.drain_timeout)),
-        ("size of a request's header", format!("{} KiB", limits.max_header_bytes / 1024)),
-        ("connections at once", limits.max_connections.to_string()),
-    ] {
+    for (what, value) in pds_web::limits::rows() {
         writeln!(table, "| {what} | {value} |").unwrap();
     }
     table
