@@ -9,6 +9,7 @@ pub(crate) mod kubernetes;
 mod memory;
 mod operator;
 mod restore;
+mod steps;
 mod systemd;
 
 use std::collections::BTreeSet;

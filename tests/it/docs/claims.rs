@@ -272,6 +272,16 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/configure.md",
+        "where no domain has any of them, the log says so once",
+        &["polls::shown::domains_without_a_validation_status_are_named_once_with_the_key_that_finds_it"],
+    ),
+    (
+        "deploy/README.md",
+        "both programs in less than 40 MB",
+        &["real_deploy::image::the_image_is_small_and_runs_with_nothing_but_itself"],
+    ),
+    (
+        "docs/configure.md",
         "the log says so at the start",
         &["command_line::a_configuration_that_exceeds_its_own_limits_is_reported"],
     ),
