@@ -1,7 +1,7 @@
 //! A Prometheus exporter for the Project Deployment Service.
 //!
 //! A poller asks the service about the configured projects and apps, and `/metrics` shows the last answers. The service
-//! only answers "how many, and how slow, between start and end". `accounting` turns that into exact counters by asking
+//! only answers "how many, and how slow, between start and end". [`pds_ledger`] turns that into exact counters by asking
 //! for every second in exactly one range.
 //!
 //! `docs/ARCHITECTURE.md` maps the modules; each imports only from those above it in that table.
@@ -10,12 +10,10 @@
 //! document, metric catalogue and status page are loops over it. A metric is one row in the file of its call; a call
 //! is one file, its line in the table, and the simulator's answer to it.
 
-pub mod accounting;
 pub mod app;
 pub mod config;
 pub mod pages;
 pub mod poll;
-pub mod restore;
 pub mod status;
 pub mod store;
 pub mod telemetry;

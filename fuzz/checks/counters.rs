@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use pds_exporter::accounting::recheck::Ages;
-use pds_exporter::accounting::{Ledger, LedgerStore, state};
-use pds_exporter::store::{Key, Owner};
-use pds_exporter::telemetry::Telemetry;
 use pds_interface::{TimeRange, response_time};
+use pds_ledger::{Key, Ledger, LedgerStore, Owner, Unobserved, recheck::Ages, state};
 
 use super::RANGE;
 
@@ -84,9 +82,9 @@ fn good_state() -> &'static StateFile {
         let path = dir.path().join("state.log");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         runtime.block_on(async {
-            let telemetry = Telemetry::new(false).expect("metrics");
-            let (ledgers, committer) =
-                LedgerStore::open(Some(&path), telemetry, Duration::ZERO).await.expect("a new file");
+            let (ledgers, committer) = LedgerStore::open(Some(&path), Arc::new(Unobserved), Duration::ZERO)
+                .await
+                .expect("a new file");
             for app in 0..40 {
                 let owner = Owner::new("p-1".into(), format!("p-1-app-{app}").into());
                 let key = Key { owner, resource: response_time::RESOURCE };

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use openmetrics_parser::{MetricsExposition, OpenMetricsType, OpenMetricsValue};
-use pds_exporter::accounting::{self, Ledger};
 use pds_exposition::Family;
 use pds_exposition::encode::{Format, head, label, sample};
 use pds_exposition::samples::{Layouts, Sink};
 use pds_interface::response_time::threshold_seconds;
 use pds_interface::{Cadence, Counted, Resource, Subject, Window};
+use pds_ledger::Ledger;
 
 use super::RANGE;
 
@@ -114,7 +114,7 @@ fn pages(data: &[u8]) -> Vec<Page> {
         let added =
             reading.tally.map(|tally| Ledger::open(RANGE.start).add(RANGE, &tally, distributed, i64::MAX));
         if let Some(Ok(ledger)) = added {
-            pages.push(page(accounting::FAMILIES, accounting::series(resource, &ledger, true), &told));
+            pages.push(page(pds_ledger::FAMILIES, pds_ledger::series(resource, &ledger, true), &told));
         }
     }
     pages

@@ -9,16 +9,17 @@ use std::time::Duration;
 use tokio::runtime;
 use tokio::sync::{Mutex, mpsc};
 
-use crate::accounting::ledger_store::Committer;
-use crate::accounting::{self, LedgerStore, StateError, Watermark};
 use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
-use crate::restore::{self, Restorer};
-use crate::store::{Key, Pages, Store};
+use crate::store::{Pages, Store};
 use crate::telemetry::Telemetry;
 use pds_client::Client;
 use pds_core::clock::Clock;
 use pds_http::BuildError;
+use pds_ledger::{
+    Committer, Key, LedgerStore, StateError, Watermark,
+    restore::{Restorer, Source},
+};
 
 /// Why the daemon cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -80,15 +81,15 @@ impl Daemon {
         let config = Arc::new(config);
         let (ledgers, committer) = LedgerStore::open(
             config.state.path.as_deref(),
-            telemetry.clone(),
-            accounting::ledger_store::COMMIT_INTERVAL,
+            Arc::new(telemetry.clone()),
+            pds_ledger::COMMIT_INTERVAL,
         )
         .await?;
-        let store = Store::new(accounting::FAMILIES);
-        let restorer = Restorer::new(ledgers.clone(), telemetry.clone());
+        let store = Store::new(pds_ledger::FAMILIES);
+        let restorer = Restorer::new(ledgers.clone(), Arc::new(telemetry.clone()));
         let context = Context { store, ledgers, telemetry, clock };
         let client = client(&config, &context)?;
-        let watermark = Watermark::new(&config, context.clock.clone());
+        let watermark = Watermark::new(&config.counted_ranges(), context.clock.clone());
         let source = source(&config)?;
         let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
         follow(&restorer, source, &plan, None, &context);
@@ -178,7 +179,7 @@ impl Handle {
             client(&config, &self.context)?
         };
         let source = source(&config)?;
-        let watermark = current.watermark.reconfigured(&config);
+        let watermark = current.watermark.reconfigured(&config.counted_ranges());
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
         follow(&self.restorer, source, &plan, Some(&current), &self.context);
         // The poller is gone only when the daemon is shutting down.
@@ -196,15 +197,15 @@ fn client(config: &Config, context: &Context) -> Result<Client, BuildError> {
 }
 
 /// The Prometheus that counters are read back from, if any.
-fn source(config: &Config) -> Result<Option<restore::Source>, BuildError> {
-    config.state.prometheus.as_ref().map(restore::Source::new).transpose()
+fn source(config: &Config) -> Result<Option<Source>, BuildError> {
+    config.state.prometheus.as_ref().map(Source::new).transpose()
 }
 
 /// Reads back the counters of `plan` that the plan `before` did not have, or all without a ledger if nothing
 /// was read back so far.
 fn follow(
     restorer: &Restorer,
-    source: Option<restore::Source>,
+    source: Option<Source>,
     plan: &Plan,
     before: Option<&Plan>,
     context: &Context,

@@ -23,7 +23,6 @@ pub mod run;
 mod running;
 pub mod serve;
 
-use crate::accounting;
 use crate::store::{LAST_SUCCESS, OBJECTIVE, UP};
 use crate::telemetry;
 use pds_exposition::markdown::Group;
@@ -35,7 +34,7 @@ pub fn catalogue() -> Vec<Group> {
     let of_service = Resource::all()
         .map(|resource| Group { title: resource.call().purpose, families: resource.polled().families() });
     let rest = [
-        Group { title: "exact counters", families: accounting::FAMILIES.to_vec() },
+        Group { title: "exact counters", families: pds_ledger::FAMILIES.to_vec() },
         Group { title: "objectives", families: vec![OBJECTIVE] },
         Group { title: "targets", families: vec![UP, LAST_SUCCESS] },
         Group { title: "the exporter itself", families: telemetry::FAMILIES.to_vec() },

@@ -54,7 +54,7 @@ pub use origin::Origin;
 pub use projects::{App, Objective, Project};
 pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
-pub use state::{Login, Prometheus, State};
+pub use state::State;
 pub use toml::toml;
 pub use url_template::UrlTemplate;
 

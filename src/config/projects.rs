@@ -47,6 +47,17 @@ impl super::Config {
     pub fn accounts(&self) -> Vec<(Arc<str>, Option<TokenSource>)> {
         self.projects.iter().map(|project| (Arc::clone(&project.id), project.token.clone())).collect()
     }
+
+    /// Which ranges are counted.
+    #[must_use]
+    pub fn counted_ranges(&self) -> pds_ledger::Config {
+        pds_ledger::Config {
+            settle: self.poll.settle,
+            step: self.accounting.step,
+            max_catch_up: self.accounting.max_catch_up,
+            recheck_after: self.accounting.recheck_after.clone(),
+        }
+    }
 }
 
 section! {

@@ -14,6 +14,7 @@ use super::section::{Row, Section as _, default, or_empty, section};
 use super::selector::Selector;
 use super::value;
 use pds_core::secret::Secret;
+use pds_ledger::config::{Login, Prometheus};
 
 section! {
     /// `[state]`: how counters survive a restart.
@@ -24,37 +25,6 @@ section! {
         /// Where counters are restored from; `None` if they are not.
         prometheus: Option<Prometheus> = PrometheusKeys,
     }
-}
-
-/// A server with the Prometheus HTTP API that scrapes this exporter.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prometheus {
-    /// http or https. `/api/v1` is appended to its path.
-    pub url: Url,
-    /// The credentials, if any.
-    pub login: Option<Login>,
-    /// Additional trust anchors (PEM).
-    pub ca_file: Option<PathBuf>,
-    /// Sent with every query.
-    pub headers: Vec<(HeaderName, Secret)>,
-    /// Label matchers for every query, without braces; may be empty.
-    pub selector: String,
-    /// How far back the counters are looked for.
-    pub lookback: Duration,
-}
-
-/// Credentials for a [`Prometheus`]. Files are read again whenever they change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Login {
-    /// The file holds a bearer token.
-    Token(PathBuf),
-    /// Basic authentication.
-    Basic {
-        /// The user.
-        username: String,
-        /// The file holds the password.
-        password_file: PathBuf,
-    },
 }
 
 /// The keys of [`Prometheus`].

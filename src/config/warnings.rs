@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use pds_http::is_open;
+use pds_ledger::config::Prometheus;
 
-use super::{Config, Prometheus};
+use super::Config;
 
 /// The longest time between steps of a counter that rates over five minutes are right for.
 const MAX_PERIOD_OF_RATES: Duration = Duration::from_secs(120);

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use ::url::form_urlencoded::parse;
 use maud::{Markup, html};
 
-use crate::accounting::FAMILIES;
 use crate::config::Web;
 use pds_exposition::markdown::Group;
 use pds_exposition::{Family, Kind};
+use pds_ledger::FAMILIES;
 
 use super::format::count;
 use super::layout::{Frame, missing};

@@ -6,10 +6,10 @@
 
 use tokio::time::Instant;
 
-use crate::accounting::hour::HOUR;
 use crate::telemetry::{AuditResult, Difference};
 use pds_interface::range::rfc3339;
 use pds_interface::{RangeEnd, TimeRange};
+use pds_ledger::hour::HOUR;
 
 use super::ask::tally;
 use super::evidence::Assumption;

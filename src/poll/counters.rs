@@ -2,9 +2,7 @@
 
 use tokio::time::{Duration, Instant};
 
-use crate::accounting::hour::HOUR;
-use crate::accounting::ledger_store::Hold;
-use crate::accounting::{self, Ledger, Settled};
+use pds_ledger::{Hold, Ledger, Settled, hour::HOUR};
 
 use super::ledger_update::phase;
 use super::plan::{Context, Plan, Target};
@@ -45,7 +43,7 @@ impl Plan {
             Counters::Shown(shown_for) => {
                 context.ledgers.release(&target.key);
                 let rechecked = !self.watermark.ages().is_empty();
-                let series = |ledger| accounting::series(resource, ledger, rechecked);
+                let series = |ledger| pds_ledger::series(resource, ledger, rechecked);
                 match start.take() {
                     Some(Start { ledger: first, shown: None }) => {
                         let first = first.with_thresholds_of(ledger);
@@ -69,7 +67,7 @@ impl Plan {
             Counters::Hidden(behind) => {
                 start = start.filter(|start| start.shown.is_none());
                 if settled.started.is_some() && !ledger.set_aside {
-                    cell.hide_counters(accounting::behind(resource, behind.as_secs()));
+                    cell.hide_counters(pds_ledger::behind(resource, behind.as_secs()));
                 } else {
                     cell.clear();
                 }

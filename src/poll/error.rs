@@ -2,9 +2,9 @@
 
 use tokio::time::Duration;
 
-use crate::accounting::Refusal;
 use pds_client::{Class, FetchError};
 use pds_interface::RuleError;
+use pds_ledger::Refusal;
 
 use super::evidence::Assumption;
 

@@ -6,8 +6,8 @@
 //! steps, each of which was refused. A hole of more than `MAX_SINGLE` steps is taken for the time before what the
 //! service keeps: all of it is given up, up to the oldest step that is answered.
 
-use crate::accounting::Ledger;
 use pds_interface::{Counted, Tally, TimeRange};
+use pds_ledger::Ledger;
 
 use super::ask::ask;
 use super::error::PollError;

@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::accounting::hour::HOUR;
-use crate::accounting::ledger_store::{Hold, NotCommitted};
-use crate::accounting::recheck::Recheck;
-use crate::accounting::{Ledger, MAX_THRESHOLDS, Refusal};
 use pds_interface::{Counted, Tally, TimeRange};
+use pds_ledger::{Hold, Ledger, MAX_THRESHOLDS, NotCommitted, Refusal, hour::HOUR, recheck::Recheck};
 
 use super::error::PollError;
 use super::plan::{Context, Plan, Target};

@@ -2,10 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::accounting::Refusal;
-use crate::accounting::hour::HOUR;
 use crate::store::Variant;
 use pds_interface::{Counted, TimeRange, Window};
+use pds_ledger::{Refusal, hour::HOUR};
 
 use super::ask::{ask, show, subjects};
 use super::audit;

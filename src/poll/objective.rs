@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::config::App;
-use crate::store::{Desired, Key, Owner, Section, Store, Variant};
+use crate::store::{Desired, Section, Store, Variant};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
 use pds_interface::Resource;
 use pds_interface::polled::Counted;
+use pds_ledger::{Key, Owner};
 
 /// The cells of the apps that have an objective.
 pub(super) fn wanted<'a>(apps: impl Iterator<Item = (&'a App, &'a Arc<Owner>)>) -> Vec<Desired> {

@@ -8,8 +8,7 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Duration, Instant, sleep_until};
 
-use crate::restore::Restorer;
-use crate::store::Key;
+use pds_ledger::{Key, restore::Restorer};
 
 use super::error::PANIC;
 use super::execute::{self, Outcome};

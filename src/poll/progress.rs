@@ -6,9 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-use crate::accounting::Ledger;
-use crate::accounting::recheck::Recheck;
 use pds_interface::TimeRange;
+use pds_ledger::{Ledger, recheck::Recheck};
 
 use super::datapoints::Datapoints;
 

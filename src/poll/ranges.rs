@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::accounting::{Ledger, MAX_MERGED};
 use pds_interface::TimeRange;
+use pds_ledger::{Ledger, MAX_MERGED};
 
 use super::plan::{Plan, Target, containers};
 

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use tokio::time::{Duration, Instant};
 
-use crate::store::Owner;
+use pds_ledger::Owner;
 
 /// A position within an interval, as a fraction of 2^64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,9 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
-use crate::store::{Key, Transition};
+use crate::store::Transition;
 use pds_core::error_chain::with_sources;
 use pds_interface::range::rfc3339;
+use pds_ledger::Key;
 
 use super::error::PollError;
 use super::progress::Hole;

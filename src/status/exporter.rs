@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::{Duration, Instant};
 
 use crate::poll::Plan;
-use crate::telemetry::{self, Snapshot, UnexpectedValue};
+use crate::telemetry::{Snapshot, UnexpectedValue};
 
 use super::model::{Exporter, Restoring, Token, Unexpected};
 use super::view::View;
@@ -49,7 +49,7 @@ pub(super) fn exporter(
     }
 }
 
-fn restoring(known: &telemetry::Restoring) -> Restoring {
+fn restoring(known: &pds_ledger::observer::Restoring) -> Restoring {
     let obstacle = known.obstacle.as_ref();
     Restoring {
         missing: known.missing,

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Duration;
 
-use crate::accounting::{self, Ledger, LedgerStore, Watermark};
 use crate::config::{self, Config, Project};
 use crate::poll::{Context, Plan};
 use crate::store::{PollFailure, PollRecord, Store, Variant};
@@ -17,6 +16,7 @@ use pds_client::Client;
 use pds_client::Observer as _;
 use pds_core::clock::Clock;
 use pds_interface::{Cadence, TimeRange, Window};
+use pds_ledger::{Ledger, LedgerStore, Watermark};
 
 use super::Source;
 
@@ -44,8 +44,8 @@ pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
     let clock = Clock::starting_at(NOW.parse().unwrap());
     let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, _) =
-        LedgerStore::open(None, telemetry.clone(), accounting::ledger_store::COMMIT_INTERVAL).await.unwrap();
-    let context = Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock };
+        LedgerStore::open(None, Arc::new(telemetry.clone()), pds_ledger::COMMIT_INTERVAL).await.unwrap();
+    let context = Context { store: Store::new(pds_ledger::FAMILIES), ledgers, telemetry, clock };
     let config = Arc::new(config(apps));
     let client = Client::new(
         &config.api,
@@ -54,7 +54,7 @@ pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
         context.clock.clone(),
     )
     .unwrap();
-    let watermark = Watermark::new(&config, context.clock.clone());
+    let watermark = Watermark::new(&config.counted_ranges(), context.clock.clone());
     let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
     context.telemetry.config_loaded(Some(context.clock.now()));
     let source = Source::new(context.clone(), Arc::clone(&plan), Vec::new());
@@ -139,12 +139,7 @@ impl Fixture {
     }
 
     /// Every target that `fails` fails.
-    pub(crate) fn fail(
-        &self,
-        class: &'static str,
-        message: &str,
-        fails: impl Fn(&crate::store::Key) -> bool,
-    ) {
+    pub(crate) fn fail(&self, class: &'static str, message: &str, fails: impl Fn(&pds_ledger::Key) -> bool) {
         let now = self.context.clock.now();
         let targets = self.plan.targets.iter().flat_map(|target| &target.subjects);
         for subject in targets.filter(|subject| fails(subject.cell.key())) {

@@ -9,12 +9,12 @@ use std::{iter, thread};
 use jiff::Timestamp;
 use tokio::time::Duration;
 
-use crate::accounting::ledger_store::Found;
 use crate::poll::counters::Counters;
 use crate::poll::plan::Target;
 use crate::store::Variant;
 use pds_interface::get_app::family;
 use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
+use pds_ledger::ledger_store::Found;
 
 use super::cause::{Judged, Problem};
 use super::document::Status;

@@ -8,9 +8,8 @@ use super::fixture::{self, Fixture};
 use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
 use super::verdict::Verdict;
-use crate::accounting::ledger_store::Hold;
-use crate::store::Key;
 use pds_interface::{Resource, response_time, run_execution_time};
+use pds_ledger::{Hold, Key};
 
 /// One app, answered a minute ago.
 async fn answered() -> Fixture {
@@ -117,7 +116,7 @@ async fn a_service_whose_metrics_all_fail_is_down_since_its_last_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn mixed_or_own_failures_are_not_attributed_to_the_service() {
-    let first = |key: &crate::store::Key| key.resource == response_time::RESOURCE;
+    let first = |key: &pds_ledger::Key| key.resource == response_time::RESOURCE;
     for (one, other, state) in [
         ("429", "paused", ServiceState::Throttled),
         ("401", "unauthorized_paused", ServiceState::TokenRefused),

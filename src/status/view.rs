@@ -6,12 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::accounting::Settled;
-use crate::accounting::ledger_store::Found;
 use crate::config::{App, Project};
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
 use pds_interface::{Resource, Scope};
+use pds_ledger::{Settled, ledger_store::Found};
 
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;

@@ -5,7 +5,6 @@
 //! of the page. A scrape takes a [`Snapshot`] (shared pointers, no copies of values) and renders it. Scrapes and polls
 //! never wait for each other.
 //!
-//! - `key`: how targets are identified.
 //! - [`target_state`]: one target's samples, health and expiry; [`health`]: whether its polls succeed.
 //! - [`history`]: its recent polls; [`course`]: an app's last hours; `changes`: what changed in its settings;
 //!   `packed`: values of a trend in two bytes.
@@ -19,7 +18,6 @@ mod filter;
 mod gzip;
 pub mod health;
 pub mod history;
-mod key;
 mod packed;
 pub mod pages;
 pub mod render;
@@ -34,6 +32,7 @@ use tokio::time::{Duration, Instant};
 use pds_exposition::Family;
 use pds_exposition::samples::Layouts;
 use pds_interface::{Resource, response_time};
+use pds_ledger::Key;
 
 pub use changes::{Change, Fact};
 pub use course::{Point, SlotSummary};
@@ -41,7 +40,6 @@ pub use filter::Filter;
 pub use gzip::Coding;
 pub use health::{Failure, Health, Transition};
 pub use history::{PollFailure, PollRecord};
-pub use key::{Key, Owner};
 pub use pages::{PageBody, Pages, RenderPanicked};
 pub use render::Snapshot;
 pub use replies::{Replies, Reply};

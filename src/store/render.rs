@@ -8,10 +8,12 @@ use tokio::time::Instant;
 use pds_exposition::encode::{Format, head, label, sample, samples};
 use pds_exposition::{Family, Samples};
 use pds_interface::Resource;
+use pds_ledger::Owner;
 
 use super::filter::Filter;
 use super::target_state::{UnixNanos, timestamp};
-use super::{LAST_SUCCESS, Owner, Section, TargetState, UP};
+
+use super::{LAST_SUCCESS, Section, TargetState, UP};
 
 /// The samples to expose at one moment, or a part of them, as shared pointers.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::Key;
+use pds_ledger::Key;
 
 /// What all texts together may take.
 const BUDGET: usize = 1024 * 1024;
@@ -100,8 +100,8 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Owner;
     use pds_interface::get_app;
+    use pds_ledger::Owner;
 
     fn key(app: usize) -> Key {
         Key { owner: Owner::new("p".into(), format!("a-{app}").into()), resource: get_app::RESOURCE }

@@ -12,10 +12,12 @@ use tokio::time::{Duration, Instant};
 
 use pds_exposition::{Samples, Sink};
 use pds_interface::{Cadence, Scope};
+use pds_ledger::Key;
 
 use super::health::{Failure, Health, Transition};
 use super::history::History;
-use super::{Key, Section, Shared};
+
+use super::{Section, Shared};
 use trouble::Trouble;
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.

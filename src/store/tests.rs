@@ -9,6 +9,7 @@ use tokio::time::{Duration, Instant, advance};
 use crate::telemetry::Telemetry;
 use pds_exposition::{Family, Format, Sink};
 use pds_interface::{Resource, list_domains, response_time};
+use pds_ledger::Owner;
 
 use super::*;
 

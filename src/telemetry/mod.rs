@@ -8,7 +8,7 @@
 //! - `handle`: the types of handles.
 //! - [`Snapshot`]: the figures for the status page.
 //! - `recent`: request rates of the last minutes.
-//! - [`Restoring`]: counters that are read back from Prometheus.
+//! - `ledgers`: commits, and counters that are read back from Prometheus.
 //! - [`AuditSnapshot`]: what audits of the service's replies found.
 //! - `process`: `process_*`, from `/proc/self`.
 //! - `encode`: from the registry to the page.
@@ -16,10 +16,10 @@
 mod audit;
 mod encode;
 mod handle;
+mod ledgers;
 mod metrics;
 mod process;
 mod recent;
-mod restoring;
 mod snapshot;
 
 use std::collections::{BTreeMap, HashMap};
@@ -34,6 +34,7 @@ use pds_client::Observer;
 use pds_exposition::{Family, Format};
 use pds_interface::Resource;
 use pds_interface::reader::named_by;
+use pds_ledger::observer::Restoring;
 use pds_web::Activity;
 
 pub use audit::{AuditResult, AuditSnapshot, Difference};
@@ -42,7 +43,6 @@ use metrics::Metrics;
 pub use process::process_families;
 use recent::Recent;
 pub use recent::RequestRate;
-pub use restoring::{Obstacle, Restoring};
 pub use snapshot::{Snapshot, TokenSnapshot, UnexpectedValue};
 
 /// Codes of `pds_api_requests_total` that exist from the start: alerts read their increase, which a series that
@@ -173,20 +173,6 @@ impl Telemetry {
         self.0.metrics.panics.inc();
         *self.0.last_panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
-    }
-
-    /// The state file was written, or could not be. `good` is the outcome before, and then this one; a change is
-    /// logged.
-    pub fn state_committed(&self, written: &Result<(), String>, good: &mut bool) {
-        self.0.metrics.state_committed.set(flag(written.is_ok()));
-        match (written, *good) {
-            (Err(error), true) => {
-                tracing::error!(error, "the state cannot be written; counters stand still until it can")
-            }
-            (Ok(()), false) => tracing::info!("the state can be written again"),
-            _ => {}
-        }
-        *good = written.is_ok();
     }
 
     /// Writes the requested families that have a series, in `format`.

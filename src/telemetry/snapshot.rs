@@ -8,8 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use pds_interface::Resource;
+use pds_ledger::observer::Restoring;
 
-use super::{AuditSnapshot, Restoring, Telemetry};
+use super::{AuditSnapshot, Telemetry};
 
 /// The figures. `None` means not known yet.
 #[derive(Clone, Debug, Default, PartialEq)]

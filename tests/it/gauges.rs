@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pds_exporter::accounting::LedgerStore;
 use pds_exporter::poll::Context;
-use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
 use pds_interface::TimeRange;
+use pds_ledger::LedgerStore;
 use pds_simulator::{Quirks, Settings, World};
 
 use crate::poller::{Polling, rig_of};
@@ -15,7 +14,8 @@ use crate::process::series;
 
 /// A service with one app and these quirks, polled with these tables of the configuration.
 async fn polled(quirks: Quirks, tables: &str) -> (World, Context, Polling) {
-    let (ledgers, _) = LedgerStore::open(None, Telemetry::new(false).unwrap(), Duration::ZERO).await.unwrap();
+    let (ledgers, _) =
+        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap();
     let settings = Settings { projects: 1, apps: 1, quirks, ..Settings::default() };
     let (world, context, plan) = rig_of(settings, ledgers, tables).await;
     let polling = Polling::start(context.clone(), plan);

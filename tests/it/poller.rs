@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_core::clock::Clock;
-use pds_exporter::accounting::LedgerStore;
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::{Context, Plan, Poller};
 use pds_exporter::telemetry::Telemetry;
 use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
 use pds_interface::{Cadence, DecodeError, ReplyBody, Scope, get_app, response_time};
+use pds_ledger::LedgerStore;
 use pds_simulator::{Fault, Settings, World};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,8 @@ static BUGGY: Polled = Polled::of::<Buggy>("app", Scope::App, Cadence::Settings)
 
 /// A service with four apps, and the plan that polls them without counting.
 async fn rig() -> (World, Context, Plan) {
-    let (ledgers, _) = LedgerStore::open(None, Telemetry::new(false).unwrap(), Duration::ZERO).await.unwrap();
+    let (ledgers, _) =
+        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap();
     rig_with(4, ledgers, "[accounting]\nenabled = false\n").await
 }
 
@@ -164,7 +165,9 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
     let file = dir.path().join("state.log");
     let ten_minutes = Duration::from_secs(600);
     let (ledgers, _committer) =
-        LedgerStore::open(Some(&file), Telemetry::new(false).unwrap(), ten_minutes).await.unwrap();
+        LedgerStore::open(Some(&file), std::sync::Arc::new(pds_ledger::Unobserved), ten_minutes)
+            .await
+            .unwrap();
     let (world, context, mut plan) = rig_with(4, ledgers.clone(), "").await;
     let mut config = (*plan.config).clone();
     config.api.max_concurrent_requests = 1.try_into().unwrap();
@@ -191,7 +194,8 @@ async fn polls_that_wait_for_the_disk_keep_no_other_from_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn polls_due_within_a_moment_of_one_another_begin_together() {
-    let ledgers = LedgerStore::open(None, Telemetry::new(false).unwrap(), Duration::ZERO).await.unwrap().0;
+    let ledgers =
+        LedgerStore::open(None, std::sync::Arc::new(pds_ledger::Unobserved), Duration::ZERO).await.unwrap().0;
     let tables = "[poll]\ninterval = \"10s\"\n[accounting]\nenabled = false\n";
     let (world, context, plan) = rig_with(100, ledgers, tables).await;
     let _polling = Polling::start(context, plan);

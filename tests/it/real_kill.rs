@@ -5,10 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use pds_core::clock::Clock;
-use pds_exporter::accounting::Ledger;
-use pds_exporter::accounting::state::State;
-use pds_exporter::store::Key;
 use pds_interface::TimeRange;
+use pds_ledger::{Key, Ledger, state::State};
 use pds_simulator::{Fault, Settings, World};
 
 use crate::process::{Exporter, series, until};

@@ -1,7 +1,7 @@
 //! Metric families, and how their samples are held and written.
 //!
 //! A family is declared once, as a [`Family`], beside the code that reads its values: in the file of its
-//! endpoint (`interface`), in `accounting`, `store` or `telemetry`. HELP, TYPE and UNIT lines, the Markdown catalogue
+//! endpoint (`interface`), in `ledger`, `store` or `telemetry`. HELP, TYPE and UNIT lines, the Markdown catalogue
 //! and the checks of configured labels are all derived from that declaration.
 //!
 //! - [`family`]: the declaration, and what follows from a name (unit, OpenMetrics base name).

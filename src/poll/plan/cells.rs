@@ -6,8 +6,9 @@ use tokio::time::Duration;
 
 use crate::config::{App, Config};
 use crate::poll::objective;
-use crate::store::{Desired, Key, Owner, Section};
+use crate::store::{Desired, Section};
 use pds_interface::{Cadence, Resource, Scope};
+use pds_ledger::{Key, Owner};
 
 /// The time between two polls.
 pub(super) fn interval(config: &Config, cadence: Cadence, app: Option<&App>) -> Duration {

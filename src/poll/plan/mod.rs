@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::time::Duration;
 
-use crate::accounting::{KEPT_AFTER_REMOVAL, LedgerStore, Watermark};
 use crate::config::{App, Config, Project};
-use crate::store::{Key, Section, Store, TargetState, Variant};
+use crate::store::{Section, Store, TargetState, Variant};
 use crate::telemetry::Telemetry;
 use pds_client::{Account, Client};
 use pds_core::clock::Clock;
 use pds_interface::polled::Polled;
 use pds_interface::{Cadence, Resource, Scope, Subject, Window};
+use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 
 use super::evidence::Audit;
 use super::objective;

@@ -6,8 +6,8 @@ mod rig;
 use std::sync::Arc;
 
 use pds_exporter::config::Shard;
-use pds_exporter::store::{Key, Owner};
 use pds_interface::{Resource, TimeRange, response_time, run_execution_time};
+use pds_ledger::{Key, Owner};
 use pds_simulator::Kind;
 use proptest::prelude::*;
 

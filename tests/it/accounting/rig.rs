@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use pds_core::clock::Clock;
-use pds_exporter::accounting::{self, Ledger};
 use pds_exporter::config::{Config, Shard};
 use pds_exporter::poll::plan::Target;
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
-use pds_exporter::store::Key;
 use pds_interface::{TimeRange, response_time};
+use pds_ledger::{Key, Ledger};
 use pds_simulator::{Fault, Quirks, Settings, World};
 
 use crate::rig::{self, Configuration};
@@ -42,7 +41,7 @@ pub(super) struct Rig {
     both: bool,
     pub(super) shard: Shard,
     windows: &'static str,
-    pub(super) running: Option<(Context, Plan, accounting::ledger_store::Committer)>,
+    pub(super) running: Option<(Context, Plan, pds_ledger::Committer)>,
     pub(super) expected: HashMap<Key, Expected>,
 }
 

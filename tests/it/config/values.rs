@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pds_core::secret::Secret;
-use pds_exporter::config::{self, Login, Objective, TokenSource};
+use pds_exporter::config::{self, Objective, TokenSource};
 use pds_interface::{QueryNames, Resolution};
+use pds_ledger::config::Login;
 
 use super::load;
 

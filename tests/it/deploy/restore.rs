@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use pds_exporter::config::{self, Login, Prometheus};
+use pds_exporter::config;
+use pds_ledger::config::{Login, Prometheus};
 use serde_json::Value;
 
 use super::helm::{example, template};

@@ -33,8 +33,8 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/counters.md",
         "Time is cut at whole steps of UTC",
         &[
-            "accounting::ledger::tests::ranges_follow_one_another_and_end_on_whole_steps",
-            "accounting::ledger::tests::a_reply_is_added_once_and_only_where_it_belongs",
+            "ledger::ledger::tests::ranges_follow_one_another_and_end_on_whole_steps",
+            "ledger::ledger::tests::a_reply_is_added_once_and_only_where_it_belongs",
         ],
     ),
     (
@@ -46,7 +46,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/counters.md",
         "Every second is either accounted for or unaccounted, never both.",
         &[
-            "accounting::ledger::tests::time_given_up_is_counted_once",
+            "ledger::ledger::tests::time_given_up_is_counted_once",
             "accounting::a_gap_longer_than_max_catch_up_is_given_up_and_counted_as_that",
         ],
     ),
@@ -68,10 +68,10 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/counters.md",
         "Buckets are counters too.",
         &[
-            "accounting::ledger::tests::fractions_of_shares_are_carried_from_range_to_range",
-            "accounting::ledger::tests::thresholds_beyond_the_limit_are_left_out_and_those_known_go_on",
-            "accounting::ledger::tests::buckets_are_cumulative_and_every_one_a_counter",
-            "accounting::ledger::tests::thresholds_that_come_and_go_keep_the_buckets_cumulative",
+            "ledger::ledger::tests::fractions_of_shares_are_carried_from_range_to_range",
+            "ledger::ledger::tests::thresholds_beyond_the_limit_are_left_out_and_those_known_go_on",
+            "ledger::ledger::tests::buckets_are_cumulative_and_every_one_a_counter",
+            "ledger::ledger::tests::thresholds_that_come_and_go_keep_the_buckets_cumulative",
             "real_prometheus::quantiles_across_apps_agree_with_the_truth_within_one_bucket",
         ],
     ),
@@ -94,7 +94,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "Every hour is counted again",
         &[
             "accounting::late::late_data_is_complete_once_every_hour_was_rechecked",
-            "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
+            "ledger::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
             "polls::counted_again::a_service_that_includes_the_end_of_ranges_is_named_once_with_what_to_set",
         ],
     ),
@@ -103,7 +103,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "Counting begins, and time is given up, once our clock has been steady for a minute.",
         &[
             "polls::starts::without_a_date_counting_begins_after_a_minute_of_a_steady_clock_and_is_exact",
-            "accounting::watermark::tests::without_a_date_counting_begins_once_our_clock_was_steady_for_a_minute",
+            "ledger::watermark::tests::without_a_date_counting_begins_once_our_clock_was_steady_for_a_minute",
         ],
     ),
     (
@@ -123,7 +123,7 @@ const CLAIMS: &[(&str, &str, &[&str])] = &[
         "Data that reaches the service later than `poll.settle` is added an hour or two later",
         &[
             "accounting::late::late_data_is_reported_separately",
-            "accounting::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
+            "ledger::recheck::tests::late_data_is_added_in_equal_parts_over_the_following_hour",
         ],
     ),
     (

@@ -18,12 +18,12 @@ pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
     (
         "docs/configure.md",
         "A damaged file is refused",
-        &["accounting::state::tests::a_damaged_file_is_refused_or_gives_what_was_written"],
+        &["ledger::state::tests::a_damaged_file_is_refused_or_gives_what_was_written"],
     ),
     (
         "docs/configure.md",
         "A file that is removed, shortened or not synced while in use is written whole again",
-        &["accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again"],
+        &["ledger::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again"],
     ),
     (
         "docs/run.md",
@@ -47,13 +47,13 @@ pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
         "docs/configure.md",
         "The counters of 100,000 apps take at most 80 MB",
         &[
-            "accounting::state::tests::the_ledgers_of_100_000_apps_take_at_most_80_megabytes",
-            "accounting::log::tests::at_most_seventeen_bytes_are_written_for_ten_that_change",
+            "ledger::state::tests::the_ledgers_of_100_000_apps_take_at_most_80_megabytes",
+            "ledger::log::tests::at_most_seventeen_bytes_are_written_for_ten_that_change",
         ],
     ),
     (
         "docs/configure.md",
         "A crash may leave the last commit incomplete: it is cut off",
-        &["accounting::log::tests::a_power_loss_at_any_point_leaves_the_last_commit_or_the_one_under_way"],
+        &["ledger::log::tests::a_power_loss_at_any_point_leaves_the_last_commit_or_the_one_under_way"],
     ),
 ];

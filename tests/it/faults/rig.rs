@@ -12,10 +12,10 @@ use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::Source;
-use pds_exporter::store::Key;
 use pds_interface::{
     Resource, TimeRange, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
 };
+use pds_ledger::Key;
 use pds_simulator::{Fault, Kind, Settings, World};
 
 use crate::process::series;

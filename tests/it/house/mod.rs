@@ -15,7 +15,7 @@ const READERS: &[(&str, &str)] = &[
     ("src/config/include", "the files it includes"),
     ("crates/pds-http/", "trust anchors"),
     ("crates/pds-client/", "token files and trust anchors, which are read again when they change"),
-    ("src/accounting/", "the state file"),
+    ("crates/pds-ledger/", "the state file; credentials and trust anchors of a Prometheus"),
     ("src/telemetry/process", "what the system says of this process"),
     ("crates/pds-core/src/plain_file", "reads for those below"),
     ("crates/pds-web/src/", "the web configuration file and its certificates, read again when they change"),

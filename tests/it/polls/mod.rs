@@ -13,17 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pds_core::clock::Clock;
-use pds_exporter::accounting::Ledger;
-use pds_exporter::accounting::ledger_store::Committer;
 use pds_exporter::config::Config;
 use pds_exporter::pages::{Rendered, StatusPages};
 use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::{Source, Status};
-use pds_exporter::store::{Key, Owner};
 use pds_exposition::Format;
 use pds_interface::{Cadence, Resource, TimeRange, response_time};
+use pds_ledger::{Committer, Key, Ledger, Owner};
 use pds_simulator::{Settings, World};
 
 use crate::rig::{self, Configuration};

@@ -110,7 +110,7 @@ stale_after = \"1h\"",
     telemetry.config_loaded(None);
     pds_web::Observer::web_config_read(telemetry, false);
     telemetry.panicked("a poll");
-    telemetry.state_committed(&Err("no space left on device".to_owned()), &mut true);
+    pds_ledger::Observer::committed(telemetry, false);
     let expired = Timestamp::now().checked_sub(SignedDuration::from_hours(3 * 24)).unwrap();
     telemetry.token_expiry(&stage.world.projects()[0].0, Some(expired));
     let others = [&slow, &empty, &mute].map(|stage| stage.url.as_str()).join(" ");

@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
-use pds_exporter::restore::{Answer, Source};
-use pds_exporter::store::{Key, Owner};
 use pds_interface::{Resource, response_time};
+use pds_ledger::{
+    Key, Owner,
+    restore::{Answer, Source},
+};
 
 use super::prometheus::Asked;
 use super::rig::Rig;

@@ -9,8 +9,8 @@ mod model;
 pub(crate) mod prometheus;
 mod rig;
 
-use pds_exporter::store::{Key, Owner};
 use pds_interface::{Resource, response_time};
+use pds_ledger::{Key, Owner};
 use pds_simulator::Fault;
 
 use crate::process::series;

@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use pds_client::Client;
 use pds_core::clock::Clock;
-use pds_exporter::accounting::ledger_store::Committer;
-use pds_exporter::accounting::{self, LedgerStore, Watermark};
 use pds_exporter::app::daemon::{Daemon, Handle};
 use pds_exporter::config::Config;
 use pds_exporter::poll::{Context, Plan};
 use pds_exporter::store::{Filter, Store};
 use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
+use pds_ledger::{Committer, LedgerStore, Watermark};
 use pds_simulator::World;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -44,13 +43,14 @@ pub(crate) async fn daemon(config: Config, clock: &Clock) -> Handle {
 /// What polls by hand work with, of a new process with this state file or none.
 pub(crate) async fn open(state: Option<&Path>, clock: &Clock) -> (Context, Committer) {
     let telemetry = Telemetry::new(false).unwrap();
-    let (ledgers, committer) = LedgerStore::open(state, telemetry.clone(), Duration::ZERO).await.unwrap();
+    let (ledgers, committer) =
+        LedgerStore::open(state, Arc::new(telemetry.clone()), Duration::ZERO).await.unwrap();
     (context(ledgers, telemetry, clock), committer)
 }
 
 /// The same with these ledgers.
 pub(crate) fn context(ledgers: LedgerStore, telemetry: Telemetry, clock: &Clock) -> Context {
-    Context { store: Store::new(accounting::FAMILIES), ledgers, telemetry, clock: clock.clone() }
+    Context { store: Store::new(pds_ledger::FAMILIES), ledgers, telemetry, clock: clock.clone() }
 }
 
 /// The plan of `config` for polls by hand; after a reload, `before` is the former plan.
@@ -59,8 +59,8 @@ pub(crate) fn plan(config: Config, context: &Context, before: Option<&Plan>) -> 
     let client = Client::new(&config.api, &config.accounts(), Arc::new(telemetry), clock.clone()).unwrap();
     let client = client.asking_again_after(config.poll.settings_interval);
     let watermark = match before {
-        Some(before) => before.watermark.reconfigured(&config),
-        None => Watermark::new(&config, clock),
+        Some(before) => before.watermark.reconfigured(&config.counted_ranges()),
+        None => Watermark::new(&config.counted_ranges(), clock),
     };
     Plan::new(Arc::new(config), client, watermark, context, before)
 }

@@ -1,12 +1,11 @@
 //! `pdstool state`: ledgers of a state file and of a Prometheus that has scraped the exporters.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pds_core::clock::Clock;
-use pds_exporter::accounting::{Ledger, LedgerStore};
-use pds_exporter::store::{Key, Owner};
-use pds_exporter::telemetry::Telemetry;
 use pds_interface::{Resource, response_time, run_execution_time};
+use pds_ledger::{Key, Ledger, LedgerStore, Owner, Unobserved};
 
 use super::{ended, golden, pdstool, stdout};
 use crate::client::server::{Server, status};
@@ -42,9 +41,10 @@ fn key(app: &str, resource: Resource) -> Key {
 /// The file's side of [`REQUESTS`], and the runs of one app.
 async fn state_file(folder: &Path) -> PathBuf {
     let path = folder.join("state.log");
-    let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, committer) =
-        LedgerStore::open(Some(&path), telemetry, std::time::Duration::from_millis(1)).await.unwrap();
+        LedgerStore::open(Some(&path), Arc::new(Unobserved), std::time::Duration::from_millis(1))
+            .await
+            .unwrap();
     let in_file = REQUESTS.iter().filter_map(|(app, file, _)| Some((*app, (*file)?)));
     let mut all: Vec<_> = in_file
         .map(|(app, (ago, total))| {
@@ -139,8 +139,9 @@ async fn ledgers_of_a_file_are_shown_in_every_form_while_an_exporter_uses_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = state_file(folder.path()).await;
     let before = std::fs::read(&path).unwrap();
-    let telemetry = Telemetry::new(false).unwrap();
-    let in_use = LedgerStore::open(Some(&path), telemetry, std::time::Duration::from_secs(60)).await.unwrap();
+    let in_use = LedgerStore::open(Some(&path), Arc::new(Unobserved), std::time::Duration::from_secs(60))
+        .await
+        .unwrap();
     let while_in_use = std::fs::read(&path).unwrap();
     let name = path.display().to_string();
     let mut text = String::new();

@@ -104,13 +104,13 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "The service's clock jumps by more than an hour",
         &[
-            "accounting::watermark::tests::a_date_more_than_an_hour_away_is_believed_once_it_ran_on_for_a_minute",
+            "ledger::watermark::tests::a_date_more_than_an_hour_away_is_believed_once_it_ran_on_for_a_minute",
             "faults::clocks::a_date_of_1970_fails_the_polls_and_moves_no_counter",
         ],
     ),
     (
         "A reply is about another range than was asked for",
-        &["accounting::ledger::tests::a_reply_is_added_once_and_only_where_it_belongs"],
+        &["ledger::ledger::tests::a_reply_is_added_once_and_only_where_it_belongs"],
     ),
     (
         "A single value makes no sense: `1e400`, `\"12abc\"`, -1, 250 %, a name longer than 1,024 bytes",
@@ -162,15 +162,15 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
     (
         "The state file is damaged",
         &[
-            "accounting::state::tests::a_damaged_file_is_refused_or_gives_what_was_written",
+            "ledger::state::tests::a_damaged_file_is_refused_or_gives_what_was_written",
             "real_kill::a_file_left_by_a_kill_and_damaged_is_refused_or_has_every_count",
         ],
     ),
     (
         "The state file is removed, replaced, or its disk is full",
         &[
-            "accounting::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again",
-            "accounting::state::tests::a_file_that_replaces_the_state_file_is_neither_written_nor_used",
+            "ledger::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again",
+            "ledger::state::tests::a_file_that_replaces_the_state_file_is_neither_written_nor_used",
             "real_state::disk::an_error_of_fdatasync_loses_nothing_and_the_file_is_written_whole",
             "real_state::disk::a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_again",
         ],

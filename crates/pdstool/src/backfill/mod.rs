@@ -103,7 +103,7 @@ fn window(text: &str) -> Result<Duration, String> {
 fn step(text: &str) -> Result<Duration, String> {
     const DAY: u64 = 86_400;
     let step = window(text)?;
-    if step > pds_exporter::accounting::MAX_MERGED || !DAY.is_multiple_of(step.as_secs()) {
+    if step > pds_ledger::MAX_MERGED || !DAY.is_multiple_of(step.as_secs()) {
         return Err("must divide a day and be at most 6h, such as 5m or 1h".to_owned());
     }
     Ok(step)

@@ -8,11 +8,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::ToolError;
-use pds_exporter::accounting::{self, Ledger};
 use pds_exposition::encode::{self, Format};
 use pds_exposition::samples::Layouts;
 use pds_exposition::{Family, Kind};
 use pds_interface::{Counted, Point, Resource, Subject, TimeRange};
+use pds_ledger::Ledger;
 
 use super::journal::Record;
 use super::journal::failed;
@@ -45,7 +45,7 @@ pub fn file(work: &Work) -> Result<Written, ToolError> {
     let mut first_family = 0;
     for stream in work.plan.streams() {
         // The counters' families stand behind those of all calls.
-        let counters = families.len() - accounting::FAMILIES.len();
+        let counters = families.len() - pds_ledger::FAMILIES.len();
         first_family = if stream.index % metrics_calls().len() == 0 { 0 } else { first_family };
         let places = Places { gauges: first_family, counters };
         first_family += stream.resource.polled().families().len();
@@ -65,7 +65,7 @@ fn families() -> Vec<Family> {
     calls
         .iter()
         .flat_map(|resource| resource.polled().families())
-        .chain(accounting::FAMILIES.iter().copied())
+        .chain(pds_ledger::FAMILIES.iter().copied())
         .collect()
 }
 
@@ -182,8 +182,8 @@ impl<'a> Lines<'a> {
         ledger: &Ledger,
         second: i64,
     ) -> Result<(), ToolError> {
-        let samples = accounting::series(resource, ledger, false).finish(&self.layouts);
-        for index in 0..accounting::FAMILIES.len() {
+        let samples = pds_ledger::series(resource, ledger, false).finish(&self.layouts);
+        for index in 0..pds_ledger::FAMILIES.len() {
             for (labels, value) in samples.of(index) {
                 self.put(first + index, labels, value, second)?;
             }

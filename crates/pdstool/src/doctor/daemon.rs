@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::exporter::{Exporter, ExporterError};
 use pds_core::error_chain::with_sources;
-use pds_exporter::accounting::state::{self, Examined};
 use pds_exporter::status::Verdict;
+use pds_ledger::state::{self, Examined};
 
 use crate::report::Report;
 

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use pds_exporter::accounting::{StateError, state};
+use pds_ledger::{StateError, state};
 
 use super::database;
 

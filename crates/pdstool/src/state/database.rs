@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use pds_exporter::accounting::{Ledger, record};
-use pds_exporter::store::{Key, Owner};
 use pds_interface::Resource;
+use pds_ledger::{Key, Ledger, Owner, record};
 use redb::backends::InMemoryBackend;
 use redb::{
     Database, ReadableDatabase as _, ReadableTable as _, StorageBackend as _, TableDefinition,

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use crate::error::ToolError;
 use crate::service::{self, Environment};
 use pds_core::error_chain::with_sources;
-use pds_exporter::accounting::{Ledger, state};
 use pds_exporter::config::Config;
-use pds_exporter::restore::{Answer, Source, is_later};
-use pds_exporter::store::{Key, Owner};
+use pds_ledger::{
+    Key, Ledger, Owner,
+    restore::{Answer, Source, is_later},
+    state,
+};
 
 /// What one origin holds of a counter.
 #[derive(Clone, Debug)]

@@ -4,8 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::page::{Align, Table};
-use pds_exporter::accounting::Ledger;
-use pds_exporter::store::Key;
+use pds_ledger::{Key, Ledger};
 
 use super::read::{Held, Pair};
 

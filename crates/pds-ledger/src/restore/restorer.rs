@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::time::{Duration, sleep};
 
-use crate::accounting::ledger_store::Hold;
-use crate::accounting::{Ledger, LedgerStore, Watermark};
-use crate::store::Key;
-use crate::telemetry::{Obstacle, Restoring, Telemetry};
+use crate::Hold;
+use crate::Key;
+use crate::observer::{Observer, Obstacle, Restoring};
+use crate::{Ledger, LedgerStore, Watermark};
 use pds_core::error_chain::with_sources;
 
 use super::attempt::{Asked, Decision, Followed, Job, Missing, is_later};
@@ -44,7 +44,7 @@ pub struct Restorer(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     ledgers: LedgerStore,
-    telemetry: Telemetry,
+    observer: Arc<dyn Observer>,
     state: Mutex<State>,
     changed: Notify,
     /// Signals that [`Restorer::known`] has counters to return.
@@ -70,9 +70,9 @@ struct State {
 impl Restorer {
     /// A restorer for `ledgers`, without a source.
     #[must_use]
-    pub fn new(ledgers: LedgerStore, telemetry: Telemetry) -> Self {
+    pub fn new(ledgers: LedgerStore, observer: Arc<dyn Observer>) -> Self {
         let (state, changed, known) = (Mutex::default(), Notify::new(), Notify::new());
-        Self(Arc::new(Inner { ledgers, telemetry, state, changed, known }))
+        Self(Arc::new(Inner { ledgers, observer, state, changed, known }))
     }
 
     /// Reads back from `source` from now on. Of the counters in `added`, each with its poll interval, those without a
@@ -99,7 +99,7 @@ impl Restorer {
         }
         if !stays {
             *state = State { generation: state.generation, ..State::default() };
-            return self.0.telemetry.not_restoring();
+            return self.0.observer.restoring(None);
         }
         for (key, interval) in added {
             let keeps_up = |ledger: &Ledger| {
@@ -169,7 +169,7 @@ impl Restorer {
     /// Asks once, and logs and records the outcome. `now` is the time by the service's clock.
     async fn attempt(&self, job: &Job, now: i64) {
         let asked = tokio::select! {
-            asked = job.ask(now, self.0.telemetry.snapshot().config_loaded) => asked,
+            asked = job.ask(now, self.0.observer.config_loaded()) => asked,
             // The counters, and perhaps the source, are others now.
             () = self.replaced(job) => return self.0.changed.notify_one(),
         };
@@ -313,11 +313,29 @@ impl Restorer {
         })
     }
 
-    /// Records the progress.
+    /// Reports the progress. Changes are logged.
     fn tell(&self, state: &mut State, obstacle: Option<Obstacle>) {
-        state.outcome.missing = state.missing.len();
-        state.outcome.obstacle = obstacle.filter(|_| !state.missing.is_empty());
-        self.0.telemetry.restoring(state.outcome.clone());
+        let missing = state.missing.len();
+        let obstacle = obstacle.filter(|_| missing > 0);
+        if let Some(Obstacle { text: reason, expected }) = &obstacle
+            && state.outcome.obstacle != obstacle
+        {
+            if *expected {
+                tracing::info!(missing, reason = &**reason, "counters are not read back from Prometheus yet");
+            } else {
+                tracing::warn!(
+                    missing,
+                    reason = &**reason,
+                    "counters cannot be read back from Prometheus and stay hidden"
+                );
+            }
+        }
+        let Restoring { restored, kept, opened, .. } = state.outcome;
+        if missing == 0 && state.outcome.missing > 0 {
+            tracing::info!(restored, kept, opened, "all counters are read back from Prometheus");
+        }
+        state.outcome = Restoring { missing, obstacle, ..state.outcome };
+        self.0.observer.restoring(Some(state.outcome.clone()));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

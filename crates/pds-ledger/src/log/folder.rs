@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::accounting::error::StateError;
+use crate::error::StateError;
 
 use super::format::ReadAt;
 

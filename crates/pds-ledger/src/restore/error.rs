@@ -79,7 +79,7 @@ pub enum Error {
     },
     /// The ledgers could not be written to the state file.
     #[error("what was read back from Prometheus cannot be kept")]
-    NotKept(#[from] crate::accounting::ledger_store::NotCommitted),
+    NotKept(#[from] crate::NotCommitted),
 }
 
 impl Error {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::store::Key;
+use crate::Key;
 
 use super::counters::Number;
 use super::hour::{Hour, Late};

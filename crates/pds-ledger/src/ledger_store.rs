@@ -1,26 +1,21 @@
-//! All ledgers, and their commits: first to disk, then to the page, many in one commit.
+//! All ledgers: committed first, then shown.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::JoinHandle;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
-use crate::store::Key;
-use crate::telemetry::Telemetry;
-use pds_core::error_chain::with_sources;
+use crate::Key;
+use crate::observer::Observer;
 use pds_interface::Counted;
 
+use super::commits::{Committer, Entry, Hold, Ledgers, NotCommitted, commit_all};
 use super::error::StateError;
 use super::ledger::Ledger;
 use super::record::Record;
 use super::state::State;
-
-/// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
-/// than this.
-pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -31,24 +26,6 @@ pub struct LedgerStore {
     closed: Arc<Notify>,
 }
 
-#[derive(Debug, Default)]
-struct Ledgers {
-    by_key: HashMap<Key, Arc<Ledger>>,
-    /// Why some are not shown or not opened yet.
-    holds: HashMap<Key, Hold>,
-    /// The thresholds of the last ledger. Usually all apps have the same and share one list.
-    thresholds: Arc<[f64]>,
-}
-
-/// Why a ledger is not shown yet, beyond being behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
-    /// It is not known yet what was counted before. No ledger is opened until then.
-    Unknown,
-    /// Until its cursor has reached this second (Unix time). It may hold less than was shown elsewhere.
-    Until(i64),
-}
-
 /// A ledger, and what keeps it from being shown.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the fields are those two")]
@@ -57,43 +34,15 @@ pub struct Found {
     pub hold: Option<Hold>,
 }
 
-/// A ledger on its way to disk.
-#[derive(Debug)]
-struct Entry {
-    key: Key,
-    /// `None` removes it.
-    ledger: Option<Arc<Ledger>>,
-    done: oneshot::Sender<bool>,
-}
-
-/// A ledger could not be written and counts as not added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the state file could not be written")]
-pub struct NotCommitted;
-
-/// The task that commits. Await it after [`LedgerStore::close`], so that everything is on disk.
-#[derive(Debug)]
-pub struct Committer(Option<JoinHandle<()>>);
-
-impl Committer {
-    /// Waits until everything handed over is on disk.
-    pub async fn finished(self) {
-        if let Some(task) = self.0 {
-            // A panic of the task was reported when its commits failed.
-            let _ = task.await;
-        }
-    }
-}
-
 impl LedgerStore {
     /// Opens the ledgers in the file at `path`, which is created if there is none. Without a path they are kept in
-    /// memory. Commits are at least `apart` from each other ([`COMMIT_INTERVAL`]).
+    /// memory. Commits are at least `apart` from each other ([`COMMIT_INTERVAL`](super::COMMIT_INTERVAL)).
     ///
     /// # Errors
     /// If the file cannot be used. It is never overwritten and never taken for empty.
     pub async fn open(
         path: Option<&Path>,
-        telemetry: Telemetry,
+        observer: Arc<dyn Observer>,
         apart: Duration,
     ) -> Result<(Self, Committer), StateError> {
         let Some(path) = path else {
@@ -113,7 +62,7 @@ impl LedgerStore {
         let ledgers = Self { ledgers: Arc::new(RwLock::new(ledgers)), commits: Some(commits), closed };
         let held = Arc::clone(&ledgers.ledgers);
         let task =
-            tokio::spawn(commit_all(state, held, entries, telemetry, apart, Arc::clone(&ledgers.closed)));
+            tokio::spawn(commit_all(state, held, entries, observer, apart, Arc::clone(&ledgers.closed)));
         Ok((ledgers, Committer(Some(task))))
     }
 
@@ -276,71 +225,5 @@ impl LedgerStore {
 
     fn ledgers(&self) -> RwLockWriteGuard<'_, Ledgers> {
         self.ledgers.write().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Ledgers {
-    fn take(&mut self, records: impl IntoIterator<Item = Record>) {
-        for (key, ledger) in records {
-            match ledger {
-                Some(ledger) => drop(self.by_key.insert(key, ledger)),
-                None => drop(self.by_key.remove(&key)),
-            }
-        }
-    }
-
-    fn records(&self) -> Vec<Record> {
-        self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger)))).collect()
-    }
-}
-
-/// Commits whatever has come in since the last commit, until the store is closed or the last of its clones is gone.
-async fn commit_all(
-    state: State,
-    ledgers: Arc<RwLock<Ledgers>>,
-    mut entries: mpsc::UnboundedReceiver<Entry>,
-    telemetry: Telemetry,
-    apart: Duration,
-    closed: Arc<Notify>,
-) {
-    let state = Arc::new(Mutex::new(state));
-    let mut batch = Vec::new();
-    let mut next = Instant::now();
-    let mut good = true;
-    loop {
-        let wait = async {
-            let received = entries.recv_many(&mut batch, usize::MAX).await;
-            tokio::time::sleep_until(next).await;
-            received
-        };
-        tokio::select! {
-            received = wait => if received == 0 { return },
-            () = closed.notified() => entries.close(),
-        }
-        while let Ok(entry) = entries.try_recv() {
-            batch.push(entry);
-        }
-        if batch.is_empty() {
-            return;
-        }
-        next = Instant::now() + apart;
-        let records: Vec<Record> =
-            batch.iter().map(|entry| (entry.key.clone(), entry.ledger.clone())).collect();
-        let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
-        let written = tokio::task::spawn_blocking(move || {
-            let before = || held.read().unwrap_or_else(PoisonError::into_inner).records();
-            file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records, before)?;
-            // Memory follows the disk before those who wait for the commit go on.
-            held.write().unwrap_or_else(PoisonError::into_inner).take(records);
-            Ok::<(), StateError>(())
-        })
-        .await
-        .map_err(|panic| panic.to_string())
-        .and_then(|result| result.map_err(|error| with_sources(&error)));
-        telemetry.state_committed(&written, &mut good);
-        for entry in batch.drain(..) {
-            // The caller may have been shut down meanwhile.
-            let _ = entry.done.send(written.is_ok());
-        }
     }
 }

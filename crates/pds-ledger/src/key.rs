@@ -43,7 +43,8 @@ impl Owner {
     }
 
     /// The labels of all its series, as written on the page.
-    pub(super) fn labels(&self) -> &Arc<str> {
+    #[must_use]
+    pub fn labels(&self) -> &Arc<str> {
         &self.labels
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store::Key;
+use crate::Key;
 
 use super::batches::batches;
 use super::error::Error;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::config::Config;
 use pds_core::clock::Clock;
 use pds_interface::TimeRange;
 
+use super::config::Config;
 use super::recheck::Ages;
 use super::settled::{Settled, seconds};
 
@@ -85,10 +85,10 @@ impl Watermark {
     pub fn new(config: &Config, clock: Clock) -> Self {
         Self {
             clock,
-            settle: seconds(config.poll.settle),
-            step: seconds(config.accounting.step).max(1),
-            max_catch_up: seconds(config.accounting.max_catch_up),
-            ages: Ages::new(config.accounting.recheck_after.iter().map(|age| seconds(*age))),
+            settle: seconds(config.settle),
+            step: seconds(config.step).max(1),
+            max_catch_up: seconds(config.max_catch_up),
+            ages: Ages::new(config.recheck_after.iter().map(|age| seconds(*age))),
             seen: Arc::default(),
         }
     }
@@ -273,18 +273,19 @@ impl Watermark {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use jiff::SignedDuration;
     use tokio::time::advance;
 
     use super::*;
-    use crate::config;
 
     /// A watermark at 12:00:07 by our clock; a step is a minute, and what is half a minute old has settled.
     fn watermark() -> Watermark {
-        let text = "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[[projects]]\nid = \"p-1\"\n";
-        let config = config::load_text(Path::new("test.toml"), text).unwrap().config;
+        let config = Config {
+            settle: Duration::from_secs(30),
+            step: Duration::from_secs(60),
+            max_catch_up: Duration::from_secs(86_400),
+            recheck_after: vec![Duration::from_secs(3600)],
+        };
         Watermark::new(&config, Clock::starting_at("2026-03-01T12:00:07Z".parse().unwrap()))
     }
 

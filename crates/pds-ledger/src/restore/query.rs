@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 
-use crate::store::{Key, UP};
+use crate::Key;
 
 use super::series;
 
@@ -16,6 +16,9 @@ pub(super) const HOUR: SignedDuration = SignedDuration::from_hours(1);
 /// A metric that every page of an exporter has, and whose value no two processes share: the time when the process
 /// loaded its configuration, to the microsecond. `--web.disable-exporter-metrics` leaves it.
 pub(super) const PROCESS: &str = "pds_exporter_config_last_reload_success_timestamp_seconds";
+
+/// A metric that every page has for each target that was polled.
+pub(super) const POLLED: &str = "pds_up";
 
 /// The time by the clock of that Prometheus.
 pub(super) const TIME: &str = "time()";
@@ -51,7 +54,7 @@ pub(super) fn processes(selector: &str, window: Duration) -> String {
 /// Which resources of the apps of `keys` were on a page scraped within `window`.
 pub(super) fn polled(keys: &[Key], selector: &str, window: Duration) -> String {
     let resources = one_of("resource", keys.iter().map(|key| key.resource.as_str()));
-    last(&[format!("__name__=\"{}\",", UP.name), resources, apps(keys)].concat(), selector, window)
+    last(&[format!("__name__=\"{}\",", POLLED), resources, apps(keys)].concat(), selector, window)
 }
 
 fn last(matchers: &str, selector: &str, window: Duration) -> String {
@@ -102,7 +105,7 @@ fn literal(out: &mut String, value: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Owner;
+    use crate::Owner;
     use pds_interface::Resource;
 
     fn key(project: &str, app: &str) -> Key {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::store::Key;
+use crate::Key;
 
 /// The most bytes of app ids in a query: VictoriaMetrics takes 16 KiB, and an id may be longer quoted.
 const MAX_ID_BYTES: usize = 6 << 10;
@@ -42,7 +42,7 @@ pub(super) fn halves(keys: &[Key]) -> VecDeque<Vec<Key>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Owner;
+    use crate::Owner;
     use pds_interface::Resource;
 
     #[test]

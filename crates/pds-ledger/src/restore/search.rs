@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use crate::accounting::Ledger;
-use crate::store::Key;
+use crate::Key;
+use crate::Ledger;
 
 use super::ledger::{Choice, Chosen, InvalidLedger};
 

@@ -12,33 +12,46 @@
 //! A failed request moves nothing: the next poll asks for the same range, which has grown by then, in one request of
 //! up to [`MAX_MERGED`]. A ledger is on disk before it is shown, so a crash at most repeats a request.
 //!
+//! It answers no request and asks the service for nothing: replies go in, and series come out. It knows no call by name.
+//!
+//! - [`key`]: the targets; [`config`]: what they are counted by; [`observer`]: what is reported.
 //! - [`counters`]: the counter families, for page, file and restore.
 //! - [`watermark`]: which time has settled, by our clock and the service's; [`settled`]: that at one moment.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
 //! - [`recheck`]: counting an [`hour`] again, and late data.
-//! - [`ledger_store`]: all ledgers, and their grouped commits.
+//! - [`ledger_store`]: all ledgers; [`commits`]: many to disk at once.
 //! - [`state`]: the state file; [`error`]: why it cannot be used; [`record`]: a ledger as bytes; `log`: the file of any
 //!   keys and values.
+//! - [`restore`]: counters that come back from the Prometheus that scrapes them.
 
+pub mod commits;
+pub mod config;
 pub mod counters;
 pub mod error;
 pub mod hour;
+pub mod key;
 pub mod ledger;
 pub mod ledger_store;
 mod log;
+pub mod observer;
 pub mod recheck;
 pub mod record;
 mod refusal;
+pub mod restore;
 pub mod settled;
 pub mod state;
 pub mod watermark;
 
 use std::time::Duration;
 
+pub use commits::{COMMIT_INTERVAL, Committer, Hold, NotCommitted};
+pub use config::Config;
 pub use counters::{FAMILIES, behind, series};
 pub use error::StateError;
+pub use key::{Key, Owner};
 pub use ledger::Ledger;
 pub use ledger_store::LedgerStore;
+pub use observer::{Observer, Unobserved};
 pub use refusal::Refusal;
 pub use settled::Settled;
 pub use watermark::Watermark;

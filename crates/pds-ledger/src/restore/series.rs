@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
-use crate::accounting::counters::{Number, ROWS, Row, Shows};
-use crate::store::{Key, Owner};
+use crate::counters::{Number, ROWS, Row, Shows};
+use crate::{Key, Owner};
 use pds_exposition::Family;
 use pds_interface::{Counted, Resource};
 

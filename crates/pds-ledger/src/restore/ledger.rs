@@ -1,7 +1,7 @@
 //! The series of one scraped target about one counter, as a ledger, if they belong together.
 
-use crate::accounting::counters::Number;
-use crate::accounting::{Ledger, MAX_THRESHOLDS};
+use crate::counters::Number;
+use crate::{Ledger, MAX_THRESHOLDS};
 
 use super::series::{ScrapedCounter, Targets};
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
-use crate::accounting::{Ledger, Watermark};
-use crate::store::Key;
+use crate::Key;
+use crate::{Ledger, Watermark};
 
 use super::error::Error;
 use super::search::Answer;

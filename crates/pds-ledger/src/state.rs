@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::store::{Key, Owner};
+use crate::{Key, Owner};
 use pds_interface::Resource;
 
 use super::error::StateError;
@@ -219,7 +219,7 @@ fn key_of(bytes: &[u8]) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounting::hour::Hour;
+    use crate::hour::Hour;
     use pds_interface::{response_time, run_execution_time};
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {

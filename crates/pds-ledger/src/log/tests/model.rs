@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use crate::accounting::log::folder::{Directory, LeadsTo, Storage};
-use crate::accounting::log::format::ReadAt;
+use crate::log::folder::{Directory, LeadsTo, Storage};
+use crate::log::format::ReadAt;
 
 pub(super) const SECTOR: usize = 512;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 
+use crate::Key;
 use crate::config::Prometheus;
-use crate::store::Key;
 use pds_http::BuildError;
 use pds_interface::Counted;
 
