@@ -13,7 +13,7 @@ use crate::status::{self, Refused};
 use crate::store::{self, Coding, Filter};
 use pds_core::error_chain::with_sources;
 use pds_exposition::Format;
-use pds_web::{BoxFuture, Encoding, Page};
+use pds_web::{BoxFuture, Encoding, Page, PageRequest};
 
 use super::daemon::Handle;
 use super::flags::CommandLine;
@@ -218,25 +218,21 @@ async fn checksum(source: &Arc<Source>) -> Option<u64> {
 }
 
 impl pds_web::Backend for Served {
-    fn metrics<'a>(
-        &'a self,
+    fn metrics(
+        &self,
         format: Format,
         encoding: Encoding,
-        query: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Page, String>> {
+        request: PageRequest,
+    ) -> BoxFuture<'_, Result<Page, String>> {
         Box::pin(async move {
             // Other encodings are made while sending.
             let (coding, encoding) = match encoding {
                 Encoding::Gzip => (Coding::Gzip, Encoding::Gzip),
                 _ => (Coding::Identity, Encoding::Identity),
             };
-            let body = match self
-                .handle
-                .pages()
-                .page(format, coding, &Filter::parse(query))
-                .await
-                .map_err(|error| error.to_string())?
-            {
+            let filter = Filter::parse(request.raw_query());
+            let page = self.handle.pages().page(format, coding, &filter, request).await;
+            let body = match page.map_err(|error| error.to_string())? {
                 store::PageBody::Whole(parts) => pds_web::ResponseBody::Parts(parts.into()),
                 store::PageBody::Pieces(pieces) => pds_web::ResponseBody::Channel(pieces),
             };

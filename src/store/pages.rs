@@ -100,7 +100,8 @@ impl Pages {
         Self(Arc::new(Inner { store, telemetry, ready: Default::default() }))
     }
 
-    /// The page, or the part of it that `filter` names.
+    /// The page, or the part of it that `filter` names. `held` is kept until rendering has ended, also if this future
+    /// is dropped before.
     ///
     /// # Errors
     /// If rendering panics.
@@ -109,9 +110,10 @@ impl Pages {
         format: Format,
         coding: Coding,
         filter: &Filter,
+        held: impl Send + Clone + 'static,
     ) -> Result<PageBody, RenderPanicked> {
         if !filter.is_empty() {
-            return Ok(self.stream(None, format, coding, filter.clone()));
+            return Ok(self.stream(None, format, coding, filter.clone(), held));
         }
         let mut cached = Arc::clone(self.cached(format, coding)).lock_owned().await;
         let now = Instant::now();
@@ -128,7 +130,9 @@ impl Pages {
         let pages = self.clone();
         let any_size = cached.streamed == Some(version);
         // What is made is kept even if this request is given up.
+        let rendering = held.clone();
         let made = tokio::task::spawn_blocking(move || {
+            let _rendering = rendering;
             let made = match before {
                 Some(before) => Ok(pages.with_new_end(before, format, coding, now)),
                 None => pages.ready(format, coding, now, any_size),
@@ -143,7 +147,7 @@ impl Pages {
         });
         match made.await.map_err(|_| RenderPanicked)? {
             Ok(body) => Ok(body),
-            Err(large) => Ok(self.stream(Some(large), format, coding, Filter::default())),
+            Err(large) => Ok(self.stream(Some(large), format, coding, Filter::default(), held)),
         }
     }
 
@@ -191,10 +195,18 @@ impl Pages {
     }
 
     /// Renders on a separate thread and sends each piece. A panic breaks the page off.
-    fn stream(&self, snapshot: Option<Snapshot>, format: Format, coding: Coding, filter: Filter) -> PageBody {
+    fn stream(
+        &self,
+        snapshot: Option<Snapshot>,
+        format: Format,
+        coding: Coding,
+        filter: Filter,
+        held: impl Send + 'static,
+    ) -> PageBody {
         let (sender, receiver) = mpsc::channel(PIECES);
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
+            let _held = held;
             if sender.is_closed() {
                 return;
             }
@@ -277,9 +289,11 @@ mod tests {
         let (store, _) = large_store(100);
         let pages = Pages::new(store, Telemetry::new(false).unwrap());
         let all = Filter::default();
+        let held = Arc::new(());
         for _ in 0..20 {
-            let given_up = pages.page(GZIP.0, GZIP.1, &all);
+            let given_up = pages.page(GZIP.0, GZIP.1, &all, Arc::clone(&held));
             assert!(tokio::time::timeout(Duration::ZERO, given_up).await.is_err());
+            assert_eq!(Arc::strong_count(&held), 2, "only what renders holds it");
         }
         // Held by the only render there is.
         let cached = Arc::clone(pages.cached(GZIP.0, GZIP.1)).lock_owned().await;
@@ -292,9 +306,9 @@ mod tests {
         let telemetry = Telemetry::new(false).unwrap();
         telemetry.panic_when_written();
         let pages = Pages::new(store, telemetry);
-        let page = pages.page(GZIP.0, GZIP.1, &Filter::default()).await;
+        let page = pages.page(GZIP.0, GZIP.1, &Filter::default(), ()).await;
         assert!(matches!(page, Err(RenderPanicked)));
-        let large = pages.page(Format::Text, Coding::Identity, &Filter::default()).await;
+        let large = pages.page(Format::Text, Coding::Identity, &Filter::default(), ()).await;
         let Ok(PageBody::Pieces(mut pieces)) = large else { panic!("30,000 series are streamed") };
         let mut last = None;
         while let Some(piece) = pieces.recv().await {

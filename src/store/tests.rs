@@ -146,7 +146,7 @@ async fn a_filter_gives_its_part_of_the_page() {
 async fn a_page_is_made_once_a_change_and_shared() {
     let (store, domains, _) = small_store();
     let pages = Pages::new(store.clone(), Telemetry::new(false).unwrap());
-    let whole = async |coding| match pages.page(Format::OpenMetrics, coding, &Filter::default()).await {
+    let whole = async |coding| match pages.page(Format::OpenMetrics, coding, &Filter::default(), ()).await {
         Ok(PageBody::Whole(parts)) => parts,
         _ => panic!("a small page is not streamed"),
     };
@@ -203,7 +203,8 @@ async fn a_snapshot_holds_only_what_its_filter_names() {
 
 /// What comes while it is made.
 async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
-    let Ok(PageBody::Pieces(mut pieces)) = pages.page(Format::Text, coding, &Filter::default()).await else {
+    let Ok(PageBody::Pieces(mut pieces)) = pages.page(Format::Text, coding, &Filter::default(), ()).await
+    else {
         panic!("a large page goes out while it is made");
     };
     let mut page = Vec::new();
@@ -223,11 +224,12 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
     let zipped = streamed(&pages, Coding::Gzip).await;
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), page);
-    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()).await
+    else {
         panic!("what was compressed is kept while nothing changes");
     };
     assert_eq!(kept.concat(), zipped);
-    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Identity, &Filter::default()).await
+    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Identity, &Filter::default(), ()).await
     else {
         panic!("a large page that is asked for again while nothing changes is kept");
     };
@@ -242,7 +244,8 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
 async fn a_page_that_is_small_once_compressed_is_made_whole() {
     let (store, _) = large_store(100);
     let pages = Pages::new(store, Telemetry::new(false).unwrap());
-    let Ok(PageBody::Whole(zipped)) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await else {
+    let Ok(PageBody::Whole(zipped)) = pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()).await
+    else {
         panic!("a compressed page of 100,000 series takes less than a megabyte");
     };
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped.concat()[..])).unwrap();
@@ -256,7 +259,7 @@ async fn a_large_page_that_changed_just_now_is_kept_once_it_is_asked_for_again()
     put(&counter, 2.0);
     let zipped = streamed(&pages, Coding::Gzip).await;
     for _ in 0..2 {
-        let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default()).await
+        let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()).await
         else {
             panic!("it did not change after all");
         };
@@ -283,7 +286,7 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
             Ok::<(), std::convert::Infallible>(())
         });
         assert!(sent.is_ok() && GzDecoder::new(&zipped[..]).header().is_some());
-        let kept = runtime.block_on(pages.page(Format::Text, Coding::Gzip, &Filter::default()));
+        let kept = runtime.block_on(pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()));
         assert_eq!(matches!(kept, Ok(PageBody::Whole(_))), !changes);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pds_web::{Backend, BoxFuture, Config, Encoding, Format, Page};
+use pds_web::{Backend, BoxFuture, Config, Encoding, Format, Page, PageRequest};
 use prometheus::{IntCounter, Registry, TextEncoder};
 
 struct Metrics {
@@ -11,12 +11,7 @@ struct Metrics {
 }
 
 impl Backend for Metrics {
-    fn metrics<'a>(
-        &'a self,
-        _: Format,
-        _: Encoding,
-        _: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Page, String>> {
+    fn metrics(&self, _: Format, _: Encoding, _: PageRequest) -> BoxFuture<'_, Result<Page, String>> {
         self.scrapes.inc();
         let page = TextEncoder::new().encode_to_string(&self.registry.gather());
         Box::pin(async { page.map(Page::text).map_err(|error| error.to_string()) })

@@ -38,17 +38,18 @@ impl Page {
 
 /// The exporter behind the web server.
 pub trait Backend: Send + Sync + 'static {
-    /// The metrics page in a format, whole or the part that the `query` of the request names. The future is dropped
-    /// if the client leaves or its scrape timeout ends.
+    /// The metrics page in a format, whole or the part that the query of `request` names. The future is dropped if the
+    /// client leaves or its scrape timeout ends. Work that goes on after that keeps `request`, which counts towards
+    /// `--web.max-requests` until it is dropped.
     ///
     /// # Errors
     /// A sentence that says why there is no page; it is answered with 500.
-    fn metrics<'a>(
-        &'a self,
+    fn metrics(
+        &self,
         format: Format,
         encoding: Encoding,
-        query: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Page, String>>;
+        request: PageRequest,
+    ) -> BoxFuture<'_, Result<Page, String>>;
 
     /// Whether the page is complete.
     ///
@@ -116,7 +117,7 @@ async fn metrics(backend: Arc<dyn Backend>, request: PageRequest) -> Response {
     let timeout = timeout
         .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
         .map_or(PAGE_TIMEOUT, |asked| asked.min(PAGE_TIMEOUT));
-    let page = backend.metrics(negotiated.format, encoding, request.raw_query());
+    let page = backend.metrics(negotiated.format, encoding, request);
     match tokio::time::timeout(timeout, page).await {
         Ok(Ok(page)) => {
             let content_type = Negotiated { format: page.format, ..negotiated }.content_type();

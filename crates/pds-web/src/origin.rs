@@ -72,7 +72,7 @@ mod tests {
         };
         let headers = HeaderMap::from_iter(headers.iter().map(header));
         let (version, uri) = (http::Version::HTTP_11, Uri::from_static("/-/quit"));
-        hosts.allow(&PageRequest { version, uri, headers, segments: Vec::new() })
+        hosts.allow(&PageRequest { version, uri, headers, segments: Vec::new(), permit: None })
     }
 
     #[test]

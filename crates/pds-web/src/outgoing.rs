@@ -24,7 +24,7 @@ pub(super) struct Outgoing {
 /// What an answer holds until the last of its bytes is handed to the system.
 struct Held {
     request: InFlight,
-    _permit: Option<RequestPermit>,
+    _permit: Option<Arc<RequestPermit>>,
 }
 
 /// A piece on its way, which may wait in the buffers of the connection.
@@ -50,7 +50,7 @@ impl Outgoing {
     }
 
     /// Keeps the request in flight, and its permit, until the body is written.
-    pub(super) fn hold(&mut self, request: InFlight, permit: Option<RequestPermit>) {
+    pub(super) fn hold(&mut self, request: InFlight, permit: Option<Arc<RequestPermit>>) {
         self.held = Some(Arc::new(Held { request, _permit: permit }));
     }
 
@@ -128,7 +128,7 @@ mod tests {
         let (request, slots) = (connection.open(), RequestSlots::new(1));
         let permit = slots.take(&request).await.unwrap();
         let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
-        out.hold(request, Some(permit));
+        out.hold(request, Some(Arc::new(permit)));
         assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
         let mut pieces = Vec::new();
         while let Some(frame) = out.frame().await {

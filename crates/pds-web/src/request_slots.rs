@@ -10,6 +10,7 @@
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else asks.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ struct Holder {
     since: Instant,
 }
 
-/// Permission to answer a request; dropping it frees the slot.
+/// Permission to answer a request; dropping it frees the slot. Whatever works on the answer shares it.
 pub(super) struct RequestPermit {
     slots: Arc<RequestSlots>,
     number: u64,
@@ -162,6 +163,12 @@ impl RequestPermit {
             (holder.blocks, holder.own_bytes) = (blocks, own_bytes);
         }
         true
+    }
+}
+
+impl fmt::Debug for RequestPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestPermit({})", self.number)
     }
 }
 

@@ -9,6 +9,7 @@ use http::{Method, Uri, Version};
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
+use super::request_slots::RequestPermit;
 use super::response::Response;
 
 /// The future of a handler, boxed so that one table holds all routes.
@@ -117,6 +118,8 @@ pub struct PageRequest {
     pub(super) uri: Uri,
     pub(super) headers: HeaderMap,
     pub(super) segments: Vec<(String, String)>,
+    /// Counts the request while it is worked on, also if its client has left.
+    pub(super) permit: Option<Arc<RequestPermit>>,
 }
 
 impl PageRequest {
@@ -204,7 +207,7 @@ mod tests {
             for host in hosts {
                 headers.append(header::HOST, host.parse().unwrap());
             }
-            PageRequest { version, uri: Uri::from_static("/"), headers, segments: Vec::new() }
+            PageRequest { version, uri: Uri::from_static("/"), headers, segments: Vec::new(), permit: None }
                 .is_unambiguous()
         };
         assert!(names_one(Version::HTTP_11, &["a"]) && names_one(Version::HTTP_10, &[]));
@@ -217,7 +220,8 @@ mod tests {
         headers.append(http::header::ACCEPT, "a/b".parse().unwrap());
         headers.append(http::header::ACCEPT, "c/d;q=0.5".parse().unwrap());
         let uri = Uri::from_static("/x?project=p%201&project=p2&y");
-        let request = PageRequest { version: Version::HTTP_11, uri, headers, segments: Vec::new() };
+        let request =
+            PageRequest { version: Version::HTTP_11, uri, headers, segments: Vec::new(), permit: None };
         assert_eq!(request.query("project").as_deref(), Some("p 1"));
         assert_eq!((request.query("y").as_deref(), request.query("z")), (Some(""), None));
         assert_eq!(request.header(http::header::ACCEPT).as_deref(), Some("a/b,c/d;q=0.5"));

@@ -73,6 +73,7 @@ impl Router {
             uri: parts.uri,
             headers: parts.headers,
             segments: Vec::new(),
+            permit: None,
         };
         let if_none_match = request.header(header::IF_NONE_MATCH);
         let accept_encoding = request.header(header::ACCEPT_ENCODING);
@@ -101,7 +102,7 @@ impl Router {
         method: &Method,
         mut request: PageRequest,
         in_flight: &InFlight,
-    ) -> Result<(Response, Option<RequestPermit>), Box<Response>> {
+    ) -> Result<(Response, Option<Arc<RequestPermit>>), Box<Response>> {
         if !request.is_unambiguous() {
             return Err(refusal(
                 StatusCode::BAD_REQUEST,
@@ -119,8 +120,8 @@ impl Router {
             None => (self.elsewhere(method, &request)?, Vec::new()),
         };
         // Probes keep pods alive, so they are always answered.
-        let permit = if probe { None } else { Some(self.permit(in_flight).await?) };
-        request.segments = segments;
+        let permit = if probe { None } else { Some(Arc::new(self.permit(in_flight).await?)) };
+        (request.segments, request.permit) = (segments, permit.clone());
         Ok(((route.handler)(request).await, permit))
     }
 

@@ -163,6 +163,21 @@ async fn the_scrape_timeout_of_the_client_is_kept() {
 }
 
 #[tokio::test]
+async fn a_page_whose_client_has_given_up_counts_until_it_is_made() {
+    let server = Running::start(Config { max_requests: 1, ..Config::default() });
+    server.stub.open.send_replace(false);
+    let url = server.url("/metrics");
+    curl(&["-H", "X-Prometheus-Scrape-Timeout-Seconds: 0.01", &url]).await;
+    for page in ["/metrics", "/", "/apps/p/a"] {
+        let refused = curl(&[&server.url(page)]).await;
+        let sentence = "Limit of concurrent requests reached (1), try again later.\n";
+        assert_eq!((refused.status, refused.text()), (503, sentence), "{page}");
+    }
+    server.stub.open.send_replace(true);
+    until("its place is free", async || curl(&[&url]).await.status == 200).await;
+}
+
+#[tokio::test]
 async fn shutdown_finishes_requests_in_progress_and_takes_no_new_ones() {
     let server = Running::start(Config::default());
     server.stub.open.send_replace(false);

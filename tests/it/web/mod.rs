@@ -21,7 +21,9 @@ use bytes::Bytes;
 use pds_exporter::store::Filter;
 use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
-use pds_web::{Backend, BoxFuture, Config, Encoding, Page, Response, ResponseBody, Route, Server};
+use pds_web::{
+    Backend, BoxFuture, Config, Encoding, Page, PageRequest, Response, ResponseBody, Route, Server,
+};
 use tokio::process::Command;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -67,15 +69,19 @@ impl Stub {
 }
 
 impl Backend for Stub {
-    fn metrics<'a>(
-        &'a self,
+    fn metrics(
+        &self,
         format: Format,
         _: Encoding,
-        query: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<Page, String>> {
+        request: PageRequest,
+    ) -> BoxFuture<'_, Result<Page, String>> {
         Box::pin(async move {
-            self.open.subscribe().wait_for(|open| *open).await.unwrap();
-            let body = ResponseBody::Whole(self.page(format, &Filter::parse(query)));
+            let mut open = self.open.subscribe();
+            // Goes on when the client has left, as a render does.
+            let made =
+                tokio::spawn(async move { open.wait_for(|open| *open).await.map(|_| request).unwrap() });
+            let request = made.await.unwrap();
+            let body = ResponseBody::Whole(self.page(format, &Filter::parse(request.raw_query())));
             Ok(Page { format, encoding: Encoding::Identity, body })
         })
     }
