@@ -15,6 +15,7 @@ use crate::store::{Pages, Store};
 use crate::telemetry::Telemetry;
 use pds_client::Client;
 use pds_core::clock::Clock;
+use pds_core::memory::Holder;
 use pds_http::BuildError;
 use pds_ledger::{
     Committer, Key, LedgerStore, StateError, Watermark,
@@ -193,6 +194,7 @@ impl Handle {
 fn client(config: &Config, context: &Context) -> Result<Client, BuildError> {
     let observer = Arc::new(context.telemetry.clone());
     let client = Client::new(&config.api, &config.accounts(), observer, context.clock.clone())?;
+    let client = client.within(&context.telemetry.memory().share(Holder::Replies));
     Ok(client.asking_again_after(config.poll.settings_interval))
 }
 

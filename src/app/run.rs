@@ -18,6 +18,7 @@ use crate::status;
 use crate::telemetry::Telemetry;
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
+use pds_core::memory::MemoryBudget;
 use pds_core::units::counted;
 
 use super::daemon::{Daemon, StartError};
@@ -197,7 +198,8 @@ fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
 }
 
 async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>) -> Result<(), Error> {
-    let telemetry = Telemetry::new(!flags.web_disable_exporter_metrics)?;
+    let memory = MemoryBudget::of_process();
+    let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
     telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
     let (loaded, source) = match configuration {
@@ -210,7 +212,8 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
     if let Some(log) = &log {
         log.follow(loaded.config.log.level);
     }
-    let server = web_config(flags).bind(telemetry.clone())?;
+    let server = pds_web::Config { memory, ..web_config(flags) }.bind(telemetry.clone())?;
+    tokio::spawn(telemetry.clone().watch_stalls());
     let polls = PollThread::start()
         .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
     let polls = Arc::new(polls);

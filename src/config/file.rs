@@ -16,7 +16,7 @@ use super::keys;
 use super::suggest::nearest;
 
 /// The size of a configuration file: a hundred thousand apps with labels take a quarter of it.
-pub(super) const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+pub(super) const MAX_FILE_BYTES: u64 = plain_file::MAX_BYTES;
 
 /// The raw configuration.
 #[derive(Debug)]

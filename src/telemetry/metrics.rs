@@ -133,6 +133,21 @@ metrics! {
         &["state"],
         "Open connections of clients: active while a request is being answered, idle otherwise",
     );
+    loop_stall: HistogramVec = Family::histogram(
+        "pds_exporter_loop_stall_seconds",
+        &[],
+        "How late a timer of the thread that serves fires, ten times a second: whatever keeps that thread busy delays every answer by as much",
+    );
+    memory_budget: Gauge = Family::gauge(
+        "pds_exporter_memory_budget_bytes",
+        &[],
+        "Memory that clients, the service and Prometheus can make this exporter hold: a quarter of its cgroup's limit, 64 MiB at most",
+    );
+    memory_budget_used: Gauge = Family::gauge(
+        "pds_exporter_memory_budget_used_bytes",
+        &[],
+        "How much of the memory budget connections, unread answers and replies in flight hold",
+    );
     panics: IntCounter = Family::counter(
         "pds_exporter_panics_total",
         &[],

@@ -31,6 +31,7 @@ use prometheus::{Counter, Histogram, IntCounter, Registry};
 use tokio::time::Instant;
 
 use pds_client::Observer;
+use pds_core::memory::MemoryBudget;
 use pds_exposition::{Family, Format};
 use pds_interface::Resource;
 use pds_interface::reader::named_by;
@@ -49,6 +50,10 @@ pub use snapshot::{Snapshot, TokenSnapshot, UnexpectedValue};
 /// begins at 1 does not have.
 const ALERTED_CODES: &[&str] = &["401", "403", "429"];
 
+/// How often a timer is set to measure stalls. One that lasts as long is always seen; an idle processor is not woken
+/// much.
+const STALLS_SAMPLED_EVERY: Duration = Duration::from_millis(100);
+
 /// The exporter's own metrics. Cloning shares them.
 #[derive(Clone, Debug)]
 pub struct Telemetry(Arc<Inner>);
@@ -57,6 +62,7 @@ pub struct Telemetry(Arc<Inner>);
 struct Inner {
     registry: Registry,
     metrics: Metrics,
+    memory: MemoryBudget,
     /// The last unexpected value of each field; a field that is in here was logged.
     unexpected: Mutex<HashMap<(Resource, &'static str), UnexpectedValue>>,
     last_panic: Mutex<Option<Instant>>,
@@ -84,6 +90,15 @@ impl Telemetry {
     /// # Errors
     /// If the registry refuses a family: a mistake in its declaration.
     pub fn new(process: bool) -> Result<Self, prometheus::Error> {
+        Self::within(MemoryBudget::default(), process)
+    }
+
+    /// As [`Telemetry::new`], in a process with this budget.
+    ///
+    /// # Errors
+    /// As [`Telemetry::new`].
+    #[expect(clippy::cast_precision_loss, reason = "far less than 2^53 bytes")]
+    pub fn within(memory: MemoryBudget, process: bool) -> Result<Self, prometheus::Error> {
         let registry = Registry::new();
         let metrics = Metrics::register(&registry)?;
         for resource in Resource::all().map(Resource::as_str) {
@@ -96,6 +111,7 @@ impl Telemetry {
             metrics.connections.with_label_values(&[state]);
         }
         audit::start_at_zero(&metrics.audit_ranges);
+        metrics.memory_budget.set(memory.bytes() as f64);
         let build = [env!("CARGO_PKG_VERSION"), env!("PDS_EXPORTER_BUILT_FROM")];
         metrics.build_info.with_label_values(&build).set(1.0);
         if process {
@@ -104,6 +120,7 @@ impl Telemetry {
         Ok(Self(Arc::new(Inner {
             registry,
             metrics,
+            memory,
             unexpected: Mutex::default(),
             last_panic: Mutex::default(),
             recent: Mutex::new(Recent::new()),
@@ -168,6 +185,22 @@ impl Telemetry {
         self.0.metrics.poll_lag.set(late.as_secs_f64());
     }
 
+    /// The budget of this process.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.0.memory
+    }
+
+    /// Measures how late timers of this thread fire, for ever.
+    pub async fn watch_stalls(self) {
+        let stalls = self.0.metrics.loop_stall.with_label_values::<&str>(&[]);
+        loop {
+            let due = Instant::now() + STALLS_SAMPLED_EVERY;
+            tokio::time::sleep_until(due).await;
+            stalls.observe(due.elapsed().as_secs_f64());
+        }
+    }
+
     /// A poll panicked and was contained.
     pub fn panicked(&self, what: &str) {
         self.0.metrics.panics.inc();
@@ -176,7 +209,9 @@ impl Telemetry {
     }
 
     /// Writes the requested families that have a series, in `format`.
+    #[expect(clippy::cast_precision_loss, reason = "far less than 2^53 bytes")]
     pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
+        self.0.metrics.memory_budget_used.set(self.0.memory.used() as f64);
         for family in self.0.registry.gather() {
             encode::family(out, format, &family, &wanted);
         }
@@ -352,6 +387,25 @@ mod tests {
         assert!(page().ends_with("pds_token_accepted{token=\"default\"} 1\n"), "{}", page());
         telemetry.forget_tokens();
         assert_eq!(page(), "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_fires_late_is_a_stall() {
+        let telemetry = Telemetry::new(false).unwrap();
+        let watching = tokio::spawn(telemetry.clone().watch_stalls());
+        tokio::task::yield_now().await;
+        for after in [100, 130, 400] {
+            tokio::time::advance(Duration::from_millis(after)).await;
+            tokio::task::yield_now().await;
+        }
+        watching.abort();
+        let mut out = Vec::new();
+        telemetry.write(&mut out, Format::Text, |family| family.name.contains("stall"));
+        let page = String::from_utf8(out).unwrap();
+        for (le, count) in [("0.005", 1), ("0.025", 1), ("0.05", 2), ("0.25", 2), ("0.5", 3)] {
+            let bucket = format!("pds_exporter_loop_stall_seconds_bucket{{le=\"{le}\"}} {count}\n");
+            assert!(page.contains(&bucket), "{bucket}{page}");
+        }
     }
 
     #[test]

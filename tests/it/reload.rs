@@ -73,6 +73,18 @@ impl Running {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stop_does_not_wait_for_a_slow_reload() {
+    let running = Running::start().await;
+    std::fs::write(&running.file, format!("include = [\"more-*\"]\n{}", running.text)).unwrap();
+    let path = |file: u32| running.folder.path().join(format!("more-{file}"));
+    assert!(std::process::Command::new("mkfifo").arg(path(0)).status().unwrap().success());
+    assert!(running.reload().await.1.contains("not a regular file"));
+    (1..30).for_each(|file| std::fs::write(path(file), "# nothing\n".repeat(100_000)).unwrap());
+    running.exporter.signal("HUP");
+    assert!(running.exporter.terminate().success());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_bad_file_changes_nothing_and_says_so() {
     let running = Running::start().await;
     let started = running.metric("pds_exporter_config_last_reload_success_timestamp_seconds").await;

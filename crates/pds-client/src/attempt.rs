@@ -65,7 +65,7 @@ impl Client {
             };
             account.0.pace.sent();
             let sent = Instant::now();
-            let result = inner.transport.send(request, &token, &inner.skew).await;
+            let result = inner.transport.send(request, &token, &inner.skew, &self.room).await;
             drop(slot);
             let error = match result {
                 Ok(fetched) => {

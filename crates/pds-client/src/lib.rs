@@ -5,7 +5,7 @@
 //! - `account`: the token of its service account, unless the service has refused it (`credentials` reads the
 //!   token's file); then the account's own pace (`pace`: pauses that the service asked for, and an adaptive rate);
 //! - `limits`: the rate and the concurrency allowed over all accounts;
-//! - `transport`: one HTTP exchange, bounded in time and size (`in_flight` bounds all replies together, `redact`
+//! - `transport`: one HTTP exchange, bounded in time and size, and in memory with all others (`redact`
 //!   removes tokens from them, `skew` compares the clocks);
 //! - `retry`: which failures are retried, and the budget of retries over all requests;
 //! - `error`: why it failed in the end, and `class`: the label value of that.
@@ -18,7 +18,6 @@ mod class;
 pub mod config;
 mod credentials;
 mod error;
-mod in_flight;
 mod limits;
 mod line;
 mod observer;
@@ -47,6 +46,7 @@ pub use transport::Fetched;
 use limits::Limits;
 use pds_core::clock::Clock;
 use pds_core::error_chain::{in_brief, with_sources};
+use pds_core::memory::{Holder, MemoryBudget, Share};
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
@@ -54,7 +54,7 @@ use pds_interface::{Request, Resource};
 use redact::Redactor;
 use retry::Budget;
 use skew::Skew;
-use transport::Transport;
+use transport::{ReplyRoom, Transport};
 
 /// The client of the service. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -62,6 +62,7 @@ pub struct Client {
     inner: Arc<Inner>,
     /// How long until a refused token is tried again.
     ask_again: Duration,
+    room: ReplyRoom,
 }
 
 #[derive(Debug)]
@@ -131,13 +132,20 @@ impl Client {
             }
             inner.projects.insert(Arc::clone(project), account.clone());
         }
-        Ok(Self { inner: Arc::new(inner), ask_again: ASK_AGAIN })
+        let room = ReplyRoom::new(&MemoryBudget::default().share(Holder::Replies));
+        Ok(Self { inner: Arc::new(inner), ask_again: ASK_AGAIN, room })
     }
 
     /// Sets how long until a refused token is tried again.
     #[must_use]
     pub fn asking_again_after(self, ask_again: Duration) -> Self {
         Self { ask_again, ..self }
+    }
+
+    /// Sets the memory for replies in flight.
+    #[must_use]
+    pub fn within(self, share: &Share) -> Self {
+        Self { room: ReplyRoom::new(share), ..self }
     }
 
     /// The service account of `project`: its own, or the default one.

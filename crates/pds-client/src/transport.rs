@@ -1,7 +1,7 @@
 //! One request and its reply over HTTP: TLS, proxy, time and size limits. No retries, no pace.
 //!
 //! No redirect is followed, so a token is sent only to the host of `api.base_url`. No compression is requested, and
-//! nothing is decompressed. A reply is held once, in a buffer of its size, and `in_flight` bounds all of them together.
+//! nothing is decompressed. A reply is held once, in a buffer of its size, and [`ReplyRoom`] bounds all of them together.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use super::Config;
 use super::class::classify;
 use super::credentials::Token;
 use super::error::FetchError;
-use super::in_flight::{InFlight, ReplyPermit, SMALL};
 use super::redact::Redactor;
 use super::skew::Skew;
 use super::wait::from_now;
 use pds_core::error_chain::in_brief;
+use pds_core::memory::{Room, Share};
 use pds_http::BuildError;
 use pds_interface::Request;
 use pds_interface::reply::error_message;
@@ -39,6 +39,23 @@ const KEEP_ALIVE: Duration = Duration::from_secs(20);
 const MAX_ERROR_BYTES: u64 = 64 * 1024;
 /// The longest pause that one reply can ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
+/// A reply larger than this is read once there is room for the whole of it.
+const SMALL: u64 = 64 * 1024;
+
+/// The room for replies. Half of it is for replies up to [`SMALL`] and the beginnings of all others, so that a reply
+/// that waits for the rest of its room does not block those that could finish. One that does not fit takes all.
+#[derive(Clone, Debug)]
+pub(super) struct ReplyRoom {
+    small: Share,
+    large: Share,
+}
+
+impl ReplyRoom {
+    pub(super) fn new(share: &Share) -> Self {
+        Self { small: share.half(), large: share.half() }
+    }
+}
+
 /// A successful reply.
 #[derive(Clone, Debug)]
 pub struct Fetched {
@@ -51,7 +68,7 @@ pub struct Fetched {
     /// From sending the request to having read the reply.
     pub took: Duration,
     /// Released once the reply is no longer needed.
-    _room: Arc<Vec<ReplyPermit>>,
+    _room: Arc<Vec<Room>>,
 }
 
 /// The HTTP connection to the service.
@@ -64,7 +81,6 @@ pub(super) struct Transport {
     base: String,
     timeout: Duration,
     max_bytes: u64,
-    in_flight: InFlight,
     pub(super) redactor: Redactor,
 }
 
@@ -95,7 +111,6 @@ impl Transport {
             base: api.base_url.as_str().trim_end_matches('/').to_owned(),
             timeout: api.timeout,
             max_bytes: api.max_response_bytes,
-            in_flight: InFlight::new(api.max_response_bytes),
             redactor,
         })
     }
@@ -111,6 +126,7 @@ impl Transport {
         request: &Request,
         token: &Token,
         skew: &Skew,
+        room: &ReplyRoom,
     ) -> Result<Fetched, FetchError> {
         let began = Instant::now();
         // One timer for head and body.
@@ -128,7 +144,7 @@ impl Transport {
             // The body of an error is useful, but the status counts even if the body does not arrive.
             let headers = response.headers().clone();
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
-            let read = before(deadline, body.read(response, &self.in_flight)).await;
+            let read = before(deadline, body.read(response, room)).await;
             let complete = matches!(read, Some(Ok(Complete::Yes)));
             let message = error_message(&self.redactor.reply(body.bytes, complete));
             return Err(self.refused(request, status.as_u16(), &headers, message, skew.now()));
@@ -137,7 +153,7 @@ impl Transport {
             return Err(FetchError::Encoded { request: self.name(request), encoding });
         }
         let mut body = Body::new(self.max_bytes);
-        match before(deadline, body.read(response, &self.in_flight)).await.ok_or_else(timeout)? {
+        match before(deadline, body.read(response, room)).await.ok_or_else(timeout)? {
             Ok(Complete::Yes) => {}
             Ok(Complete::TooLarge) => {
                 return Err(FetchError::TooLarge { request: self.name(request), limit: self.max_bytes });
@@ -216,7 +232,7 @@ async fn before<T>(deadline: Pin<&mut Sleep>, work: impl Future<Output = T>) -> 
 struct Body {
     bytes: Vec<u8>,
     limit: u64,
-    room: Vec<ReplyPermit>,
+    room: Vec<Room>,
 }
 
 enum Complete {
@@ -230,23 +246,19 @@ impl Body {
     }
 
     /// Reads chunk by chunk. What arrived before an error, or before this future is dropped, is kept.
-    async fn read(
-        &mut self,
-        mut response: Response,
-        in_flight: &InFlight,
-    ) -> Result<Complete, reqwest::Error> {
+    async fn read(&mut self, mut response: Response, room: &ReplyRoom) -> Result<Complete, reqwest::Error> {
         let announced = response.content_length();
         if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
             return Ok(Complete::TooLarge);
         }
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-        self.room.push(in_flight.beginning().await);
+        self.room.push(room.small.acquire(SMALL).await);
         self.bytes.reserve_exact(size(announced.unwrap_or(0).min(SMALL).min(self.limit)));
         while let Some(chunk) = response.chunk().await? {
             if self.bytes.len() + chunk.len() > size(SMALL) && self.room.len() == 1 {
                 // Reserved memory that is never written costs nothing.
                 let whole = announced.unwrap_or(self.limit).min(self.limit);
-                self.room.push(in_flight.whole(whole).await);
+                self.room.push(room.large.acquire(whole).await);
                 self.bytes.reserve_exact(size(whole).saturating_sub(self.bytes.len()));
             }
             let left = size(self.limit).saturating_sub(self.bytes.len());

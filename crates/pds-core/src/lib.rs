@@ -2,6 +2,7 @@
 //!
 //! - [`clock`]: the wall clock as an argument.
 //! - [`error_chain`]: an error and its causes in one line.
+//! - [`memory`]: how much of it others can make the process hold.
 //! - [`plain_file`]: files that other programs replace.
 //! - [`printable`]: text fit for a terminal.
 //! - [`secret`]: text that redacts itself.
@@ -9,6 +10,7 @@
 
 pub mod clock;
 pub mod error_chain;
+pub mod memory;
 pub mod plain_file;
 pub mod printable;
 pub mod secret;

@@ -5,6 +5,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+/// Bound for files without a tighter one: no configuration is larger.
+pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
 /// Permission to read for users that are neither the owner nor in the group.
 const OTHERS_READ: u32 = 0o004;
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pds_core::memory::{Room, Share};
 use tokio::time::Instant;
 
 use super::Limits;
@@ -19,11 +20,15 @@ const RETRY: Duration = Duration::from_millis(100);
 /// How often it is logged at most that descriptors are missing.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
 
+/// What a connection holds at most beside its answers: the hello of a TLS handshake, or the header of a request.
+pub(super) const CONNECTION_BYTES: u64 = 64 * 1024;
+
 /// All open connections.
 pub(super) struct Connections {
     limits: Limits,
     observer: Arc<dyn Observer>,
     turns: Turns,
+    memory: Share,
     open: Mutex<OpenConnections>,
 }
 
@@ -43,14 +48,16 @@ pub(super) struct Connected {
     number: u64,
     pub(super) state: ConnectionState,
     _turn: Option<Turn>,
+    _room: Option<Room>,
 }
 
 impl Connections {
-    pub(super) fn new(limits: Limits, observer: Arc<dyn Observer>) -> Arc<Self> {
+    pub(super) fn new(limits: Limits, memory: Share, observer: Arc<dyn Observer>) -> Arc<Self> {
         Arc::new(Self {
             limits,
             observer,
             turns: Turns::new(limits.max_connections, usize::MAX),
+            memory,
             open: Mutex::default(),
         })
     }
@@ -73,7 +80,9 @@ impl Connections {
         open.next += 1;
         let number = open.next;
         open.all.insert(number, state.clone());
-        Connected { connections: Arc::clone(self), number, state, _turn: turn }
+        // No more are let in than there is room for.
+        let room = self.memory.try_acquire(CONNECTION_BYTES);
+        Connected { connections: Arc::clone(self), number, state, _turn: turn, _room: room }
     }
 
     fn make_room(&self, newcomer: Peer) {
@@ -132,6 +141,8 @@ impl Drop for Connected {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use pds_core::memory::{Holder, MemoryBudget};
+
     use super::*;
 
     const CROWD: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -139,7 +150,8 @@ mod tests {
 
     fn connections(max_connections: usize) -> Arc<Connections> {
         let limits = Limits { max_connections, ..Limits::default() };
-        Connections::new(limits, Arc::new(()))
+        let memory = MemoryBudget::default().share(Holder::Connections);
+        Connections::new(limits, memory, Arc::new(()))
     }
 
     /// Ends with its connection.

@@ -63,6 +63,7 @@ pub use error::Error;
 pub use listen::Listener;
 pub use negotiate::Encoding;
 pub use observer::{Activity, Observer};
+use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;
 pub use response::Response;
 pub use route::{HandlerFuture, Methods, PageRequest, Route};
@@ -91,6 +92,8 @@ pub struct Config {
     pub enable_lifecycle: bool,
     /// `--web.probes-without-auth`: `/-/healthy` and `/-/ready` need no password, as kubelet has none.
     pub probes_without_auth: bool,
+    /// What answers and connections may hold together with the rest of the process.
+    pub memory: MemoryBudget,
     /// Times and sizes.
     pub limits: Limits,
 }
@@ -108,6 +111,7 @@ impl Default for Config {
             max_requests: 40,
             enable_lifecycle: false,
             probes_without_auth: false,
+            memory: MemoryBudget::default(),
             limits: Limits::default(),
         }
     }
@@ -131,7 +135,7 @@ pub struct Limits {
     pub max_connection_age: Duration,
     /// Size of a request's header; a larger one is answered 431.
     pub max_header_bytes: usize,
-    /// Connections at once, over all listeners; beyond them idle ones are closed.
+    /// Connections at once, over all listeners, if memory and descriptors allow; beyond them idle ones are closed.
     pub max_connections: usize,
     /// For the requests in progress when the server stops.
     pub drain_timeout: Duration,
@@ -152,8 +156,8 @@ impl Default for Limits {
             max_connection_age: Duration::from_secs(1800),
             // Four times what the largest browsers and proxies send.
             max_header_bytes: 32 * 1024,
-            // With the poller's connections, below the usual limit of 1024 open files.
-            max_connections: 768,
+            // More than all scrapers and browsers keep; the memory for connections allows for no more.
+            max_connections: 256,
             // Below the 30 s after which Kubernetes kills, above Prometheus' default scrape timeout.
             drain_timeout: Duration::from_secs(15),
         }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use pds_core::memory::{Holder, MemoryBudget};
+
 use super::Limits;
 use super::body::PIECE;
 use super::connection::MAX_STREAMS;
 use super::connection_state::MAX_REQUESTS;
 use super::frames::{BURST, BYTES_PER_FRAME, PER_SECOND};
-use super::request_slots::{MAX_UNREAD_BYTES, MAX_WAIT, MAX_WAITING};
+use super::request_slots::{LARGEST, MAX_WAIT, MAX_WAITING};
 
 /// What is limited, and to how much, with the defaults.
 #[must_use]
@@ -27,7 +29,10 @@ pub fn rows() -> Vec<(String, String)> {
         (format!("a client to read {} KiB of an answer", PIECE / 1024), seconds(limits.write_timeout)),
         (
             "unread answers of all clients".to_owned(),
-            format!("{} MiB, or four times the largest answer", MAX_UNREAD_BYTES / 1024 / 1024),
+            format!(
+                "{} MiB or less, as memory allows; none counts with more than 1/{LARGEST} of it",
+                MemoryBudget::default().share(Holder::Answers).bytes() / 1024 / 1024
+            ),
         ),
         row("connections at once", limits.max_connections.to_string()),
         row("a connection without a request", seconds(limits.idle_timeout)),

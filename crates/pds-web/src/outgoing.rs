@@ -111,6 +111,7 @@ impl hyper::body::Body for Outgoing {
 #[cfg(test)]
 mod tests {
     use http_body_util::BodyExt;
+    use pds_core::memory::{Holder, MemoryBudget};
     use tokio::sync::mpsc;
 
     use super::*;
@@ -125,7 +126,8 @@ mod tests {
     async fn a_large_body_goes_out_in_pieces_and_keeps_its_slot_until_the_last_is_written() {
         let counted = Counted::default();
         let connection = ConnectionState::new(Peer::Local, Limits::default(), Arc::new(counted.clone()));
-        let (request, slots) = (connection.open(), RequestSlots::new(1));
+        let (request, slots) =
+            (connection.open(), RequestSlots::new(1, MemoryBudget::default().share(Holder::Answers)));
         let permit = slots.take(&request).await.unwrap();
         let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
         out.hold(request, Some(Arc::new(permit)));

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use pds_core::memory::{Room, Share};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -23,12 +24,11 @@ use super::connection_state::{ConnectionState, InFlight};
 use super::peer::Peer;
 use super::turns::{Rank, Turn, Turns};
 
-/// Bytes of unread answers over all connections; bytes shared by several answers count once. If an answer is larger
-/// than a quarter of this, the limit is four times its size.
-pub(super) const MAX_UNREAD_BYTES: usize = 32 * 1024 * 1024;
+/// An answer counts with this part of the memory for answers at most, so that each can be given.
+pub(super) const LARGEST: u64 = 4;
 
 /// Memory of an answer that is rendered or compressed while it is sent: its pieces, buffers and encoder.
-const STREAM_BYTES: usize = 1024 * 1024;
+const STREAM_BYTES: u64 = 1024 * 1024;
 
 /// How long a request waits for a slot.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
@@ -47,6 +47,7 @@ const RETRY: Duration = Duration::from_millis(100);
 pub(super) struct RequestSlots {
     limit: usize,
     turns: Turns,
+    memory: Share,
     held: Mutex<Held>,
 }
 
@@ -54,9 +55,8 @@ pub(super) struct RequestSlots {
 struct Held {
     next: u64,
     requests: HashMap<u64, Holder>,
-    /// Shared bytes by address: how many, and by how many answers.
-    blocks: HashMap<usize, (usize, usize)>,
-    bytes: usize,
+    /// Shared bytes by address: their room, and how many answers share them.
+    blocks: HashMap<usize, (Option<Room>, usize)>,
 }
 
 /// A request that holds a slot.
@@ -66,7 +66,7 @@ struct Holder {
     number: u64,
     /// What the answer shows, kept so that no other bytes get the same address meanwhile.
     blocks: Vec<Bytes>,
-    own_bytes: usize,
+    own: Option<Room>,
     since: Instant,
 }
 
@@ -79,11 +79,11 @@ pub(super) struct RequestPermit {
 }
 
 impl RequestSlots {
-    /// `limit` slots; 0 means unlimited.
-    pub(super) fn new(limit: u32) -> Arc<Self> {
+    /// `limit` slots, 0 means unlimited, and `memory` for unread answers; bytes shared by several answers count once.
+    pub(super) fn new(limit: u32, memory: Share) -> Arc<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let turns = Turns::new(if limit == 0 { usize::MAX } else { limit }, MAX_WAITING);
-        Arc::new(Self { limit, turns, held: Mutex::default() })
+        Arc::new(Self { limit, turns, memory, held: Mutex::default() })
     }
 
     /// The number of slots; 0 means unlimited.
@@ -107,7 +107,7 @@ impl RequestSlots {
             connection,
             number: request.number(),
             blocks: Vec::new(),
-            own_bytes: 0,
+            own: None,
             since: Instant::now(),
         };
         held.requests.insert(number, holder);
@@ -148,21 +148,20 @@ impl RequestPermit {
         let Some(peer) = held.requests.get(&self.number).map(|holder| holder.connection.peer()) else {
             return false;
         };
-        let size = own_bytes + blocks.iter().map(Bytes::len).sum::<usize>();
-        let limit = MAX_UNREAD_BYTES.max(size.saturating_mul(4));
-        while held.bytes + own_bytes + held.new_bytes(&blocks) > limit {
+        loop {
+            if let Some((own, rooms)) = held.rooms(&self.slots.memory, own_bytes, &blocks) {
+                for (block, room) in blocks.iter().zip(rooms) {
+                    held.blocks.entry(address(block)).or_insert((room, 0)).1 += 1;
+                }
+                if let Some(holder) = held.requests.get_mut(&self.number) {
+                    (holder.blocks, holder.own) = (blocks, Some(own));
+                }
+                return true;
+            }
             if !held.make_room(&self.slots.turns, peer, false) {
                 return false;
             }
         }
-        held.bytes += own_bytes + held.new_bytes(&blocks);
-        for block in &blocks {
-            held.blocks.entry(address(block)).or_insert((block.len(), 0)).1 += 1;
-        }
-        if let Some(holder) = held.requests.get_mut(&self.number) {
-            (holder.blocks, holder.own_bytes) = (blocks, own_bytes);
-        }
-        true
     }
 }
 
@@ -179,9 +178,20 @@ impl Drop for RequestPermit {
 }
 
 impl Held {
-    /// Bytes of `blocks` that no answer holds yet.
-    fn new_bytes(&self, blocks: &[Bytes]) -> usize {
-        blocks.iter().filter(|block| !self.blocks.contains_key(&address(block))).map(Bytes::len).sum()
+    /// Room for `own_bytes` and for those of `blocks` that no answer holds yet; `None` if there is not enough.
+    fn rooms(&self, memory: &Share, own_bytes: u64, blocks: &[Bytes]) -> Option<(Room, Vec<Option<Room>>)> {
+        let mut left = memory.bytes() / LARGEST;
+        let mut take = |bytes: u64| {
+            let bytes = bytes.min(left);
+            left -= bytes;
+            memory.try_acquire(bytes)
+        };
+        let own = take(own_bytes)?;
+        let rooms = blocks.iter().map(|block| match self.blocks.contains_key(&address(block)) {
+            true => Some(None),
+            false => take(block.len() as u64).map(Some),
+        });
+        Some((own, rooms.collect::<Option<_>>()?))
     }
 
     /// Closes the connection of a request for `newcomer`, and frees its bytes at once: one that its client has not read
@@ -209,12 +219,10 @@ impl Held {
 
     fn release(&mut self, number: u64) {
         let Some(holder) = self.requests.remove(&number) else { return };
-        self.bytes -= holder.own_bytes;
         for block in &holder.blocks {
-            let Some((length, holders)) = self.blocks.get_mut(&address(block)) else { continue };
+            let Some((_, holders)) = self.blocks.get_mut(&address(block)) else { continue };
             *holders -= 1;
             if *holders == 0 {
-                self.bytes -= *length;
                 self.blocks.remove(&address(block));
             }
         }
@@ -229,8 +237,14 @@ fn address(block: &Bytes) -> usize {
 mod tests {
     use std::net::Ipv4Addr;
 
+    use pds_core::memory::{Holder, MemoryBudget};
+
     use super::*;
     use crate::Limits;
+
+    fn memory() -> Share {
+        MemoryBudget::default().share(Holder::Answers)
+    }
 
     fn connection(host: u8) -> ConnectionState {
         let peer = Peer::V4(Ipv4Addr::new(10, 0, 0, host));
@@ -252,13 +266,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_peer_may_use_all_slots_and_is_refused_beyond() {
-        let slots = RequestSlots::new(2);
+        let slots = RequestSlots::new(2, memory());
         let held = [unread(&slots, 1).await, unread(&slots, 1).await];
         let third = connection(1);
         assert!(slots.take(&third.open()).await.is_none());
         drop(held);
         assert!(slots.take(&third.open()).await.is_some());
-        let unlimited = RequestSlots::new(0);
+        let unlimited = RequestSlots::new(0, memory());
         let mut held = Vec::new();
         for _ in 0..100 {
             held.push(unread(&unlimited, 1).await);
@@ -267,7 +281,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_below_its_share_waits_for_a_slot_and_the_longest_unread_request_gives_way() {
-        let slots = RequestSlots::new(2);
+        let slots = RequestSlots::new(2, memory());
         let first = unread(&slots, 1).await;
         tokio::time::sleep(Duration::from_millis(700)).await;
         let second = unread(&slots, 1).await;
@@ -306,7 +320,7 @@ mod tests {
         ) {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             runtime.enable_all().start_paused(true).build().unwrap().block_on(async {
-                let slots = RequestSlots::new(limit);
+                let slots = RequestSlots::new(limit, memory());
                 let mut asking = tokio::task::JoinSet::new();
                 let peers: std::collections::HashSet<_> = crowd.iter().map(|(host, _)| *host).collect();
                 for (host, reads) in crowd {
@@ -330,7 +344,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_fifth_request_of_a_connection_waits_for_one_of_the_four() {
-        let slots = RequestSlots::new(40);
+        let slots = RequestSlots::new(40, memory());
         let connection = connection(1);
         let mut held = Vec::new();
         for _ in 0..4 {
@@ -346,35 +360,38 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn unread_bytes_are_bounded_and_shared_ones_count_once() {
-        let slots = RequestSlots::new(0);
-        let page = Bytes::from(vec![b'x'; MAX_UNREAD_BYTES / 8]);
+        let budget = MemoryBudget::default();
+        let slots = RequestSlots::new(0, budget.share(Holder::Answers));
+        let eighth = slots.memory.bytes() / 8;
+        let page = Bytes::from(vec![b'x'; usize::try_from(eighth).unwrap()]);
         let mut held = Vec::new();
         for _ in 0..20 {
             let unread = unread(&slots, 1).await;
             assert!(unread.2.hold(&ResponseBody::Whole(page.clone()), false));
             held.push(unread);
         }
-        assert_eq!(slots.held().bytes, page.len());
-        let other = || ResponseBody::Whole(Bytes::from(vec![b'x'; MAX_UNREAD_BYTES / 8]));
+        assert_eq!(budget.used(), eighth);
+        let other = || ResponseBody::Whole(Bytes::from(vec![b'x'; usize::try_from(eighth).unwrap()]));
         for _ in 0..7 {
             let unread = unread(&slots, 1).await;
             assert!(unread.2.hold(&other(), false));
             held.push(unread);
         }
-        assert_eq!(slots.held().bytes, MAX_UNREAD_BYTES);
+        assert_eq!(budget.used(), 8 * eighth);
         let late = unread(&slots, 2).await;
         assert!(!late.2.hold(&other(), false), "nobody gives way yet");
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(late.2.hold(&other(), false), "now they do");
         drop((held, late));
         let held = slots.held();
-        assert_eq!((held.bytes, held.blocks.len(), held.requests.len()), (0, 0, 0));
+        assert_eq!((budget.used(), held.blocks.len(), held.requests.len()), (0, 0, 0));
     }
 
     #[tokio::test]
     async fn a_page_larger_than_the_bound_is_answered() {
-        let slots = RequestSlots::new(0);
-        let page = ResponseBody::Whole(Bytes::from(vec![b'x'; MAX_UNREAD_BYTES + 1]));
+        let slots = RequestSlots::new(0, memory());
+        let third = vec![b'x'; usize::try_from(slots.memory.bytes() / 3).unwrap()];
+        let page = ResponseBody::Parts((0..4).map(|_| Bytes::from(third.clone())).collect());
         let (one, two) = (unread(&slots, 1).await, unread(&slots, 1).await);
         assert!(one.2.hold(&page, false) && two.2.hold(&page, true));
     }

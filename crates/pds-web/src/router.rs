@@ -6,6 +6,7 @@ use std::sync::Arc;
 use http::header::{self, HeaderValue};
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
+use pds_core::memory::Holder;
 
 use super::Config;
 use super::auth::{Auth, AuthOutcome};
@@ -56,7 +57,7 @@ impl Router {
             probes_without_auth: config.probes_without_auth,
             enable_lifecycle: config.enable_lifecycle,
             own_hosts: OwnHosts::new(config, &bound),
-            slots: RequestSlots::new(config.max_requests),
+            slots: RequestSlots::new(config.max_requests, config.memory.share(Holder::Answers)),
             challenge: challenge(&config.name),
         }
     }

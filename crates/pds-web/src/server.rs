@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pds_core::memory::Holder;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::watch;
 
@@ -11,7 +12,7 @@ use super::Config;
 use super::auth::Auth;
 use super::backend::{self, Backend};
 use super::connection::{self, ServerState};
-use super::connections::{Connected, Connections};
+use super::connections::{CONNECTION_BYTES, Connected, Connections};
 use super::error::Error;
 use super::handshake;
 use super::listen::{self, Listener, Stream};
@@ -62,12 +63,15 @@ impl Config {
             return Err(Error::NoAddress);
         }
         self.check_paths()?;
-        self.limits.max_connections = affordable(self.limits.max_connections, raise_descriptor_limit());
+        let memory = self.memory.share(Holder::Connections);
+        let fit = usize::try_from(memory.bytes() / CONNECTION_BYTES).unwrap_or(usize::MAX);
+        let most = self.limits.max_connections.min(fit);
+        self.limits.max_connections = affordable(most, raise_descriptor_limit());
         let observer: Arc<dyn Observer> = Arc::new(observer);
         let live = Live::start(self.config_file.as_deref(), Arc::clone(&observer)).map_err(|source| {
             Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
         })?;
-        let connections = Connections::new(self.limits, observer);
+        let connections = Connections::new(self.limits, memory, observer);
         Ok(Server { auth: Auth::new()?, live: Arc::new(live), connections, config: self, listeners })
     }
 
@@ -248,9 +252,9 @@ mod tests {
 
     #[test]
     fn connections_leave_descriptors_for_the_rest_of_the_process() {
-        assert_eq!(affordable(768, None), 768);
-        assert_eq!(affordable(768, Some(1024)), 768);
-        assert_eq!(affordable(768, Some(256)), 192);
-        assert_eq!(affordable(768, Some(1)), 1);
+        assert_eq!(affordable(256, None), 256);
+        assert_eq!(affordable(256, Some(1024)), 256);
+        assert_eq!(affordable(256, Some(256)), 192);
+        assert_eq!(affordable(256, Some(1)), 1);
     }
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use pds_core::clock::Clock;
+use pds_core::plain_file;
 use pds_interface::CALLS;
 use pds_simulator::{Fault, Kind, Quirks, Settings, World, faults};
 
@@ -240,7 +241,7 @@ fn print(
 const TITLE: &str = "The configuration of pds-exporter for a simulated service.";
 
 fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> Result<(), ToolError> {
-    let ours = match std::fs::read_to_string(path) {
+    let ours = match plain_file::read_text(path, plain_file::MAX_BYTES) {
         Ok(text) => text.starts_with(&format!("# {TITLE}")),
         Err(_) => !path.exists(),
     };
@@ -254,11 +255,8 @@ fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> R
 
 fn read_faults(args: &Simulate) -> Result<Vec<Fault>, ToolError> {
     let Some(path) = &args.faults else { return Ok(Vec::new()) };
-    let json = std::fs::read(path).map_err(|source| ToolError::File {
-        doing: "cannot read",
-        path: path.clone(),
-        source,
-    })?;
-    faults::parse(&json)
+    let read = plain_file::read(path, plain_file::MAX_BYTES);
+    let json = read.map_err(|source| ToolError::File { doing: "cannot read", path: path.clone(), source })?;
+    faults::parse(&json.bytes)
         .map_err(|problem| ToolError::Usage(format!("{} is not a list of faults: {problem}", path.display())))
 }

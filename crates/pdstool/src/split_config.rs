@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use config::{FileFormat, Format as _, Map, Value, ValueKind};
+use pds_core::plain_file;
 use pds_core::units::counted;
 use pds_exporter::config::{LoadError, load_text};
 
@@ -55,7 +56,8 @@ pub fn run(console: &mut Console, args: &SplitConfigArgs) -> Result<(), ToolErro
         let path = path.to_owned();
         move |source| ToolError::File { doing, path, source }
     };
-    let text = fs::read_to_string(&args.file).map_err(failed("cannot read", &args.file))?;
+    let text = plain_file::read_text(&args.file, plain_file::MAX_BYTES);
+    let text = text.map_err(failed("cannot read", &args.file))?;
     // Says where a syntax error stands. Whether the values are right depends on where the file will be.
     if let Err(error @ LoadError::Syntax { .. }) = load_text(&args.file, &text) {
         return Err(error.into());

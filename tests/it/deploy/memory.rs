@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::config::Config;
 
 use serde_json::Value;
@@ -18,6 +19,12 @@ const MIB: u64 = 1024 * 1024;
 fn hostile(config: &Config) -> u64 {
     let in_flight = 8 * MIB + config.api.max_response_bytes.max(8 * MIB);
     in_flight * 9 / 2
+}
+
+/// What all that others can do takes at once where memory is limited to `limit`: replies take 4.5 times what they hold.
+fn all_at_once(limit: u64) -> u64 {
+    let budget = MemoryBudget::within(Some(limit));
+    budget.bytes() + budget.share(Holder::Replies).bytes() * 7 / 2
 }
 
 fn load(config: &str) -> Config {
@@ -52,6 +59,7 @@ fn hostile_replies_do_not_get_a_pod_killed() {
         let memory = |of: &str| bytes(string(&container(&workload)["resources"][of], "/memory"));
         // All of them are sized for ten thousand apps.
         let most = measured(10_000).1 + hostile(&config);
+        assert!(measured(10_000).1 + all_at_once(memory("limits")) <= memory("limits"), "{name}");
         assert!(most <= memory("limits"), "{name}: {} MiB of {} MiB", most / MIB, memory("limits") / MIB);
     }
 }
@@ -80,6 +88,7 @@ fn resources_follow_from_the_number_of_apps_and_cover_what_is_measured() {
         assert!(of("requests") <= 2 * memory, "{each} apps: {memory} bytes, requested {}", of("requests"));
         let config = load(string(&object(&objects, "ConfigMap")["data"], "/pds-exporter.toml"));
         let most = memory + hostile(&config);
+        assert!(memory + all_at_once(of("limits")) <= of("limits"), "{each} apps");
         assert!(most <= of("limits") && of("limits") <= 2 * most, "{each} apps: {most} of {}", of("limits"));
         assert!(cpu <= core("requests") && 2.0 * cpu <= core("limits"), "{each} apps: {cpu} %");
         // The disk, and the limit of the pod's own storage.

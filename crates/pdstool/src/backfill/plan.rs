@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ToolError;
 use crate::service;
 use crate::time_arg::TimeArg;
+use pds_core::plain_file;
 use pds_exporter::config::Config;
 use pds_interface::range::rfc3339;
 use pds_interface::{Cadence, Resolution, Resource, TimeRange};
@@ -225,8 +226,8 @@ impl Work {
                 }
             }
         }
-        let plan = match fs::read(&path) {
-            Ok(text) => match serde_json::from_slice::<Plan>(&text) {
+        let plan = match plain_file::read(&path, plain_file::MAX_BYTES) {
+            Ok(file) => match serde_json::from_slice::<Plan>(&file.bytes) {
                 Ok(earlier) if plan.continues(&earlier) => earlier,
                 _ => {
                     let folder = folder.display();

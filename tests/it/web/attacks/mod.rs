@@ -13,6 +13,7 @@ mod unread;
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustls::pki_types::ServerName;
@@ -30,6 +31,13 @@ const MEMORY_LIMIT: u64 = 128 * 1024 * 1024;
 
 /// The daemon with `apps` apps whose service cannot be reached, and `args`.
 fn start(apps: usize, args: &[&str]) -> (tempfile::TempDir, Exporter) {
+    let (folder, config) = configuration(apps);
+    let exporter = Exporter::start(&[&["--config.file", config.to_str().unwrap()], args].concat());
+    (folder, exporter)
+}
+
+/// A configuration of `apps` apps whose service cannot be reached.
+fn configuration(apps: usize) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let mut text = "[api]\nbase_url = \"http://127.0.0.1:9\"\ntoken = \"t\"\n[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"2h\"\n[[projects]]\nid = \"p-1\"\napps = [\n".to_owned();
     for app in 0..apps {
@@ -38,8 +46,7 @@ fn start(apps: usize, args: &[&str]) -> (tempfile::TempDir, Exporter) {
     text.push_str("]\n");
     let path = folder.path().join("pds-exporter.toml");
     std::fs::write(&path, text).unwrap();
-    let exporter = Exporter::start(&[&["--config.file", path.to_str().unwrap()], args].concat());
-    (folder, exporter)
+    (folder, path)
 }
 
 /// The daemon with one app and TLS; `more` goes on in the TLS section of the web configuration.

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use pds_core::plain_file;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TomlError, Value};
 
 use crate::error::ToolError;
@@ -51,7 +52,7 @@ pub fn file(path: &Path, lines: &[Line], environment: &Environment) -> Result<()
     let failed = |doing| move |source| ToolError::File { doing, path: path.to_owned(), source };
     // A link stays one.
     let real = path.canonicalize().map_err(failed("cannot find"))?;
-    let before = fs::read_to_string(&real).map_err(failed("cannot read"))?;
+    let before = plain_file::read_text(&real, plain_file::MAX_BYTES).map_err(failed("cannot read"))?;
     let permissions = fs::metadata(&real).map_err(failed("cannot read"))?.permissions();
     let after = text(&before, lines)
         .map_err(|error| ToolError::Failed { message: format!("{}: {error}", path.display()), code: 78 })?;

@@ -1,0 +1,225 @@
+//! How much memory others can make the process hold: replies, answers, connections.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::plain_file;
+
+/// The budget where no cgroup limits the memory, and at most.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// The budget at least: replies and answers of the default sizes fit in their shares.
+const MIN_BYTES: u64 = 12 * 1024 * 1024;
+
+/// The budget is the cgroup's limit divided by this: what the process needs itself, and what work on the bytes held
+/// takes beside them, fits in the rest.
+const OF_LIMIT: u64 = 4;
+
+/// Unit of the semaphores, in bytes.
+const UNIT: u64 = 1024;
+
+/// Files of the kernel are shorter than this.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
+
+/// Bytes that others can make the process hold, all together. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct MemoryBudget {
+    bytes: u64,
+    used: Arc<AtomicU64>,
+}
+
+impl MemoryBudget {
+    /// A quarter of the memory limit of this process' cgroup, if there is one, and 64 MiB at most.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self::within(cgroup_limit(Path::new("/")))
+    }
+
+    /// The budget of a process that may take `limit` bytes in all.
+    #[must_use]
+    pub fn within(limit: Option<u64>) -> Self {
+        let bytes = limit.map_or(MAX_BYTES, |limit| (limit / OF_LIMIT).clamp(MIN_BYTES, MAX_BYTES));
+        Self { bytes, used: Arc::default() }
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// How many bytes of it are held, over all shares.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// The share of `holder`.
+    #[must_use]
+    pub fn share(&self, holder: Holder) -> Share {
+        let eighths = match holder {
+            Holder::Answers => 3,
+            Holder::Connections | Holder::Replies => 2,
+            Holder::Restoring => 1,
+        };
+        Share::new(self.bytes * eighths / 8, &self.used)
+    }
+}
+
+/// Budgets of one size are equal, however much of them is used.
+impl PartialEq for MemoryBudget {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Default for MemoryBudget {
+    fn default() -> Self {
+        Self::within(None)
+    }
+}
+
+/// What a [`MemoryBudget`] is divided among, so that none takes what another needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// Pages until their clients have read them.
+    Answers,
+    /// Clients' connections: TLS handshakes and headers of requests.
+    Connections,
+    /// Replies of the service.
+    Replies,
+    /// Replies of the Prometheus that counters are read back from.
+    Restoring,
+}
+
+/// A part of a [`MemoryBudget`]. Cloning shares it.
+#[derive(Clone, Debug)]
+pub struct Share {
+    units: u32,
+    free: Arc<Semaphore>,
+    used: Arc<AtomicU64>,
+}
+
+impl Share {
+    fn new(bytes: u64, used: &Arc<AtomicU64>) -> Self {
+        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
+        // As many as fit in 32 bits fit everywhere.
+        let free = Arc::new(Semaphore::new(usize::try_from(units).unwrap_or(usize::MAX)));
+        Self { units, free, used: Arc::clone(used) }
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.units) * UNIT
+    }
+
+    /// A share of half the size, whose bytes are not those of another half.
+    #[must_use]
+    pub fn half(&self) -> Self {
+        Self::new(self.bytes() / 2, &self.used)
+    }
+
+    /// Waits for room for `bytes`, at most for all there is.
+    pub async fn acquire(&self, bytes: u64) -> Room {
+        // The semaphore is never closed.
+        let permit = Arc::clone(&self.free).acquire_many_owned(self.units_of(bytes)).await.ok();
+        self.room(permit)
+    }
+
+    /// Room for `bytes`, at most for all there is; `None` if so much is not free.
+    #[must_use]
+    pub fn try_acquire(&self, bytes: u64) -> Option<Room> {
+        let permit = Arc::clone(&self.free).try_acquire_many_owned(self.units_of(bytes)).ok()?;
+        Some(self.room(Some(permit)))
+    }
+
+    fn units_of(&self, bytes: u64) -> u32 {
+        u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX).min(self.units)
+    }
+
+    fn room(&self, permit: Option<OwnedSemaphorePermit>) -> Room {
+        let bytes = permit.as_ref().map_or(0, |permit| permit.num_permits() as u64 * UNIT);
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        Room { bytes, used: Arc::clone(&self.used), _permit: permit }
+    }
+}
+
+/// Bytes of a [`Share`], given back when this is dropped.
+#[derive(Debug)]
+pub struct Room {
+    bytes: u64,
+    used: Arc<AtomicU64>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The least memory limit of the cgroups that this process is in, of either version.
+fn cgroup_limit(root: &Path) -> Option<u64> {
+    let read = |path: &Path| plain_file::read_text(path, MAX_FILE_BYTES).ok();
+    let groups = read(&root.join("proc/self/cgroup"))?;
+    let limits = groups.lines().filter_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, group) = rest.split_once(':')?;
+        let (mounted, file) = match controllers {
+            "" => ("sys/fs/cgroup", "memory.max"),
+            "memory" => ("sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            _ => return None,
+        };
+        // Inside of a container, the folder of the group may be the root.
+        let groups = Path::new(group.trim_start_matches('/')).ancestors();
+        groups.filter_map(|group| read(&root.join(mounted).join(group).join(file))?.trim().parse().ok()).min()
+    });
+    limits.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn shares_are_bounded_and_what_they_hold_is_counted_together() {
+        let budget = MemoryBudget::default();
+        let (one, other) = (budget.share(Holder::Replies), budget.share(Holder::Connections).half());
+        assert_eq!((one.bytes(), other.bytes()), (MAX_BYTES / 4, MAX_BYTES / 8));
+        let all = one.acquire(u64::MAX).await;
+        let little = other.try_acquire(1).unwrap();
+        assert!(one.try_acquire(1).is_none());
+        assert_eq!(budget.used(), MAX_BYTES / 4 + UNIT);
+        drop((all, little));
+        assert_eq!(budget.used(), 0);
+        assert!(one.try_acquire(1).is_some());
+    }
+
+    #[test]
+    fn the_budget_is_a_quarter_of_the_least_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let bytes = || MemoryBudget::within(cgroup_limit(root.path())).bytes() >> 20;
+        assert_eq!(bytes(), 64, "no cgroup at all");
+        write("proc/self/cgroup", "2:cpu:/\n0::/pods/one\n");
+        write("sys/fs/cgroup/pods/one/memory.max", "max\n");
+        assert_eq!(bytes(), 64, "no limit");
+        write("sys/fs/cgroup/pods/memory.max", "134217728\n");
+        assert_eq!(bytes(), 32);
+        write("sys/fs/cgroup/pods/one/memory.max", "1048576\n");
+        assert_eq!(bytes(), 12);
+        write("proc/self/cgroup", "4:memory:/elsewhere\n");
+        write("sys/fs/cgroup/memory/memory.limit_in_bytes", "201326592\n");
+        assert_eq!(bytes(), 48);
+    }
+}
