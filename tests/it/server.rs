@@ -169,14 +169,25 @@ impl Server {
         end: Timestamp,
         step: i64,
     ) -> Vec<(i64, f64)> {
-        let (start, end, step) = (start.to_string(), end.to_string(), step.to_string());
-        let query = [("query", expression), ("start", &start), ("end", &end), ("step", &step)];
-        let rows = self.result("/api/v1/query_range", &query).await;
+        let rows = self.range_of_all(expression, (start.as_second(), end.as_second(), step)).await;
         assert!(rows.len() < 2, "{expression}: {rows:?}");
         let points = rows.iter().flat_map(|row| row["values"].as_array().unwrap());
         points
             .map(|point| (point[0].as_f64().unwrap() as i64, point[1].as_str().unwrap().parse().unwrap()))
             .collect()
+    }
+
+    /// The series that an expression gives between two Unix seconds, at every `step` seconds.
+    pub(crate) async fn range_of_all(
+        &self,
+        expression: &str,
+        (start, end, step): (i64, i64, i64),
+    ) -> Vec<Value> {
+        let (start, end, step) = (start.to_string(), end.to_string(), step.to_string());
+        // Otherwise VictoriaMetrics moves the seconds to multiples of the step.
+        let exactly = ("nocache", "1");
+        let query = [("query", expression), ("start", &*start), ("end", &*end), ("step", &*step), exactly];
+        self.result("/api/v1/query_range", &query).await
     }
 
     async fn result(&self, path: &str, query: &[(&str, &str)]) -> Vec<Value> {

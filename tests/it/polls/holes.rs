@@ -118,6 +118,8 @@ async fn a_service_that_is_down_or_refuses_the_account_never_makes_a_hole() {
         status(503),
         status(500),
         Kind::Reset,
+        // Longer than any poll waits.
+        Kind::Latency { millis: 30_000 },
         Kind::MalformedJson,
     ] {
         for of_long_ranges in [false, true] {

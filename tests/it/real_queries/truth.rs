@@ -25,6 +25,10 @@ impl About {
     pub(super) fn of(query: &str) -> Self {
         let has = |part: &str| query.contains(part);
         match () {
+            // What a rule records.
+            () if query.starts_with("pds_app:requests:rate") => Self::Rate { runs: false },
+            () if query.starts_with("pds_app:runs:rate") => Self::Rate { runs: true },
+            () if query.starts_with("pds_app:slo_errors:ratio_rate") && !has("(") => Self::Slow,
             () if !has("[") || has("topk") || has("histogram_quantile") || has("late_") || has("(le)") => {
                 Self::Else
             }
@@ -38,10 +42,13 @@ impl About {
     }
 }
 
-/// The last of the ranges of seconds in brackets.
+/// The seconds of the first range in brackets, or at the end of what a rule records.
 pub(super) fn window(query: &str) -> i64 {
-    let (_, rest) = query.split_once('[').unwrap();
-    let (number, unit) = rest.split_once(']').unwrap().0.split_at(rest.find(']').unwrap() - 1);
+    let range = match query.split_once('[') {
+        Some((_, rest)) => rest.split_once(']').unwrap().0,
+        None => query.rsplit_once("rate").unwrap().1,
+    };
+    let (number, unit) = range.split_at(range.len() - 1);
     number.parse::<i64>().unwrap()
         * match unit {
             "s" => 1,
@@ -73,9 +80,37 @@ pub(super) struct Bounds {
     pub(super) within: bool,
     /// Requests in all of it.
     pub(super) requests: f64,
+    /// As many as there would be if each of its minutes were the busiest.
+    pub(super) busiest: f64,
 }
 
 impl Counted {
+    /// As a rule reads it that is evaluated every `interval` seconds from `first` on.
+    pub(super) fn evaluated(&self, first: i64, interval: i64, scrape: i64) -> Self {
+        let resampled = |samples: &Vec<(i64, i64)>| {
+            let (Some((begun, _)), Some((end, _))) = (samples.first(), samples.last()) else { return vec![] };
+            let evaluations = (first..=end + scrape).step_by(interval as usize).filter(|at| at >= begun);
+            let last = |at: i64| {
+                let known = samples[..samples.partition_point(|(second, _)| *second <= at)].last()?;
+                (known.0 >= at - scrape).then_some((at, known.1))
+            };
+            evaluations.filter_map(last).collect()
+        };
+        Self {
+            project: self.project.clone(),
+            app: self.app.clone(),
+            samples: self.samples.iter().map(resampled).collect(),
+            truth: self.truth.clone(),
+        }
+    }
+
+    /// Whether a counter had just begun at this second. Prometheus then extends a growth to no more than the counter holds,
+    /// and so that of two counters differently.
+    pub(super) fn is_new(&self, at: i64) -> bool {
+        let first = self.samples.iter().filter_map(|samples| samples.first());
+        first.into_iter().any(|(second, _)| (*second..*second + 3 * MINUTE).contains(&at))
+    }
+
     /// Where the window that ends at `at` holds two cursors of an instance: from the cursor one scrape before it to its
     /// last, as minutes.
     pub(super) fn bounds(
@@ -85,6 +120,7 @@ impl Counted {
         figure: impl Fn(&[&Truth]) -> Option<f64>,
     ) -> Option<Bounds> {
         let mut found: Option<Bounds> = None;
+        let busiest = self.truth.values().map(|truth| truth.requests).max().unwrap_or(0) as f64;
         for samples in &self.samples {
             let first = samples.partition_point(|(second, _)| *second <= at - window);
             let after = samples.partition_point(|(second, _)| *second <= at);
@@ -109,6 +145,7 @@ impl Counted {
                 wider,
                 within,
                 requests,
+                busiest: busiest * minutes(before).len() as f64,
             };
             found = Some(found.map_or(of, |other| Bounds {
                 least: of.least.min(other.least),

@@ -116,6 +116,43 @@ async fn series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_
 }
 
 #[tokio::test]
+async fn a_total_that_relabelling_has_dropped_is_that_of_its_infinite_bucket() {
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        rig.prometheus.relabel(|labels| (!is(&labels, TOTAL)).then_some(labels));
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn labels_of_type_and_unit_are_no_part_of_a_target() {
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        rig.prometheus.relabel(|mut labels| {
+            let name = labels["__name__"].clone();
+            let of = |end: &str| name.trim_end_matches("_bucket").ends_with(end);
+            let kind = if of("_total") {
+                "counter"
+            } else if is(&labels, BUCKET) {
+                "histogram"
+            } else {
+                "gauge"
+            };
+            labels.insert("__type__".to_owned(), kind.to_owned());
+            if of("_seconds") || of("_seconds_total") {
+                labels.insert("__unit__".to_owned(), "seconds".to_owned());
+            }
+            Some(labels)
+        });
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
 async fn two_jobs_that_scrape_one_exporter_are_one_ledger() {
     let (rig, first, exporter, obstacle) = after(|rig| {
         let twice = rig.prometheus.of(TOTAL).len();
