@@ -120,6 +120,13 @@ impl Audit {
         }
     }
 
+    /// Whether a check has found that the service ignores what range it is asked for.
+    #[must_use]
+    pub fn ignores_ranges(&self, account: &str) -> bool {
+        let ignored = [Assumption::Start, Assumption::End, Assumption::Range];
+        self.believes(account).is_err_and(|broken| ignored.contains(&broken))
+    }
+
     /// How far back the service answers, in seconds, where that was found out.
     pub(super) fn reach(&self, account: &str) -> Option<i64> {
         self.accounts().get(account)?.reach

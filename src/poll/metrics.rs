@@ -278,16 +278,22 @@ impl MetricsPoll<'_> {
         if asked.purpose == Purpose::Counted {
             self.counted = tally.as_ref().and_then(|tally| Some((asked.range, tally.total?)));
         }
-        let unnamed = tally.as_ref().is_some_and(|tally| tally.range.is_none() && tally.total > Some(0));
-        if unnamed
+        let is_unnamed = tally.as_ref().is_some_and(|tally| tally.range.is_none());
+        if is_unnamed
+            && tally.as_ref().is_some_and(|tally| tally.total > Some(0))
             && asked.purpose == Purpose::Counted
             && plan.audit.believes(target.account.name()) != Ok(true)
         {
             audit::verify(self.context, plan, target).await;
         }
-        show(self.context, plan, target, answer.reading, |index| {
-            self.variant(asked, asked.windows.get(index).copied().unwrap_or(usize::MAX))
-        });
+        if is_unnamed && plan.audit.ignores_ranges(target.account.name()) {
+            self.replies = Replies::default();
+            ranges::windows(plan, target).iter().for_each(|window| self.forget(window));
+        } else {
+            show(self.context, plan, target, answer.reading, |index| {
+                self.variant(asked, asked.windows.get(index).copied().unwrap_or(usize::MAX))
+            });
+        }
         match tally {
             Some(tally) => self.update.take(self.context, plan, target, &tally, asked, answer.date),
             None => Ok(()),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cause::Problem;
-use super::verdict::{CountedAgain, Verdict};
+use super::verdict::{CountedAgain, GivenUp, Verdict};
 
 /// The exporter itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -257,6 +257,8 @@ pub struct Resource {
     pub rechecked_until: Option<Timestamp>,
     /// The result of counting again; null before that.
     pub rechecked: Option<CountedAgain>,
+    /// The time given up last since the exporter started; null if none was.
+    pub given_up: Option<GivenUp>,
 }
 
 /// The name of a resource for people: `response time`, and `settings` for an app's.

@@ -24,7 +24,7 @@ use super::lazy::LazyApp;
 use super::model::{App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, TrendPoint};
 use super::read::Values;
 use super::service::Tally;
-use super::verdict::{About, Apps, CountedAgain, Summary, Verdict};
+use super::verdict::{About, Apps, CountedAgain, GivenUp, Summary, Verdict};
 use super::view::{Part, View};
 
 /// A poll is overdue after two intervals and this many seconds.
@@ -233,6 +233,7 @@ impl View {
             behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
             rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
             rechecked: rechecked.late_share().map(|_| rechecked),
+            given_up: target.progress.hole().map(GivenUp::from),
         }
     }
 

@@ -2,11 +2,13 @@
 //! schema of `/api/v1/status`.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::poll::progress::Rechecked;
+use crate::poll::progress::{Hole, Rechecked};
 
 /// The verdict on an app and its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -153,6 +155,28 @@ pub struct CountedAgain {
     pub late: u64,
     /// How many fewer there were than first counted; they stay in the counters.
     pub overcounted: u64,
+}
+
+/// Time that the service always refused, while it answered for later time. Its requests are in no counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct GivenUp {
+    /// Its start.
+    #[schemars(with = "String")]
+    pub start: Timestamp,
+    /// Its end.
+    #[schemars(with = "String")]
+    pub end: Timestamp,
+    /// How the service refused it.
+    pub reason: Arc<str>,
+}
+
+impl From<Hole> for GivenUp {
+    fn from(Hole { range, reason }: Hole) -> Self {
+        let time = |second: i64| Timestamp::from_second(second).unwrap_or_default();
+        Self { start: time(range.start), end: time(range.end), reason }
+    }
 }
 
 impl CountedAgain {

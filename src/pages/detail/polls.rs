@@ -35,6 +35,10 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                     } }
                 }
             }
+            @for resource in &detail.app.resources { @if let Some(given_up) = &resource.given_up {
+                p { (format::resource(&resource.resource)) " of " (given_up.start) " to " (given_up.end)
+                    " is in no counter, as the service refused it: " span .message { (given_up.reason) } }
+            } }
         }
     }
 }

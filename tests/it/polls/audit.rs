@@ -110,6 +110,8 @@ async fn of_a_service_that_ignores_what_is_asked_and_does_not_say_nothing_is_cou
         assert_eq!((ledger.total, ledger.unaccounted), (0, 0), "{names}: {ledger:?}");
         assert!(remedy(&rig).starts_with(expected), "{names}: {}", remedy(&rig));
         assert!(!rig.page().contains("pds_app_requests_total{"), "{}", rig.page());
+        let of_windows = ["window=", "pds_app_response_time_seconds{", "pds_app_run_execution_time_seconds{"];
+        assert!(!of_windows.iter().any(|part| rig.page().contains(part)), "{}", rig.page());
         let problem = rig.problem().0.unwrap();
         assert!(problem.contains("refused"), "{problem}");
         if !names.is_empty() {
@@ -118,6 +120,7 @@ async fn of_a_service_that_ignores_what_is_asked_and_does_not_say_nothing_is_cou
             for _ in 0..3 {
                 rig.pass(60, RESOURCE).await;
             }
+            assert!(rig.page().contains("pds_app_window_requests{"), "{}", rig.page());
             assert_exact(&rig, ledger.until);
             assert_eq!(found(&rig).differences, [], "settings changed, so nothing is known to differ");
         }

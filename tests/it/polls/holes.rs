@@ -52,6 +52,18 @@ async fn of_time_around_a_second_that_is_refused_one_step_is_given_up() {
     let found = target.unwrap().progress.hole().unwrap();
     assert_eq!((found.range.start, found.range.end), hole);
     assert!(found.reason.contains("400") && found.reason.contains("no data for this range"), "{found:?}");
+
+    let status = serde_json::to_value(&*rig.status()).unwrap();
+    let resources = status["apps"][0]["resources"].as_array().unwrap();
+    let given_up = &resources.iter().find(|of| of["resource"] == "response_time").unwrap()["given_up"];
+    assert_eq!(given_up["start"], "2026-03-01T12:30:00Z");
+    assert_eq!(given_up["end"], "2026-03-01T12:31:00Z");
+    assert_eq!(given_up["reason"], *found.reason);
+    let (project, apps) = rig.world.projects().remove(0);
+    let page = rig.web(&format!("/apps/{project}/{}", apps[0]));
+    let told = "response time of 2026-03-01T12:30:00Z to 2026-03-01T12:31:00Z is in no counter, as the service refused";
+    assert!(page.contains(told), "{page}");
+    assert!(!rig.web("/").contains("is in no counter"));
 }
 
 #[tokio::test(start_paused = true)]
