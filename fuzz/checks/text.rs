@@ -1,7 +1,7 @@
 //! Text that is shown: tokens and control characters in it.
 
 use pds_client::redact::Redactor;
-use pds_core::printable::{is_steering, plain, plain_lines};
+use pds_core::printable::{plain, plain_lines, steers_terminal};
 use pds_core::secret::Secret;
 
 /// A token among other text, each of its characters escaped in a way that the input chooses, up to three times over: what
@@ -52,8 +52,8 @@ fn unescaped(text: &str) -> String {
 /// Any text as it reaches a terminal: nothing in it steers, and what does not steer stays.
 pub(crate) fn terminal(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    assert!(!plain(&text).contains(is_steering));
-    assert!(!plain_lines(&text).replace('\n', "").contains(is_steering));
-    let kept: String = text.chars().filter(|char| !is_steering(*char)).collect();
+    assert!(!plain(&text).contains(steers_terminal));
+    assert!(!plain_lines(&text).replace('\n', "").contains(steers_terminal));
+    let kept: String = text.chars().filter(|char| !steers_terminal(*char)).collect();
     assert_eq!(plain(&kept), kept);
 }

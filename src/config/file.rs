@@ -12,8 +12,7 @@ use pds_core::plain_file;
 
 use super::error::{LoadError, Problem};
 use super::key::{ENVIRONMENT_PREFIX, ENVIRONMENT_SEPARATOR, Key, Kind, as_written, join};
-use super::keys;
-use super::suggest::nearest;
+use super::keys::{self, nearest};
 
 /// The size of a configuration file: a hundred thousand apps with labels take a quarter of it.
 pub(super) const MAX_FILE_BYTES: u64 = plain_file::MAX_BYTES;

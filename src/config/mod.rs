@@ -37,7 +37,6 @@ mod sections;
 mod selector;
 pub mod shard;
 mod state;
-pub mod suggest;
 mod token;
 mod toml;
 mod url_template;

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use tokio::sync::Semaphore;
 
 use crate::status::{Source, Status};
-use pds_core::printable::is_steering;
+use pds_core::printable::steers_terminal;
 use pds_exposition::markdown::Group;
 use pds_web::{PageRequest, Response, Route};
 
@@ -222,9 +222,9 @@ impl StatusPages {
 /// Plain data always serializes. What would steer a terminal or turn the direction of text is escaped.
 fn json(document: serde_json::Result<String>) -> Rendered {
     let Ok(mut document) = document else { return Rendered::Nothing };
-    if document.contains(is_steering) {
+    if document.contains(steers_terminal) {
         // Such characters stand in strings only.
-        let escaped = |c: char| match is_steering(c) {
+        let escaped = |c: char| match steers_terminal(c) {
             true => format!("\\u{:04x}", u32::from(c)),
             false => c.to_string(),
         };
@@ -263,7 +263,7 @@ mod tests {
     fn characters_that_steer_a_terminal_or_turn_text_are_escaped_in_json() {
         let text = "a\u{202e}b\u{9b}2J\u{7f} Größe";
         let Rendered::Json(json) = json(serde_json::to_string(text)) else { panic!("it serializes") };
-        assert!(!json.contains(is_steering) && json.contains("Größe"), "{json}");
+        assert!(!json.contains(steers_terminal) && json.contains("Größe"), "{json}");
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
     }
 }

@@ -66,7 +66,7 @@ pub(super) enum Reach {
     /// None: the failure is about this request or its reply.
     Itself,
     /// Those for the same kind of range.
-    SameSort,
+    SameKind,
     /// All.
     All,
 }
@@ -96,7 +96,7 @@ impl PollError {
         };
         match error.class() {
             // A remembered refusal.
-            Class::UnauthorizedPaused if error.status() == Some(403) => Reach::SameSort,
+            Class::UnauthorizedPaused if error.status() == Some(403) => Reach::SameKind,
             Class::Credentials
             | Class::UnauthorizedPaused
             | Class::Paused
@@ -107,7 +107,7 @@ impl PollError {
             | Class::Status(401 | 429) => Reach::All,
             Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422) => Reach::Itself,
             Class::Timeout | Class::Reset | Class::Protocol | Class::Body | Class::Status(_) => {
-                Reach::SameSort
+                Reach::SameKind
             }
         }
     }

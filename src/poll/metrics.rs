@@ -106,7 +106,7 @@ impl MetricsPoll<'_> {
             }
             match reach {
                 Reach::Itself => {}
-                Reach::SameSort => break,
+                Reach::SameKind => break,
                 Reach::All => {
                     progress.unreached_counted.store(!counted, Ordering::Relaxed);
                     return;

@@ -133,7 +133,7 @@ impl Course {
     }
 
     /// The slots, the oldest first.
-    pub(super) fn stretches(&self) -> Vec<SlotSummary> {
+    pub(super) fn summaries(&self) -> Vec<SlotSummary> {
         let first = i64::from(self.newest) + 1 - i64::try_from(self.slots.len()).unwrap_or_default();
         let stretch = |(number, slot): (i64, &Slot)| {
             let [p50, p95, p99, requests] = slot.values.map(unpack);
@@ -165,7 +165,7 @@ mod tests {
         course.push(80, 60, point(3.0), false);
         course.push(100, 60, Point::default(), true);
         course.push(185, 60, point(2.0), false);
-        let [first, gap, last] = &*course.stretches() else { panic!("{course:?}") };
+        let [first, gap, last] = &*course.summaries() else { panic!("{course:?}") };
         assert_eq!((first.start, first.seconds, first.polls, first.failures), (60, 60, 3, 1));
         assert!((first.point.p95.unwrap() - 3.0).abs() < 0.01 && first.point.p50.is_none());
         assert_eq!((gap.polls, gap.point), (0, Point::default()), "time without polls has no value");
@@ -180,9 +180,9 @@ mod tests {
             for at in (0..10 * 3600).step_by(width as usize) {
                 course.push(at, width, point(1.0), false);
             }
-            let stretches = course.stretches();
-            assert_eq!(stretches.len() * width as usize, 6 * 3600);
-            assert_eq!(stretches.last().unwrap().start + i64::from(width), 10 * 3600);
+            let summaries = course.summaries();
+            assert_eq!(summaries.len() * width as usize, 6 * 3600);
+            assert_eq!(summaries.last().unwrap().start + i64::from(width), 10 * 3600);
         }
     }
 
@@ -191,11 +191,11 @@ mod tests {
         let mut course = Course::default();
         course.push(1_000_000, 60, point(1.0), false);
         course.push(999_000, 60, point(2.0), false);
-        assert_eq!(course.stretches().len(), 1);
+        assert_eq!(course.summaries().len(), 1);
         course.push(1_100_000, 60, point(1.0), false);
-        assert_eq!(course.stretches().len(), 1, "nothing before is recent");
+        assert_eq!(course.summaries().len(), 1, "nothing before is recent");
         course.push(1_100_100, 900, point(1.0), false);
-        assert_eq!(course.stretches()[0].seconds, 900);
+        assert_eq!(course.summaries()[0].seconds, 900);
         course.push(-5, 900, point(1.0), false);
     }
 

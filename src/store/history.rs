@@ -123,7 +123,7 @@ impl History {
     /// The last hours, the oldest first.
     pub(super) fn course(&self) -> Vec<SlotSummary> {
         match self.more.as_deref() {
-            Some(More::Trend(_, course)) => course.stretches(),
+            Some(More::Trend(_, course)) => course.summaries(),
             _ => Vec::new(),
         }
     }

@@ -323,7 +323,7 @@ impl TargetState {
 
     fn asked(&self, state: &mut State, up: bool) {
         if state.up.replace(up).is_none() && self.section == Section::Endpoint {
-            // A cell that was taken off the shelf meanwhile is not in the count; never below zero.
+            // A cell that was removed meanwhile is not in the count; never below zero.
             let _ =
                 self.shared.unasked.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
         }

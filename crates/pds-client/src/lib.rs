@@ -45,7 +45,7 @@ pub use transport::Fetched;
 
 use limits::Limits;
 use pds_core::clock::Clock;
-use pds_core::error_chain::{in_brief, with_sources};
+use pds_core::error_chain::{shortened, with_sources};
 use pds_core::memory::{Holder, MemoryBudget, Share};
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
@@ -203,7 +203,7 @@ impl Client {
         };
         let read = read.map_err(|error| FetchError::Decode {
             request: self.inner.transport.name(request),
-            problem: in_brief(&self.inner.transport.redactor.text(&with_sources(&error))),
+            problem: shortened(&self.inner.transport.redactor.text(&with_sources(&error))),
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
         self.inner.observer.request_done(resource, class.as_str(), fetched.took);

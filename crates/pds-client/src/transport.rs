@@ -25,7 +25,7 @@ use super::error::FetchError;
 use super::redact::Redactor;
 use super::skew::Skew;
 use super::wait::from_now;
-use pds_core::error_chain::in_brief;
+use pds_core::error_chain::shortened;
 use pds_core::memory::{Room, Share};
 use pds_http::BuildError;
 use pds_interface::Request;
@@ -211,7 +211,7 @@ impl Transport {
         let request = self.name(request);
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
-                let location = in_brief(&self.redactor.text(&shown(&self.base, location)));
+                let location = shortened(&self.redactor.text(&shown(&self.base, location)));
                 FetchError::Redirect { request, status, location }
             }
             _ => FetchError::Status { request, status, message, retry_after: retry_after(headers, now) },

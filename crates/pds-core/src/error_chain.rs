@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use super::printable::steers_terminal;
+
 /// The text of an error, followed by its causes. A cause is not repeated if the line already ends in its text: some
 /// libraries include the cause in their own text.
 #[must_use]
@@ -22,11 +24,11 @@ pub fn with_sources(error: &dyn Error) -> String {
 /// A quoted text in one line of at most 200 characters. A longer text keeps its beginning and its end, which often says
 /// what went wrong.
 #[must_use]
-pub fn in_brief(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     in_one_line(text, 140, 59)
 }
 
-/// As [`in_brief`], in at most 1000 characters, for pages.
+/// As [`shortened`], in at most 1000 characters, for pages.
 #[must_use]
 pub fn in_full(text: &str) -> String {
     in_one_line(text, 800, 199)
@@ -34,7 +36,7 @@ pub fn in_full(text: &str) -> String {
 
 /// The text without control characters and characters that change its direction.
 fn in_one_line(text: &str, first: usize, last: usize) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control() || turns_text(c));
+    let words = text.split(|c: char| c.is_whitespace() || steers_terminal(c));
     let mut line = String::new();
     for word in words.filter(|word| !word.is_empty()) {
         line.extend((!line.is_empty()).then_some(' '));
@@ -48,11 +50,6 @@ fn in_one_line(text: &str, first: usize, last: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// Whether a character has no shape of its own and sets the direction of others.
-fn turns_text(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,18 +58,18 @@ mod tests {
     fn a_long_text_keeps_both_ends() {
         for length in [0, 139, 140, 141, 199, 200] {
             let text = "ä".repeat(length);
-            assert_eq!(in_brief(&text), text);
+            assert_eq!(shortened(&text), text);
         }
-        let long = in_brief(&format!("begin {} end", "ä".repeat(1_000_000)));
+        let long = shortened(&format!("begin {} end", "ä".repeat(1_000_000)));
         assert!(long.starts_with("begin ä") && long.contains("ä…ä") && long.ends_with("ä end"), "{long}");
         assert_eq!(long.chars().count(), 200);
-        assert_eq!(in_brief(" two\n lines\t"), "two lines");
+        assert_eq!(shortened(" two\n lines\t"), "two lines");
         assert_eq!(in_full(&"ä".repeat(1000)).chars().count(), 1000);
         assert_eq!(in_full(&"ä".repeat(9999)).chars().count(), 1000);
     }
 
     #[test]
-    fn what_moves_a_cursor_or_turns_text_is_taken_out() {
+    fn what_steers_a_terminal_is_taken_out() {
         assert_eq!(in_full("out of\u{1b}[31m memory\0\u{7f}\u{202e}yromem"), "out of [31m memory yromem");
         assert_eq!(in_full("\r\n\u{2066}"), "");
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Whether a character controls a terminal, or changes the direction of the text around it.
 #[must_use]
-pub fn is_steering(c: char) -> bool {
+pub fn steers_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -12,8 +12,8 @@ pub fn is_steering(c: char) -> bool {
 /// One line, with U+FFFD in place of each such character.
 #[must_use]
 pub fn plain(line: &str) -> Cow<'_, str> {
-    if line.contains(is_steering) {
-        Cow::Owned(line.replace(is_steering, "\u{fffd}"))
+    if line.contains(steers_terminal) {
+        Cow::Owned(line.replace(steers_terminal, "\u{fffd}"))
     } else {
         Cow::Borrowed(line)
     }

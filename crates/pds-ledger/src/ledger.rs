@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pds_interface::{Tally, TimeRange};
 
 use super::MAX_THRESHOLDS;
+use super::error::Refusal;
 use super::hour::{Hour, Late, LateData};
-use super::refusal::Refusal;
 
 /// What was counted of one app by one of the metrics calls, up to a point in time.
 #[derive(Clone, Debug, Default, PartialEq)]

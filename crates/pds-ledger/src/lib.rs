@@ -16,11 +16,11 @@
 //!
 //! - [`key`]: the targets; [`config`]: what they are counted by; [`observer`]: what is reported.
 //! - [`counters`]: the counter families, for page, file and restore.
-//! - [`watermark`]: which time has settled, by our clock and the service's; [`settled`]: that at one moment.
+//! - [`watermark`]: which time has settled, by our clock and the service's.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
 //! - [`recheck`]: counting an [`hour`] again, and late data.
 //! - [`ledger_store`]: all ledgers; [`commits`]: many to disk at once.
-//! - [`state`]: the state file; [`error`]: why it cannot be used; [`record`]: a ledger as bytes; `log`: the file of any
+//! - [`state`]: the state file; [`error`]: why it cannot be used, and why a reply is not added; [`record`]: a ledger as bytes; `log`: the file of any
 //!   keys and values.
 //! - [`restore`]: counters that come back from the Prometheus that scrapes them.
 
@@ -36,9 +36,7 @@ mod log;
 pub mod observer;
 pub mod recheck;
 pub mod record;
-mod refusal;
 pub mod restore;
-pub mod settled;
 pub mod state;
 pub mod watermark;
 
@@ -47,14 +45,12 @@ use std::time::Duration;
 pub use commits::{COMMIT_INTERVAL, Committer, Hold, NotCommitted};
 pub use config::Config;
 pub use counters::{FAMILIES, behind, series};
-pub use error::StateError;
+pub use error::{Refusal, StateError};
 pub use key::{Key, Owner};
 pub use ledger::Ledger;
 pub use ledger_store::LedgerStore;
 pub use observer::{Observer, Unobserved};
-pub use refusal::Refusal;
-pub use settled::Settled;
-pub use watermark::Watermark;
+pub use watermark::{Settled, Watermark};
 
 /// The longest range of one request after an outage. Longer ones would be cheaper still, but the distribution comes as
 /// percentages: the more requests a range holds, the coarser the counts made of them.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use url::form_urlencoded::Serializer;
 
 use crate::config::{Login, Prometheus};
-use pds_core::error_chain::in_brief;
+use pds_core::error_chain::shortened;
 use pds_core::plain_file;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
@@ -149,7 +149,7 @@ async fn exchange(
         let (body, _) = read_body(response, MAX_ERROR).await.unwrap_or_default();
         let message = match reply::read(&body) {
             Err(Bad::Failed(said)) => said,
-            _ => in_brief(&String::from_utf8_lossy(&body)),
+            _ => shortened(&String::from_utf8_lossy(&body)),
         };
         return Err(Error::Status { url: url.to_owned(), status: status.as_u16(), message: shown(&message) });
     }

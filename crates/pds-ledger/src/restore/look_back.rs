@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::Key;
 
-use super::batches::batches;
 use super::error::Error;
 use super::ledger::{Choice, InvalidLedger};
+use super::query::batches;
 use super::query::{self, HOUR};
 use super::search::Search;
 use super::series;

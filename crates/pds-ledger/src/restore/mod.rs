@@ -14,14 +14,12 @@
 //!
 //! - [`Source`]: which ledgers a Prometheus knows; `query`: the PromQL; `http`: the requests; `reply`: the answers.
 //! - `look_back`: the search for pages that were scraped more than an hour ago; `search`: what was found so far.
-//! - `batches`: batches of queries.
 //! - `series`: samples by the target they were scraped from.
 //! - [`ledger`]: the series of one target about one counter, as a ledger, if they belong together.
 //! - [`restorer`]: which ledgers are asked for, and what happens to the answers; `attempt`: its types.
 //! - [`error`]: why Prometheus gave no usable answer.
 
 mod attempt;
-mod batches;
 pub mod error;
 mod http;
 pub mod ledger;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use pds_core::error_chain::in_brief;
+use pds_core::error_chain::shortened;
 
 /// The labels of a series, its name included.
 pub(super) type Labels = BTreeMap<String, String>;
@@ -83,10 +83,10 @@ pub(super) fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
     if envelope.status != "success" {
         let what = [envelope.error_type, envelope.error].into_iter().flatten().collect::<Vec<_>>().join(": ");
         let what = if what.is_empty() { envelope.status } else { what };
-        return Err(Bad::Failed(in_brief(&what)));
+        return Err(Bad::Failed(shortened(&what)));
     }
     if let Some(warning) = envelope.warnings.unwrap_or_default().first() {
-        return Err(Bad::Incomplete(in_brief(warning)));
+        return Err(Bad::Incomplete(shortened(warning)));
     }
     if envelope.is_partial == Some(true) {
         return Err(Bad::Incomplete("it says that it is partial".to_owned()));

@@ -12,11 +12,11 @@ use crate::config::Prometheus;
 use pds_http::BuildError;
 use pds_interface::Counted;
 
-use super::batches::{batches, halves};
 use super::error::Error;
 use super::http::Http;
 use super::ledger::{Choice, choose};
 use super::query::{self, HOUR};
+use super::query::{batches, halves};
 use super::reply::Sample;
 use super::search::{Answer, Search};
 use super::series::{AppName, Series, identity, take_app};

@@ -119,7 +119,7 @@ impl State {
     fn follow(&mut self, path: &Path, observer: &dyn Observer) {
         self.sources = Sources::default();
         let loaded = load(path, &mut self.sources).map_err(|error| with_sources(&error));
-        match loaded.and_then(|loaded| self.keeps_shut(loaded)) {
+        match loaded.and_then(|loaded| self.refuse_opening(loaded)) {
             Ok(loaded) => {
                 observer.web_config_read(true);
                 tracing::info!(file = %path.display(), "the web configuration was read again");
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// Refuses a configuration that demands less of clients than the active one.
-    fn keeps_shut(&self, loaded: Loaded) -> Result<Loaded, String> {
+    fn refuse_opening(&self, loaded: Loaded) -> Result<Loaded, String> {
         if self.current.tls.is_some() && loaded.tls.is_none() {
             return Err("TLS is gone; to switch it off, restart".to_owned());
         }
