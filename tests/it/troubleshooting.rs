@@ -16,7 +16,7 @@ use shown_by::SHOWN_BY;
 /// The page.
 const PAGE: &str = "docs/troubleshooting.md";
 
-/// What shows the two commands below the table.
+/// What tries the same things at random.
 const AT_RANDOM: &[&str] = &[
     "fuzz::what_is_exposed_of_the_corpus_a_strict_parser_reads_back",
     "fuzz::replies_of_the_corpus_are_read_without_nonsense",

@@ -121,6 +121,10 @@ pub(super) const SHOWN_BY: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "No custom domain of a project has a validation status",
+        &["polls::shown::domains_without_a_validation_status_are_named_once_with_the_key_that_finds_it"],
+    ),
+    (
         "A reply is endless, huge or a compression bomb",
         &[
             "real_memory::hostile_replies_take_no_more_memory_and_processor_than_stated",
