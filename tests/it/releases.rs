@@ -1,5 +1,6 @@
 //! What a release is made with: workflows, the published crate, packages, and the facts of the build.
 
+mod bare_machine;
 mod dry_run;
 mod installed;
 mod package;

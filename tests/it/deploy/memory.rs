@@ -120,6 +120,8 @@ fn the_page_says_what_the_manifests_grant() {
     let page = text("README.md").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(page.contains(&said), "deploy/README.md does not say: {said}");
     assert!(page.contains(&format!("take at most {} MiB", hostile(&defaults()) / MIB)));
+    let scale = std::fs::read_to_string("docs/scale.md").unwrap();
+    assert!(scale.contains(&format!("plus {} MiB for the replies", hostile(&defaults()) / MIB)));
 }
 
 #[test]
