@@ -45,7 +45,7 @@ fn actionlint_and_shellcheck_find_no_fault() {
     let scripts = ["archive", "deb", "dist", "facts", "image", "notes", "run"];
     shellcheck
         .args(scripts.map(|name| format!(".ci/{name}")))
-        .args(["tests/packages/install", "tests/packages/lock"]);
+        .args(["tests/packages/install", "tests/packages/lock", "tests/run", "tests/soak", "benches/run"]);
     shellcheck.current_dir(project());
     assert_eq!(succeed(shellcheck), "");
 }
