@@ -61,7 +61,10 @@ fn without_root_it_says_what_root_has_to_install() {
     let said = told(&machine(&["cargo", "cc", "dpkg-query", "npm"]), &["debian"]);
     let lines: Vec<&str> = said.lines().collect();
     let [missing, packages, as_root, quick] = &lines[..] else { panic!("{said}") };
-    assert!(missing.ends_with("these are missing:") && packages.contains(" apache2-utils buildah "), "{said}");
+    assert!(
+        missing.ends_with("these are missing:") && packages.contains(" apache2-utils buildah "),
+        "{said}"
+    );
     assert!(as_root.contains("As root: apt-get install apache2-utils buildah "), "{said}");
     assert!(quick.contains("tests/run quick needs"), "{said}");
 }
