@@ -8,9 +8,10 @@ use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use fixture::rivals::{self, App, Envelope, ResponseTime, Runs};
 use fixture::store::{Filled, reply};
-use pds_exporter::store::{Coding, Filter, Pages};
+use pds_exporter::store::{Filter, Pages};
 use pds_exposition::Format;
 use pds_interface::{Resource, get_app, response_time, run_execution_time};
+use pds_web::Encoding;
 
 fn main() {
     divan::main();
@@ -108,5 +109,5 @@ fn gzip_pass(bencher: Bencher<'_, '_>, apps: usize) {
 fn gzip_page(bencher: Bencher<'_, '_>, apps: usize) {
     let (filled, runtime) = (filled(apps), runtime());
     let pages = Pages::new(filled.store.clone(), filled.telemetry.clone());
-    bencher.bench_local(|| runtime.block_on(filled.page(&pages, Coding::Gzip)));
+    bencher.bench_local(|| runtime.block_on(filled.page(&pages, Encoding::Gzip)));
 }

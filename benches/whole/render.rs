@@ -2,8 +2,9 @@
 
 use std::time::Instant;
 
-use pds_exporter::store::{Coding, Pages};
+use pds_exporter::store::Pages;
 use pds_exposition::Format;
+use pds_web::Encoding;
 
 use crate::fixture::rivals;
 use crate::fixture::store::Filled;
@@ -46,7 +47,7 @@ pub(crate) fn cost(_daemon: &str, table: &mut Table) {
             let pass = nanos(&mut || drop(rivals::gzip(&page)));
             gzip.push(pass);
             first.push(
-                nanos(&mut || drop(runtime.block_on(filled.page(&pages, Coding::Gzip)))) / (plain + pass),
+                nanos(&mut || drop(runtime.block_on(filled.page(&pages, Encoding::Gzip)))) / (plain + pass),
             );
         }
         let render = Figure::of(render);

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use crate::config::shard::{Shard, ShardError};
 use crate::config::{self, Explained, Loaded};
 use crate::status::{self, Refused};
-use crate::store::{self, Coding, Filter};
+use crate::store::Filter;
 use pds_core::error_chain::with_sources;
 use pds_exposition::Format;
 use pds_web::{BoxFuture, Encoding, Page, PageRequest};
@@ -225,17 +225,11 @@ impl pds_web::Backend for Served {
         request: PageRequest,
     ) -> BoxFuture<'_, Result<Page, String>> {
         Box::pin(async move {
-            // Other encodings are made while sending.
-            let (coding, encoding) = match encoding {
-                Encoding::Gzip => (Coding::Gzip, Encoding::Gzip),
-                _ => (Coding::Identity, Encoding::Identity),
-            };
             let filter = Filter::parse(request.raw_query());
-            let page = self.handle.pages().page(format, coding, &filter, request).await;
-            let body = match page.map_err(|error| error.to_string())? {
-                store::PageBody::Whole(parts) => pds_web::ResponseBody::Parts(parts.into()),
-                store::PageBody::Pieces(pieces) => pds_web::ResponseBody::Channel(pieces),
-            };
+            // Other encodings are made while sending.
+            let encoding = if encoding == Encoding::Gzip { encoding } else { Encoding::Identity };
+            let page = self.handle.pages().page(format, encoding, &filter, request).await;
+            let body = page.map_err(|error| error.to_string())?;
             Ok(Page { format, encoding, body })
         })
     }

@@ -9,15 +9,7 @@ use std::io::Write as _;
 use bytes::Bytes;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
-
-/// How a page is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Coding {
-    /// Not at all.
-    Identity,
-    /// gzip, level 1: a higher level takes longer than rendering the page, and saves nothing on a local network.
-    Gzip,
-}
+use pds_web::Encoding;
 
 /// RFC 1952: deflate, no name, no time, made for speed, on any system.
 const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
@@ -43,18 +35,19 @@ pub(super) struct Segment {
 
 impl Writer {
     /// Begins the first segment of a page.
-    pub(super) fn first(coding: Coding) -> Self {
-        match coding {
-            Coding::Identity => Self::Identity(Vec::new()),
-            Coding::Gzip => Self::deflate(HEADER.to_vec()),
+    pub(super) fn first(encoding: Encoding) -> Self {
+        match encoding {
+            // Level 1: a higher one takes longer than rendering the page, and saves nothing on a local network.
+            Encoding::Gzip => Self::deflate(HEADER.to_vec()),
+            _ => Self::Identity(Vec::new()),
         }
     }
 
     /// Begins a further segment.
-    pub(super) fn further(coding: Coding) -> Self {
-        match coding {
-            Coding::Identity => Self::Identity(Vec::new()),
-            Coding::Gzip => Self::deflate(Vec::new()),
+    pub(super) fn further(encoding: Encoding) -> Self {
+        match encoding {
+            Encoding::Gzip => Self::deflate(Vec::new()),
+            _ => Self::Identity(Vec::new()),
         }
     }
 
@@ -132,11 +125,11 @@ mod tests {
     #[test]
     fn stretches_of_different_times_are_one_gzip_member() {
         let text = "pds_up{project=\"p\"} 1\n".repeat(20_000);
-        let mut first = Writer::first(Coding::Gzip);
+        let mut first = Writer::first(Encoding::Gzip);
         first.write(text.as_bytes());
         let (first, crc) = first.pause();
         for end in ["# EOF\n", "", "process_open_fds 7\n"] {
-            let mut further = Writer::further(Coding::Gzip);
+            let mut further = Writer::further(Encoding::Gzip);
             further.write(end.as_bytes());
             let page = [&first[..], &further.close(&crc)].concat();
             let mut decoder = GzDecoder::new(&page[..]);
@@ -147,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_page_that_goes_out_as_it_is_written_is_whole_too() {
-        let mut writer = Writer::first(Coding::Gzip);
+        let mut writer = Writer::first(Encoding::Gzip);
         let mut page = Vec::new();
         for n in 0..200_000 {
             writer.write(format!("line {n}\n").as_bytes());

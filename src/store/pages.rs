@@ -16,20 +16,12 @@ use tokio::time::{Duration, Instant};
 
 use crate::telemetry::Telemetry;
 use pds_exposition::Format;
+use pds_web::{Encoding, ResponseBody};
 
 use super::Store;
 use super::filter::Filter;
-use super::gzip::{Coding, Segment, Writer};
+use super::gzip::{Segment, Writer};
 use super::render::Snapshot;
-
-/// A page, whole or in pieces.
-#[derive(Debug)]
-pub enum PageBody {
-    /// The whole page in its parts, shared between concurrent requests.
-    Whole(Vec<Bytes>),
-    /// Its pieces as they are rendered. Rendering stops when the receiver is dropped.
-    Pieces(mpsc::Receiver<io::Result<Bytes>>),
-}
 
 /// A page could not be rendered: a bug, which was logged as a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,17 +31,15 @@ pub struct RenderPanicked;
 /// How long the exporter's own metrics (requests, CPU, memory) are reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-impl Coding {
-    /// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
-    /// changes, if nothing has for a second: else with so many series it will before anyone asks again, and what was
-    /// collected until then was in vain. What is plain is not kept before it is asked for again while nothing has
-    /// changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
-    fn most_whole(self) -> usize {
-        match self {
-            Self::Identity => 20_000,
-            // Eight bytes a series.
-            Self::Gzip => 200_000,
-        }
+/// A page of more series than this goes out while it is made. What is compressed is kept beside that until something
+/// changes, if nothing has for a second: else with so many series it will before anyone asks again, and what was
+/// collected until then was in vain. What is plain is not kept before it is asked for again while nothing has
+/// changed: at a hundred bytes a series it takes ten times the memory of the values it shows.
+fn most_whole(encoding: Encoding) -> usize {
+    match encoding {
+        // Eight bytes a series.
+        Encoding::Gzip => 200_000,
+        _ => 20_000,
     }
 }
 
@@ -64,12 +54,12 @@ pub struct Pages(Arc<Inner>);
 struct Inner {
     store: Store,
     telemetry: Telemetry,
-    /// One per format and coding. The lock is held while the page is rendered, so that one request renders it and the
+    /// One per format and encoding. The lock is held while the page is rendered, so that one request renders it and the
     /// others wait; also if that request is given up, so that there is never more than one render.
     ready: [Arc<Mutex<CachedPage>>; 4],
 }
 
-/// A page in one format and coding.
+/// A page in one format and encoding.
 #[derive(Debug, Default)]
 struct CachedPage {
     ready: Option<Ready>,
@@ -88,19 +78,19 @@ struct Ready {
 }
 
 impl Ready {
-    fn body(&self) -> PageBody {
-        PageBody::Whole(self.samples.pieces.iter().chain([&self.end]).cloned().collect())
+    fn body(&self) -> ResponseBody {
+        ResponseBody::Parts(self.samples.pieces.iter().chain([&self.end]).cloned().collect())
     }
 }
 
 impl Pages {
-    /// The pages of `store`, each with the metrics of `own` at the end.
+    /// The pages of `store`, each with the exporter's own metrics at its end.
     #[must_use]
     pub fn new(store: Store, telemetry: Telemetry) -> Self {
         Self(Arc::new(Inner { store, telemetry, ready: Default::default() }))
     }
 
-    /// The page, or the part of it that `filter` names. `held` is kept until rendering has ended, also if this future
+    /// The page, or the part of it that `filter` names: gzip, or plain for any other encoding. `held` is kept until rendering has ended, also if this future
     /// is dropped before.
     ///
     /// # Errors
@@ -108,14 +98,14 @@ impl Pages {
     pub async fn page(
         &self,
         format: Format,
-        coding: Coding,
+        encoding: Encoding,
         filter: &Filter,
         held: impl Send + Clone + 'static,
-    ) -> Result<PageBody, RenderPanicked> {
+    ) -> Result<ResponseBody, RenderPanicked> {
         if !filter.is_empty() {
-            return Ok(self.stream(None, format, coding, filter.clone(), held));
+            return Ok(self.stream(None, format, encoding, filter.clone(), held));
         }
-        let mut cached = Arc::clone(self.cached(format, coding)).lock_owned().await;
+        let mut cached = Arc::clone(self.cached(format, encoding)).lock_owned().await;
         let now = Instant::now();
         let version = self.0.store.version();
         // An outdated page is of no use; freed first, it does not take memory beside the new one.
@@ -134,8 +124,8 @@ impl Pages {
         let made = tokio::task::spawn_blocking(move || {
             let _rendering = rendering;
             let made = match before {
-                Some(before) => Ok(pages.with_new_end(before, format, coding, now)),
-                None => pages.ready(format, coding, now, any_size),
+                Some(before) => Ok(pages.with_new_end(before, format, encoding, now)),
+                None => pages.ready(format, encoding, now, any_size),
             };
             match made {
                 Ok(ready) => Ok(cached.ready.insert(ready).body()),
@@ -147,50 +137,56 @@ impl Pages {
         });
         match made.await.map_err(|_| RenderPanicked)? {
             Ok(body) => Ok(body),
-            Err(large) => Ok(self.stream(Some(large), format, coding, Filter::default(), held)),
+            Err(large) => Ok(self.stream(Some(large), format, encoding, Filter::default(), held)),
         }
     }
 
     /// Renders the page. Returns the snapshot instead if it is too large to keep, unless `any_size` is set.
-    fn ready(&self, format: Format, coding: Coding, now: Instant, any_size: bool) -> Result<Ready, Snapshot> {
+    fn ready(
+        &self,
+        format: Format,
+        encoding: Encoding,
+        now: Instant,
+        any_size: bool,
+    ) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now, &Filter::default());
-        if !any_size && snapshot.series() > coding.most_whole() {
+        if !any_size && snapshot.series() > most_whole(encoding) {
             return Err(snapshot);
         }
         let ready = Ready {
             version: snapshot.version(),
-            samples: samples(&snapshot, format, coding),
+            samples: samples(&snapshot, format, encoding),
             samples_until: snapshot.stale_at(),
             end: Bytes::new(),
             end_until: now,
         };
-        Ok(self.with_new_end(ready, format, coding, now))
+        Ok(self.with_new_end(ready, format, encoding, now))
     }
 
-    fn with_new_end(&self, ready: Ready, format: Format, coding: Coding, now: Instant) -> Ready {
-        let end = self.end(format, coding, &Filter::default(), &ready.samples.crc);
+    fn with_new_end(&self, ready: Ready, format: Format, encoding: Encoding, now: Instant) -> Ready {
+        let end = self.end(format, encoding, &Filter::default(), &ready.samples.crc);
         Ready { end, end_until: now + FRESH, ..ready }
     }
 
     /// The end of a page: the exporter's own families and the format's trailer; `before` is the checksum of the samples.
-    fn end(&self, format: Format, coding: Coding, filter: &Filter, before: &Crc) -> Bytes {
+    fn end(&self, format: Format, encoding: Encoding, filter: &Filter, before: &Crc) -> Bytes {
         let mut end = Vec::with_capacity(16 * 1024);
         if filter.spans_targets() {
             self.0.telemetry.write(&mut end, format, |family| filter.wants(family));
         }
         end.extend_from_slice(format.trailer().as_bytes());
-        let mut writer = Writer::further(coding);
+        let mut writer = Writer::further(encoding);
         writer.write(&end);
         writer.close(before)
     }
 
-    fn cached(&self, format: Format, coding: Coding) -> &Arc<Mutex<CachedPage>> {
+    fn cached(&self, format: Format, encoding: Encoding) -> &Arc<Mutex<CachedPage>> {
         let [text, text_gzip, open_metrics, open_metrics_gzip] = &self.0.ready;
-        match (format, coding) {
-            (Format::Text, Coding::Identity) => text,
-            (Format::Text, Coding::Gzip) => text_gzip,
-            (Format::OpenMetrics, Coding::Identity) => open_metrics,
-            (Format::OpenMetrics, Coding::Gzip) => open_metrics_gzip,
+        match (format, encoding) {
+            (Format::Text, Encoding::Gzip) => text_gzip,
+            (Format::Text, _) => text,
+            (Format::OpenMetrics, Encoding::Gzip) => open_metrics_gzip,
+            (Format::OpenMetrics, _) => open_metrics,
         }
     }
 
@@ -199,10 +195,10 @@ impl Pages {
         &self,
         snapshot: Option<Snapshot>,
         format: Format,
-        coding: Coding,
+        encoding: Encoding,
         filter: Filter,
         held: impl Send + 'static,
-    ) -> PageBody {
+    ) -> ResponseBody {
         let (sender, receiver) = mpsc::channel(PIECES);
         let pages = self.clone();
         tokio::task::spawn_blocking(move || {
@@ -215,14 +211,14 @@ impl Pages {
                 let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now(), &filter));
                 // Fails when the scraper has disconnected; rendering stops then.
                 let _ =
-                    pages.send(&snapshot, format, coding, &filter, |piece| sender.blocking_send(Ok(piece)));
+                    pages.send(&snapshot, format, encoding, &filter, |piece| sender.blocking_send(Ok(piece)));
             }));
             if sent.is_err() {
                 // Fails when nobody reads any more.
                 let _ = sender.blocking_send(Err(io::Error::other(RenderPanicked)));
             }
         });
-        PageBody::Pieces(receiver)
+        ResponseBody::Channel(receiver)
     }
 
     /// Renders the part of the page that `filter` names to `send`, and keeps it if other requests can use it.
@@ -230,14 +226,14 @@ impl Pages {
         &self,
         snapshot: &Snapshot,
         format: Format,
-        coding: Coding,
+        encoding: Encoding,
         filter: &Filter,
         mut send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_current = || self.0.store.version() == snapshot.version();
         let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
-        let mut kept = (coding == Coding::Gzip && filter.is_empty() && lasts).then(Vec::new);
-        let mut writer = Writer::first(coding);
+        let mut kept = (encoding == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
+        let mut writer = Writer::first(encoding);
         snapshot.write(format, &mut |chunk: &[u8]| {
             writer.write(chunk);
             let Some(piece) = writer.take_piece() else { return Ok(()) };
@@ -247,7 +243,7 @@ impl Pages {
         })?;
         let (last, crc) = writer.pause();
         send(last.clone())?;
-        let end = self.end(format, coding, filter, &crc);
+        let end = self.end(format, encoding, filter, &crc);
         send(end.clone())?;
         if let Some(mut pieces) = kept.filter(|_| is_current()) {
             pieces.push(last);
@@ -258,15 +254,15 @@ impl Pages {
                 end,
                 end_until: Instant::now() + FRESH,
             };
-            self.cached(format, coding).blocking_lock().ready = Some(ready);
+            self.cached(format, encoding).blocking_lock().ready = Some(ready);
         }
         Ok(())
     }
 }
 
 /// The samples of the service as a segment.
-fn samples(snapshot: &Snapshot, format: Format, coding: Coding) -> Segment {
-    let (mut writer, mut pieces) = (Writer::first(coding), Vec::new());
+fn samples(snapshot: &Snapshot, format: Format, encoding: Encoding) -> Segment {
+    let (mut writer, mut pieces) = (Writer::first(encoding), Vec::new());
     let Ok(()) = snapshot.write(format, &mut |chunk: &[u8]| {
         writer.write(chunk);
         pieces.extend(writer.take_piece());
@@ -282,7 +278,7 @@ mod tests {
     use super::super::tests::large_store;
     use super::*;
 
-    const GZIP: (Format, Coding) = (Format::Text, Coding::Gzip);
+    const GZIP: (Format, Encoding) = (Format::Text, Encoding::Gzip);
 
     #[tokio::test(start_paused = true)]
     async fn a_page_whose_request_is_given_up_is_rendered_once_and_kept() {
@@ -308,8 +304,8 @@ mod tests {
         let pages = Pages::new(store, telemetry);
         let page = pages.page(GZIP.0, GZIP.1, &Filter::default(), ()).await;
         assert!(matches!(page, Err(RenderPanicked)));
-        let large = pages.page(Format::Text, Coding::Identity, &Filter::default(), ()).await;
-        let Ok(PageBody::Pieces(mut pieces)) = large else { panic!("30,000 series are streamed") };
+        let large = pages.page(Format::Text, Encoding::Identity, &Filter::default(), ()).await;
+        let Ok(ResponseBody::Channel(mut pieces)) = large else { panic!("30,000 series are streamed") };
         let mut last = None;
         while let Some(piece) = pieces.recv().await {
             last = Some(piece);

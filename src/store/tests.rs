@@ -10,6 +10,7 @@ use crate::telemetry::Telemetry;
 use pds_exposition::{Family, Format, Sink};
 use pds_interface::{Resource, list_domains, response_time};
 use pds_ledger::Owner;
+use pds_web::{Encoding, ResponseBody};
 
 use super::*;
 
@@ -146,28 +147,29 @@ async fn a_filter_gives_its_part_of_the_page() {
 async fn a_page_is_made_once_a_change_and_shared() {
     let (store, domains, _) = small_store();
     let pages = Pages::new(store.clone(), Telemetry::new(false).unwrap());
-    let whole = async |coding| match pages.page(Format::OpenMetrics, coding, &Filter::default(), ()).await {
-        Ok(PageBody::Whole(parts)) => parts,
+    let whole = async |encoding| match pages.page(Format::OpenMetrics, encoding, &Filter::default(), ()).await
+    {
+        Ok(ResponseBody::Parts(parts)) => Vec::from(parts),
         _ => panic!("a small page is not streamed"),
     };
     put(&domains, 3.0);
-    let first = whole(Coding::Identity).await;
+    let first = whole(Encoding::Identity).await;
     assert!(first.concat().ends_with(b"# EOF\n"));
-    let again = whole(Coding::Identity).await;
+    let again = whole(Encoding::Identity).await;
     assert_eq!(first[0].as_ptr(), again[0].as_ptr(), "the very same bytes");
     assert_eq!(first[1].as_ptr(), again[1].as_ptr(), "the very same bytes");
     advance(Duration::from_secs(1)).await;
-    let later = whole(Coding::Identity).await;
+    let later = whole(Encoding::Identity).await;
     assert_eq!(first[0].as_ptr(), later[0].as_ptr(), "what was said is not rendered again");
     assert_ne!(first[1].as_ptr(), later[1].as_ptr(), "the exporter's own metrics are");
     put(&domains, 4.0);
-    let second = whole(Coding::Identity).await.concat();
+    let second = whole(Encoding::Identity).await.concat();
     assert!(String::from_utf8_lossy(&second).contains("pds_project_custom_domains{project=\"p\"} 4\n"));
-    let zipped = whole(Coding::Gzip).await.concat();
+    let zipped = whole(Encoding::Gzip).await.concat();
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), &second[..], "both codings show the same");
     advance(Duration::from_secs(301)).await;
-    let third = whole(Coding::Identity).await.concat();
+    let third = whole(Encoding::Identity).await.concat();
     assert!(
         !String::from_utf8_lossy(&third).contains("pds_project_custom_domains"),
         "a page expires with its samples"
@@ -202,8 +204,9 @@ async fn a_snapshot_holds_only_what_its_filter_names() {
 }
 
 /// What comes while it is made.
-async fn streamed(pages: &Pages, coding: Coding) -> Vec<u8> {
-    let Ok(PageBody::Pieces(mut pieces)) = pages.page(Format::Text, coding, &Filter::default(), ()).await
+async fn streamed(pages: &Pages, encoding: Encoding) -> Vec<u8> {
+    let Ok(ResponseBody::Channel(mut pieces)) =
+        pages.page(Format::Text, encoding, &Filter::default(), ()).await
     else {
         panic!("a large page goes out while it is made");
     };
@@ -220,20 +223,22 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
     let (store, _) = large_store(300);
     let pages = Pages::new(store, Telemetry::new(false).unwrap());
     tokio::time::advance(Duration::from_secs(1)).await;
-    let page = streamed(&pages, Coding::Identity).await;
-    let zipped = streamed(&pages, Coding::Gzip).await;
+    let page = streamed(&pages, Encoding::Identity).await;
+    let zipped = streamed(&pages, Encoding::Gzip).await;
     let unzipped = std::io::read_to_string(GzDecoder::new(&zipped[..])).unwrap();
     assert_eq!(unzipped.as_bytes(), page);
-    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()).await
+    let Ok(ResponseBody::Parts(kept)) =
+        pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await
     else {
         panic!("what was compressed is kept while nothing changes");
     };
-    assert_eq!(kept.concat(), zipped);
-    let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Identity, &Filter::default(), ()).await
+    assert_eq!(Vec::from(kept).concat(), zipped);
+    let Ok(ResponseBody::Parts(kept)) =
+        pages.page(Format::Text, Encoding::Identity, &Filter::default(), ()).await
     else {
         panic!("a large page that is asked for again while nothing changes is kept");
     };
-    assert_eq!(kept.concat(), page);
+    assert_eq!(Vec::from(kept).concat(), page);
     assert_eq!(
         series(&unzipped).iter().filter(|line| line.starts_with("pds_app_requests_total")).count(),
         300_000
@@ -244,12 +249,13 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
 async fn a_page_that_is_small_once_compressed_is_made_whole() {
     let (store, _) = large_store(100);
     let pages = Pages::new(store, Telemetry::new(false).unwrap());
-    let Ok(PageBody::Whole(zipped)) = pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()).await
+    let Ok(ResponseBody::Parts(zipped)) =
+        pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await
     else {
         panic!("a compressed page of 100,000 series takes less than a megabyte");
     };
-    let unzipped = std::io::read_to_string(GzDecoder::new(&zipped.concat()[..])).unwrap();
-    assert_eq!(unzipped.as_bytes(), streamed(&pages, Coding::Identity).await);
+    let unzipped = std::io::read_to_string(GzDecoder::new(&Vec::from(zipped).concat()[..])).unwrap();
+    assert_eq!(unzipped.as_bytes(), streamed(&pages, Encoding::Identity).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -257,13 +263,14 @@ async fn a_large_page_that_changed_just_now_is_kept_once_it_is_asked_for_again()
     let (store, counter) = large_store(300);
     let pages = Pages::new(store, Telemetry::new(false).unwrap());
     put(&counter, 2.0);
-    let zipped = streamed(&pages, Coding::Gzip).await;
+    let zipped = streamed(&pages, Encoding::Gzip).await;
     for _ in 0..2 {
-        let Ok(PageBody::Whole(kept)) = pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()).await
+        let Ok(ResponseBody::Parts(kept)) =
+            pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()).await
         else {
             panic!("it did not change after all");
         };
-        assert_eq!(kept.concat().len(), zipped.len());
+        assert_eq!(Vec::from(kept).concat().len(), zipped.len());
     }
 }
 
@@ -278,7 +285,7 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
         runtime.block_on(tokio::time::advance(Duration::from_secs(1)));
         let snapshot = store.snapshot(Instant::now(), &Filter::default());
         let mut zipped = Vec::new();
-        let sent = pages.send(&snapshot, Format::Text, Coding::Gzip, &Filter::default(), |piece| {
+        let sent = pages.send(&snapshot, Format::Text, Encoding::Gzip, &Filter::default(), |piece| {
             if changes {
                 put(&counter, 2.0);
             }
@@ -286,7 +293,7 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
             Ok::<(), std::convert::Infallible>(())
         });
         assert!(sent.is_ok() && GzDecoder::new(&zipped[..]).header().is_some());
-        let kept = runtime.block_on(pages.page(Format::Text, Coding::Gzip, &Filter::default(), ()));
-        assert_eq!(matches!(kept, Ok(PageBody::Whole(_))), !changes);
+        let kept = runtime.block_on(pages.page(Format::Text, Encoding::Gzip, &Filter::default(), ()));
+        assert_eq!(matches!(kept, Ok(ResponseBody::Parts(_))), !changes);
     }
 }
