@@ -11,6 +11,7 @@
 //! is one file, its line in the table, and the simulator's answer to it.
 
 pub mod app;
+pub mod cause;
 pub mod config;
 pub mod pages;
 pub mod poll;

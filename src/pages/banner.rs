@@ -3,15 +3,11 @@
 use maud::{Markup, html};
 
 use crate::status::model::ServiceState;
-use crate::status::verdict::CountedAgain;
-use crate::status::verdict::Reason;
+use crate::status::verdict::{Audited, CountedAgain, Reason};
 use crate::status::{Status, Verdict};
 
-use super::format::{self, ago, count, number};
+use super::format::{ago, count, number};
 use super::layout::{Frame, sign};
-
-/// Reasons listed; the rest is only counted.
-const MAX_REASONS: usize = 8;
 
 /// The verdict in one sentence, and its reasons as links.
 pub(super) fn banner(frame: Frame<'_>) -> Markup {
@@ -24,13 +20,10 @@ pub(super) fn banner(frame: Frame<'_>) -> Markup {
             div {
                 p role="status" { (sentence(frame)) }
                 (apps(frame))
-                @if let Some(figures) = counted_again(frame.status.summary.rechecked) { p .sub { (figures) } }
+                @if let Some(figures) = counted_again(summary.rechecked) { p .sub { (figures) } }
+                @if let Some(checked) = audited(summary.audit) { p .sub { (checked) } }
                 @if !reasons.is_empty() {
-                    ul .reasons { @for reason in reasons.iter().take(MAX_REASONS) { (line(frame, reason)) } }
-                    @if let Some(more @ 1..) = reasons.len().checked_sub(MAX_REASONS) {
-                        p .sub { "and " (count(more, "more reason", "more reasons")) " in the "
-                            a href=(frame.links.to("/api/v1/status")) { "JSON" } "." }
-                    }
+                    ul .reasons { @for reason in reasons { (line(frame, reason)) } }
                 }
             }
         }
@@ -41,8 +34,16 @@ fn line(frame: Frame<'_>, reason: &Reason) -> Markup {
     html! {
         li class=(reason.verdict.as_str()) {
             a href=(frame.links.to(&reason.link)) { (reason.text) }
-            " " span .action { (reason.action) }
+            " " (details(reason))
         }
+    }
+}
+
+/// The last failure in words, and what to do.
+fn details(reason: &Reason) -> Markup {
+    html! {
+        @if let Some(detail) = &reason.detail { span .reason { (detail) } }
+        span .action { (reason.remedy) }
     }
 }
 
@@ -56,6 +57,15 @@ pub(super) fn counted_again(rechecked: CountedAgain) -> Option<Markup> {
         @if fewer > 0.0 { ", and " (number(fewer)) " were no longer there" }
         "."
     })
+}
+
+/// How many ranges were checked against the sum of their parts and against the ledgers.
+fn audited(Audited { equal, different }: Audited) -> Option<Markup> {
+    #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+    let checked = (equal + different > 0).then(|| number((equal + different) as f64))?;
+    Some(
+        html! { (checked) " ranges checked, " @if different == 0 { "all equal." } @else { (different) " different." } },
+    )
 }
 
 /// Whether the service sends nothing.
@@ -84,13 +94,10 @@ fn sentence(frame: Frame<'_>) -> Markup {
     let Status { service, summary, .. } = frame.status;
     match summary.verdict {
         Verdict::Problem if is_silent(frame.status) => html! {
-            @if let Some(Reason { text, .. }) = summary.reasons.first() { strong { (text) } }
-            @if let Some(since) = service.down_since {
-                " since " time datetime=(since) { (format::absolute(since)) } " (" (ago(since, frame.now)) ")"
+            @if let Some(reason) = summary.reasons.first() {
+                strong { (reason.text) } @if let Some(since) = service.down_since { " (" (ago(since, frame.now)) ")" } "."
+                (details(reason))
             }
-            "."
-            @if let Some(reason) = &service.reason { span .reason { (reason) } }
-            @if let Some(Reason { action, .. }) = summary.reasons.first() { span .action { (action) } }
         },
         Verdict::Problem => html! {
             strong { "Some numbers cannot be trusted" }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::columns::{Cell, Column};
+use crate::status::reasons::TOKEN_SOON;
 use crate::status::verdict::Summary;
 use crate::status::{App, LazyApp, Project, Resource, Status, Verdict};
 
@@ -16,8 +17,6 @@ use super::query::{PAGE, Query};
 
 /// Projects listed; the filter reaches the others.
 const PROJECTS: usize = 20;
-/// A token that expires within this many seconds is worth a look: a week.
-const TOKEN_SOON: i64 = 7 * 86_400;
 
 /// The overview as `query` asks for it.
 pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
@@ -281,13 +280,8 @@ fn pages(frame: Frame<'_>, query: &Query, selected: usize) -> Markup {
 }
 
 fn projects(frame: Frame<'_>, query: &Query) -> Markup {
-    let name = query.name.to_lowercase();
-    let holds = |text: &str| text.to_lowercase().contains(&name);
-    let wanted = |project: &&Project| {
-        (query.project.is_empty() || query.is_of(project))
-            && (query.filters() || name.is_empty() || holds(&project.id))
-    };
-    let mut wanted: Vec<&Project> = frame.status.projects.iter().filter(wanted).collect();
+    let mut wanted: Vec<&Project> =
+        frame.status.projects.iter().filter(|project| query.lists(project)).collect();
     wanted.sort_by_key(|project| project.verdict);
     html! {
         section aria-labelledby="projects" {

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use url::form_urlencoded::parse;
 
-use crate::status::cause::ALL;
+use crate::cause::ALL;
 use crate::status::columns::Column;
 use crate::status::{Listed, Project, Verdict};
 
@@ -146,8 +146,7 @@ impl Query {
             (self.project.is_empty() || named.contains(project))
                 && (!self.problems || verdict != Verdict::Ok)
                 && self.state.is_none_or(|state| verdict == state)
-                && (self.reason.is_empty()
-                    || problems.iter().any(|problem| problem.cause.code == self.reason))
+                && (self.reason.is_empty() || problems.iter().any(|problem| problem.is(&self.reason)))
                 && (self.app.is_empty() || id == self.app)
                 && (name.is_empty()
                     || holds(id)
@@ -170,6 +169,13 @@ impl Query {
     pub fn is_of(&self, project: &Project) -> bool {
         *project.id == *self.project
             || project.name.as_ref().is_some_and(|name| name.to_lowercase() == self.project.to_lowercase())
+    }
+
+    /// Whether the list of projects has `project`.
+    #[must_use]
+    pub fn lists(&self, project: &Project) -> bool {
+        (self.project.is_empty() || self.is_of(project))
+            && (self.reason.is_empty() || project.problems.iter().any(|problem| problem.is(&self.reason)))
     }
 
     /// This query without its filters; the order stays.

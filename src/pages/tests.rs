@@ -2,6 +2,7 @@
 
 mod app;
 mod finding;
+mod reasons;
 mod truth;
 
 use tokio::time::{Duration, advance};
@@ -93,12 +94,15 @@ async fn an_app_that_is_unwell_does_not_make_its_numbers_doubtful() {
 #[tokio::test(start_paused = true)]
 async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
     for (class, state, what) in [
-        ("connect", "down", "The service does not answer"),
-        ("500", "down", "The service does not answer"),
-        ("credentials", "not_asked", "The service is not asked: the token cannot be read"),
-        ("401", "token_refused", "The service refuses the token"),
-        ("unauthorized_paused", "token_refused", "The service refuses the token"),
-        ("429", "throttled", "The service asks us to slow down"),
+        ("connect", "down", "The service cannot be reached"),
+        ("timeout", "down", "Requests to the service time out"),
+        ("500", "down", "The service answers with errors (500)"),
+        ("decode", "down", "Replies are not what the interface says"),
+        ("3xx", "down", "The service answers with a redirect (3xx)"),
+        ("credentials", "not_asked", "The default token cannot be read"),
+        ("401", "token_refused", "The service refuses the default token (401)"),
+        ("unauthorized_paused", "token_refused", "The service refuses the default token"),
+        ("429", "throttled", "The service asks us to slow down (429)"),
         ("paused", "throttled", "The service asks us to slow down"),
     ] {
         let fixture = fixture::fixture(3).await;
@@ -106,11 +110,12 @@ async fn the_first_sentence_says_why_nothing_comes_from_the_service() {
         advance(Duration::from_secs(60)).await;
         fixture.fail(class, "what it said", |_| true);
         let said = says(&fixture).await;
-        assert!(said.starts_with(&format!("<strong>{what}</strong> since <time")), "{class}: {said}");
-        let since = ">2026-03-01 03:00:00 UTC</time> (<time datetime=\"2026-03-01T03:00:00Z\" data-relative=\"ago\" \
-             title=\"2026-03-01 03:00:00 UTC\">65 s ago</time>).<span class=\"reason\">what it said</span>\
-             <span class=\"action\">";
-        assert!(said.contains(since), "{class}: {said}");
+        let wanted = format!(
+            "<strong>{what} since 03:01 UTC: 3 apps and 1 project</strong> (<time datetime=\"2026-03-01T03:00:00Z\" \
+             data-relative=\"ago\" title=\"2026-03-01 03:00:00 UTC\">65 s ago</time>).\
+             <span class=\"reason\">what it said</span><span class=\"action\">"
+        );
+        assert!(said.starts_with(&wanted), "{class}: {said}");
         let json = get(&site(&fixture.source, ""), "/api/v1/status", "");
         assert!(json.contains(&format!("\"state\":\"{state}\",\"last_success\"")), "{class}: {json}");
     }
@@ -128,25 +133,27 @@ async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_d
         status.summary.reasons.iter().map(|reason| reason.text.clone()).collect::<Vec<_>>()
     };
     assert_eq!(reasons().await, [""; 0]);
-    let still = ["response time", "run execution time"]
-        .map(|what| format!("3 apps: {what}: counters stand still, because a clock was set back"));
+    let still = "Counters stand still, because a clock was set back: 3 apps".to_owned();
     fixture.count_until(-3600).await;
-    assert_eq!(reasons().await, still);
+    assert_eq!(reasons().await.concat(), still);
     assert_eq!(
         says(&fixture).await,
         "<strong>Some numbers cannot be trusted</strong>: those of 3 of 3 apps."
     );
     fixture.count_until(0).await;
     fixture.context.telemetry.clock_skew(3599.7);
-    assert_eq!(reasons().await, ["The service's clock is 3600 s ahead of ours"]);
+    assert_eq!(
+        reasons().await,
+        ["The clocks of the service and of this machine differ: the service's is 3600 s ahead of ours"]
+    );
     assert_eq!(
         says(&fixture).await,
         "<strong>All numbers are there, but something needs attention</strong>."
     );
     fixture.context.telemetry.clock_skew(-3600.2);
     fixture.count_until(-3600).await;
-    let [first, second] = still;
-    assert_eq!(reasons().await, [first, second, "The service's clock is 3600 s behind ours".to_owned()]);
+    let clocks = "The clocks of the service and of this machine differ: the service's is 3600 s behind ours";
+    assert_eq!(reasons().await, [still, clocks.to_owned()]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::telemetry::{AuditResult, Difference};
 use pds_interface::range::rfc3339;
-use pds_interface::{RangeEnd, TimeRange};
+use pds_interface::{Ignored, RangeEnd, TimeRange};
 use pds_ledger::hour::HOUR;
 
 use super::ask::tally;
@@ -143,9 +143,9 @@ impl Check<'_> {
         let ignores_end = whole > 0 && self.total(start, start + step).await? >= whole;
         let ignores_start = whole > 0 && self.total(end - step, end).await? >= whole;
         match (ignores_start, ignores_end) {
-            (true, true) => return Ok(Assumption::Range),
-            (true, false) => return Ok(Assumption::Start),
-            (false, true) => return Ok(Assumption::End),
+            (true, true) => return Ok(Assumption::Names(Ignored::Both)),
+            (true, false) => return Ok(Assumption::Names(Ignored::Start)),
+            (false, true) => return Ok(Assumption::Names(Ignored::End)),
             (false, false) => {}
         }
         if self.plan.config.accounting.range_end == RangeEnd::Inclusive {

@@ -35,26 +35,26 @@ pub enum PollError {
         /// By how many seconds.
         step: i64,
     },
-    /// The reply names no readable range, and checks have shown that the range asked for is not what is answered.
-    #[error("not added to the counters: {broken}; {}", broken.remedy())]
+    /// The service answers for another range than it is asked for: its reply says so, or checks have shown it.
+    #[error("{told}")]
     NotBelieved {
         /// The assumption that does not hold.
         broken: Assumption,
+        /// What the service does, and what to set.
+        told: String,
     },
-    /// The service ignores the range it is asked for.
-    #[error("{0}")]
-    RangeIgnored(String),
     /// The reply cannot be added to the counters.
     #[error("not added to the counters: {0}")]
     Refused(#[from] Refusal),
 }
 
-/// The error classes of polls that say nothing of the service.
-pub const ANSWERED: [&str; 5] = [UNSETTLED, RANGE_IGNORED, REFUSED, CLOCK, PANIC];
+/// The error classes of polls that no request has.
+pub const CLASSES: [&str; 6] = [UNSETTLED, RANGE_IGNORED, REFUSED, CLOCK, PANIC, IDENTIFIER];
 
 /// The error class of a poll that panicked.
 pub const PANIC: &str = "panic";
 
+const IDENTIFIER: &str = "identifier";
 const UNSETTLED: &str = "unsettled";
 const RANGE_IGNORED: &str = "range_ignored";
 const REFUSED: &str = "refused";
@@ -77,11 +77,11 @@ impl PollError {
     pub fn class(&self) -> &'static str {
         match self {
             Self::Fetch(error) => error.class().as_str(),
-            Self::Rule(_) => "identifier",
+            Self::Rule(_) => IDENTIFIER,
             Self::Unsettled { .. } => UNSETTLED,
             Self::Clock { .. } => CLOCK,
+            Self::NotBelieved { broken: Assumption::Names(_), .. } => RANGE_IGNORED,
             Self::Refused(_) | Self::NotBelieved { .. } => REFUSED,
-            Self::RangeIgnored(_) => RANGE_IGNORED,
         }
     }
 
@@ -95,8 +95,6 @@ impl PollError {
             _ => return Reach::Itself,
         };
         match error.class() {
-            // A remembered refusal.
-            Class::UnauthorizedPaused if error.status() == Some(403) => Reach::SameKind,
             Class::Credentials
             | Class::UnauthorizedPaused
             | Class::Paused
@@ -106,9 +104,12 @@ impl PollError {
             | Class::Tls
             | Class::Status(401 | 429) => Reach::All,
             Class::Decode | Class::TooLarge | Class::Status(400 | 413 | 422) => Reach::Itself,
-            Class::Timeout | Class::Reset | Class::Protocol | Class::Body | Class::Status(_) => {
-                Reach::SameKind
-            }
+            Class::ForbiddenPaused
+            | Class::Timeout
+            | Class::Reset
+            | Class::Protocol
+            | Class::Body
+            | Class::Status(_) => Reach::SameKind,
         }
     }
 
@@ -141,9 +142,13 @@ impl PollError {
     /// Whether it stops the whole service account, which logs that itself: the token is missing or refused, the service
     /// ignores ranges, or it asked to wait longer than `patience`, the time limit of a request.
     pub(super) fn is_of_account(&self, patience: Duration) -> bool {
-        let Self::Fetch(error) = self else { return matches!(self, Self::RangeIgnored(_)) };
+        let Self::Fetch(error) = self else { return self.class() == RANGE_IGNORED };
         match error.class() {
-            Class::Credentials | Class::UnauthorizedPaused | Class::Paused | Class::Status(401) => true,
+            Class::Credentials
+            | Class::UnauthorizedPaused
+            | Class::ForbiddenPaused
+            | Class::Paused
+            | Class::Status(401) => true,
             Class::Status(429 | 503) => error.retry_after() > Some(patience),
             _ => false,
         }
@@ -153,5 +158,24 @@ impl PollError {
     pub(super) fn is_of_size(&self) -> bool {
         let Self::Fetch(error) = self else { return false };
         matches!(error.class(), Class::Timeout | Class::TooLarge | Class::Status(413 | 422 | 500..=599))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use crate::cause::{ALL, Cause};
+
+    use super::*;
+
+    #[test]
+    fn each_class_has_one_cause() {
+        let known: Vec<&str> = ALL.iter().flat_map(|cause| cause.classes).copied().collect();
+        assert_eq!(known.iter().collect::<HashSet<_>>().len(), known.len(), "{known:?}");
+        let requests = (0..=u16::MAX).map(Class::Status).chain(Class::WITHOUT_STATUS).map(Class::as_str);
+        let all: HashSet<&str> = requests.chain(CLASSES).collect();
+        assert_eq!(all, known.iter().copied().collect(), "classes that polls have, and that causes explain");
+        assert_eq!(Cause::of_class("504").code, "service_error");
     }
 }

@@ -8,17 +8,13 @@ use tokio::time::{Duration, Instant};
 
 use crate::config::Config;
 use crate::telemetry::Telemetry;
-use pds_interface::TimeRange;
+use pds_interface::{Ignored, TimeRange};
 
 /// What counting assumes, and a service may not keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Assumption {
-    /// It reads the start of a range by the configured name.
-    Start,
-    /// It reads the end of a range by the configured name.
-    End,
-    /// It reads either.
-    Range,
+    /// It reads these bounds of a range by their configured names.
+    Names(Ignored),
     /// It does not count a range's last instant (`accounting.range_end = "exclusive"`).
     EndExcluded,
     /// It counts a range's last instant (`accounting.range_end = "inclusive"`).
@@ -33,12 +29,10 @@ impl Assumption {
     /// Which one a reply about `answered` breaks, if `asked` was asked for; `None` if they are the same.
     #[must_use]
     pub fn broken_by(asked: TimeRange, answered: TimeRange) -> Option<Self> {
-        match (asked.start == answered.start, asked.end == answered.end) {
-            (true, true) => None,
-            _ if answered.is_rounded_from(asked) => Some(Self::Rounding),
-            (false, true) => Some(Self::Start),
-            (true, false) => Some(Self::End),
-            (false, false) => Some(Self::Range),
+        match answered.ignores(asked) {
+            _ if asked == answered => None,
+            Some(ignored) => Some(Self::Names(ignored)),
+            None => Some(Self::Rounding),
         }
     }
 
@@ -46,9 +40,9 @@ impl Assumption {
     #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
-            Self::Start => "set api.query_names.start; pdstool check service finds the name",
-            Self::End => "set api.query_names.end; pdstool check service finds the name",
-            Self::Range => {
+            Self::Names(Ignored::Start) => "set api.query_names.start; pdstool check service finds the name",
+            Self::Names(Ignored::End) => "set api.query_names.end; pdstool check service finds the name",
+            Self::Names(Ignored::Both) => {
                 "set api.query_names.start and api.query_names.end; pdstool check service finds them"
             }
             Self::EndExcluded => "set accounting.range_end = \"inclusive\"",
@@ -63,9 +57,9 @@ impl Assumption {
 impl fmt::Display for Assumption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Start => "the service ignores the start of ranges",
-            Self::End => "the service ignores the end of ranges",
-            Self::Range => "the service ignores the start and the end of ranges",
+            Self::Names(Ignored::Start) => "the service ignores the start of ranges",
+            Self::Names(Ignored::End) => "the service ignores the end of ranges",
+            Self::Names(Ignored::Both) => "the service ignores the start and the end of ranges",
             Self::EndExcluded => "the service counts the end of a range in the next one too",
             Self::EndIncluded => "the service leaves out the end of ranges",
             Self::Rounding => "the service rounds ranges to more than accounting.step",
@@ -123,8 +117,7 @@ impl Audit {
     /// Whether a check has found that the service ignores what range it is asked for.
     #[must_use]
     pub fn ignores_ranges(&self, account: &str) -> bool {
-        let ignored = [Assumption::Start, Assumption::End, Assumption::Range];
-        self.believes(account).is_err_and(|broken| ignored.contains(&broken))
+        self.believes(account).is_err_and(|broken| matches!(broken, Assumption::Names(_)))
     }
 
     /// How far back the service answers, in seconds, where that was found out.
@@ -163,7 +156,7 @@ impl Audit {
         let mut accounts = self.accounts();
         let account = accounts.entry(account.into()).or_default();
         // The end of ranges and rounding concern some requests, ignored names all.
-        account.passed &= !matches!(broken, Assumption::Start | Assumption::End | Assumption::Range);
+        account.passed &= !matches!(broken, Assumption::Names(_));
         account.broken.replace(broken) != Some(broken)
     }
 

@@ -91,7 +91,10 @@ impl LedgerUpdate {
                     self.follow_clock(context, plan, target);
                     return Ok(());
                 }
-                Err(broken) => return Err(PollError::NotBelieved { broken }),
+                Err(broken) => {
+                    let told = format!("not added to the counters: {broken}; {}", broken.remedy());
+                    return Err(PollError::NotBelieved { broken, told });
+                }
             }
         }
         if asked.purpose == Purpose::Counted && watermark.is_too_old(range) {

@@ -9,6 +9,7 @@ use pds_ledger::{Refusal, hour::HOUR};
 use super::ask::{ask, show, subjects};
 use super::audit;
 use super::error::{PollError, Reach};
+use super::evidence::Assumption;
 use super::holes;
 use super::ledger_update::LedgerUpdate;
 use super::plan::{Context, Plan, Target};
@@ -312,7 +313,7 @@ impl MetricsPoll<'_> {
         if let Some(ignored) = answered.ignores(asked.range) {
             let told = self.plan.config.api.query_names.told(ignored, asked.range, answered);
             if account.range_ignored(&told) {
-                return Err(PollError::RangeIgnored(told));
+                return Err(PollError::NotBelieved { broken: Assumption::Names(ignored), told });
             }
         }
         if asked.windows.is_empty() {

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::{Duration, Instant};
 
+use crate::cause::Cause;
 use crate::store::Transition;
 use pds_core::error_chain::with_sources;
 use pds_interface::range::rfc3339;
@@ -59,6 +60,8 @@ impl TransitionLog {
                     app,
                     class = error.class(),
                     error = with_sources(error),
+                    cause = Cause::of_class(error.class()).says_of(&[]),
+                    remedy = Cause::of_class(error.class()).remedy_at(None),
                     "polling began to fail"
                 );
             }
@@ -157,7 +160,8 @@ fn tell_further(sort: LogClass, targets: u64) {
     match sort {
         _ if targets == 0 => {}
         LogClass::Failing(class) => {
-            tracing::warn!(class, targets, "polling of further targets began to fail")
+            let remedy = Cause::of_class(class).remedy_at(None);
+            tracing::warn!(class, targets, remedy, "polling of further targets began to fail")
         }
         LogClass::Recovered => tracing::info!(targets, "polling of further targets recovered"),
         LogClass::Container => {

@@ -5,10 +5,10 @@ use std::cmp::Ordering;
 
 use pds_core::units;
 
-use super::cause::Problem;
 use super::lazy::Listed;
 use super::model::{App, LastError, Resource, State, TrendPoint};
-use super::verdict::Verdict;
+use super::problem::Problem;
+use crate::cause::Verdict;
 
 /// A column.
 #[derive(Debug)]

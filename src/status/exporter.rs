@@ -19,8 +19,7 @@ const POLL_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the exporter, whose next poll is `due`.
 pub(super) fn exporter(
-    snapshot: &Snapshot,
-    View { plan, now, .. }: &View,
+    View { plan, now, snapshot, .. }: &View,
     due: Option<Instant>,
     started: Timestamp,
 ) -> Exporter {
@@ -29,6 +28,7 @@ pub(super) fn exporter(
         Token {
             name: account.name().to_owned(),
             expires: known.expires.map(whole),
+            file: account.file().map(|file| file.display().to_string()),
             readable: known.readable,
             range_ignored: account.ignored_range(),
         }

@@ -12,8 +12,8 @@ use crate::config::{self, Config, Project};
 use crate::poll::{Context, Plan};
 use crate::store::{PollFailure, PollRecord, Store, Variant};
 use crate::telemetry::Telemetry;
-use pds_client::Client;
 use pds_client::Observer as _;
+use pds_client::{Client, TokenSource};
 use pds_core::clock::Clock;
 use pds_interface::{Cadence, TimeRange, Window};
 use pds_ledger::{Ledger, LedgerStore, Watermark};
@@ -41,12 +41,22 @@ pub(crate) async fn fixture(apps: usize) -> Fixture {
 
 /// A fixture of the apps given as (project, app).
 pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
+    with_tokens(apps, |_| None).await
+}
+
+/// The same, in which a project has the token that `token` gives it.
+pub(crate) async fn with_tokens(
+    apps: &[(&str, &str)],
+    token: impl Fn(&str) -> Option<TokenSource>,
+) -> Fixture {
     let clock = Clock::starting_at(NOW.parse().unwrap());
     let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, _) =
         LedgerStore::open(None, Arc::new(telemetry.clone()), pds_ledger::COMMIT_INTERVAL).await.unwrap();
     let context = Context { store: Store::new(pds_ledger::FAMILIES), ledgers, telemetry, clock };
-    let config = Arc::new(config(apps));
+    let mut config = config(apps);
+    config.projects.iter_mut().for_each(|project| project.token = token(&project.id));
+    let config = Arc::new(config);
     let client = Client::new(
         &config.api,
         &config.accounts(),

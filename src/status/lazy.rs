@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use serde::{Serialize, Serializer};
 
-use super::cause::{Judged, Problem};
+use super::judge::Judged;
 use super::model::App;
-use super::verdict::Verdict;
+use super::problem::Problem;
 use super::view::View;
+use crate::cause::Verdict;
 
 /// An app of the model. Its verdict is found when the model is read, because the summary counts it; the rest is read at
 /// the first look, which most apps of a large configuration never get.

@@ -13,15 +13,13 @@
 //! - [`lazy`]: apps that are judged at once and read when they are shown.
 //! - `view`: what the model is read from.
 //! - `overview`: turns plan and store into the model.
-//! - [`cause`]: what can be wrong, and what to do about it.
-//! - `judge`: what is wrong with an app, a project, and the whole.
+//! - `judge`: what is wrong with an app and with a project; [`problem`]: one thing of it; `reasons`: and with the whole.
 //! - `service`: the service's part of the model.
 //! - `exporter`: the exporter's own part of the model.
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family and label.
 //! - [`settings`]: an app's settings in groups, with their meaning; [`changes`]: what changed in them.
 
-pub mod cause;
 pub mod changes;
 pub mod columns;
 pub mod detail;
@@ -32,7 +30,9 @@ mod judge;
 pub mod lazy;
 pub mod model;
 mod overview;
+pub mod problem;
 mod read;
+pub(crate) mod reasons;
 mod service;
 pub mod settings;
 pub mod source;
@@ -44,10 +44,10 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-pub use cause::Problem;
+pub use crate::cause::Verdict;
 pub use detail::Detail;
 pub use document::Status;
 pub use lazy::{LazyApp, Listed};
 pub use model::{App, Project, Resource, State};
+pub use problem::Problem;
 pub use source::{Refused, Source};
-pub use verdict::Verdict;

@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::cause::Problem;
-use super::verdict::{CountedAgain, GivenUp, Verdict};
+use super::problem::{Failing, Problem};
+use super::verdict::{CountedAgain, GivenUp};
+use crate::cause::Verdict;
 
 /// The exporter itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -87,6 +88,8 @@ pub struct Token {
     /// When it expires; null if the token does not say.
     #[schemars(with = "Option<String>")]
     pub expires: Option<Timestamp>,
+    /// The file it is read from; null for a token written in the configuration.
+    pub file: Option<String>,
     /// Whether its file was readable at the last check; null for a token written in the configuration.
     pub readable: Option<bool>,
     /// Why all replies are about other ranges than were asked for; null if they are not.
@@ -278,6 +281,8 @@ pub enum Counting {
     Current,
     /// They lack time that had settled two polls ago; they return to the metrics page once they have caught up.
     Behind,
+    /// What was counted before is not known yet; they return once it has been read back from Prometheus.
+    Restoring,
     /// They end in the future because a clock was set back, and stand still until then.
     Ahead,
 }
@@ -297,20 +302,6 @@ pub enum State {
     Waiting,
     /// The last poll succeeded.
     Fresh,
-}
-
-/// Since when and why a resource fails.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(!default)]
-pub struct Failing {
-    /// When it began to fail.
-    #[schemars(with = "String")]
-    pub since: Timestamp,
-    /// The class of the last failure.
-    pub class: Cow<'static, str>,
-    /// The last failure in words.
-    pub message: Arc<str>,
 }
 
 /// A failed poll.

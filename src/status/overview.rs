@@ -9,22 +9,25 @@ use std::{iter, thread};
 use jiff::Timestamp;
 use tokio::time::Duration;
 
+use crate::cause::{About, Verdict};
 use crate::poll::counters::Counters;
 use crate::poll::plan::Target;
 use crate::store::Variant;
 use pds_interface::get_app::family;
 use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
+use pds_ledger::Hold;
 use pds_ledger::ledger_store::Found;
 
-use super::cause::{Judged, Problem};
 use super::document::Status;
 use super::exporter::{exporter, whole};
-use super::judge::{judge_app, judge_project, reasons};
+use super::judge::{Hidden, Judged, judge_app, judge_project};
 use super::lazy::LazyApp;
-use super::model::{App, Counting, Failing, LastError, Project, Resource, ResponseTime, State, TrendPoint};
+use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
+use super::problem::{Failing, Problem};
 use super::read::Values;
+use super::reasons::reasons;
 use super::service::Tally;
-use super::verdict::{About, Apps, CountedAgain, GivenUp, Summary, Verdict};
+use super::verdict::{Apps, Audited, CountedAgain, GivenUp, Summary};
 use super::view::{Part, View};
 
 /// A poll is overdue after two intervals and this many seconds.
@@ -48,9 +51,8 @@ impl View {
         let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
         let mut states = Apps::default();
         apps.iter().for_each(|app| states.add(app.state));
-        let is_untrusted = |problem: &Problem| {
-            problem.cause.about == About::Numbers && problem.cause.verdict == Verdict::Problem
-        };
+        let is_untrusted =
+            |problem: &Problem| problem.is_of_numbers() && problem.verdict() == Verdict::Problem;
         let summary = Summary {
             verdict: Verdict::Waiting,
             reasons: Vec::new(),
@@ -61,17 +63,17 @@ impl View {
             problem: count(Verdict::Problem),
             waiting: count(Verdict::Waiting),
             rechecked: tally.rechecked,
+            audit: Audited { equal: self.snapshot.audit.equal, different: self.snapshot.audit.different },
         };
-        let snapshot = self.context.telemetry.snapshot();
         let mut status = Status {
-            exporter: exporter(&snapshot, self, tally.due, started),
+            exporter: exporter(self, tally.due, started),
             failing: tally.failing,
-            service: tally.service(self, &snapshot),
+            service: tally.service(self),
             summary,
             projects,
             apps,
         };
-        status.summary.reasons = reasons(&status, self.now);
+        status.summary.reasons = reasons(&status, self);
         let of_numbers = status.summary.reasons.iter().find(|reason| reason.about == About::Numbers);
         status.summary.verdict = of_numbers.map_or(Verdict::Ok, |reason| reason.verdict);
         status
@@ -109,11 +111,12 @@ impl View {
     fn judged(self: &Arc<Self>, range: Range<usize>, tally: &mut Tally) -> Vec<LazyApp> {
         let mut apps = Vec::with_capacity(range.len());
         let mut resources = Vec::new();
+        let hidden = Hidden::of(&self.snapshot);
         self.each_app(range, |p, a, parts| {
             resources.clear();
             resources.extend(parts.iter().map(|part| self.resource(part)));
             parts.iter().zip(&resources).for_each(|(part, resource)| tally.add(part, resource));
-            let judged = judge_app(&resources, &self.values(parts, get_app::RESOURCE));
+            let judged = judge_app(&resources, &self.values(parts, get_app::RESOURCE), hidden);
             apps.push(LazyApp::new(self, (p, a), judged));
         });
         apps
@@ -150,7 +153,7 @@ impl View {
             volume_alerts: (!alerts.is_empty()).then_some(enabled),
             resources,
         };
-        judge_project(&mut project);
+        judge_project(&mut project, Hidden::of(&self.snapshot));
         project
     }
 
@@ -170,7 +173,7 @@ impl View {
             times.values_where(&response_time::SECONDS, "percentile", ["p50", "p90", "p95", "p99"]);
         let trend = parts.iter().map(|part| part.subject.cell.trend()).find(|trend| !trend.is_empty());
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
-        let Judged { verdict, problems, .. } = judge_app(&resources, &settings);
+        let Judged { verdict, problems, .. } = judge_app(&resources, &settings, Hidden::of(&self.snapshot));
         let label = |family, name| settings.label(family, name).map(str::to_owned);
         App {
             project: project.map_or_else(|| "".into(), |project| project.id.clone()),
@@ -215,7 +218,10 @@ impl View {
             _ if age.is_some_and(|age| age > overdue) => State::Late,
             _ => State::Fresh,
         };
-        let counting = part.found.as_ref().map(|found| self.counting(target, found));
+        let counting = match &part.found {
+            Some(found) => Some(self.counting(target, found)),
+            None => self.is_held_back(target).then_some((Counting::Restoring, None)),
+        };
         let ledger = part.found.as_ref().map(|found| &found.ledger);
         let rechecked = CountedAgain::from(target.progress.rechecked());
         let time = |second: i64| Timestamp::from_second(second).ok();
@@ -237,6 +243,11 @@ impl View {
         }
     }
 
+    /// Whether counters without a ledger wait until it is known what was counted before.
+    fn is_held_back(&self, target: &Target) -> bool {
+        target.counter.is_some() && self.context.ledgers.held_back(&target.key) == Some(Hold::Unknown)
+    }
+
     /// Whether the counters of a ledger keep up, and how far they are behind. They do while they are on the
     /// metrics page. Those in the future stand still; a clock that is slightly off does not matter.
     fn counting(&self, target: &Target, Found { ledger, hold }: &Found) -> (Counting, Option<Duration>) {
@@ -244,6 +255,7 @@ impl View {
         let explained = stale_after.saturating_add(self.plan.watermark.step());
         match self.plan.counters(target, ledger, *hold, self.settled) {
             _ if ledger.until.saturating_sub(self.settled.second) > explained => (Counting::Ahead, None),
+            Counters::Hidden(_) if *hold == Some(Hold::Unknown) => (Counting::Restoring, None),
             Counters::Hidden(behind) => (Counting::Behind, Some(behind)),
             Counters::Shown(_) => (Counting::Current, None),
         }

@@ -3,24 +3,14 @@
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use crate::poll::error::ANSWERED;
-use crate::telemetry::Snapshot;
-use pds_client::Class;
+use crate::cause::{self, Cause, Scope};
 use pds_core::clock::differ;
 use pds_interface::{Cadence, Counted};
 
-use super::model::{Failing, Resource, Service, ServiceState, State};
+use super::model::{Resource, Service, ServiceState, State};
+use super::problem::Failing;
 use super::verdict::CountedAgain;
 use super::view::{Part, View};
-
-/// The state of the service when all failures are of one of these classes.
-const TELLING: [(Class, ServiceState); 5] = [
-    (Class::Credentials, ServiceState::NotAsked),
-    (Class::Status(401), ServiceState::TokenRefused),
-    (Class::UnauthorizedPaused, ServiceState::TokenRefused),
-    (Class::Status(429), ServiceState::Throttled),
-    (Class::Paused, ServiceState::Throttled),
-];
 
 /// What all resources together say, added one by one.
 #[derive(Debug, Default)]
@@ -81,12 +71,12 @@ impl Tally {
     }
 
     /// The service's part of the model.
-    pub(super) fn service(self, view: &View, snapshot: &Snapshot) -> Service {
+    pub(super) fn service(self, view: &View) -> Service {
         let state = self.telling.state();
         let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
         let Telling { last_success, first_failing, last_failing, .. } = self.telling;
         let rate = view.context.telemetry.request_rate();
-        let skew = snapshot.clock_skew_seconds;
+        let skew = view.snapshot.clock_skew_seconds;
         Service {
             base_url: view.plan.config.api.base_url.to_string(),
             state,
@@ -103,6 +93,16 @@ impl Tally {
     }
 }
 
+/// The state of a service that `cause` keeps from answering.
+fn silence(cause: &Cause) -> ServiceState {
+    match cause {
+        _ if *cause == cause::TOKEN_UNREADABLE => ServiceState::NotAsked,
+        _ if *cause == cause::TOKEN_REFUSED => ServiceState::TokenRefused,
+        _ if *cause == cause::THROTTLED => ServiceState::Throttled,
+        _ => ServiceState::Down,
+    }
+}
+
 impl Telling {
     fn add(&mut self, resource: &Resource) {
         self.polled |= resource.state != State::Waiting;
@@ -111,11 +111,12 @@ impl Telling {
             self.answered = true;
             return;
         };
-        if ANSWERED.contains(&&*failing.class) {
-            self.answered = true;
-        } else {
-            let told = TELLING.iter().find(|(known, _)| known.as_str() == failing.class);
-            self.is_silent(told.map_or(ServiceState::Down, |(_, state)| *state));
+        let cause = Cause::of_class(&failing.class);
+        // A range that ended later was answered: only others fail.
+        let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
+        match cause.scope {
+            Scope::Service | Scope::Token if !counts => self.is_silent(silence(cause)),
+            _ => self.answered = true,
         }
         self.fails(failing.since, failing);
     }

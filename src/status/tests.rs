@@ -7,7 +7,7 @@ use tokio::time::{Duration, advance};
 use super::fixture::{self, Fixture};
 use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
-use super::verdict::Verdict;
+use crate::cause::Verdict;
 use pds_interface::{Resource, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
 
@@ -78,7 +78,7 @@ async fn a_failing_resource_keeps_its_values_until_they_are_stale() {
     let app = &status.apps[0];
     assert_eq!(
         (app.verdict, &app.problems[0].text[..]),
-        (Verdict::Problem, "response time: failing, timeout")
+        (Verdict::Problem, "response time: requests to the service time out")
     );
     assert_eq!(app.response_time.p50, Some(0.04));
     assert_eq!(app.last_error.as_ref().unwrap().class, "timeout");
@@ -96,7 +96,7 @@ async fn a_late_resource_is_a_warning() {
     let status = fixture.source.status();
     assert_eq!(status.apps[0].verdict, Verdict::Warning);
     let texts: Vec<&str> = status.apps[0].problems.iter().map(|problem| &*problem.text).collect();
-    assert_eq!(texts, ["response time: late", "run execution time: late"]);
+    assert_eq!(texts, ["response time, run execution time: the next poll is overdue"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,12 +143,16 @@ async fn counters_that_do_not_keep_up_are_a_problem() {
     for (ago, counting, problem) in [
         (0, Counting::Current, None),
         (179, Counting::Current, None),
-        (180, Counting::Behind, Some("response time: catching up, 3 minutes behind")),
+        (
+            180,
+            Counting::Behind,
+            Some("response time, run execution time: counters are catching up, 3 minutes behind"),
+        ),
         (
             -361,
             Counting::Ahead,
             Some(
-                "response time: counters stand still since 2026-03-01T03:26:32Z, because a clock was set back",
+                "response time, run execution time: counters stand still, because a clock was set back, since 2026-03-01T03:26:32Z",
             ),
         ),
     ] {

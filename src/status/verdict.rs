@@ -8,33 +8,8 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cause::{About, Verdict};
 use crate::poll::progress::{Hole, Rechecked};
-
-/// The verdict on an app and its numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Something is missing or wrong.
-    Problem,
-    /// Something needs attention.
-    Warning,
-    /// Not every resource has been polled yet.
-    #[default]
-    Waiting,
-    /// All is well.
-    Ok,
-}
-
-/// The two questions: can the numbers be trusted, and are the apps well?
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum About {
-    /// The numbers.
-    #[default]
-    Numbers,
-    /// The apps themselves; their numbers are good.
-    Apps,
-}
 
 /// The verdict on the whole, and the number of apps in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +34,8 @@ pub struct Summary {
     pub waiting: usize,
     /// Requests of all apps that were counted again.
     pub rechecked: CountedAgain,
+    /// What audits found since the start.
+    pub audit: Audited,
 }
 
 /// Apps by their own state.
@@ -107,12 +84,12 @@ impl Apps {
     }
 }
 
-/// Something wrong with numbers or apps.
+/// Something wrong with numbers or apps: a cause with everything it stops.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(!default)]
 pub struct Reason {
-    /// Its code; codes do not change between versions.
+    /// The code of the cause; codes do not change between versions.
     pub code: Cow<'static, str>,
     /// Whether it is about numbers or apps.
     pub about: About,
@@ -120,28 +97,27 @@ pub struct Reason {
     pub verdict: Verdict,
     /// The reason in words.
     pub text: String,
-    /// How many apps or projects it concerns; 1 for a reason of the service or the exporter.
+    /// The last failure in words, or other details; null if there are none.
+    pub detail: Option<String>,
+    /// How many objects it concerns: apps and projects, else tokens or fields; 1 for the service or the exporter.
     pub count: usize,
-    /// The page that shows more of it.
+    /// The first of these objects, 20 at most: `project/app`, a project, a token or a field.
+    pub objects: Vec<String>,
+    /// The page that shows all of them, and no others.
     pub link: String,
     /// What to do about it.
-    pub action: Cow<'static, str>,
+    pub remedy: String,
 }
 
-impl Verdict {
-    /// All verdicts, most severe first.
-    pub const ALL: [Self; 4] = [Self::Problem, Self::Warning, Self::Waiting, Self::Ok];
-
-    /// The word for it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Problem => "problem",
-            Self::Warning => "warning",
-            Self::Waiting => "waiting",
-            Self::Ok => "ok",
-        }
-    }
+/// Ranges that audits compared: with the sum of their parts, and with what was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct Audited {
+    /// Those that are equal.
+    pub equal: u64,
+    /// Those that are not.
+    pub different: u64,
 }
 
 /// Requests or runs counted again since the exporter started.

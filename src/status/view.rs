@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use crate::config::{App, Project};
 use crate::poll::plan::{Target, TargetSubject};
 use crate::poll::{Context, Plan};
+use crate::telemetry::Snapshot;
 use pds_interface::{Resource, Scope};
 use pds_ledger::{Settled, ledger_store::Found};
 
@@ -37,6 +38,7 @@ pub(super) struct View {
     pub(super) now: Timestamp,
     pub(super) instant: Instant,
     pub(super) settled: Settled,
+    pub(super) snapshot: Snapshot,
     /// Where the targets of each resource of apps stand in the plan.
     of_apps: Vec<Range<usize>>,
 }
@@ -54,6 +56,7 @@ impl View {
             now: context.clock.now(),
             instant: Instant::now(),
             settled: plan.watermark.at_present(),
+            snapshot: context.telemetry.snapshot(),
             plan,
             context,
         }

@@ -34,7 +34,7 @@ metrics! {
     api_requests: IntCounterVec = Family::counter(
         "pds_api_requests_total",
         &["resource", "code"],
-        "Requests to the service, by HTTP status or class of failure; those of class credentials, unauthorized_paused, paused and invalid were not sent",
+        "Requests to the service, by HTTP status or class of failure; those of class credentials, unauthorized_paused, forbidden_paused, paused and invalid were not sent",
     );
     api_duration: HistogramVec = Family::histogram(
         "pds_api_request_duration_seconds",

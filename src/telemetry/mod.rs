@@ -11,9 +11,11 @@
 //! - `ledgers`: commits, and counters that are read back from Prometheus.
 //! - [`AuditSnapshot`]: what audits of the service's replies found.
 //! - `process`: `process_*`, from `/proc/self`.
+//! - `client`: what the client reports, counted and logged.
 //! - `encode`: from the registry to the page.
 
 mod audit;
+mod client;
 mod encode;
 mod handle;
 mod ledgers;
@@ -30,7 +32,6 @@ use jiff::Timestamp;
 use prometheus::{Counter, Histogram, IntCounter, Registry};
 use tokio::time::Instant;
 
-use pds_client::Observer;
 use pds_core::memory::MemoryBudget;
 use pds_exposition::{Family, Format};
 use pds_interface::Resource;
@@ -254,74 +255,6 @@ impl pds_web::Observer for Telemetry {
     }
 }
 
-impl Observer for Telemetry {
-    fn request_done(&self, resource: Resource, code: &str, took: Duration) {
-        let (name, known, metrics) = (resource.as_str(), self.known(resource), &self.0.metrics);
-        let requests = || metrics.api_requests.with_label_values(&[name, code]);
-        if code == "200" {
-            known.answered.get_or_init(requests).inc();
-        } else {
-            requests().inc();
-        }
-        known
-            .took
-            .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
-            .observe(took.as_secs_f64());
-        self.recent().count(!code.starts_with('2'));
-    }
-
-    fn request_not_sent(&self, resource: Resource, code: &str) {
-        self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.recent().count(true);
-    }
-
-    fn retried(&self, resource: Resource) {
-        self.0.metrics.api_retries.with_label_values(&[resource.as_str()]).inc();
-    }
-
-    fn throttled(&self, resource: Resource, waited: Duration) {
-        let throttled = || self.0.metrics.api_throttled.with_label_values(&[resource.as_str()]);
-        self.known(resource).throttled.get_or_init(throttled).inc_by(waited.as_secs_f64());
-    }
-
-    fn clock_skew(&self, seconds: f64) {
-        self.0.metrics.clock_skew.set(seconds);
-    }
-
-    fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
-        self.0.metrics.token_expiry.set(token, expiry.map(seconds));
-    }
-
-    fn token_read(&self, token: &str, good: bool) {
-        self.0.metrics.token_read.set(token, flag(good));
-    }
-
-    fn token_accepted(&self, token: &str, accepted: bool) {
-        self.0.metrics.token_accepted.set(token, flag(accepted));
-    }
-
-    fn range_honoured(&self, token: &str, honoured: bool) {
-        self.0.metrics.range_honoured.set(token, flag(honoured));
-    }
-
-    fn pace(&self, token: &str, per_second: Option<f64>) {
-        self.0.metrics.pace.set(token, per_second);
-    }
-
-    fn forget_tokens(&self) {
-        let metrics = &self.0.metrics;
-        for facts in [
-            &metrics.token_expiry,
-            &metrics.token_read,
-            &metrics.token_accepted,
-            &metrics.range_honoured,
-            &metrics.pace,
-        ] {
-            facts.clear();
-        }
-    }
-}
-
 fn flag(good: bool) -> f64 {
     f64::from(u8::from(good))
 }
@@ -332,6 +265,8 @@ fn seconds(time: Timestamp) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pds_client::Observer as _;
+
     use super::*;
     use pds_interface::get_app;
 

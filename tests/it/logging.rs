@@ -176,13 +176,13 @@ async fn a_stopped_service_account_is_logged_once_and_not_by_its_targets() {
         (
             Fault::status(401),
             "unauthorized_paused",
-            ["the service refuses this token", "the service takes the token again"],
+            ["the service refuses the token of ", "the service takes the token again"],
         ),
         (
             // Once: further ones would also slow the pace, which has lines of its own.
             Fault::from(asked_to_wait).times(1),
             "paused",
-            ["the service asks to wait", "the service answers again after it asked to wait"],
+            ["the service asks us to slow down", "the service answers again after it asked to wait"],
         ),
     ] {
         let (world, _folder, config) = service(4).await;
@@ -230,7 +230,13 @@ async fn a_missing_token_file_is_logged_once_and_its_appearance_too() {
     let log = exporter.log();
     let token_lines: Vec<String> =
         messages(&log, 0).into_iter().filter(|message| message.contains("token")).collect();
-    assert_eq!(token_lines, ["the token cannot be read", "the token can be read again"]);
+    assert_eq!(
+        token_lines,
+        [
+            format!("the token of {} cannot be read", world.projects()[0].0),
+            "the token can be read again".to_owned()
+        ]
+    );
     assert!(!log.contains("polling"), "{log}");
     let warning = log.lines().find(|line| line.contains("cannot be read")).unwrap();
     assert!(warning.contains("No such file") && !warning.contains("\"cause\""), "{warning}");

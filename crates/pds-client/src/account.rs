@@ -1,6 +1,7 @@
 //! A service account: its token, its pace, and its refusals.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -89,6 +90,12 @@ impl Account {
         &self.0.name
     }
 
+    /// The file that its token is read from; `None` for a token in the configuration.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.0.credentials.file()
+    }
+
     /// Expiry of its token; `None` without a token, or if the token does not state one.
     #[must_use]
     pub fn expiry(&self) -> Option<jiff::Timestamp> {
@@ -141,14 +148,7 @@ impl Account {
         let is_new = before.is_none_or(|before| before.generation != token.generation);
         // A refusal of one path is logged by its target.
         if is_new && key == WHOLE_ACCOUNT {
-            tracing::warn!(
-                token = self.name(),
-                status,
-                path,
-                // Not `message`, which is the field of the log line.
-                said = message,
-                "the service refuses this token; it is asked again when the token changes or after some time"
-            );
+            self.0.observer.token_refused(self.name(), self.file(), status, message);
         }
     }
 

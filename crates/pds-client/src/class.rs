@@ -30,6 +30,8 @@ pub enum Class {
     Credentials,
     /// The token was refused not long ago; nothing was sent.
     UnauthorizedPaused,
+    /// The token was refused for this path not long ago; nothing was sent.
+    ForbiddenPaused,
     /// The service asked to wait; nothing was sent.
     Paused,
     /// The request cannot be sent.
@@ -37,6 +39,24 @@ pub enum Class {
 }
 
 impl Class {
+    /// Those without an HTTP status.
+    pub const WITHOUT_STATUS: [Self; 14] = [
+        Self::Timeout,
+        Self::Connect,
+        Self::Dns,
+        Self::Tls,
+        Self::Reset,
+        Self::Protocol,
+        Self::Body,
+        Self::TooLarge,
+        Self::Decode,
+        Self::Credentials,
+        Self::UnauthorizedPaused,
+        Self::ForbiddenPaused,
+        Self::Paused,
+        Self::Invalid,
+    ];
+
     /// The class as a label value. Unusual statuses share one value per hundred, so that no service can make the set
     /// grow.
     #[must_use]
@@ -54,6 +74,7 @@ impl Class {
             Self::Decode => "decode",
             Self::Credentials => "credentials",
             Self::UnauthorizedPaused => "unauthorized_paused",
+            Self::ForbiddenPaused => "forbidden_paused",
             Self::Paused => "paused",
             Self::Invalid => "invalid",
         }

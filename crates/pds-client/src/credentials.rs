@@ -113,6 +113,14 @@ impl Credentials {
         credentials
     }
 
+    /// The file that it is read from, if any.
+    pub(super) fn file(&self) -> Option<&Path> {
+        match &self.source {
+            Some(TokenSource::File(path)) => Some(path),
+            _ => None,
+        }
+    }
+
     /// The token to send now.
     pub(super) fn current(&self) -> Result<Arc<Token>, CredentialsError> {
         if matches!(self.source, Some(TokenSource::File(_))) {
@@ -173,8 +181,7 @@ impl Credentials {
 
     fn say_unreadable(&self, error: &CredentialsError, kept: bool) {
         let consequence = if kept { "the last good token is kept" } else { "requests that need it fail" };
-        let error = with_sources(error);
-        tracing::warn!(token = &*self.name, error, consequence, "the token cannot be read");
+        self.observer.token_unreadable(&self.name, self.file(), &with_sources(error), consequence);
     }
 }
 

@@ -134,6 +134,7 @@ impl FetchError {
             Self::TooLarge { .. } => Class::TooLarge,
             Self::Encoded { .. } | Self::Decode { .. } => Class::Decode,
             Self::Credentials { .. } => Class::Credentials,
+            Self::Unauthorized { status: 403, .. } => Class::ForbiddenPaused,
             Self::Unauthorized { .. } => Class::UnauthorizedPaused,
             Self::Paused { .. } => Class::Paused,
             Self::NotGet { .. } | Self::Invalid { .. } => Class::Invalid,
@@ -187,7 +188,11 @@ impl FetchError {
     pub fn was_sent(&self) -> bool {
         !matches!(
             self.class(),
-            Class::Credentials | Class::UnauthorizedPaused | Class::Paused | Class::Invalid
+            Class::Credentials
+                | Class::UnauthorizedPaused
+                | Class::ForbiddenPaused
+                | Class::Paused
+                | Class::Invalid
         )
     }
 }

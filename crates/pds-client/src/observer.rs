@@ -1,12 +1,13 @@
 //! What the client reports while it works.
 
 use std::fmt::Debug;
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use pds_interface::Resource;
 
-/// Counts what the client does. The lines it logs are its own.
+/// Counts what the client does, and logs what someone has to do something about.
 ///
 /// `token` names a service account: "default", or the id of the first project that uses it.
 pub trait Observer: Debug + Send + Sync {
@@ -34,6 +35,16 @@ pub trait Observer: Debug + Send + Sync {
     /// Whether the service accepts the token.
     fn token_accepted(&self, token: &str, accepted: bool);
 
+    /// The service begins to refuse the token, with this HTTP status and message. It is asked again when the token changes
+    /// or after some time.
+    fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str);
+
+    /// The token cannot be read from now on, for the reason `error`.
+    fn token_unreadable(&self, token: &str, file: Option<&Path>, error: &str, consequence: &str);
+
+    /// The service asks to wait longer than a request may take.
+    fn paused(&self, token: &str, wait: &str);
+
     /// Whether the service answers the ranges that it is asked for.
     fn range_honoured(&self, token: &str, honoured: bool);
 
@@ -57,6 +68,9 @@ impl Observer for Unobserved {
     fn token_expiry(&self, _: &str, _: Option<Timestamp>) {}
     fn token_read(&self, _: &str, _: bool) {}
     fn token_accepted(&self, _: &str, _: bool) {}
+    fn token_refused(&self, _: &str, _: Option<&Path>, _: u16, _: &str) {}
+    fn token_unreadable(&self, _: &str, _: Option<&Path>, _: &str, _: &str) {}
+    fn paused(&self, _: &str, _: &str) {}
     fn range_honoured(&self, _: &str, _: bool) {}
     fn pace(&self, _: &str, _: Option<f64>) {}
     fn forget_tokens(&self) {}

@@ -102,7 +102,7 @@ impl Pace {
         drop(state);
         if begins {
             let wait = format_duration(whole(wait)).to_string();
-            tracing::warn!(token = &*self.name, wait, "the service asks to wait; nothing is sent meanwhile");
+            self.observer.paused(&self.name, &wait);
         }
     }
 

@@ -136,7 +136,7 @@ fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
                 "{}: {}\n    {}",
                 reason.verdict.as_str(),
                 reason.text,
-                reason.action
+                reason.remedy
             )));
         }
     }
@@ -144,9 +144,9 @@ fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
 }
 
 fn reasons(status: &ExporterStatus) -> Table {
-    let columns = page::columns(["CODE", "VERDICT", "REASON", "ACTION"].map(|name| (name, Align::Left)));
+    let columns = page::columns(["CODE", "VERDICT", "REASON", "REMEDY"].map(|name| (name, Align::Left)));
     let row = |reason: &Reason| {
-        [&reason.code, reason.verdict.as_str(), &reason.text, &reason.action].map(str::to_owned).to_vec()
+        [&reason.code, reason.verdict.as_str(), &reason.text, &reason.remedy].map(str::to_owned).to_vec()
     };
     Table { columns, rows: status.summary.reasons.iter().map(row).collect(), empty: "No reasons." }
 }

@@ -22,7 +22,7 @@ function span(seconds) {
 let made = Date.parse($("#refreshed time").dateTime);
 let loaded = performance.now();
 const started = document.body.dataset.started;
-const title = document.title;
+let title = document.title;
 const icon = $("link[rel=icon]");
 const icons = { good: icon.href, bad: icon.dataset.trouble };
 
@@ -147,6 +147,7 @@ async function refresh() {
     if (!answer.ok) return frozen(refused[answer.status] || `The exporter answers ${answer.status}`);
     const page = new DOMParser().parseFromString(text, "text/html");
     if (!page.querySelector("#refreshed time")) return frozen("Something other than the exporter answers here");
+    title = page.title;
     patch($("main"), page.querySelector("main"));
     patch($("#refreshed"), page.querySelector("#refreshed"));
     patch($("footer"), page.querySelector("footer"));

@@ -17,9 +17,8 @@ mod settings;
 use maud::{Markup, html};
 
 use crate::config::Web;
-use crate::status::Verdict;
 use crate::status::detail::Detail;
-use crate::status::verdict::About;
+use crate::status::{Problem, Verdict};
 
 use super::banner::counted_again;
 use super::format::{number, seconds};
@@ -55,7 +54,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
             @if let Some(status) = &app.status { span .status { (status) } }
             @if app.name.is_some() { code .id.line { (app.id) } }
         }
-        (cause(detail))
+        (cause(frame, detail))
         (queries::open_in(&extras.web, app, &selector))
         @if let Some(message) = &app.error_message {
             p .notice .message { strong { "The app's error message: " } (message) }
@@ -78,9 +77,9 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
 }
 
 /// The verdict: the most severe cause with its remedy, then the other ones.
-fn cause(detail: &Detail) -> Markup {
+fn cause(frame: Frame<'_>, detail: &Detail) -> Markup {
     let app = &detail.app;
-    let trusted = !app.problems.iter().any(|problem| problem.cause.about == About::Numbers);
+    let trusted = !app.problems.iter().any(Problem::is_of_numbers);
     html! {
         section class={ "banner " (app.verdict.as_str()) } aria-label="Verdict" {
             span .sign aria-hidden="true" { (sign(app.verdict)) }
@@ -88,10 +87,10 @@ fn cause(detail: &Detail) -> Markup {
                 @if trusted && !app.problems.is_empty() { p { "Its numbers can be trusted." } }
                 @match app.problems.split_first() {
                     Some((first, others)) => {
-                        p { strong { (first.text) } ". " span .action { (first.cause.action) } }
+                        p { strong { (first.text) } ". " (remedy(frame, first)) }
                         @if !others.is_empty() {
                             ul .reasons aria-label="Further problems" { @for problem in others {
-                                li class=(problem.cause.verdict.as_str()) { (problem.text) ". " span .action { (problem.cause.action) } }
+                                li class=(problem.verdict().as_str()) { (problem.text) ". " (remedy(frame, problem)) }
                             } }
                         }
                     }
@@ -100,6 +99,16 @@ fn cause(detail: &Detail) -> Markup {
             }
         }
     }
+}
+
+/// What to do about a problem of an app, as the overview says.
+fn remedy(frame: Frame<'_>, problem: &Problem) -> Markup {
+    let mut reasons = frame.status.summary.reasons.iter();
+    let remedy = match reasons.find(|reason| problem.is(&reason.code)) {
+        Some(reason) => reason.remedy.clone(),
+        None => problem.cause.map(|cause| cause.remedy_at(None)).unwrap_or_default(),
+    };
+    html! { span .action { (remedy) } }
 }
 
 /// The most wanted numbers.

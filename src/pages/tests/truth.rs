@@ -4,7 +4,9 @@ use tokio::time::{Duration, advance};
 
 use crate::status::fixture;
 use crate::status::source::Refused;
+use crate::telemetry::{AuditResult, Difference};
 use pds_client::Observer as _;
+use pds_interface::response_time;
 
 use super::super::Rendered;
 use super::{answered, get, site, texts};
@@ -35,7 +37,7 @@ async fn an_outage_shorter_than_a_minute_shows_at_once_and_is_over_at_once() {
     assert!(says().contains("All numbers can be trusted"));
     fixture.fail("timeout", "no reply", |_| true);
     advance(Duration::from_secs(2)).await;
-    assert!(says().contains("The service does not answer") && !says().contains("no failures"));
+    assert!(says().contains("Requests to the service time out") && !says().contains("no failures"));
     fixture.answer(1.0);
     advance(Duration::from_secs(2)).await;
     assert!(says().contains("All numbers can be trusted"), "{}", says());
@@ -50,7 +52,7 @@ async fn a_token_that_expired_long_ago_says_so() {
     let page = get(&site(&fixture.source, ""), "/", "");
     let said = texts(&page);
     assert!(said.contains("Token ✕ expired 3 d ago"), "{said}");
-    assert!(said.contains("The token of default expired at 2026-02-26T03:00:00Z"), "{said}");
+    assert!(said.contains("The default token expired at 2026-02-26T03:00:00Z"), "{said}");
     assert!(page.contains("class=\"banner problem\""), "and the numbers are not called good");
 }
 
@@ -77,4 +79,35 @@ async fn a_page_that_is_not_there_is_a_page_like_the_others() {
     };
     assert!(page.contains("<h1>No such page</h1>") && page.contains("aria-label=\"Pages\""));
     assert!(page.contains("href=\"/x/\"") && !page.contains("nope"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn audits_are_the_evidence_of_the_verdict_and_a_difference_is_a_reason() {
+    let fixture = answered(2).await;
+    let banner = async || {
+        advance(Duration::from_secs(2)).await;
+        let page = get(&site(&fixture.source, ""), "/", "");
+        texts(page.split_once("aria-label=\"Verdict\"").unwrap().1.split_once("</section>").unwrap().0)
+    };
+    assert!(!banner().await.contains("checked"), "nothing was checked yet");
+    let telemetry = &fixture.context.telemetry;
+    (0..9_120).for_each(|_| telemetry.audited(response_time::RESOURCE, AuditResult::Equal));
+    assert!(banner().await.contains("9,120 ranges checked, all equal."), "{}", banner().await);
+    telemetry.audited(response_time::RESOURCE, AuditResult::Different);
+    telemetry.audit_differs(Difference {
+        account: "default".into(),
+        what: "the service leaves out the end of ranges".into(),
+        remedy: "set accounting.range_end = \"exclusive\"",
+        target: "response_time of p-1/a".to_owned(),
+        range: (0, 3600),
+        at: tokio::time::Instant::now(),
+    });
+    let said = banner().await;
+    for part in [
+        "9,121 ranges checked, 1 different.",
+        "Some numbers cannot be trusted",
+        "An audit found ranges that do not add up the service leaves out the end of ranges; set accounting.range_end",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
 }

@@ -206,7 +206,7 @@ async fn a_forbidden_app_is_polled_again_after_the_settings_interval() {
     for _ in 0..3 {
         asking.ask("p", "theirs").await.unwrap();
     }
-    assert_eq!((asking.ended("403"), asking.ended("unauthorized_paused")), (2.0, 4.0));
+    assert_eq!((asking.ended("403"), asking.ended("forbidden_paused")), (2.0, 4.0));
 }
 
 #[tokio::test(start_paused = true)]

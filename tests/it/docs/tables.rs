@@ -8,10 +8,10 @@ use std::time::Duration;
 use clap::CommandFactory as _;
 use pds_exporter::app;
 use pds_exporter::app::flags::Flags;
+use pds_exporter::cause;
 use pds_exporter::config::key::Preset;
 use pds_exporter::config::keys;
 use pds_exporter::config::{self, Config};
-use pds_exporter::status::cause;
 use pds_simulator::faults;
 use pdstool::Cli;
 use pdstool::error::EXIT_CODES;
@@ -212,10 +212,14 @@ fn limits() -> String {
 
 /// Every reason of a verdict, with its remedy.
 fn reasons() -> String {
-    let mut table = "| code | verdict | what to do |\n| --- | --- | --- |\n".to_owned();
+    let mut table =
+        "| code | verdict | what is wrong | classes | what to do |\n| --- | --- | --- | --- | --- |\n"
+            .to_owned();
     for cause in cause::ALL {
         let verdict = serde_json::to_value(cause.verdict).unwrap();
-        writeln!(table, "| `{}` | {} | {} |", cause.code, verdict.as_str().unwrap(), cause.action).unwrap();
+        let classes: Vec<String> = cause.classes.iter().map(|class| format!("`{class}`")).collect();
+        let row = [&*cause.says_of(&[]), &classes.join(" "), &cause.remedy_at(None)].join(" | ");
+        writeln!(table, "| `{}` | {} | {row} |", cause.code, verdict.as_str().unwrap()).unwrap();
     }
     table
 }

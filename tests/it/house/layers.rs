@@ -12,7 +12,7 @@ pub(crate) const LAYERS: &[&[&str]] = &[
     &["ledger"],
     &["client", "simulator"],
     &["config"],
-    &["telemetry"],
+    &["cause", "telemetry"],
     &["store"],
     &["poll"],
     &["status"],

@@ -33,7 +33,7 @@ export async function onward() {
   const begins = () => page.locator("main > section, main > .facts").first().innerText();
   check((await begins()).includes("Its numbers can be trusted."), `the page begins with ${await begins()}`);
   await faults([status(500, { app: id, call: "response_time" }), value("maxReplicaCount", '"77"', { app: id })]);
-  await until(page, "the cause", async () => /response time: failing, .*\. Check the failing polls/s.test(await begins()));
+  await until(page, "the cause", async () => /response time: the service answers with errors \(500\)\. Wait, or report it/s.test(await begins()));
   await until(page, "folded failures", async () => /500[\s\S]*/.test(await text(page, "#polls + .scroll")) && /and \d+ more since/.test(await text(page, "#polls + .scroll")));
   const failures = await page.locator("#polls + .scroll tr:has(.verdict.problem)").count();
   check(failures === 1, `${failures} rows of the same failure`);

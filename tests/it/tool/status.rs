@@ -8,8 +8,8 @@ use crate::process::Exporter;
 const STATUS: &str = r#"{"exporter":{"version":"9.8.7","started":"2026-03-01T03:00:00Z","future":1},
  "service":{"base_url":"https://api.example.com/","last_success":"2026-03-01T04:00:00Z","reason":null},
  "summary":{"verdict":"problem","apps":{"all":3,"ok":2,"problem":1},"ok":1,"reasons":[
-  {"code":"resource_failing","verdict":"problem","text":"1 app: response time: failing, timeout","count":1,"link":"/","action":"Look at the failing polls."},
-  {"code":"token_expires_soon","verdict":"warning","text":"The token of \u001b[31mdefault expires","count":1,"link":"/config","action":"Create a new token."}]},
+  {"code":"service_slow","verdict":"problem","text":"Requests to the service time out: 1 app","detail":"GET https://api.example.com/v2/projects got no complete reply within 10s","count":1,"objects":["p-2/p-2-down"],"link":"/","remedy":"Look at the service."},
+  {"code":"token_expires_soon","verdict":"warning","text":"The token of \u001b[31mdefault expires","count":1,"link":"/config","remedy":"Create a new token."}]},
  "projects":[],
  "apps":[
   {"project":"p-1","id":"p-1-fine","status":"active","verdict":"ok","problems":[],"requests_per_minute":120.5,"response_time":{"p50":0.0123,"p95":0.25},"min_replicas":0,"max_replicas":5,"hardware":"A10","dollars_per_replica_hour":0.432},

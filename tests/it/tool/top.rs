@@ -15,8 +15,8 @@ const STATUS: &str = r#"{"exporter":{},"apps":[
 
 /// An outage of the service, with the reasons of the exporter.
 const OUTAGE: &str = r#"{"exporter":{},"summary":{"verdict":"problem","apps":{"all":3},"ok":0,"reasons":[
-  {"code":"service_down","verdict":"problem","text":"The service does not answer: connect","action":"Check the network."},
-  {"code":"token_expires_soon","verdict":"warning","text":"The token default expires in 2 d","action":"Renew it."}]},
+  {"code":"service_down","verdict":"problem","text":"The service cannot be reached since 05:22 UTC: 3 apps","remedy":"Check the network."},
+  {"code":"token_expires_soon","verdict":"warning","text":"The token default expires in 2 d","remedy":"Renew it."}]},
  "apps":[
   {"project":"p-1","id":"p-1-ranker","status":"active","verdict":"problem","problems":["response time: failing, connect, and slow before"],
    "requests_per_minute":120.5,"response_time":{"p50":0.0123,"p90":0.25,"p95":0.5,"p99":4.2},"min_replicas":0,"max_replicas":5,"hardware":"A10","dollars_per_replica_hour":0.432},

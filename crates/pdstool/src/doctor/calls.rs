@@ -9,6 +9,7 @@ use crate::service::Service;
 use pds_core::clock::differ;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
+use pds_exporter::cause::{self, Cause};
 use pds_interface::{Resource, Scope};
 
 use crate::report::Report;
@@ -27,8 +28,8 @@ struct Answers {
     took: Vec<Duration>,
     skews: Vec<Skew>,
     undated: usize,
-    /// Reason, remedy, and what failed for it.
-    failures: Vec<(String, &'static str, Vec<String>)>,
+    /// Reason, cause, and what failed for it.
+    failures: Vec<(String, &'static Cause, Vec<String>)>,
 }
 
 /// Makes every polled call and reports its result. Returns the times that replies took.
@@ -60,13 +61,13 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     if answers.took.is_empty() && answers.failures.is_empty() {
         report.note(CHECK, "no projects or apps are configured");
     }
-    for (reason, remedy, subjects) in &answers.failures {
+    for (reason, cause, subjects) in &answers.failures {
         // The first few are named, the rest counted.
         let mut shown = subjects.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
         if subjects.len() > 5 {
             shown = format!("{shown} and {} more", subjects.len() - 5);
         }
-        report.problem(CHECK, format!("{shown}: {reason}"), *remedy);
+        report.problem(CHECK, format!("{}: {shown}: {reason}", cause.says_of(&[])), cause.remedy_at(None));
     }
     clock(report, &answers);
     answers.took
@@ -149,34 +150,17 @@ impl Answers {
         };
         match self.failures.iter_mut().find(|(known, ..)| *known == reason) {
             Some((.., subjects)) => subjects.push(subject),
-            None => self.failures.push((reason, remedy(error), vec![subject])),
+            None => self.failures.push((reason, cause(error), vec![subject])),
         }
     }
 }
 
-/// What to do about a call that does not answer.
-fn remedy(error: &Unanswered) -> &'static str {
-    let error = match error {
-        Unanswered::Fetch(error) => error,
-        Unanswered::Rule(_) => return "Correct the id in the configuration.",
-        Unanswered::RangeIgnored(_) => return "Run pdstool check service --write, and reload the exporter.",
-    };
-    match error.status() {
-        Some(401) => "Create a new token in the service's dashboard and replace the old one.",
-        Some(402) => "The service demands payment: pay, or change the plan.",
-        Some(403) => "Use a token of this project's own service account: token_file of the project.",
-        Some(404) => "Check the id, and the path in api.base_url.",
-        Some(429) => "Lower api.max_requests_per_second, or poll less often.",
-        Some(300..=399) => "Set api.base_url to the address that it redirects to.",
-        Some(500..) => "Wait, or report it to the owner of the service.",
-        Some(_) => "Look at the reply with pdstool call.",
-        None => match error.class().as_str() {
-            "timeout" => "Raise api.timeout, or find out what slows the service down.",
-            "too_large" => "Raise api.max_response_bytes.",
-            "decode" => "Look at the reply with pdstool call; is this the address of the service?",
-            "credentials" => "Correct the token.",
-            _ => "Check the network and the service.",
-        },
+/// The cause of a call that does not answer.
+fn cause(error: &Unanswered) -> &'static Cause {
+    match error {
+        Unanswered::Fetch(error) => Cause::of_class(error.class().as_str()),
+        Unanswered::Rule(_) => &cause::REQUEST_REFUSED,
+        Unanswered::RangeIgnored(_) => &cause::RANGE_IGNORED,
     }
 }
 

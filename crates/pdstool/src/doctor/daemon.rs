@@ -57,8 +57,8 @@ pub async fn running(report: &mut Report, exporter: &Exporter, expected: bool) {
     let summary = &status.summary;
     for reason in &summary.reasons {
         match reason.verdict {
-            Verdict::Problem => report.problem(CHECK, &*reason.text, &*reason.action),
-            Verdict::Warning => report.warning(CHECK, &*reason.text, &*reason.action),
+            Verdict::Problem => report.problem(CHECK, &*reason.text, &*reason.remedy),
+            Verdict::Warning => report.warning(CHECK, &*reason.text, &*reason.remedy),
             _ => report.note(CHECK, &*reason.text),
         }
     }

@@ -143,7 +143,7 @@ fn the_page_has_a_remedy_for_all_that_is_wrong_at_any_width() {
     let patient = Patient {
         exporter: Service::start(|_| {
             ok(
-                r#"{"summary":{"verdict":"problem","apps":{"all":2,"ok":1,"problem":1},"ok":1,"reasons":[{"code":"c","verdict":"problem","text":"1 app: the app reports an error","action":"Check the app in the service's dashboard."}]}}"#,
+                r#"{"summary":{"verdict":"problem","apps":{"all":2,"ok":1,"problem":1},"ok":1,"reasons":[{"code":"c","verdict":"problem","text":"1 app: the app reports an error","remedy":"Check the app in the service's dashboard."}]}}"#,
             )
         }),
         ..Patient::new()

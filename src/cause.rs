@@ -1,0 +1,280 @@
+//! What can be wrong, why, and what to do about it: one row each. Status pages, `/api/v1/status`, `pdstool`, the log,
+//! the runbooks and `docs/troubleshooting.md` read this table.
+//!
+//! The code is what `/api/v1/status` and the overview's `?reason=` carry; it is public and does not change.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The verdict on an app and its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Something is missing or wrong.
+    Problem,
+    /// Something needs attention.
+    Warning,
+    /// Not every resource has been polled yet.
+    #[default]
+    Waiting,
+    /// All is well.
+    Ok,
+}
+
+impl Verdict {
+    /// All verdicts, most severe first.
+    pub const ALL: [Self; 4] = [Self::Problem, Self::Warning, Self::Waiting, Self::Ok];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Problem => "problem",
+            Self::Warning => "warning",
+            Self::Waiting => "waiting",
+            Self::Ok => "ok",
+        }
+    }
+}
+
+/// The two questions: can the numbers be trusted, and are the apps well?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// The numbers.
+    #[default]
+    Numbers,
+    /// The apps themselves; their numbers are good.
+    Apps,
+}
+
+/// What a cause lies in, and so what else it stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The service, or the way to it.
+    Service,
+    /// A service account.
+    Token,
+    /// A single reply, app or project: the service answers.
+    Target,
+    /// The exporter itself.
+    Exporter,
+    /// Nothing of its own: it goes away with the cause that it follows from.
+    Consequence,
+}
+
+/// A cause of a verdict other than `ok`.
+#[derive(Debug)]
+pub struct Cause {
+    /// Its code.
+    pub code: &'static str,
+    /// Which question it answers with no.
+    pub about: About,
+    /// The verdict it leads to.
+    pub verdict: Verdict,
+    /// What it lies in.
+    pub scope: Scope,
+    /// The error classes of polls that it explains.
+    pub classes: &'static [&'static str],
+    /// What is wrong: a clause, in which `{token}` stands for the service account's token.
+    pub says: &'static str,
+    /// What to do about it: a sentence, in which `{file}` stands for where the token is.
+    pub remedy: &'static str,
+}
+
+/// A cause is its code.
+impl PartialEq for Cause {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code
+    }
+}
+
+impl Eq for Cause {}
+
+/// Declares each cause once: as a constant of its own, and in [`ALL`] in this order.
+macro_rules! causes {
+    ($($name:ident $code:literal $about:ident $verdict:ident $scope:ident [$($class:literal)*] $says:literal $remedy:literal)*) => {
+        $(#[doc = $says] pub static $name: Cause = Cause {
+            code: $code, about: About::$about, verdict: Verdict::$verdict, scope: Scope::$scope,
+            classes: &[$($class),*], says: $says, remedy: $remedy,
+        };)*
+
+        /// All causes: those of a verdict in the order in which they are told.
+        pub static ALL: &[&Cause] = &[$(&$name),*];
+    };
+}
+
+causes! {
+    NO_APPS "no_apps" Numbers Warning Exporter []
+        "no apps are configured"
+        "Add the apps to [[projects]] in the configuration and reload."
+    SERVICE_DOWN "service_down" Numbers Problem Service ["connect" "dns" "tls" "reset" "protocol" "body"]
+        "the service cannot be reached"
+        "Check api.base_url, DNS, the network, api.proxy_url and api.ca_file; pdstool doctor finds the step that fails."
+    SERVICE_SLOW "service_slow" Numbers Problem Service ["timeout" "408"]
+        "requests to the service time out"
+        "Look at the service; if it is merely slow, raise api.timeout."
+    SERVICE_ERROR "service_error" Numbers Problem Service ["500" "501" "502" "503" "504" "5xx"]
+        "the service answers with errors"
+        "Wait, or report it to the owner of the service; the exporter asks again at each interval."
+    NOT_THE_SERVICE "not_the_service" Numbers Problem Service ["3xx"]
+        "the service answers with a redirect"
+        "Set api.base_url to the address of the service itself; if it redirects to a login page, use an address without one."
+    THROTTLED "throttled" Numbers Problem Token ["429" "paused"]
+        "the service asks us to slow down"
+        "Lower api.max_requests_per_second or poll less often; meanwhile the exporter slows down on its own."
+    TOKEN_REFUSED "token_refused" Numbers Problem Token ["401" "unauthorized_paused"]
+        "the service refuses {token}"
+        "Create a new token in the service's dashboard and replace {file}; nothing else is needed."
+    TOKEN_UNREADABLE "token_unreadable" Numbers Problem Token ["credentials"]
+        "{token} cannot be read"
+        "Make {file} readable by the exporter and write the token to it; the exporter rereads it automatically."
+    TOKEN_EXPIRED "token_expired" Numbers Problem Token []
+        "{token} expired"
+        "Create a new token in the service's dashboard and replace {file}; nothing else is needed."
+    TOKEN_EXPIRES_SOON "token_expires_soon" Numbers Warning Token []
+        "{token} will expire"
+        "Create a new token in the service's dashboard and replace {file} before then."
+    RANGE_IGNORED "range_ignored" Numbers Problem Token ["range_ignored"]
+        "the service ignores the ranges it is asked for"
+        "Run pdstool check service --write, which finds the names for api.query_names and writes them into the configuration, and reload."
+    RANGE_DIFFERS "range_differs" Numbers Problem Target ["refused"]
+        "replies cannot be added to the counters"
+        "Run pdstool check service, which names the key to set; until then nothing is counted."
+    AUDIT_DIFFERS "audit_differs" Numbers Problem Exporter []
+        "an audit found ranges that do not add up"
+        "Set the key that the audit names; pdstool check service finds it, too."
+    FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
+        "the token may not read it"
+        "Grant the right to the service account, or set token_file of the project to a token that has it."
+    NOT_FOUND "not_found" Numbers Problem Target ["404" "410"]
+        "the service does not know the id"
+        "Check the id, and the path in api.base_url; remove what no longer exists from the configuration."
+    PAYMENT_REQUIRED "payment_required" Numbers Problem Target ["402"]
+        "the service demands payment"
+        "Pay, or change the plan."
+    REPLY_TOO_LARGE "reply_too_large" Numbers Problem Target ["too_large"]
+        "replies are too large"
+        "Raise api.max_response_bytes, if the replies are legitimate."
+    REPLY_UNREADABLE "reply_unreadable" Numbers Problem Service ["decode"]
+        "replies are not what the interface says"
+        "Look at the reply with pdstool call; is api.base_url the address of the service? If it is, report it to the service's owner."
+    REQUEST_REFUSED "request_refused" Numbers Problem Target
+        ["400" "405" "409" "422" "1xx" "2xx" "4xx" "200" "201" "202" "204" "other" "identifier" "invalid"]
+        "the service refuses the request"
+        "Look at the reply with pdstool call; check the id and api.query_names."
+    CLOCK_STEPPED "clock_stepped" Numbers Problem Target ["unsettled" "clock"]
+        "the service's clock has stepped"
+        "Check the service's Date header, and proxies that set it; polling goes on once the clock has run on for a minute."
+    CONFIG_REFUSED "config_refused" Numbers Problem Exporter []
+        "the last reload of the configuration was refused"
+        "Run pds-exporter --config.check, fix what it reports, and reload; the previous configuration stays active."
+    WEB_CONFIG_REFUSED "web_config_refused" Numbers Problem Exporter []
+        "the web configuration file cannot be read; the previous one stays active"
+        "Run pdstool check web-config on the file and fix what it reports; the exporter rereads it automatically."
+    STATE_NOT_WRITTEN "state_not_written" Numbers Problem Exporter []
+        "the state file cannot be written"
+        "Free disk space for the state file, or fix its permissions; nothing is counted until it can be written."
+    NOT_RESTORED "not_restored" Numbers Problem Exporter []
+        "counters cannot be read back from Prometheus"
+        "Check state.prometheus_url, its credentials, headers and selector, and that Prometheus itself is healthy; the exporter retries automatically."
+    CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
+        "the clocks of the service and of this machine differ"
+        "Check time synchronisation on this machine; the exporter goes by the clock that is behind."
+    POLLS_LATE "polls_late" Numbers Warning Exporter []
+        "polls start late"
+        "Raise api.max_requests_per_second or api.max_concurrent_requests, poll less often, or shard."
+    UNEXPECTED_VALUES "unexpected_values" Numbers Warning Exporter []
+        "values make no sense"
+        "Inspect the reply with pdstool call; values that make no sense count as missing."
+    PANICKED "panicked" Numbers Warning Exporter ["panic"]
+        "a poll panicked within the last hour"
+        "Report the log line of the panic; the target is polled again at its next interval."
+    COUNTERS_AHEAD "counters_ahead" Numbers Problem Target []
+        "counters stand still, because a clock was set back"
+        "Check the clocks of this machine and of the service: one of them was set back."
+    COUNTERS_BEHIND "counters_behind" Numbers Problem Consequence []
+        "counters are catching up"
+        "Wait: the next polls request the missing time, and the counters return once they have caught up."
+    RESOURCE_STALE "resource_stale" Numbers Problem Consequence []
+        "the last reply is too old to be shown"
+        "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
+    APP_STATUS "app_status" Apps Problem Target []
+        "the app's status is an error"
+        "Check the app in the service's dashboard."
+    APP_ERROR "app_error" Apps Warning Target []
+        "the service reports an error message for the app"
+        "Read the error message on the app's page."
+    BUILD_FAILED "build_failed" Apps Warning Target []
+        "the last build failed"
+        "Check the app's last build in the service's dashboard."
+    RESOURCE_LATE "resource_late" Numbers Warning Consequence []
+        "the next poll is overdue"
+        "Wait for the next poll; if this persists, check pds_exporter_poll_lag_seconds."
+    RESTORING "restoring" Numbers Waiting Exporter []
+        "counters are still to be read back from Prometheus"
+        "Wait until Prometheus has answered and has scraped this process; if this persists, check state.prometheus_url, headers and selector."
+    WAITING "waiting" Numbers Waiting Consequence []
+        "not polled yet"
+        "Wait for the first polls."
+}
+
+impl Cause {
+    /// The cause of polls that fail with this class.
+    #[must_use]
+    pub fn of_class(class: &str) -> &'static Self {
+        ALL.iter().find(|cause| cause.classes.contains(&class)).copied().unwrap_or(&REQUEST_REFUSED)
+    }
+
+    /// What is wrong, of these tokens.
+    #[must_use]
+    pub fn says_of(&self, tokens: &[&str]) -> String {
+        let token = match *tokens {
+            [] => "the token".to_owned(),
+            ["default"] => "the default token".to_owned(),
+            [token] => format!("the token of {token}"),
+            [first, second] => format!("the tokens of {first} and {second}"),
+            [first, second, ..] => {
+                format!("{} tokens ({first}, {second} and {} more)", tokens.len(), tokens.len() - 2)
+            }
+        };
+        self.says.replace("{token}", &token)
+    }
+
+    /// What to do about it, where the token is `file`; `None` for several, or for one in the configuration.
+    #[must_use]
+    pub fn remedy_at(&self, file: Option<&str>) -> String {
+        self.remedy.replace("{file}", file.unwrap_or("the token file"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_words_and_remedies_are_sentences() {
+        let codes: HashSet<_> = ALL.iter().map(|cause| cause.code).collect();
+        assert_eq!(codes.len(), ALL.len());
+        for cause in ALL {
+            assert!(cause.code.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{}", cause.code);
+            assert!(cause.remedy.ends_with('.') && cause.verdict != Verdict::Ok, "{}", cause.code);
+            assert!(
+                !cause.says.ends_with('.') && !cause.says.starts_with(char::is_uppercase),
+                "{}",
+                cause.code
+            );
+        }
+    }
+
+    #[test]
+    fn a_token_is_named_as_people_say_it() {
+        let says = |tokens: &[&str]| TOKEN_REFUSED.says_of(tokens);
+        assert_eq!(says(&["default"]), "the service refuses the default token");
+        assert_eq!(says(&["p-1"]), "the service refuses the token of p-1");
+        assert_eq!(says(&["p-1", "p-2"]), "the service refuses the tokens of p-1 and p-2");
+        assert_eq!(says(&["a", "b", "c", "d"]), "the service refuses 4 tokens (a, b and 2 more)");
+    }
+}

@@ -1,0 +1,216 @@
+//! One reason per cause: what it says, whom it counts, and where it leads.
+
+use pds_client::{Observer as _, TokenSource};
+use pds_core::secret::Secret;
+use pds_interface::response_time;
+use pds_ledger::observer::{Observer as _, Obstacle, Restoring};
+use pds_ledger::{Hold, Key};
+use tokio::time::{Duration, advance};
+
+use crate::cause::{About, Verdict};
+use crate::status::fixture::{self, Fixture};
+use crate::status::model::ServiceState;
+use crate::status::verdict::Reason;
+
+use super::super::query::Query;
+
+/// Five projects of two apps, each with a token of its own, that were answered.
+async fn answered() -> Fixture {
+    let ids: Vec<(String, String)> =
+        (0..10).map(|n| (format!("p-{}", n / 2), format!("p-{}-app-{n}", n / 2))).collect();
+    let apps: Vec<(&str, &str)> = ids.iter().map(|(project, app)| (&**project, &**app)).collect();
+    let token = |project: &str| match project {
+        "p-4" => Some(TokenSource::Inline(Secret::new("in-the-configuration"))),
+        _ => Some(TokenSource::File(format!("/run/secrets/{project}").into())),
+    };
+    let fixture = fixture::with_tokens(&apps, token).await;
+    for token in 0..4 {
+        // There is no such file on this machine.
+        fixture.context.telemetry.token_read(&format!("p-{token}"), true);
+    }
+    fixture.answer(1.0);
+    fixture.count_until(0).await;
+    advance(Duration::from_secs(60)).await;
+    fixture.answer(1.0);
+    fixture.count_until(0).await;
+    fixture
+}
+
+/// The reasons a little later. The link of each is checked to lead to what it counts.
+async fn reasons(fixture: &Fixture) -> Vec<Reason> {
+    advance(Duration::from_secs(2)).await;
+    let status = fixture.source.status();
+    for reason in &status.summary.reasons {
+        let Some((_, query)) = reason.link.split_once("/?") else { continue };
+        let query = Query::read(query.trim_end_matches("#projects"));
+        let apps = query.select(&status.apps, &status.projects);
+        let projects = status.projects.iter().filter(|project| query.lists(project)).count();
+        assert_eq!(apps.len() + projects, reason.count, "{reason:?}");
+        assert!(
+            query.ignored.is_empty() && !apps.is_empty() || reason.link.ends_with("#projects"),
+            "{reason:?}"
+        );
+        assert!(reason.objects.len() == reason.count.min(20), "{reason:?}");
+    }
+    status.summary.reasons.clone()
+}
+
+/// Code, text and remedy of the only reason.
+async fn only(fixture: &Fixture) -> (String, String, String) {
+    let all = reasons(fixture).await;
+    let [reason] = &*all else { panic!("{all:#?}") };
+    (reason.code.to_string(), reason.text.clone(), reason.remedy.clone())
+}
+
+fn of_project(project: &'static str) -> impl Fn(&Key) -> bool {
+    move |key| &*key.owner.project == project
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_refused_token_of_several_is_one_reason_with_its_name_file_and_apps() {
+    let fixture = answered().await;
+    assert_eq!(reasons(&fixture).await, []);
+    fixture.fail("401", "GET https://api.example.com/v2/a answered 401", of_project("p-1"));
+    fixture.fail("unauthorized_paused", "not sent", |key| {
+        of_project("p-1")(key) && key.resource == response_time::RESOURCE
+    });
+    let (code, text, remedy) = only(&fixture).await;
+    assert_eq!(code, "token_refused");
+    assert_eq!(text, "The service refuses the token of p-1 (401) since 03:01 UTC: 2 apps and 1 project");
+    assert_eq!(
+        remedy,
+        "Create a new token in the service's dashboard and replace /run/secrets/p-1; nothing else is needed."
+    );
+    let app = fixture.source.status().apps[2].problems.clone();
+    let texts: Vec<&str> = app.iter().map(|problem| &*problem.text).collect();
+    assert_eq!(
+        texts,
+        ["settings, response time, run execution time: the service refuses the token (401)"],
+        "one line"
+    );
+    // That it expired is no second reason.
+    let past = "2026-02-28T00:00:00Z".parse().unwrap();
+    fixture.context.telemetry.token_expiry("p-1", Some(past));
+    assert_eq!(only(&fixture).await.0, "token_refused");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_of_one_target_have_each_a_cause_and_a_remedy_of_their_own() {
+    let mut remedies = std::collections::HashSet::new();
+    for (class, code, says) in [
+        ("404", "not_found", "The service does not know the id (404) since 03:01 UTC: 1 app"),
+        ("refused", "range_differs", "Replies cannot be added to the counters since 03:01 UTC: 1 app"),
+        ("403", "forbidden", "The token may not read it (403) since 03:01 UTC: 1 app"),
+        ("forbidden_paused", "forbidden", "The token may not read it since 03:01 UTC: 1 app"),
+        ("502", "service_error", "The service answers with errors (502) since 03:01 UTC: 1 app"),
+        ("timeout", "service_slow", "Requests to the service time out since 03:01 UTC: 1 app"),
+        ("connect", "service_down", "The service cannot be reached since 03:01 UTC: 1 app"),
+        ("3xx", "not_the_service", "The service answers with a redirect (3xx) since 03:01 UTC: 1 app"),
+        ("decode", "reply_unreadable", "Replies are not what the interface says since 03:01 UTC: 1 app"),
+        ("402", "payment_required", "The service demands payment (402) since 03:01 UTC: 1 app"),
+    ] {
+        let fixture = answered().await;
+        fixture.fail(class, "what it said", |key| &*key.owner.app == "p-2-app-4");
+        let (found, text, remedy) = only(&fixture).await;
+        assert_eq!((&*found, &*text), (code, says), "{class}");
+        remedies.insert(remedy);
+        assert_eq!(fixture.source.status().service.state, ServiceState::Up, "{class}");
+    }
+    assert_eq!(remedies.len(), 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_is_the_reason_of_counters_that_stand_still() {
+    let fixture = answered().await;
+    fixture.context.telemetry.committed(false);
+    assert_eq!(only(&fixture).await.1, "The state file cannot be written");
+    fixture.count_until(600).await;
+    let (code, text, remedy) = only(&fixture).await;
+    assert_eq!((&*code, &*text), ("state_not_written", "The state file cannot be written: 10 apps"));
+    assert!(remedy.starts_with("Free disk space"), "{remedy}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_service_is_one_reason() {
+    let fixture = answered().await;
+    fixture.fail("timeout", "got no complete reply within 10s", |_| true);
+    fixture.count_until(600).await;
+    let (code, text, _) = only(&fixture).await;
+    assert_eq!(code, "service_slow");
+    assert_eq!(text, "Requests to the service time out since 03:01 UTC: 10 apps and 5 projects");
+}
+
+#[tokio::test(start_paused = true)]
+async fn fifty_expiring_tokens_are_one_reason_and_hide_no_failed_build() {
+    let ids: Vec<(String, String)> = (0..50).map(|n| (format!("p-{n:02}"), format!("p-{n:02}-a"))).collect();
+    let apps: Vec<(&str, &str)> = ids.iter().map(|(project, app)| (&**project, &**app)).collect();
+    let token = |project: &str| Some(TokenSource::Inline(Secret::new(project)));
+    let fixture = fixture::with_tokens(&apps, token).await;
+    let success = r#""lastBuildStatus":"success""#;
+    fixture.answer_with(1.0, |body| body.replace(success, r#""lastBuildStatus":"failed""#));
+    for (project, _) in &ids {
+        let soon = "2026-03-03T00:00:00Z".parse().unwrap();
+        fixture.context.telemetry.token_expiry(project, Some(soon));
+    }
+    let all = reasons(&fixture).await;
+    let texts: Vec<(&str, usize)> = all.iter().map(|reason| (&*reason.text, reason.count)).collect();
+    assert_eq!(
+        texts,
+        [
+            ("50 tokens (p-00, p-01 and 48 more) will expire, the first at 2026-03-03T00:00:00Z", 50),
+            ("The last build failed: 50 apps", 50),
+        ]
+    );
+    assert_eq!((all[0].objects.len(), all[1].about), (20, About::Apps));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_answers_counted_ranges_is_not_silent_where_its_windows_time_out() {
+    let fixture = answered().await;
+    fixture.fail("timeout", "no reply", |key| !key.owner.app.is_empty());
+    advance(Duration::from_secs(600)).await;
+    fixture.plan.watermark.observe(Some(fixture.context.clock.now()));
+    fixture.count_until(0).await;
+    let (code, ..) = only(&fixture).await;
+    assert_eq!((&*code, fixture.source.status().service.state), ("service_slow", ServiceState::Up));
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_an_outage_the_app_names_the_service() {
+    let fixture = answered().await;
+    fixture.fail("connect", "connection refused", |_| true);
+    advance(Duration::from_secs(2)).await;
+    let detail = fixture.source.detail("p-0", "p-0-app-0").unwrap();
+    let texts: Vec<&str> = detail.app.problems.iter().map(|problem| &*problem.text).collect();
+    assert_eq!(texts, ["settings, response time, run execution time: the service cannot be reached"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn counters_that_are_hidden_until_they_are_restored_are_in_the_verdict_of_their_app() {
+    let fixture = answered().await;
+    let held = fixture.plan.targets.iter().filter(|target| target.counter.is_some());
+    held.filter(|target| &*target.key.owner.app == "p-3-app-6")
+        .for_each(|target| fixture.context.ledgers.hold_back(&target.key, Hold::Unknown));
+    for (obstacle, verdict, code, text) in [
+        (
+            None,
+            Verdict::Waiting,
+            "restoring",
+            "Counters are still to be read back from Prometheus: 2 counters hidden; 1 app",
+        ),
+        (
+            Some(Obstacle { text: "connection refused".into(), expected: false }),
+            Verdict::Problem,
+            "not_restored",
+            "Counters cannot be read back from Prometheus: 2 counters hidden, connection refused; 1 app",
+        ),
+    ] {
+        fixture.context.telemetry.restoring(Some(Restoring { missing: 2, obstacle, ..Restoring::default() }));
+        let (found, said, _) = only(&fixture).await;
+        assert_eq!((&*found, &*said), (code, text));
+        let status = fixture.source.status();
+        let app = status.apps.iter().find(|app| &*app.id == "p-3-app-6").unwrap();
+        assert_eq!((app.verdict, status.summary.verdict), (verdict, verdict), "{:?}", app.problems);
+        assert_eq!(status.apps[0].verdict, Verdict::Ok);
+    }
+}

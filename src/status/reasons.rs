@@ -1,0 +1,260 @@
+//! Why the verdict on the whole is not `ok`: one reason per cause, with everything that the cause stops.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use crate::cause::{self, ALL, Cause, Scope};
+use crate::telemetry::Difference;
+use pds_core::units;
+
+use super::document::Status;
+use super::judge::{Hidden, in_brackets};
+use super::lazy::Listed as _;
+use super::model::{Exporter, Restoring, Service, ServiceState, Token, Unexpected};
+use super::problem::{Failing, Problem};
+use super::verdict::Reason;
+use super::view::View;
+
+/// Polls that start later than this are a reason, in seconds.
+const MAX_POLL_LAG: f64 = 10.0;
+
+/// A token that expires within a week is a reason; in seconds.
+pub(crate) const TOKEN_SOON: i64 = 7 * 86_400;
+
+/// The most objects that a reason names.
+const MAX_OBJECTS: usize = 20;
+
+/// What a cause stops.
+#[derive(Debug, Default)]
+struct Stopped {
+    apps: usize,
+    projects: usize,
+    objects: Vec<String>,
+    tokens: BTreeSet<String>,
+    classes: BTreeSet<String>,
+    since: Option<Timestamp>,
+    last: Option<Failing>,
+    /// What the text adds to what the cause says.
+    more: String,
+    detail: Option<String>,
+}
+
+/// What each cause stops, by its code.
+#[derive(Debug, Default)]
+struct Found(BTreeMap<&'static str, Stopped>);
+
+/// All reasons why the verdict is not `ok`, most severe first. What follows from a service that is silent, or that ignores
+/// the ranges it is asked for, is none.
+pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
+    let mut found = Found::default();
+    found.add_service(&status.service);
+    found.add_exporter(&status.exporter, view.now, Hidden::of(&view.snapshot));
+    for Difference { what, remedy, target, .. } in &view.snapshot.audit.differences {
+        let of = found.of(&cause::AUDIT_DIFFERS);
+        of.objects.push(target.clone());
+        of.detail = Some(format!("{what}; {remedy}"));
+    }
+    if status.apps.is_empty() {
+        found.of(&cause::NO_APPS);
+    }
+    let tokens = &status.exporter.tokens;
+    let is_silent = !matches!(status.service.state, ServiceState::Up | ServiceState::Waiting)
+        || tokens.iter().any(|token| token.range_ignored.is_some());
+    let counts = |problem: &&Problem| {
+        !is_silent || problem.cause.is_none_or(|cause| cause.scope != Scope::Consequence)
+    };
+    let account = |project: &str| view.plan.client.account(project).name().to_owned();
+    for app in &status.apps {
+        for problem in app.problems.iter().filter(counts) {
+            let (project, id) = app.ids();
+            found.stops(problem, || account(project), || format!("{project}/{id}")).apps += 1;
+        }
+    }
+    for project in &status.projects {
+        for problem in project.problems.iter().filter(counts) {
+            found.stops(problem, || account(&project.id), || project.id.to_string()).projects += 1;
+        }
+    }
+    // A token that is refused needs no second reason to be replaced.
+    let refused = found.0.get(cause::TOKEN_REFUSED.code).map(|of| of.tokens.clone()).unwrap_or_default();
+    for cause in [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON] {
+        if let Some(of) = found.0.get_mut(cause.code) {
+            of.tokens.retain(|token| !refused.contains(token));
+        }
+    }
+    let reason = |cause: &&'static Cause| {
+        let of = found.0.remove(cause.code)?;
+        let is_told = cause.scope != Scope::Token || !of.tokens.is_empty();
+        is_told.then(|| of.reason(cause, tokens, view.now))
+    };
+    let mut reasons: Vec<Reason> = ALL.iter().filter_map(reason).collect();
+    // Stable: the order of the causes.
+    reasons.sort_by_key(|reason| reason.verdict);
+    reasons
+}
+
+impl Found {
+    fn of(&mut self, cause: &Cause) -> &mut Stopped {
+        self.0.entry(cause.code).or_default()
+    }
+
+    /// Adds what `problem` says of `object`, which the service account `token` asks about.
+    fn stops(
+        &mut self,
+        problem: &Problem,
+        token: impl FnOnce() -> String,
+        object: impl FnOnce() -> String,
+    ) -> &mut Stopped {
+        let cause = problem.cause.unwrap_or(&cause::REQUEST_REFUSED);
+        let of = self.of(cause);
+        if of.objects.len() < MAX_OBJECTS {
+            of.objects.push(object());
+        }
+        if cause.scope == Scope::Token {
+            of.tokens.insert(token());
+        }
+        if let Some(failing) = &problem.failing {
+            of.since = [of.since, Some(failing.since)].into_iter().flatten().min();
+            if !of.classes.contains(&*failing.class) {
+                of.classes.insert(failing.class.to_string());
+            }
+            if of.last.as_ref().is_none_or(|last| last.since <= failing.since) {
+                of.last = Some(failing.clone());
+            }
+        }
+        of
+    }
+
+    fn add_service(&mut self, service: &Service) {
+        if let Some(skew) = service.clock_skew_seconds.filter(|_| service.clocks_differ) {
+            let side = if skew < 0 { "behind" } else { "ahead of" };
+            self.of(&cause::CLOCKS_DIFFER).more =
+                format!(": the service's is {} s {side} ours", skew.saturating_abs());
+        }
+    }
+
+    /// What is wrong with the exporter itself.
+    fn add_exporter(&mut self, exporter: &Exporter, now: Timestamp, hidden: Hidden) {
+        exporter.tokens.iter().for_each(|token| self.add_token(token, now));
+        for (good, cause) in [
+            (exporter.configuration_good, &cause::CONFIG_REFUSED),
+            (exporter.web_configuration_good, &cause::WEB_CONFIG_REFUSED),
+            (exporter.state_file_good, &cause::STATE_NOT_WRITTEN),
+            (Some(!exporter.panicked), &cause::PANICKED),
+        ] {
+            if good == Some(false) {
+                self.of(cause);
+            }
+        }
+        for Unexpected { resource, field, target } in &exporter.unexpected {
+            let of = self.of(&cause::UNEXPECTED_VALUES);
+            of.objects.push(format!("{resource}.{field}"));
+            of.more = format!(": {}, last from {target}", of.objects.join(", "));
+        }
+        if let Some(Restoring { missing: missing @ 1.., obstacle, .. }) = &exporter.restoring {
+            let of = self.of(hidden.restoring);
+            let why = obstacle.as_ref().map(|why| format!(", {why}")).unwrap_or_default();
+            of.more = format!(": {} hidden{why}", units::counted(*missing, "counter", "counters"));
+        }
+        if let Some(lag) = exporter.poll_lag_seconds.filter(|lag| *lag >= MAX_POLL_LAG) {
+            self.of(&cause::POLLS_LATE).more = format!(": {lag:.0} s");
+        }
+    }
+
+    fn add_token(&mut self, token: &Token, now: Timestamp) {
+        let expiry = token.expires.and_then(|at| match at.as_second() - now.as_second() {
+            ..=0 => Some((&cause::TOKEN_EXPIRED, at)),
+            1..TOKEN_SOON => Some((&cause::TOKEN_EXPIRES_SOON, at)),
+            _ => None,
+        });
+        let unreadable = (token.readable == Some(false)).then_some(&cause::TOKEN_UNREADABLE);
+        let ignored = token.range_ignored.as_ref().map(|_| &cause::RANGE_IGNORED);
+        for cause in [unreadable, ignored, expiry.map(|(cause, _)| cause)].into_iter().flatten() {
+            self.of(cause).tokens.insert(token.name.clone());
+        }
+        if let Some(told) = &token.range_ignored {
+            self.of(&cause::RANGE_IGNORED).detail = Some(told.to_string());
+        }
+        if let Some((cause, at)) = expiry {
+            let of = self.of(cause);
+            of.since = [of.since, Some(at)].into_iter().flatten().min();
+        }
+    }
+}
+
+impl Stopped {
+    fn reason(self, cause: &'static Cause, tokens: &[Token], now: Timestamp) -> Reason {
+        let counted = self.apps + self.projects;
+        let names: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
+        let file = tokens
+            .iter()
+            .find(|token| names == [token.name.as_str()])
+            .and_then(|token| token.file.as_deref());
+        let link = match (self.apps, self.projects) {
+            (0, 0) => link(cause).to_owned(),
+            (0, _) => format!("/?reason={}#projects", cause.code),
+            _ => format!("/?reason={}", cause.code),
+        };
+        let objects = match &*self.objects {
+            [] => names.iter().take(MAX_OBJECTS).map(|name| (*name).to_owned()).collect(),
+            _ => self.objects.clone(),
+        };
+        Reason {
+            code: cause.code.into(),
+            about: cause.about,
+            verdict: cause.verdict,
+            text: self.text(cause, &names, now),
+            detail: self.detail.or_else(|| self.last.as_ref().map(|last| last.message.to_string())),
+            count: [counted, self.objects.len(), names.len(), 1]
+                .into_iter()
+                .find(|count| *count > 0)
+                .unwrap_or(1),
+            objects,
+            link,
+            remedy: cause.remedy_at(file),
+        }
+    }
+
+    /// As one line: `The service answers with errors (502) since 05:22 UTC: 3 apps and 1 project`.
+    fn text(&self, cause: &Cause, tokens: &[&str], now: Timestamp) -> String {
+        let mut text = cause.says_of(tokens);
+        if let Some(first) = text.get_mut(..1) {
+            first.make_ascii_uppercase();
+        }
+        text.push_str(&in_brackets(self.classes.iter().map(String::as_str)));
+        let is_expiry = [&cause::TOKEN_EXPIRED, &cause::TOKEN_EXPIRES_SOON].contains(&cause);
+        match self.since {
+            Some(at) if is_expiry && tokens.len() > 1 => text.push_str(&format!(", the first at {at}")),
+            Some(at) if is_expiry => text.push_str(&format!(" at {at}")),
+            Some(since) => text.push_str(&format!(" since {}", time_of_day(since, now))),
+            None => {}
+        }
+        text.push_str(&self.more);
+        let of = |count: usize, one, many| (count > 0).then(|| units::counted(count, one, many));
+        let counted = [of(self.apps, "app", "apps"), of(self.projects, "project", "projects")];
+        let counted: Vec<String> = counted.into_iter().flatten().collect();
+        if !counted.is_empty() {
+            let sign = if self.more.is_empty() { ": " } else { "; " };
+            text.push_str(&format!("{sign}{}", counted.join(" and ")));
+        }
+        text
+    }
+}
+
+/// `05:22 UTC`, and the date before it unless it is today.
+fn time_of_day(at: Timestamp, now: Timestamp) -> String {
+    let day = |time: Timestamp| time.strftime("%F").to_string();
+    at.strftime(if day(at) == day(now) { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
+}
+
+/// The page that shows more of a cause that stops neither apps nor projects.
+fn link(cause: &Cause) -> &'static str {
+    match cause {
+        _ if *cause == cause::UNEXPECTED_VALUES => "/metrics-catalogue#pds_api_unexpected_values_total",
+        _ if *cause == cause::PANICKED => "/metrics-catalogue#pds_exporter_panics_total",
+        _ if *cause == cause::CLOCKS_DIFFER => "/metrics-catalogue#pds_api_clock_skew_seconds",
+        _ if *cause == cause::AUDIT_DIFFERS => "/metrics-catalogue#pds_audit_ranges_total",
+        _ => "/config",
+    }
+}
