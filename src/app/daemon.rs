@@ -91,7 +91,7 @@ impl Daemon {
         let context = Context { store, ledgers, telemetry, clock };
         let client = client(&config, &context)?;
         let watermark = Watermark::new(&config.counted_ranges(), context.clock.clone());
-        let source = source(&config)?;
+        let source = source(&config, &context)?;
         let plan = Arc::new(Plan::new(config, client, watermark, &context, None));
         follow(&restorer, source, &plan, None, &context);
         plan.tidy(&context.ledgers).await;
@@ -179,7 +179,7 @@ impl Handle {
         } else {
             client(&config, &self.context)?
         };
-        let source = source(&config)?;
+        let source = source(&config, &self.context)?;
         let watermark = current.watermark.reconfigured(&config.counted_ranges());
         let plan = Arc::new(Plan::new(config, client, watermark, &self.context, Some(&current)));
         follow(&self.restorer, source, &plan, Some(&current), &self.context);
@@ -199,8 +199,9 @@ fn client(config: &Config, context: &Context) -> Result<Client, BuildError> {
 }
 
 /// The Prometheus that counters are read back from, if any.
-fn source(config: &Config) -> Result<Option<Source>, BuildError> {
-    config.state.prometheus.as_ref().map(Source::new).transpose()
+fn source(config: &Config, context: &Context) -> Result<Option<Source>, BuildError> {
+    let memory = context.telemetry.memory().share(Holder::Restoring);
+    config.state.prometheus.as_ref().map(|prometheus| Source::new(prometheus, memory)).transpose()
 }
 
 /// Reads back the counters of `plan` that the plan `before` did not have, or all without a ledger if nothing

@@ -32,7 +32,6 @@ const READS: &[&str] = &["std::env", "env::var", "std::fs", "tokio::fs", "fs::re
 /// elsewhere.
 const OWN_FILES: &[(&str, &str)] = &[
     ("crates/pds-core/src/plain_file", "is the reader"),
-    ("src/accounting/", "the state file"),
     ("crates/pds-ledger/", "the state file"),
     ("crates/pdstool/src/state/", "the state file"),
     ("crates/pdstool/src/backfill/", "what a backfill has written"),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use pds_core::memory::{Holder, MemoryBudget};
 use pds_interface::{Resource, response_time};
 use pds_ledger::{
     Key, Owner,
@@ -62,7 +63,7 @@ async fn ten_thousand_apps_take_a_hundred_queries() {
     let at = rig.clock.unix_seconds();
     rig.prometheus.answer(move |asked| answer(asked, at));
     let prometheus = rig.config(1, "").state.prometheus.unwrap();
-    let source = Source::new(&prometheus).unwrap();
+    let source = Source::new(&prometheus, MemoryBudget::default().share(Holder::Restoring)).unwrap();
     let counted = || Resource::all().filter(|resource| resource.polled().counted.is_some());
     let keys: Vec<Key> = (0..APPS)
         .map(|app| Owner::new("p".into(), format!("app-{app}").into()))

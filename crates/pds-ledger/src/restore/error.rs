@@ -53,6 +53,14 @@ pub enum Error {
         /// The most bytes of a reply.
         limit: usize,
     },
+    /// The reply holds more samples than allowed.
+    #[error("{url} answered more than {limit} samples")]
+    TooMany {
+        /// What was asked.
+        url: String,
+        /// The most samples of a reply.
+        limit: usize,
+    },
     /// The reply is not one of Prometheus' HTTP API.
     #[error("the answer of {url} is not one of Prometheus' HTTP API: {problem}")]
     NotPrometheus {
@@ -85,6 +93,6 @@ pub enum Error {
 impl Error {
     /// Whether smaller queries may succeed. Engines refuse queries beyond their limits with 422.
     pub(super) fn is_of_size(&self) -> bool {
-        matches!(self, Self::TooLarge { .. } | Self::Status { status: 422, .. })
+        matches!(self, Self::TooLarge { .. } | Self::TooMany { .. } | Self::Status { status: 422, .. })
     }
 }

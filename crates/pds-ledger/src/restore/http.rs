@@ -11,6 +11,7 @@ use url::form_urlencoded::Serializer;
 
 use crate::config::{Login, Prometheus};
 use pds_core::error_chain::shortened;
+use pds_core::memory::Share;
 use pds_core::plain_file;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
@@ -23,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of a connection. Prometheus usually is nearby.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The most bytes of one reply. A query with a larger reply is divided.
-const MAX_REPLY: usize = 32 << 20;
+const MAX_REPLY: usize = 8 << 20;
 /// The most bytes that are read of an error page.
 const MAX_ERROR: usize = 64 << 10;
 /// No token or password is larger.
@@ -43,10 +44,12 @@ pub(super) struct Http {
     url: String,
     login: Option<Login>,
     headers: Vec<(http::HeaderName, Secret)>,
+    /// For replies until they are decoded.
+    memory: Share,
 }
 
 impl Http {
-    pub(super) fn new(config: &Prometheus) -> Result<Self, BuildError> {
+    pub(super) fn new(config: &Prometheus, memory: Share) -> Result<Self, BuildError> {
         let reached = pds_http::Config {
             ca_key: "state.prometheus_ca_file",
             ca_file: config.ca_file.as_deref(),
@@ -57,17 +60,64 @@ impl Http {
         let client = reached.client()?.build()?;
         let url = format!("{}/api/v1/query", config.url.as_str().trim_end_matches('/'));
         let (login, headers) = (config.login.clone(), config.headers.clone());
-        Ok(Self { client, url, login, headers })
+        Ok(Self { client, url, login, headers, memory })
     }
 
-    /// The samples of `query` at `time`, or at the present time of that Prometheus.
-    pub(super) async fn query(&self, query: &str, time: Option<Timestamp>) -> Result<Vec<Sample>, Error> {
+    /// Passes on the series of `query` at `time`, or at the present time of that Prometheus, and returns their number.
+    /// What was passed on before an error is to be dropped.
+    pub(super) async fn query(
+        &self,
+        query: &str,
+        time: Option<Timestamp>,
+        mut each: impl FnMut(Sample) + Send,
+    ) -> Result<usize, Error> {
         let (headers, secrets) = self.headers()?;
         let request = self.client.post(&self.url).headers(headers).body(form(query, time));
-        match tokio::time::timeout(TIMEOUT, exchange(&self.url, request, &secrets)).await {
+        match tokio::time::timeout(TIMEOUT, self.exchange(request, &secrets, &mut each)).await {
             Ok(answered) => answered,
             Err(_) => Err(Error::Timeout { url: self.url.clone(), limit: TIMEOUT }),
         }
+    }
+
+    /// Sends the request and reads the reply.
+    async fn exchange(
+        &self,
+        request: reqwest::RequestBuilder,
+        secrets: &[Secret],
+        each: &mut (dyn FnMut(Sample) + Send),
+    ) -> Result<usize, Error> {
+        let url = &*self.url;
+        let shown = |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
+        let unreachable =
+            |error: reqwest::Error| Error::Unreachable { url: url.to_owned(), source: error.without_url() };
+        let response = request.send().await.map_err(unreachable)?;
+        let status = response.status();
+        if status != http::StatusCode::OK {
+            // The status is known whether or not its body arrives.
+            let (body, _) = read_body(response, MAX_ERROR).await.unwrap_or_default();
+            let message = match reply::read(&body, &mut |_| ()) {
+                Err(Bad::Failed(said)) => said,
+                _ => shortened(&String::from_utf8_lossy(&body)),
+            };
+            return Err(Error::Status {
+                url: url.to_owned(),
+                status: status.as_u16(),
+                message: shown(&message),
+            });
+        }
+        // While this one is evaluated, others are read.
+        let _room = self.memory.acquire(MAX_REPLY as u64).await;
+        let (body, complete) = read_body(response, MAX_REPLY).await.map_err(unreachable)?;
+        if !complete {
+            return Err(Error::TooLarge { url: url.to_owned(), limit: MAX_REPLY });
+        }
+        let url = url.to_owned();
+        reply::read(&body, each).map_err(|bad| match bad {
+            Bad::TooMany => Error::TooMany { url, limit: reply::MAX_SAMPLES },
+            Bad::NotPrometheus(problem) => Error::NotPrometheus { url, problem: shown(&problem) },
+            Bad::Failed(said) => Error::Failed { url, message: shown(&said) },
+            Bad::Incomplete(said) => Error::Incomplete { url, warning: shown(&said) },
+        })
     }
 
     /// An unusable answer, for this reason.
@@ -132,35 +182,4 @@ fn read(key: &'static str, path: &Path) -> Result<Secret, Error> {
         "" => Err(failed(std::io::Error::other("it is empty"))),
         text => Ok(Secret::new(text)),
     }
-}
-
-async fn exchange(
-    url: &str,
-    request: reqwest::RequestBuilder,
-    secrets: &[Secret],
-) -> Result<Vec<Sample>, Error> {
-    let shown = |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
-    let unreachable =
-        |error: reqwest::Error| Error::Unreachable { url: url.to_owned(), source: error.without_url() };
-    let response = request.send().await.map_err(unreachable)?;
-    let status = response.status();
-    if status != http::StatusCode::OK {
-        // The status is known whether or not its body arrives.
-        let (body, _) = read_body(response, MAX_ERROR).await.unwrap_or_default();
-        let message = match reply::read(&body) {
-            Err(Bad::Failed(said)) => said,
-            _ => shortened(&String::from_utf8_lossy(&body)),
-        };
-        return Err(Error::Status { url: url.to_owned(), status: status.as_u16(), message: shown(&message) });
-    }
-    let (body, complete) = read_body(response, MAX_REPLY).await.map_err(unreachable)?;
-    if !complete {
-        return Err(Error::TooLarge { url: url.to_owned(), limit: MAX_REPLY });
-    }
-    let url = url.to_owned();
-    reply::read(&body).map_err(|bad| match bad {
-        Bad::NotPrometheus(problem) => Error::NotPrometheus { url, problem: shown(&problem) },
-        Bad::Failed(said) => Error::Failed { url, message: shown(&said) },
-        Bad::Incomplete(said) => Error::Incomplete { url, warning: shown(&said) },
-    })
 }

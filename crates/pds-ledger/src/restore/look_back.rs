@@ -41,10 +41,10 @@ impl Source {
             let selector = &self.selector;
             vec![query::totals(keys, selector, lookback), query::hours(keys, selector, lookback)]
         };
-        self.ask(batches(keys, MAX_APPS / 4), search.at, questions, |keys, samples| {
-            let mut samples = samples.into_iter();
-            let known = series::times(samples.next().unwrap_or_default());
-            let mut hours = series::times(samples.next().unwrap_or_default());
+        self.ask(batches(keys, MAX_APPS / 4), search.at, questions, series::put_times, |keys, answers| {
+            let mut answers = answers.into_iter();
+            let known: series::Times = answers.next().unwrap_or_default();
+            let mut hours = answers.next().unwrap_or_default();
             for key in keys {
                 match hours.remove(&key).as_ref().and_then(|times| latest(times)) {
                     Some((last, earlier)) => places.entry(last).or_default().push((key, earlier)),

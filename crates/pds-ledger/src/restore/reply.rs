@@ -1,16 +1,33 @@
 //! Replies of the HTTP API of Prometheus to an instant query.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use pds_core::error_chain::shortened;
 
 /// The labels of a series, its name included.
 pub(super) type Labels = BTreeMap<String, String>;
 
-/// A time in Unix seconds, and a value as text.
-type Point = (f64, String);
+/// The most samples of one reply, a series without any counting as one. A query with more is divided.
+pub(super) const MAX_SAMPLES: usize = 200_000;
+
+/// A time in Unix seconds, and a value.
+type Point = (f64, Value);
+
+/// A value, which is sent as text; `None` if it is not a number.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(from = "String")]
+struct Value(Option<f64>);
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self(text.parse().ok())
+    }
+}
 
 /// One series: its value at the time of the query, or all its samples of a range.
 #[derive(Debug, Deserialize)]
@@ -26,19 +43,24 @@ pub(super) struct Sample {
 impl Sample {
     /// The value; `None` if it is not a number.
     pub(super) fn value(&self) -> Option<f64> {
-        self.value.as_ref()?.1.parse().ok()
+        self.value?.1.0
+    }
+
+    /// Whether it has the samples of a range.
+    pub(super) fn is_range(&self) -> bool {
+        self.value.is_none()
     }
 
     /// The samples of a range by time, as far as they are numbers. VictoriaMetrics has NaN where a series ended.
     pub(super) fn values(&self) -> impl DoubleEndedIterator<Item = (f64, f64)> {
-        let values = self.values.iter().filter_map(|(time, value)| Some((*time, value.parse::<f64>().ok()?)));
+        let values = self.values.iter().filter_map(|(time, value)| Some((*time, value.0?)));
         values.filter(|(_, value)| !value.is_nan())
     }
 }
 
 /// A reply, in the form of all programs with this API.
 #[derive(Debug, Deserialize)]
-struct Envelope {
+struct Envelope<'a> {
     status: String,
     #[serde(default, rename = "errorType")]
     error_type: Option<String>,
@@ -50,19 +72,45 @@ struct Envelope {
     /// Whether the answer lacks something (VictoriaMetrics).
     #[serde(default, rename = "isPartial")]
     is_partial: Option<bool>,
-    #[serde(default)]
-    data: Option<Data>,
+    #[serde(default, borrow)]
+    data: Option<Data<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(tag = "resultType", content = "result", rename_all = "lowercase")]
-enum Data {
-    Vector(Vec<Sample>),
-    Matrix(Vec<Sample>),
-    Scalar(Point),
-    /// Strings, which no query here returns.
-    #[serde(other)]
-    Other,
+struct Data<'a> {
+    #[serde(rename = "resultType")]
+    kind: String,
+    #[serde(borrow)]
+    result: &'a RawValue,
+}
+
+/// Passes samples on, one by one. The value of the visit is `false` if there are more than [`MAX_SAMPLES`].
+struct Each<'a> {
+    each: &'a mut dyn FnMut(Sample),
+    series: &'a mut usize,
+}
+
+impl<'de> Visitor<'de> for Each<'_> {
+    type Value = bool;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("series")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
+        let mut samples = 0;
+        while let Some(sample) = seq.next_element::<Sample>()? {
+            samples += sample.values.len().max(1);
+            if samples > MAX_SAMPLES {
+                // Reads the rest without keeping it: an error would not tell this one from others.
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(false);
+            }
+            *self.series += 1;
+            (self.each)(sample);
+        }
+        Ok(true)
+    }
 }
 
 /// Why a body cannot be used.
@@ -74,12 +122,15 @@ pub(super) enum Bad {
     Failed(String),
     /// Something is missing.
     Incomplete(String),
+    /// It holds more than [`MAX_SAMPLES`].
+    TooMany,
 }
 
-/// The samples of a body.
-pub(super) fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
-    let envelope: Envelope =
-        serde_json::from_slice(body).map_err(|error| Bad::NotPrometheus(error.to_string()))?;
+/// Passes the series of a body on and returns their number. They are decoded one by one, as their labels take many times
+/// the memory of the text.
+pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<usize, Bad> {
+    let not_ours = |error: serde_json::Error| Bad::NotPrometheus(error.to_string());
+    let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(not_ours)?;
     if envelope.status != "success" {
         let what = [envelope.error_type, envelope.error].into_iter().flatten().collect::<Vec<_>>().join(": ");
         let what = if what.is_empty() { envelope.status } else { what };
@@ -91,19 +142,49 @@ pub(super) fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
     if envelope.is_partial == Some(true) {
         return Err(Bad::Incomplete("it says that it is partial".to_owned()));
     }
-    match envelope.data {
-        Some(Data::Vector(samples) | Data::Matrix(samples)) => Ok(samples),
-        Some(Data::Scalar(value)) => {
-            Ok(vec![Sample { labels: Labels::new(), value: Some(value), values: Vec::new() }])
+    let Some(data) = envelope.data else { return Err(Bad::NotPrometheus("it has no data".to_owned())) };
+    match &*data.kind {
+        "vector" | "matrix" => {
+            let mut series = 0;
+            let mut json = serde_json::Deserializer::from_str(data.result.get());
+            match json.deserialize_seq(Each { each, series: &mut series }).map_err(not_ours)? {
+                true => Ok(series),
+                false => Err(Bad::TooMany),
+            }
         }
-        Some(Data::Other) => Err(Bad::NotPrometheus("its result holds no numbers".to_owned())),
-        None => Err(Bad::NotPrometheus("it has no data".to_owned())),
+        "scalar" => {
+            let value = serde_json::from_str(data.result.get()).map_err(not_ours)?;
+            each(Sample { labels: Labels::new(), value: Some(value), values: Vec::new() });
+            Ok(1)
+        }
+        _ => Err(Bad::NotPrometheus("its result holds no numbers".to_owned())),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(body: &[u8]) -> Result<Vec<Sample>, Bad> {
+        let mut samples = Vec::new();
+        super::read(body, &mut |sample| samples.push(sample)).map(|count| {
+            assert_eq!(count, samples.len());
+            samples
+        })
+    }
+
+    #[test]
+    fn a_reply_has_so_many_samples_at_most() {
+        let body = |series: usize, values: usize| {
+            let values = vec![r#"[1,"1"]"#; values].join(",");
+            let series = vec![format!(r#"{{"metric":{{}},"values":[{values}]}}"#); series].join(",");
+            format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{series}]}}}}"#)
+        };
+        assert_eq!(read(body(100, MAX_SAMPLES / 100).as_bytes()).unwrap().len(), 100);
+        for (series, values) in [(101, MAX_SAMPLES / 100), (MAX_SAMPLES + 1, 0), (1, MAX_SAMPLES + 1)] {
+            assert_eq!(read(body(series, values).as_bytes()).unwrap_err(), Bad::TooMany);
+        }
+    }
 
     #[test]
     fn a_vector_a_matrix_or_a_scalar_is_an_answer() {

@@ -73,6 +73,7 @@ impl ScrapedCounter {
 }
 
 /// All samples of one series.
+#[derive(Debug)]
 struct Moments {
     shows: Shows,
     label: Option<String>,
@@ -113,33 +114,30 @@ pub(super) type AppName = (String, String);
 
 /// The values of all counters, by app and resource and then by scraped target.
 #[derive(Debug, Default)]
-pub(super) struct Series(HashMap<(AppName, Resource), Targets>);
+pub(super) struct Series {
+    counters: HashMap<(AppName, Resource), Targets>,
+    /// Of a query for the samples of a range.
+    moments: HashMap<(AppName, Resource, String), Vec<Moments>>,
+}
 
 impl Series {
-    /// The groups of these samples. Values that are not numbers, and metrics that hold no ledger, are left out.
-    pub(super) fn of(samples: Vec<Sample>) -> Self {
-        let mut series = Self::default();
-        for sample in samples {
-            let Some(value) = sample.value() else { continue };
-            let Some(id) = SeriesId::of(sample.labels) else { continue };
-            let targets = series.0.entry((id.app, id.resource)).or_default();
+    /// Adds a series of an answer. Values that are not numbers, and metrics that hold no ledger, are left out.
+    pub(super) fn put(&mut self, mut sample: Sample) {
+        let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { return };
+        if sample.is_range() {
+            let (key, samples) = ((id.app, id.resource, id.target), sample.values().collect());
+            self.moments.entry(key).or_default().push(Moments { shows: id.shows, label: id.label, samples });
+        } else if let Some(value) = sample.value() {
+            let targets = self.counters.entry((id.app, id.resource)).or_default();
             targets.entry(id.target).or_default().put(id.shows, value, id.label.as_deref());
         }
-        series
     }
 
-    /// Replaces all numbers by those of the last scrape that has a cursor and a total in `samples`. A cursor with an older
+    /// Replaces all numbers by those of the last scrape that has a cursor and a total in `range`. A cursor with an older
     /// total would lose the time in between: some engines make the samples of a scrape visible one after the other.
-    pub(super) fn align(&mut self, samples: Vec<Sample>) {
-        let mut moments: HashMap<(AppName, Resource, String), Vec<Moments>> = HashMap::new();
-        for mut sample in samples {
-            let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { continue };
-            let key = (id.app, id.resource, id.target);
-            let samples = sample.values().collect();
-            moments.entry(key).or_default().push(Moments { shows: id.shows, label: id.label, samples });
-        }
-        for ((app, resource, target), series) in moments {
-            let targets = self.0.get_mut(&(app, resource));
+    pub(super) fn align(&mut self, range: Self) {
+        for ((app, resource, target), series) in range.moments {
+            let targets = self.counters.get_mut(&(app, resource));
             if let Some(scraped) = targets.and_then(|targets| targets.get_mut(&target)) {
                 scraped.align(&series);
             }
@@ -149,20 +147,19 @@ impl Series {
     /// The values of one ledger.
     pub(super) fn take(&mut self, key: &Key) -> Targets {
         let app = (key.owner.project.to_string(), key.owner.app.to_string());
-        self.0.remove(&(app, key.resource)).unwrap_or_default()
+        self.counters.remove(&(app, key.resource)).unwrap_or_default()
     }
 }
 
 /// The times of samples, by counter and whatever the target.
-pub(super) fn times(samples: Vec<Sample>) -> HashMap<Key, Vec<f64>> {
-    let mut times: HashMap<Key, Vec<f64>> = HashMap::new();
-    for mut sample in samples {
-        let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { continue };
-        let (project, app) = id.app;
-        let key = Key { owner: Owner::new(project.into(), app.into()), resource: id.resource };
-        times.entry(key).or_default().extend(sample.values().map(|(time, _)| time));
-    }
-    times
+pub(super) type Times = HashMap<Key, Vec<f64>>;
+
+/// Adds a series of an answer.
+pub(super) fn put_times(times: &mut Times, mut sample: Sample) {
+    let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { return };
+    let (project, app) = id.app;
+    let key = Key { owner: Owner::new(project.into(), app.into()), resource: id.resource };
+    times.entry(key).or_default().extend(sample.values().map(|(time, _)| time));
 }
 
 /// The ledger and part that a sample belongs to.

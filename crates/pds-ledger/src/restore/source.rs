@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 
 use crate::Key;
 use crate::config::Prometheus;
+use pds_core::memory::Share;
 use pds_http::BuildError;
 use pds_interface::Counted;
 
@@ -36,7 +37,7 @@ const SAME_TIME: f64 = 0.002;
 /// A Prometheus, or another program with its HTTP API: Thanos, Mimir, VictoriaMetrics. Cloning shares it.
 ///
 /// ```text
-/// let source = Source::new(&config)?;
+/// let source = Source::new(&config, memory)?;
 /// let at = source.now().await?;
 /// for (key, answer) in source.ledgers(&keys, at, now, |done, all| {}).await? { ... }
 /// ```
@@ -51,15 +52,15 @@ pub struct Source {
 }
 
 impl Source {
-    /// The Prometheus of `config`.
+    /// The Prometheus of `config`, whose replies fit in `memory` until they are decoded.
     ///
     /// # Errors
     /// If its trust anchors cannot be used.
-    pub fn new(config: &Prometheus) -> Result<Self, BuildError> {
+    pub fn new(config: &Prometheus, memory: Share) -> Result<Self, BuildError> {
         let narrower = WINDOWS.iter().copied().filter(|window| *window < config.lookback);
         let widest = (config.lookback <= MAX_WINDOW).then_some(config.lookback);
         Ok(Self {
-            http: Arc::new(Http::new(config)?),
+            http: Arc::new(Http::new(config, memory)?),
             selector: config.selector.trim().into(),
             windows: narrower.chain(widest).collect(),
             beyond: widest.is_none().then_some(config.lookback),
@@ -71,8 +72,8 @@ impl Source {
     /// # Errors
     /// If it gives no usable answer.
     pub async fn now(&self) -> Result<Timestamp, Error> {
-        let samples = self.http.query(query::TIME, None).await?;
-        let seconds = samples.first().and_then(Sample::value).unwrap_or(f64::NAN);
+        let mut seconds = f64::NAN;
+        self.http.query(query::TIME, None, |sample| seconds = sample.value().unwrap_or(f64::NAN)).await?;
         let time = SignedDuration::try_from_secs_f64(seconds).ok();
         let time = time.and_then(|since| Timestamp::from_duration(since).ok());
         time.ok_or_else(|| self.http.no_answer("it does not tell the time"))
@@ -125,10 +126,10 @@ impl Source {
         let questions = |keys: &[Key]| {
             vec![query::ledgers(keys, &self.selector, window), query::moments(keys, &self.selector, window)]
         };
-        self.ask(batches(keys, apps), at, questions, |keys, samples| {
-            let mut samples = samples.into_iter();
-            let mut series = Series::of(samples.next().unwrap_or_default());
-            series.align(samples.next().unwrap_or_default());
+        self.ask(batches(keys, apps), at, questions, Series::put, |keys, answers| {
+            let mut answers = answers.into_iter();
+            let mut series: Series = answers.next().unwrap_or_default();
+            series.align(answers.next().unwrap_or_default());
             for key in keys {
                 let distributed = key.resource.polled().counted == Some(Counted::Requests);
                 let choice = choose(&series.take(&key), distributed, now, last);
@@ -151,33 +152,32 @@ impl Source {
     ) -> Result<HashSet<Key>, Error> {
         let window = self.windows.first().copied().unwrap_or_default();
         let loaded = loaded.as_duration().as_secs_f64();
-        let processes = self.http.query(&query::processes(&self.selector, window), Some(at)).await?;
-        let ours: HashSet<String> = processes
-            .into_iter()
-            .filter(|sample| sample.value().is_some_and(|value| (value - loaded).abs() <= SAME_TIME))
-            .map(|sample| {
-                let mut labels = sample.labels;
-                labels.remove("__name__");
-                identity(&labels)
-            })
-            .collect();
+        let mut ours = HashSet::new();
+        let put = |mut sample: Sample| {
+            if sample.value().is_some_and(|value| (value - loaded).abs() <= SAME_TIME) {
+                sample.labels.remove("__name__");
+                ours.insert(identity(&sample.labels));
+            }
+        };
+        self.http.query(&query::processes(&self.selector, window), Some(at), put).await?;
         let mut scraped = HashSet::new();
         if ours.is_empty() {
             return Ok(scraped);
         }
         let questions = |keys: &[Key]| vec![query::polled(keys, &self.selector, window)];
-        self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, |keys, samples| {
-            let mut on_page: HashSet<(AppName, String)> = HashSet::new();
-            for sample in samples.into_iter().flatten() {
-                let mut labels = sample.labels;
-                labels.remove("__name__");
-                let (Some(app), Some(resource)) = (take_app(&mut labels), labels.remove("resource")) else {
-                    continue;
-                };
-                if ours.contains(&identity(&labels)) {
-                    on_page.insert((app, resource));
-                }
+        let ours = Arc::new(ours);
+        let put = move |on_page: &mut HashSet<(AppName, String)>, sample: Sample| {
+            let mut labels = sample.labels;
+            labels.remove("__name__");
+            let (Some(app), Some(resource)) = (take_app(&mut labels), labels.remove("resource")) else {
+                return;
+            };
+            if ours.contains(&identity(&labels)) {
+                on_page.insert((app, resource));
             }
+        };
+        self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, put, |keys, answers| {
+            let on_page = answers.into_iter().next().unwrap_or_default();
             let is_on_page = |key: &Key| {
                 let app = (key.owner.project.to_string(), key.owner.app.to_string());
                 on_page.contains(&(app, key.resource.as_str().to_owned()))
@@ -188,28 +188,30 @@ impl Source {
         Ok(scraped)
     }
 
-    /// Runs a query for each of the batches, some at once, and passes on the answers. A batch whose answer is too
-    /// large is divided.
-    pub(super) async fn ask(
+    /// Runs a query for each of the batches, some at once, and passes on what `put` makes of the answers. A batch whose
+    /// answer is too large is divided.
+    pub(super) async fn ask<T: Default + Send + 'static>(
         &self,
         mut batches: VecDeque<Vec<Key>>,
         at: Timestamp,
         questions: impl Fn(&[Key]) -> Vec<String>,
-        mut answered: impl FnMut(Vec<Key>, Vec<Vec<Sample>>),
+        put: impl Fn(&mut T, Sample) + Clone + Send + Sync + 'static,
+        mut answered: impl FnMut(Vec<Key>, Vec<T>),
     ) -> Result<(), Error> {
         let mut under_way = JoinSet::new();
         loop {
             while under_way.len() < MAX_QUERIES
                 && let Some(keys) = batches.pop_front()
             {
-                let (http, queries) = (Arc::clone(&self.http), questions(&keys));
+                let (http, queries, put) = (Arc::clone(&self.http), questions(&keys), put.clone());
                 under_way.spawn(async move {
                     let mut answers = Vec::with_capacity(queries.len());
                     for query in queries {
-                        match http.query(&query, Some(at)).await {
+                        let mut answer = T::default();
+                        match http.query(&query, Some(at), |sample| put(&mut answer, sample)).await {
                             // What one query finds unknown needs no further query.
-                            Ok(samples) if samples.is_empty() => break,
-                            Ok(samples) => answers.push(samples),
+                            Ok(0) => break,
+                            Ok(_) => answers.push(answer),
                             Err(error) => return (keys, Err(error)),
                         }
                     }
@@ -218,7 +220,7 @@ impl Source {
             }
             match under_way.join_next().await {
                 None => return Ok(()),
-                Some(Ok((keys, Ok(samples)))) => answered(keys, samples),
+                Some(Ok((keys, Ok(answers)))) => answered(keys, answers),
                 Some(Ok((keys, Err(error)))) => {
                     let halves = halves(&keys);
                     if !error.is_of_size() || halves.len() < 2 {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::error::ToolError;
 use crate::service::{self, Environment};
 use pds_core::error_chain::with_sources;
+use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::config::Config;
 use pds_ledger::{
     Key, Ledger, Owner,
@@ -136,7 +137,7 @@ impl Origins {
             let message = "no Prometheus: state.prometheus_url is empty";
             return Err(ToolError::Usage(message.to_owned()));
         };
-        let source = Source::new(prometheus)?;
+        let source = Source::new(prometheus, MemoryBudget::default().share(Holder::Restoring))?;
         let at = source.now().await.map_err(|error| failed(&error))?;
         let (answers, result) = source.ledgers(&self.counters(), at, now, |_, _| {}).await;
         result.map_err(|error| failed(&error))?;
