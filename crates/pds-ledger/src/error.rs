@@ -111,6 +111,9 @@ pub enum Refusal {
     /// There were requests, but the reply has no distribution of their response times.
     #[error("the reply counts {0} requests but has no distribution of their response times")]
     NoDistribution(u64),
+    /// The counter would exceed 64 bits.
+    #[error("the reply counts {0}, more than the counter has room for")]
+    TooMany(u64),
     /// The reply is about another range than was asked for.
     #[error("the reply is about {answered}, not about {asked}{}", remedy(*.asked, *.answered))]
     OtherRange {

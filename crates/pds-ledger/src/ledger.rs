@@ -167,7 +167,7 @@ impl Ledger {
         }
         let total = count(range, tally, distributed)?;
         let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
-        next.total += total;
+        next.total = next.total.checked_add(total).ok_or(Refusal::TooMany(total))?;
         next.accounted += range.seconds();
         next.put_shares(&tally.shares, precise(total));
         next.put_late_data(range.end);
@@ -199,8 +199,8 @@ impl Ledger {
             let part = late.part(end).saturating_sub(late.added);
             let paid = part.min(self.debt);
             self.debt -= paid;
-            self.total += part - paid;
-            self.late += part;
+            self.total = self.total.saturating_add(part - paid);
+            self.late = self.late.saturating_add(part);
             self.put_shares(&late.shares, precise(part - paid));
             late.added += part;
             late.added < late.total
@@ -214,7 +214,7 @@ impl Ledger {
         let now = Hour::of(self.until).index;
         let on_its_way = |index: u32| {
             let late = self.late_data.iter().filter(move |late| late.hour == index);
-            late.map(|late| late.total - late.added).sum::<u64>()
+            late.fold(0u64, |sum, late| sum.saturating_add(late.total - late.added))
         };
         // With a debt, late data is spent before it arrives, and an answer that was lower only adds to it.
         let is_lower =
@@ -259,7 +259,7 @@ impl Ledger {
             return;
         }
         match self.hours.last_mut().filter(|last| last.start() == hour.start()) {
-            Some(last) => last.added += total,
+            Some(last) => last.added = last.added.saturating_add(total),
             None if range.start == hour.start() => {
                 hour.added = total;
                 self.hours = self.hours.iter().copied().chain([hour]).collect();
@@ -404,6 +404,8 @@ mod tests {
             13,
             "runs have none"
         );
+        let full = Ledger { total: u64::MAX - 2, ..ledger.clone() };
+        assert_eq!(full.add(range(60, 120), &tally(3, &[]), false, i64::MAX), Err(Refusal::TooMany(3)));
         let silent = Tally { total: None, shares: vec![], range: None };
         assert_eq!(ledger.add(range(60, 120), &silent, true, i64::MAX), Err(Refusal::NoTotal));
     }

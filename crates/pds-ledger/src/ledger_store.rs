@@ -167,8 +167,10 @@ impl LedgerStore {
         }
     }
 
-    /// Drops the ledgers of apps that are not `wanted` and whose cursor is before `oldest` (Unix seconds).
+    /// Drops the ledgers of apps that are not `wanted` and whose cursor is before `oldest` (Unix seconds), and whatever
+    /// keeps those of others that are not wanted from being shown.
     pub async fn prune(&self, wanted: &HashSet<Key>, oldest: i64) {
+        self.ledgers().holds.retain(|key, _| wanted.contains(key));
         let gone = |(key, ledger): &(&Key, &Arc<Ledger>)| ledger.until < oldest && !wanted.contains(*key);
         let gone: Vec<Record> =
             self.read().by_key.iter().filter(gone).map(|(key, _)| (key.clone(), None)).collect();
@@ -225,5 +227,27 @@ impl LedgerStore {
 
     fn ledgers(&self) -> RwLockWriteGuard<'_, Ledgers> {
         self.ledgers.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pds_interface::Resource;
+
+    use super::*;
+    use crate::Owner;
+    use crate::observer::Unobserved;
+
+    #[tokio::test]
+    async fn what_holds_a_ledger_back_goes_with_its_app() {
+        let opened = LedgerStore::open(None, Arc::new(Unobserved), Duration::ZERO).await;
+        let ledgers = opened.unwrap().0;
+        let resource = Resource::all().find(|resource| resource.polled().counted.is_some()).unwrap();
+        let key = |app: &str| Key { owner: Owner::new("p".into(), app.into()), resource };
+        for app in ["stays", "goes"] {
+            ledgers.hold_back(&key(app), Hold::Unknown);
+        }
+        ledgers.prune(&HashSet::from([key("stays")]), 0).await;
+        assert!(ledgers.held_back(&key("stays")).is_some() && ledgers.held_back(&key("goes")).is_none());
     }
 }

@@ -155,8 +155,8 @@ impl Ledger {
         hour.rechecks = u8::try_from(ages.reached(range.end, phase, now)).unwrap_or(u8::MAX);
         hours.retain(|hour| usize::from(hour.rechecks) < ages.0.len());
         next.hours = hours.into();
-        next.overcounted += overcounted;
-        next.debt += overcounted;
+        next.overcounted = next.overcounted.saturating_add(overcounted);
+        next.debt = next.debt.saturating_add(overcounted);
         next.rechecked_until = next.rechecked_until.max(range.end);
         Ok(Some((next, outcome)))
     }

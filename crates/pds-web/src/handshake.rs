@@ -78,9 +78,12 @@ mod tests {
     use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
     use rustls::crypto::ring::{self, kx_group};
     use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+    use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
     use rustls::server::{ClientHello, ResolvesServerCert};
     use rustls::sign::{CertifiedKey, Signer, SigningKey};
-    use rustls::{ClientConfig, DigitallySignedStruct, SignatureAlgorithm, SignatureScheme};
+    use rustls::{
+        ClientConfig, DigitallySignedStruct, DistinguishedName, SignatureAlgorithm, SignatureScheme,
+    };
 
     use super::*;
 
@@ -125,7 +128,7 @@ mod tests {
     }
 
     /// Trusts everybody.
-    #[derive(Debug)]
+    #[derive(Clone, Copy, Debug)]
     struct Trusting;
 
     impl ServerCertVerifier for Trusting {
@@ -163,16 +166,63 @@ mod tests {
         }
     }
 
-    fn server(threads: &Threads) -> Arc<ServerConfig> {
+    impl ClientCertVerifier for Watched<Trusting> {
+        fn root_hint_subjects(&self) -> &[DistinguishedName] {
+            &[]
+        }
+
+        fn verify_client_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: UnixTime,
+        ) -> Result<ClientCertVerified, rustls::Error> {
+            self.computed();
+            Ok(ClientCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            self.computed();
+            self.0.verify_tls12_signature(message, certificate, signed)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            self.computed();
+            self.0.verify_tls13_signature(message, certificate, signed)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.0.supported_verify_schemes()
+        }
+    }
+
+    /// A certificate that nobody has signed, and its key.
+    fn certificate() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        (vec![made.cert.der().clone()], key)
+    }
+
+    fn server(threads: &Threads) -> Arc<ServerConfig> {
+        let (chain, key) = certificate();
         let key = ring::sign::any_supported_type(&key).unwrap();
         let key = Arc::new(Watched(key, Arc::clone(threads)));
-        let certified = Arc::new(CertifiedKey::new(vec![made.cert.der().clone()], key));
+        let certified = Arc::new(CertifiedKey::new(chain, key));
         let mut provider = ring::default_provider();
         provider.kx_groups = vec![kx_group::X25519];
         let config = ServerConfig::builder_with_provider(Arc::new(provider));
-        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = config.with_safe_default_protocol_versions().unwrap();
+        let config = config.with_client_cert_verifier(Arc::new(Watched(Trusting, Arc::clone(threads))));
         Arc::new(config.with_cert_resolver(Arc::new(Watched(certified, Arc::clone(threads)))))
     }
 
@@ -190,7 +240,9 @@ mod tests {
             provider.kx_groups = groups;
             let client = ClientConfig::builder_with_provider(Arc::new(provider));
             let client = client.with_protocol_versions(&[version]).unwrap().dangerous();
-            let client = client.with_custom_certificate_verifier(Arc::new(Trusting)).with_no_client_auth();
+            let client = client.with_custom_certificate_verifier(Arc::new(Trusting));
+            let (chain, key) = certificate();
+            let client = client.with_client_auth_cert(chain, key).unwrap();
             let (near, far) = tokio::io::duplex(64 * 1024);
             let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
             let turns = turns();
@@ -200,7 +252,8 @@ mod tests {
             );
             assert!(accepted.is_ok() && connected.is_ok(), "{version:?}");
             let threads = threads.lock().unwrap();
-            assert!(threads.len() >= 2, "{version:?}");
+            // The key exchange, the signature, the client's chain and its signature.
+            assert!(threads.len() >= 4, "{version:?}");
             assert!(!threads.contains(&std::thread::current().id()), "{version:?}");
         }
     }

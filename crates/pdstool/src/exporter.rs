@@ -136,6 +136,9 @@ impl Exporter {
             request = request.basic_auth(self.url.username(), self.url.password());
         }
         let reply = request.send().await?.error_for_status()?;
+        if reply.content_length().is_some_and(|length| length > MAX_STATUS as u64) {
+            return Err(ExporterError::TooLarge);
+        }
         match read_body(reply, MAX_STATUS).await? {
             (body, true) => Ok(body),
             (_, false) => Err(ExporterError::TooLarge),

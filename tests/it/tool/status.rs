@@ -47,6 +47,13 @@ fn the_verdict_is_printed_with_its_reasons_and_decides_the_exit_code() {
 }
 
 #[test]
+fn a_status_beyond_every_configuration_is_not_read() {
+    let service = Service::start(|_| ok("").endless().with("content-length", ((64 << 20) + 1).to_string()));
+    let said = run(&service, &["status"]);
+    assert!(said.starts_with("exit code 1") && said.contains("too large for a status"), "{said}");
+}
+
+#[test]
 fn apps_with_problems_come_first_in_every_form() {
     let service = exporter(STATUS);
     let formats =
