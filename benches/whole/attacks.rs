@@ -1,4 +1,5 @@
-//! How long scrapes take while clients attack the exporter. Both share the cores of the machine.
+//! How long scrapes take while clients attack the exporter, whether the thread that serves stalls, and how much memory
+//! they take of one with thousands of apps. All share the cores of the machine.
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,11 +11,17 @@ use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::fixture::configuration;
 use crate::http::tls;
 use crate::process::{Core, Process, command, role};
+use crate::scrape::value;
 use crate::table::{Table, Target};
 
 const APPS: usize = 2_000;
+/// With values, where memory is measured.
+const LOADED_APPS: usize = 8_000;
+/// What the shipped manifests allow at least, in MB.
+const MEMORY: f64 = 134.2;
 /// How long scrapes are measured, on an open connection and on new ones.
 const TIME: Duration = Duration::from_secs(10);
 /// Where attacks come from. Scrapes come from 127.0.0.1.
@@ -25,6 +32,8 @@ const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 enum Web {
     Plain,
     Tls,
+    /// With a curve that clients offer only when they are asked again.
+    TlsRetry,
     Passwords,
 }
 
@@ -37,6 +46,14 @@ enum Attack {
     Unread,
     /// Breaks a TLS handshake off when the server has computed its part.
     Handshake,
+    /// Performs a TLS handshake and leaves.
+    Shake,
+    /// Gives a scrape up after a millisecond.
+    GiveUp,
+    /// Scrapes, and reads 256 KB a second.
+    Slow,
+    /// Sends most of a large header.
+    Header,
     /// Sends `WINDOW_UPDATE` frames.
     WindowUpdate,
     /// Requests with a wrong password.
@@ -52,40 +69,94 @@ const ATTACKS: &[(&str, usize, Option<Attack>, Web)] = &[
     ("800 idle connections", 800, Some(Attack::Idle), Web::Plain),
     ("700 clients that do not read `/api/v1/status`", 700, Some(Attack::Unread), Web::Plain),
     ("30 clients that break off TLS handshakes (RSA 4096)", 30, Some(Attack::Handshake), Web::Tls),
+    ("30 clients whose TLS handshakes need a retry (RSA 4096)", 30, Some(Attack::Shake), Web::TlsRetry),
+    ("40 clients that give scrapes up", 40, Some(Attack::GiveUp), Web::Plain),
+    ("40 clients that read 256 KB/s", 40, Some(Attack::Slow), Web::Plain),
+    ("800 clients that send half a header", 800, Some(Attack::Header), Web::Plain),
     ("4 clients that flood with `WINDOW_UPDATE`", 4, Some(Attack::WindowUpdate), Web::Plain),
     ("40 clients that guess passwords (bcrypt, cost 12)", 40, Some(Attack::Password), Web::Passwords),
     ("4 clients that filter by 2,500 apps", 4, Some(Attack::Filter), Web::Plain),
 ];
 
-/// The 99th percentile of scrapes under each attack, and the exporter's memory.
+/// The 99th percentile of scrapes under each attack, stalls, and the exporter's memory.
 pub(crate) fn latency(daemon: &str, table: &mut Table) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (at, (name, _, attack, web)) in ATTACKS.iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
-        let exporter = start(daemon, *web, folder.path());
-        let url = match web {
-            Web::Tls => exporter.url.replace("http:", "https:").replace("127.0.0.1", "localhost"),
-            Web::Plain | Web::Passwords => exporter.url.clone(),
-        };
+        let exporter = start(daemon, *web, folder.path(), &unreachable());
+        let url = url(&exporter, *web);
         // The first scrape is the first check of the password, which is slow on purpose.
         let open = scraper(folder.path(), *web, true);
         runtime.block_on(percentile(&open, &url, Duration::from_secs(1)));
-        let attacker = attack.map(|_| {
-            let mut attacker = role("attacker", Core::Any);
-            attacker.args([at.to_string(), exporter.url.trim_start_matches("http://").to_owned()]);
-            Process::start(attacker)
-        });
+        let attacker = attack.map(|_| attacker(at, &exporter));
         let on_open = runtime.block_on(percentile(&open, &url, TIME));
         let on_new = runtime.block_on(percentile(&scraper(folder.path(), *web, false), &url, TIME));
         drop(attacker);
-        let note = format!("p99 in ms; memory at peak {:.0} MB", exporter.memory().1 as f64 / 1e6);
-        table.row(&format!("{name}: open connection"), on_open, 1, Target::AtMost(100.0), &note);
+        table.row(&format!("{name}: open connection"), on_open, 1, Target::AtMost(100.0), "p99 in ms");
         table.row(&format!("{name}: new connection"), on_new, 1, Target::AtMost(1000.0), "p99 in ms");
+        let stalls = runtime.block_on(stalls(&open, &url));
+        table.row(
+            &format!("{name}: stalls"),
+            stalls,
+            0,
+            Target::AtMost(0.0),
+            "timers late by more than 50 ms",
+        );
+        let memory = memory(daemon, at, &runtime);
+        let note = format!("MB at peak, {LOADED_APPS} apps");
+        table.row(&format!("{name}: memory"), memory, 0, Target::AtMost(MEMORY), &note);
     }
 }
 
-/// An exporter of apps whose service cannot be reached: only readers keep it busy.
-fn start(daemon: &str, web: Web, folder: &std::path::Path) -> Process {
+/// The memory at peak of an exporter whose apps have values, in MB.
+fn memory(daemon: &str, at: usize, runtime: &tokio::runtime::Runtime) -> f64 {
+    let (_, _, attack, web) = ATTACKS[at];
+    let mut upstream = role("upstream", Core::Any);
+    upstream.args([&LOADED_APPS.to_string(), "0"]);
+    let (upstream, folder) = (Process::start(upstream), tempfile::tempdir().unwrap());
+    let config = configuration(&upstream.url, LOADED_APPS, "max_requests_per_second = 0", ONCE);
+    let exporter = start(daemon, web, folder.path(), &config);
+    let (client, url) = (scraper(folder.path(), web, false), url(&exporter, web));
+    runtime.block_on(async {
+        let ready =
+            async || Ok::<_, reqwest::Error>(client.get(format!("{url}/-/ready")).send().await?.status());
+        while !ready().await.is_ok_and(|status| status == 200) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    });
+    let attacker = attack.map(|_| attacker(at, &exporter));
+    // Some get through, others do not.
+    runtime.block_on(percentile(&client, &url, TIME));
+    drop(attacker);
+    exporter.memory().1 as f64 / 1e6
+}
+
+fn attacker(at: usize, exporter: &Process) -> Process {
+    let mut attacker = role("attacker", Core::Any);
+    attacker.args([at.to_string(), exporter.url.trim_start_matches("http://").to_owned()]);
+    Process::start(attacker)
+}
+
+fn url(exporter: &Process, web: Web) -> String {
+    match web {
+        Web::Tls | Web::TlsRetry => exporter.url.replace("http:", "https:").replace("127.0.0.1", "localhost"),
+        Web::Plain | Web::Passwords => exporter.url.clone(),
+    }
+}
+
+/// How often a timer of the thread that serves was late by more than 50 ms.
+async fn stalls(client: &reqwest::Client, url: &str) -> f64 {
+    let page = client.get(format!("{url}/metrics")).header("accept-encoding", "identity").send().await;
+    let page = page.unwrap().text().await.unwrap();
+    let of = |part: &str| value(&page, &format!("pds_exporter_loop_stall_seconds{part} ")).unwrap();
+    of("_count") - of("_bucket{le=\"0.05\"}")
+}
+
+/// Asks for everything once.
+const ONCE: &str = "[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"2h\"\n";
+
+/// The configuration of apps whose service cannot be reached: only readers keep the exporter busy.
+fn unreachable() -> String {
     let mut config = "[api]\nbase_url = \"http://127.0.0.1:9\"\ntoken = \"t\"\n[poll]\ninterval = \"1h\"\n\
         settings_interval = \"1h\"\nstale_after = \"2h\"\n[[projects]]\nid = \"p-1\"\napps = [\n"
         .to_owned();
@@ -93,12 +164,18 @@ fn start(daemon: &str, web: Web, folder: &std::path::Path) -> Process {
         writeln!(config, "  \"p-1-app-with-an-ordinary-name-{app}\",").unwrap();
     }
     config.push_str("]\n");
+    config
+}
+
+/// An exporter with this configuration.
+fn start(daemon: &str, web: Web, folder: &std::path::Path, config: &str) -> Process {
     std::fs::write(folder.join("exporter.toml"), config).unwrap();
     let web_config = match web {
         Web::Plain => String::new(),
-        Web::Tls => {
+        Web::Tls | Web::TlsRetry => {
             certificate(folder);
-            "tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n".to_owned()
+            let curves = if web == Web::Tls { "" } else { "  curve_preferences: [CurveP384]\n" };
+            format!("tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n{curves}")
         }
         Web::Passwords => {
             format!("basic_auth_users:\n  prometheus: {}\n", bcrypt::hash("right", 12).unwrap())
@@ -128,7 +205,7 @@ fn certificate(folder: &std::path::Path) {
 /// A scraper with the right password that keeps its connection, or opens one for each scrape.
 fn scraper(folder: &std::path::Path, web: Web, keeps: bool) -> reqwest::Client {
     let mut roots = rustls::RootCertStore::empty();
-    if web == Web::Tls {
+    if matches!(web, Web::Tls | Web::TlsRetry) {
         roots
             .add(rustls::pki_types::CertificateDer::from_pem_file(folder.join("server.pem")).unwrap())
             .unwrap();
@@ -204,6 +281,28 @@ async fn once(attack: Attack, address: SocketAddr) -> std::io::Result<()> {
             client.write_tls(&mut hello)?;
             stream.write_all(&hello).await?;
             stream.read(&mut [0; 16]).await.map(|_| ())
+        }
+        Attack::Shake => {
+            // It trusts nobody, so it leaves once the server has computed its part.
+            let connector = tokio_rustls::TlsConnector::from(Arc::new(tls(rustls::RootCertStore::empty())));
+            connector.connect("localhost".try_into().unwrap(), stream).await.map(|_| ())
+        }
+        Attack::GiveUp => {
+            let header = "x-prometheus-scrape-timeout-seconds: 0.001\r\nconnection: close\r\n";
+            stream.write_all(get("/metrics", header).as_bytes()).await?;
+            until_closed(&mut stream).await
+        }
+        Attack::Slow => {
+            stream.write_all(get("/metrics", "connection: close\r\n").as_bytes()).await?;
+            while stream.read(&mut [0; 16 * 1024]).await? > 0 {
+                tokio::time::sleep(Duration::from_millis(62)).await;
+            }
+            Ok(())
+        }
+        Attack::Header => {
+            let half = get("/metrics", &format!("x-large: {}\r\n", "x".repeat(31_000)));
+            stream.write_all(half.trim_end().as_bytes()).await?;
+            until_closed(&mut stream).await
         }
         Attack::WindowUpdate => {
             stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await?;
