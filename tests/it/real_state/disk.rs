@@ -50,7 +50,7 @@ async fn a_full_disk_stops_the_counters_and_nothing_is_lost_when_there_is_room_a
     let up = format!("pds_up{{{},resource=\"response_time\"}}", rig.labels(0));
     assert_eq!(value(&page, &up), Some(1.0), "the service has answered");
     assert!(page.contains("pds_app_window_requests{"), "the rest goes on");
-    assert!(exporter.log().contains("counters stand still until"), "{}", exporter.log());
+    until("the log says so", async || exporter.log().contains("counters stand still until")).await;
 
     std::fs::remove_file(&filling).unwrap();
     drop(file);
@@ -93,7 +93,8 @@ async fn an_error_of_fdatasync_loses_nothing_and_the_file_is_written_whole() {
     std::fs::write(folder.join("fdatasync"), "").unwrap();
     let good = "pds_exporter_state_last_commit_successful";
     until("a commit has failed", async || value(&exporter.get("/metrics").await, good) == Some(0.0)).await;
-    assert!(exporter.log().contains("Input/output error"), "{}", exporter.log());
+    // The line comes after the metric, through a pipe.
+    until("the log says why", async || exporter.log().contains("Input/output error")).await;
     until("what stands still leaves the page", async || {
         rig.counted(&exporter.get("/metrics").await, 0).is_none()
     })
