@@ -31,6 +31,7 @@ pub struct ExporterArgs {
     #[arg(
         long,
         value_name = "URL",
+        value_parser = address,
         default_value = "http://127.0.0.1:10090",
         env = "PDSTOOL_EXPORTER",
         hide_env_values = true
@@ -39,6 +40,20 @@ pub struct ExporterArgs {
     /// Additional trust anchors (PEM), for an exporter with a private certificate authority.
     #[arg(long, value_name = "FILE")]
     pub exporter_ca_file: Option<PathBuf>,
+}
+
+/// The address of an exporter; `localhost:10090` is `http://localhost:10090`.
+///
+/// # Errors
+/// If it is no http or https address.
+pub fn address(text: &str) -> Result<Url, String> {
+    let whole = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&whole).map_err(|error| error.to_string())?;
+    if matches!(url.scheme(), "http" | "https") {
+        Ok(url)
+    } else {
+        Err("must be an http or https address".to_owned())
+    }
 }
 
 /// A running exporter.
@@ -153,5 +168,23 @@ impl ExporterArgs {
     /// If no HTTP client can be set up.
     pub fn open(&self) -> Result<Exporter, ToolError> {
         Exporter::new(&self.exporter, self.exporter_ca_file.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_needs_no_scheme() {
+        for (text, url) in [
+            ("localhost:10090", "http://localhost:10090/"),
+            ("127.0.0.1:10090/behind/a/proxy", "http://127.0.0.1:10090/behind/a/proxy"),
+            ("exporter", "http://exporter/"),
+            ("https://exporter:10090", "https://exporter:10090/"),
+        ] {
+            assert_eq!(address(text).map(String::from), Ok(url.to_owned()));
+        }
+        assert!(address("ftp://exporter").is_err() && address("http://").is_err());
     }
 }

@@ -172,7 +172,8 @@ fn json(blocks: &[Block]) -> Value {
 /// # Errors
 /// If it cannot be written.
 pub fn print_csv(console: &mut Console, table: &Table) -> io::Result<()> {
-    let names: Vec<&str> = table.columns.iter().map(|(name, _)| &**name).collect();
+    let names: Vec<String> =
+        table.columns.iter().map(|(name, _)| name.to_lowercase().replace(' ', "_")).collect();
     print_csv_rows(console, &names, &table.rows)
 }
 

@@ -57,11 +57,17 @@ pub struct Finding {
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     findings: Vec<Finding>,
+    /// How many of them are printed.
+    #[serde(skip)]
+    printed: usize,
 }
 
 impl Report {
     fn add(&mut self, check: &'static str, state: State, text: String, remedy: Option<String>) {
-        self.findings.push(Finding { check, state, text, remedy, seconds: None });
+        let finding = Finding { check, state, text, remedy, seconds: None };
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
     }
 
     /// Adds a finding that is ok.
@@ -109,7 +115,19 @@ impl Report {
         if wrong.is_empty() { "no problems".to_owned() } else { wrong.join(", ") }
     }
 
-    /// Prints all findings.
+    /// Prints what was found since the last time, where `format` is for people.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn print_new(&mut self, console: &mut Console, format: OutputFormat) -> Result<(), ToolError> {
+        if matches!(format, OutputFormat::Table | OutputFormat::Wide) {
+            self.print_findings(console)?;
+            self.printed = self.findings.len();
+        }
+        Ok(())
+    }
+
+    /// Prints all findings that are not printed yet.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -117,7 +135,7 @@ impl Report {
         match format {
             OutputFormat::Json => page::print_json(console, &self.json())?,
             OutputFormat::Csv => page::print_csv(console, &self.table())?,
-            OutputFormat::Table | OutputFormat::Wide => self.print_page(console)?,
+            OutputFormat::Table | OutputFormat::Wide => self.print_rest(console)?,
         }
         Ok(())
     }
@@ -149,12 +167,13 @@ impl Report {
         Table { columns, rows: rows.collect(), empty: "" }
     }
 
-    fn print_page(&self, console: &mut Console) -> Result<(), ToolError> {
+    fn print_findings(&self, console: &mut Console) -> Result<(), ToolError> {
         // The state and the spaces around it.
         const INDENT: usize = 11;
         let width = console.width.saturating_sub(INDENT).max(40);
-        let mut check = "";
-        for finding in &self.findings {
+        let (before, rest) = self.findings.split_at(self.printed);
+        let mut check = before.last().map_or("", |finding| finding.check);
+        for finding in rest {
             if finding.check != check {
                 let heading = console.styled(STRONG, &capitalized(finding.check));
                 console.print(&heading)?;
@@ -179,6 +198,12 @@ impl Report {
                 console.print(&format!("{}-> {line}", " ".repeat(INDENT)))?;
             }
         }
+        Ok(console.out.flush()?)
+    }
+
+    /// Prints what is not printed yet, and the last line.
+    fn print_rest(&self, console: &mut Console) -> Result<(), ToolError> {
+        self.print_findings(console)?;
         // Problems are counted in the error message instead.
         if self.result().is_ok() {
             console.print(&format!("\n{}", self.summary()))?;
@@ -238,6 +263,7 @@ mod tests {
         report.note("daemon", "none runs");
         assert!(report.result().is_ok());
         report.warning("token", "it expires", "Renew it.");
-        assert_eq!(report.result().map_err(|error| error.to_string()), Err("1 warning".to_owned()));
+        report.warning("token", "it expires", "Renew it.");
+        assert_eq!(report.result().map_err(|error| error.to_string()), Err("1 warning".to_owned()), "once");
     }
 }

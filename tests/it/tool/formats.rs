@@ -62,7 +62,7 @@ fn the_catalogue_of_metrics_has_every_format() {
     let json: Value = serde_json::from_str(&of(&["-o", "json"])).unwrap();
     let up = json["rows"].as_array().unwrap().iter().find(|row| row["family"] == "pds_up").unwrap();
     assert_eq!((&up["type"], &up["labels"]), (&Value::from("gauge"), &Value::from("resource")));
-    assert!(of(&["-o", "csv"]).starts_with("FAMILY,TYPE,LABELS,MEANING\npds_"));
+    assert!(of(&["-o", "csv"]).starts_with("family,type,labels,meaning\npds_"));
     assert!(of(&["-o", "table"]).starts_with("FAMILY "));
     assert_eq!(of(&["-o", "wide"]).lines().count(), of(&["-o", "csv"]).lines().count());
 }

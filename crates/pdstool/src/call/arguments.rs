@@ -203,13 +203,15 @@ impl Subcommand for Called {
 
 /// The command that holds the calls about one resource.
 fn group(word: &'static str) -> Command {
-    let verbs: Vec<&str> = CALLS
+    let purposes: Vec<&str> = CALLS
         .iter()
-        .map(|call| call.command.words)
-        .filter(|words| words.first() == Some(&word))
-        .filter_map(|words| words.get(1).copied())
+        .filter(|call| call.command.words.first() == Some(&word))
+        .map(|call| call.purpose)
         .collect();
-    let about = format!("Calls about {}: {}", word.replace('-', " "), verbs.join(", "));
+    let mut about = purposes.join(", ");
+    if let Some(first) = about.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
     Command::new(word).about(about).subcommand_required(true).arg_required_else_help(true)
 }
 

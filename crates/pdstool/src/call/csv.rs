@@ -23,7 +23,7 @@ pub fn print(console: &mut Console, reply: &[u8]) -> io::Result<()> {
             Value::Object(fields) => flat(fields),
             other => vec![vec![String::new(), cell(other)]],
         };
-        return print_csv_rows(console, &["FIELD", "VALUE"], &rows);
+        return print_csv_rows(console, &["field", "value"], &rows);
     };
     let mut names: Vec<String> = Vec::new();
     let rows: Vec<Vec<Vec<String>>> = entries.iter().map(|entry| flat(entry)).collect();

@@ -4,7 +4,11 @@ use std::path::Path;
 
 use crate::exporter::{Exporter, ExporterError};
 use pds_core::error_chain::with_sources;
+use pds_core::memory::{Holder, MemoryBudget};
+use pds_exporter::cause;
 use pds_exporter::status::Verdict;
+use pds_ledger::config::Prometheus;
+use pds_ledger::restore::Source;
 use pds_ledger::state::{self, Examined};
 
 use crate::report::Report;
@@ -34,6 +38,23 @@ pub async fn state_file(report: &mut Report, path: Option<&Path>) {
             let remedy =
                 "Make it readable for the daemon's user, restore it, or move it away to count from zero.";
             report.problem(CHECK, with_sources(&error), remedy);
+        }
+    }
+}
+
+/// Whether the Prometheus that counters are read back from answers.
+pub async fn restore_source(report: &mut Report, config: Option<&Prometheus>) {
+    const CHECK: &str = "restore source";
+    let Some(config) = config else { return };
+    let answer = match Source::new(config, MemoryBudget::default().share(Holder::Restoring)) {
+        Ok(source) => source.now().await.map_err(|error| with_sources(&error)),
+        Err(error) => Err(with_sources(&error)),
+    };
+    match answer {
+        Ok(_) => report.ok(CHECK, format!("{} answers queries", config.url)),
+        Err(why) => {
+            let text = format!("{}: {why}", cause::NOT_RESTORED.says);
+            report.problem(CHECK, text, cause::NOT_RESTORED.remedy);
         }
     }
 }

@@ -15,7 +15,7 @@ use clap::Args;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::exporter::Exporter;
+use super::exporter::{Exporter, address};
 use super::output::OutputArg;
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
@@ -36,7 +36,7 @@ Examples:
 )]
 pub struct DoctorArgs {
     /// Address of the running daemon [default: http://127.0.0.1:10090, if one runs there].
-    #[arg(long, value_name = "URL", env = "PDSTOOL_EXPORTER", hide_env_values = true)]
+    #[arg(long, value_name = "URL", value_parser = address, env = "PDSTOOL_EXPORTER", hide_env_values = true)]
     exporter: Option<Url>,
 
     #[command(flatten)]
@@ -58,8 +58,10 @@ pub async fn run(
     let mut report = Report::default();
     let config = settings::load(&mut report, environment, &args.service);
     if let Some(config) = config {
+        report.print_new(console, args.output.format)?;
         let reached = network::check(&mut report, &config.api).await;
-        let state = config.state.path.clone();
+        report.print_new(console, args.output.format)?;
+        let (state, restore) = (config.state.path.clone(), config.state.prometheus.clone());
         match (Service::new(config), reached) {
             (Ok(service), reached) => {
                 settings::tokens(&mut report, &service);
@@ -71,8 +73,11 @@ pub async fn run(
                 report.problem("configuration", text, "Correct the key that it names.");
             }
         }
+        report.print_new(console, args.output.format)?;
         daemon::state_file(&mut report, state.as_deref()).await;
+        daemon::restore_source(&mut report, restore.as_ref()).await;
     }
+    report.print_new(console, args.output.format)?;
     let usual = Url::parse("http://127.0.0.1:10090").ok();
     if let Some(url) = args.exporter.as_ref().or(usual.as_ref()) {
         daemon::running(&mut report, &Exporter::new(url, None)?, args.exporter.is_some()).await;

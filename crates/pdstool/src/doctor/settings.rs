@@ -1,6 +1,7 @@
 //! The configuration, the tokens it names, and what its limits allow against what it needs.
 
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -57,7 +58,13 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
             None
         }
         Err(error) => {
-            let remedy = "Give the file with --config.file, or the address with --base-url.";
+            let remedy = match &error {
+                ToolError::Config(LoadError::Syntax { .. }) => "Correct the TOML at this line and column.",
+                ToolError::Config(LoadError::Unreadable { .. }) => {
+                    "Make the file readable for this user, and save it as UTF-8 without a byte-order mark."
+                }
+                _ => "Give the file with --config.file, or the address with --base-url.",
+            };
             report.problem(CHECK, with_sources(&error), remedy);
             None
         }
@@ -83,9 +90,8 @@ pub fn tokens(report: &mut Report, service: &Service) {
         let name = account.name();
         let what = match source {
             Some(TokenSource::File(path)) => {
-                if let Err(error) = pds_core::plain_file::read(path, pds_client::MAX_TOKEN_BYTES) {
-                    let text = format!("token {name}: cannot read {}: {error}", path.display());
-                    report.problem(CHECK, text, "Create the file, readable for this user and the daemon's.");
+                if let Some((what, remedy)) = unusable(path) {
+                    report.problem(CHECK, format!("token {name}: {} {what}", path.display()), remedy);
                     continue;
                 }
                 if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o004 != 0) {
@@ -117,6 +123,24 @@ pub fn tokens(report: &mut Report, service: &Service) {
             }
         }
     }
+}
+
+/// Why a file holds no token that can be sent, and what to do about it.
+fn unusable(path: &Path) -> Option<(String, &'static str)> {
+    let bytes = match pds_core::plain_file::read(path, pds_client::MAX_TOKEN_BYTES) {
+        Ok(file) => file.bytes,
+        Err(error) => {
+            let remedy = "Create the file, readable for this user and the daemon's.";
+            return Some((format!("cannot be read: {error}"), remedy));
+        }
+    };
+    let marks: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
+    if marks.iter().any(|mark| bytes.starts_with(mark)) {
+        let remedy = "Save the file as UTF-8 without a byte-order mark.";
+        return Some(("begins with a byte-order mark".to_owned(), remedy));
+    }
+    let is_empty = bytes.iter().all(u8::is_ascii_whitespace);
+    is_empty.then(|| ("is empty".to_owned(), "Write the token to it, and nothing else."))
 }
 
 /// What the limits allow against what the configuration needs; `answers` are the times that replies took.

@@ -164,7 +164,7 @@ fn the_page_has_a_remedy_for_all_that_is_wrong_at_any_width() {
         if form == "csv" {
             // The times stand in a column of their own.
             let text = String::from_utf8(output.stdout).unwrap();
-            assert!(text.starts_with("CHECK,STATE,FINDING,REMEDY,SECONDS\n"), "{text}");
+            assert!(text.starts_with("check,state,finding,remedy,seconds\n"), "{text}");
             continue;
         }
         let folder = patient.folder.path().to_str().unwrap();
@@ -278,4 +278,34 @@ fn a_daemon_that_was_named_must_answer() {
         patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
     let (check, text, _) = found.only();
     assert!(check == "daemon" && text.contains("503"), "{text}");
+}
+
+#[test]
+fn a_dead_restore_source_a_bad_file_and_a_bad_token_have_each_their_own_remedy() {
+    let patient = Patient::new();
+    let service = Service::start(answering);
+    let usual = |token: &str| format!("base_url = \"{}\"\n{token}\n{PROJECT}", service.url());
+    let inline = usual(&format!("token = \"{TOKEN}\""));
+    let restored = |url: &str| format!("{inline}[state]\nprometheus_url = \"{url}\"\n");
+    let found = patient.examined(&restored("http://127.0.0.1:1"));
+    let (check, text, remedy) = found.only();
+    assert_eq!(check, "restore source");
+    assert!(text.starts_with("counters cannot be read back from Prometheus: http://127.0.0.1:1/"), "{text}");
+    assert!(remedy.starts_with("Check state.prometheus_url"), "{remedy}");
+    let time = r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1.0,"1792500000"]}]}}"#;
+    let prometheus = Service::start(move |_| ok(time));
+    patient.examined(&restored(&prometheus.url())).says("restore source", "answers queries");
+
+    let syntax = patient.examined("base_url = \n");
+    assert_eq!(syntax.only().2, "Correct the TOML at this line and column.");
+    for (bytes, says, does) in [
+        (&b"\xef\xbb\xbftoken"[..], "begins with a byte-order mark", "Save the file as UTF-8"),
+        (b"\n", "is empty", "Write the token to it"),
+    ] {
+        std::fs::write(patient.path("token"), bytes).unwrap();
+        let found = patient.examined(&usual("token_file = \"token\""));
+        let (check, text, remedy) = found.wrong()[0];
+        assert_eq!(check, "tokens");
+        assert!(text.ends_with(says) && remedy.starts_with(does), "{text}: {remedy}");
+    }
 }
