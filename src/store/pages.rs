@@ -43,6 +43,10 @@ fn most_whole(encoding: Encoding) -> usize {
     }
 }
 
+/// A plain page of more series than this is never kept: at a hundred bytes each, one in both formats would take all the
+/// memory there is.
+const MAX_KEPT_PLAIN: usize = 400_000;
+
 /// Pieces of a streamed page buffered for the scraper.
 const PIECES: usize = 2;
 
@@ -141,7 +145,8 @@ impl Pages {
         }
     }
 
-    /// Renders the page. Returns the snapshot instead if it is too large to keep, unless `any_size` is set.
+    /// Renders the page. Returns the snapshot instead if it is too large to keep; with `any_size` only a plain page of more
+    /// than [`MAX_KEPT_PLAIN`] series is.
     fn ready(
         &self,
         format: Format,
@@ -150,7 +155,12 @@ impl Pages {
         any_size: bool,
     ) -> Result<Ready, Snapshot> {
         let snapshot = self.0.store.snapshot(now, &Filter::default());
-        if !any_size && snapshot.series() > most_whole(encoding) {
+        let most = match (any_size, encoding) {
+            (true, Encoding::Identity) => MAX_KEPT_PLAIN,
+            (true, _) => usize::MAX,
+            (false, _) => most_whole(encoding),
+        };
+        if snapshot.series() > most {
             return Err(snapshot);
         }
         let ready = Ready {

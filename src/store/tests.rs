@@ -246,6 +246,14 @@ async fn a_large_page_comes_in_pieces_that_make_the_whole_and_is_compressed_once
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_plain_page_that_would_take_too_much_memory_is_never_kept() {
+    let (store, _) = large_store(401);
+    let pages = Pages::new(store, Telemetry::new(false).unwrap());
+    let once = streamed(&pages, Encoding::Identity).await;
+    assert_eq!(streamed(&pages, Encoding::Identity).await, once);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_page_that_is_small_once_compressed_is_made_whole() {
     let (store, _) = large_store(100);
     let pages = Pages::new(store, Telemetry::new(false).unwrap());
