@@ -14,6 +14,8 @@ pub(super) enum Kind {
     Prometheus(&'static str),
     /// VictoriaMetrics. New samples show in queries after some seconds.
     VictoriaMetrics,
+    /// VictoriaMetrics behind two Prometheus servers that scrape the same, each on its own, and write to it.
+    Pair,
 }
 
 /// A running engine.
@@ -39,6 +41,10 @@ impl Engine {
         );
         let url = format!("http://{host}:9090");
         let mut engine = Self { url: url.clone(), _processes: Vec::new(), folder };
+        let listen = format!("-httpListenAddr={host}:9090");
+        // The offset is 30 s in production.
+        let victoria_metrics =
+            ["-storageDataPath=data", "-retentionPeriod=1y", "-search.latencyOffset=5s", &listen];
         match kind {
             Kind::Prometheus(program) => {
                 let global = "global: {scrape_interval: 1s}\n";
@@ -50,16 +56,24 @@ impl Engine {
             Kind::VictoriaMetrics => {
                 let global = "global: {scrape_interval: 1s}\n";
                 write_all(engine.folder.path(), &[("scrape.yml", &format!("{global}{scrape}"))]);
-                let listen = format!("-httpListenAddr={host}:9090");
-                let arguments = [
-                    "-storageDataPath=data",
-                    "-promscrape.config=scrape.yml",
-                    "-retentionPeriod=1y",
-                    // 30 s each in production.
-                    "-search.latencyOffset=5s",
-                    &listen,
-                ];
+                let arguments = [&victoria_metrics[..], &["-promscrape.config=scrape.yml"]].concat();
                 engine.run("victoria-metrics", &arguments, &format!("{url}/health")).await;
+            }
+            Kind::Pair => {
+                engine.run("victoria-metrics", &victoria_metrics, &format!("{url}/health")).await;
+                for (program, interval, port) in [("prometheus", 1, 9091), ("prometheus-3", 2, 9092)] {
+                    let labels = format!("external_labels: {{replica: {program}}}");
+                    let global = format!("global: {{scrape_interval: {interval}s, {labels}}}\n");
+                    let queue = "queue_config: {batch_send_deadline: 1s}";
+                    let write = format!("remote_write: [{{url: '{url}/api/v1/write', {queue}}}]\n");
+                    let file = format!("{program}.yml");
+                    write_all(engine.folder.path(), &[(&file, &format!("{global}{scrape}{write}"))]);
+                    let (config, data) =
+                        (format!("--config.file={file}"), format!("--storage.tsdb.path={program}"));
+                    let listen = format!("--web.listen-address={host}:{port}");
+                    let ready = format!("http://{host}:{port}/-/ready");
+                    engine.run(program, &[&config, &data, &listen], &ready).await;
+                }
             }
         }
         engine

@@ -116,6 +116,29 @@ async fn series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_
 }
 
 #[tokio::test]
+async fn of_a_scrape_that_lacks_what_was_there_before_nothing_is_taken() {
+    const ACCOUNTED: &str = "pds_app_requests_accounted_seconds_total";
+    let (_, _, exporter, obstacle) = after(|rig| {
+        rig.prometheus.change(|labels, samples| {
+            if is(labels, ACCOUNTED) {
+                samples.pop();
+            }
+        });
+    })
+    .await;
+    assert!(obstacle.unwrap().contains("not of one scrape"));
+    assert!(!exporter.page().contains(TOTAL));
+    // One that was never there is not waited for.
+    let (rig, first, exporter, obstacle) = after(|rig| {
+        rig.prometheus.relabel(|labels| (!is(&labels, ACCOUNTED)).then_some(labels));
+    })
+    .await;
+    assert_eq!(obstacle, None);
+    rig.run(&exporter, 2).await;
+    assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
 async fn a_total_that_relabelling_has_dropped_is_that_of_its_infinite_bucket() {
     let (rig, first, exporter, obstacle) = after(|rig| {
         rig.prometheus.relabel(|labels| (!is(&labels, TOTAL)).then_some(labels));

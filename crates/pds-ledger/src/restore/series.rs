@@ -90,15 +90,33 @@ impl ScrapedCounter {
     fn align(&mut self, series: &[Moments]) {
         let of = |shows: Shows| series.iter().filter(move |moments| moments.shows == shows);
         let totals = || of(Shows::Number(Number::Total)).chain(of(Shows::Buckets));
+        // These are on each page of a counter, so what one had and the next one lacks is still to come.
+        let lasting = [
+            Number::Unaccounted,
+            Number::Late,
+            Number::Overcounted,
+            Number::RecheckedUntil,
+            Number::Accounted,
+        ];
+        let is_whole = |before: Option<&(f64, f64)>, time: f64| {
+            let was_there =
+                |moments: &&Moments| before.is_some_and(|(before, _)| moments.at(*before).is_some());
+            let mut known = lasting.iter().flat_map(|number| of(Shows::Number(*number))).filter(was_there);
+            known.all(|moments| moments.at(time).is_some())
+        };
         let of_both = of(Shows::Number(Number::Until)).next().and_then(|cursors| {
             let total_at = |time| totals().find_map(|total| total.at(time));
-            cursors.samples.iter().rev().find_map(|(time, until)| Some((*time, *until, total_at(*time)?)))
+            let times = cursors.samples.iter().enumerate().rev();
+            let mut whole = times.filter(|(index, (time, _))| {
+                is_whole(index.checked_sub(1).and_then(|before| cursors.samples.get(before)), *time)
+            });
+            whole.find_map(|(_, (time, until))| Some((*time, *until, total_at(*time)?)))
         });
         self.apart = of_both.is_none() && totals().any(|total| !total.samples.is_empty());
         self.set(Number::Total, of_both.map(|(.., total)| total));
         let Some((time, until, _)) = of_both else { return };
         self.set(Number::Until, Some(until));
-        for number in Number::ALL.into_iter().filter(|n| ![Number::Until, Number::Total].contains(n)) {
+        for number in lasting.into_iter().chain([Number::Debt]) {
             self.set(number, of(Shows::Number(number)).next().and_then(|moments| moments.at(time)));
         }
         let hours = of(Shows::OpenHours).filter_map(|hour| Some((hour.label.clone()?, hour.at(time)?)));
