@@ -1,5 +1,6 @@
 //! The exporter under measurement, and the upstream it polls.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::fixture::configuration;
@@ -45,11 +46,17 @@ impl Exporter {
             format!("max_concurrent_requests = {}\nmax_requests_per_second = 0\n", setting.concurrency);
         let tables = setting.tables.replace("FOLDER", &folder.path().display().to_string());
         std::fs::write(&file, configuration(&upstream.url, setting.apps, &keys, &tables)).unwrap();
-        let mut exporter = command(daemon, setting.core);
-        exporter.args(["--web.listen-address=127.0.0.1:0", "--log.level=info"]);
-        exporter.arg(format!("--config.file={}", file.display()));
         let started = Instant::now();
-        Self { process: Process::start(exporter), upstream, folder, started }
+        let process = process(daemon, setting.core, folder.path());
+        Self { process, upstream, folder, started }
+    }
+
+    /// Ends the process and starts another one with what it left. Returns the time until that one listens.
+    pub(crate) fn again(&mut self, daemon: &str, core: Core) -> Duration {
+        self.process.end();
+        self.started = Instant::now();
+        self.process = process(daemon, core, self.folder.path());
+        self.started.elapsed()
     }
 
     /// Waits until every target was asked once.
@@ -91,6 +98,14 @@ impl Exporter {
     pub(crate) fn state_size(&self) -> u64 {
         std::fs::metadata(self.folder.path().join("state.log")).map_or(0, |file| file.len())
     }
+}
+
+/// The exporter with the configuration in `folder`.
+fn process(daemon: &str, core: Core, folder: &Path) -> Process {
+    let mut exporter = command(daemon, core);
+    exporter.args(["--web.listen-address=127.0.0.1:0", "--log.level=info"]);
+    exporter.arg(format!("--config.file={}", folder.join("exporter.toml").display()));
+    Process::start(exporter)
 }
 
 fn get_status(address: &str, path: &str) -> String {

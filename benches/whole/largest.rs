@@ -24,7 +24,7 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
     let began = Instant::now();
     let exporter = Exporter::start(daemon, setting(STATE));
     let listening = began.elapsed().as_secs_f64();
-    let exporter = exporter.ready();
+    let mut exporter = exporter.ready();
     let note = format!("every target polled once; it listens after {listening:.1} s");
     row(": start, s", began.elapsed().as_secs_f64().into(), 1, Target::AtMost(60.0), &note);
     // The first round comes out of turn.
@@ -58,6 +58,10 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
         timed(&mut Scraper::new(&format!("{}/", exporter.process.url), true)) * 1e3
     });
     row(": status page, ms", Figure::of(pages.collect()), 0, Target::AtMost(200.0), "made anew");
+    let size = exporter.state_size() as f64 / 1e6;
+    row(": state file, MB", size.into(), 0, Target::AtMost(200.0), "80 when it is written anew");
+    let opened = exporter.again(daemon, setting(STATE).core).as_secs_f64();
+    row(": start over that file, s until it listens", opened.into(), 2, Target::AtMost(2.0), "");
     drop(exporter);
     let prometheus = restore::prometheus(APPS);
     let tables = restore::tables(&prometheus);
