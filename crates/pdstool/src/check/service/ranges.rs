@@ -37,10 +37,13 @@ async fn heeds(asking: &mut Asking, names: &QueryNames) -> Result<Heeded, ToolEr
                 Ok(Heeded::EndOnly)
             }
             Some(_) => Ok(Heeded::No),
-            // Without a named range only the counts tell: a minute has fewer than its range.
+            // Without a named range only the counts tell: a minute has a small part of its range's. Where the range is
+            // ignored, the two differ by what comes between two requests.
             None => match (answer.total, asking.requests(minute).await) {
                 (_, Err(error)) => Err(error),
-                (Some(all), Ok(part)) if part.total.is_some_and(|part| part < all) => Ok(Heeded::Unnamed),
+                (Some(all), Ok(part)) if part.total.is_some_and(|part| part < all / 2.0) => {
+                    Ok(Heeded::Unnamed)
+                }
                 (Some(all), _) if all > 0.0 => Ok(Heeded::No),
                 _ => Ok(Heeded::Unknown),
             },
