@@ -49,7 +49,9 @@ fn hostile_replies_do_not_get_a_pod_killed() {
     let kustomized = ["base", "overlays/sharded", "overlays/sidecar", "overlays/operator"];
     let charts = ["mode=deployment", "mode=sharded", "mode=sidecar"];
     let rendered = kustomized.map(|folder| (folder, yaml(&kustomize(folder)))).into_iter();
-    for (name, objects) in rendered.chain(charts.map(|mode| (mode, template("pds-exporter", &[mode])))) {
+    for (name, objects) in
+        rendered.chain(charts.map(|mode| (mode, template("pds-exporter", &[mode, "shards=1"]))))
+    {
         let data = |key: &str| objects.iter().find_map(|object| object["data"][key].as_str());
         let config = load(data("pds-exporter.toml").unwrap());
         let workload = |kind: &str| objects.iter().find(|object| object["kind"] == kind).cloned();
@@ -99,7 +101,7 @@ fn resources_follow_from_the_number_of_apps_and_cover_what_is_measured() {
     let deployment = object(&template("pds-exporter", &own), "Deployment");
     let resources = &container(&deployment)["resources"];
     assert_eq!((&resources["limits"]["cpu"], &resources["requests"]["memory"]), (&2.into(), &"1Gi".into()));
-    assert_eq!(resources["limits"]["memory"], "176Mi", "the rest follows from the apps");
+    assert_eq!(resources["limits"]["memory"], "192Mi", "the rest follows from the apps");
     let none = object(&template("pds-exporter", &["apps=0"]), "Deployment");
     assert_eq!(container(&none)["resources"], serde_json::json!({}));
     let volumes = |workload: &Value| list(&workload["spec"]["template"]["spec"]["volumes"]).to_vec();

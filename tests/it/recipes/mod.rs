@@ -1,5 +1,5 @@
-//! The recipes of CONTRIBUTING.md work: their worked example, followed step by step on a copy of the sources, gives a
-//! crate that compiles, with the new metric and the new endpoint wherever calls are listed.
+//! The recipes of CONTRIBUTING.md work: their worked example, followed step by step on a copy of the sources, compiles, and
+//! what is new is wherever such things are listed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -72,37 +72,49 @@ fn copy_folder(from: &Path, to: &Path) {
 const TEST: &str = r#"
 #[cfg(test)]
 mod recipes {
+    use clap::Parser as _;
+    use pds_exporter::config;
+    use pds_exporter::status::columns::Column;
     use pds_interface::{CALLS, Resource, families, openapi};
 
     #[test]
-    fn the_new_metric_and_the_new_endpoint_are_everywhere() {
+    fn what_is_new_is_everywhere() {
         let catalogue = pds_exposition::markdown::render(&pds_exporter::app::catalogue());
         for family in ["pds_app_max_request_seconds", "pds_project_region"] {
             assert!(families().any(|known| known.name == family));
             assert!(catalogue.contains(family));
         }
         assert!(CALLS.iter().any(|call| call.id == "list_regions"));
-        assert!(Resource::find("regions").is_some());
+        let text = "[api]\nbase_url = \"http://localhost\"\ntoken = \"t\"\n[web]\nfooter = \"ours\"\n[[projects]]\nid = \"p\"\n";
+        let config = config::load_text(std::path::Path::new("a.toml"), text).unwrap().config;
+        assert!(config.poll.resources.contains(&Resource::find("regions").unwrap()), "polled by default");
+        assert_eq!(config.web.footer.as_deref(), Some("ours"));
+        assert!(config::example::text().contains("footer = \"\""));
+        assert_eq!(Column::of("message").unwrap().name, "error_message");
+        assert!(crate::Cli::try_parse_from(["pdstool", "calls"]).is_ok());
         assert!(openapi::document()["paths"]["/v2/projects/{project_id}/regions"]["get"].is_object());
     }
 }
 "#;
 
 #[test]
-fn a_metric_and_an_endpoint_are_added_as_contributing_says() {
+fn everything_is_added_as_contributing_says() {
     let page = std::fs::read_to_string("tests/it/recipes/worked.md").unwrap();
     let steps = steps(&page);
-    assert_eq!(steps.len(), 7, "{steps:#?}");
+    assert_eq!(steps.len(), 13, "{steps:#?}");
     let copy = followed(&steps);
     let library = copy.join("crates/pdstool/src/lib.rs");
     let text = std::fs::read_to_string(&library).unwrap();
     std::fs::write(library, text + TEST).unwrap();
+    // Where the dependencies are compiled already.
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
     let output = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--offline", "--locked", "--lib", "-p", "pdstool", "-p", "pds-interface"])
         .args(["-p", "pds-simulator", "--manifest-path"])
         .arg(copy.join("Cargo.toml"))
         .arg("--target-dir")
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("target"))
+        .arg(target)
         .args(["--", "recipes::", "family::", "routes::"])
         .output()
         .unwrap();

@@ -97,8 +97,8 @@ pod
 {{- if eq .Values.mode "sharded" -}}
 {{- $apps = div (add $apps .Values.shards -1) .Values.shards | int -}}
 {{- end -}}
-{{- /* At rest 16 MiB and 6.5 KiB an app; a quarter more at times, and 72 MiB for the replies of a misbehaving service. */ -}}
-{{- $memory := mul 16 (div (add 16 (div (mul $apps 13) 2048) 15) 16) -}}
+{{- /* At rest 16 MiB and 8 KiB an app; a quarter more at times, and 72 MiB for the replies of a misbehaving service. */ -}}
+{{- $memory := mul 16 (div (add 16 (div $apps 128) 15) 16) -}}
 {{- $limit := mul 16 (div (add (div (mul $memory 5) 4) 72 15) 16) -}}
 {{- $sized = dict
   "requests" (dict "cpu" (printf "%dm" (add 20 (div $apps 200))) "memory" (printf "%dMi" $memory))
