@@ -80,7 +80,7 @@ pub enum ExporterError {
     /// No successful reply.
     #[error(transparent)]
     Http(reqwest::Error),
-    /// A reply beyond 256 MiB.
+    /// A reply beyond 64 MiB.
     #[error("the reply is too large for a status; is this the address of an exporter?")]
     TooLarge,
     /// The reply is not a status.
@@ -135,8 +135,7 @@ impl Exporter {
         url.as_str().trim_end_matches(STATUS_PATH).to_owned()
     }
 
-    /// Its status: as far as the tool reads it, and
-    /// with every field it sends.
+    /// Its status: as far as the tool reads it, and with every field that it sends.
     ///
     /// # Errors
     /// If it does not reply, refuses, or replies with something else.
@@ -151,9 +150,6 @@ impl Exporter {
             request = request.basic_auth(self.url.username(), self.url.password());
         }
         let reply = request.send().await?.error_for_status()?;
-        if reply.content_length().is_some_and(|length| length > MAX_STATUS as u64) {
-            return Err(ExporterError::TooLarge);
-        }
         match read_body(reply, MAX_STATUS).await? {
             (body, true) => Ok(body),
             (_, false) => Err(ExporterError::TooLarge),
