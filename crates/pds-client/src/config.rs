@@ -48,3 +48,17 @@ pub enum TokenSource {
     /// A file, read again whenever it changes.
     File(PathBuf),
 }
+
+impl Config {
+    /// The way to the service: trust anchors, proxy and the time to connect.
+    #[must_use]
+    pub fn reached(&self) -> pds_http::Config<'_> {
+        pds_http::Config {
+            ca_key: "api.ca_file",
+            ca_file: self.ca_file.as_deref(),
+            proxy_url: self.proxy_url.as_ref(),
+            no_proxy: self.no_proxy.as_deref(),
+            connect_timeout: self.connect_timeout,
+        }
+    }
+}

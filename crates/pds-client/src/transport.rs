@@ -87,14 +87,8 @@ pub(super) struct Transport {
 impl Transport {
     pub(super) fn new(api: &Config, redactor: Redactor) -> Result<Self, BuildError> {
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
-        let reached = pds_http::Config {
-            ca_key: "api.ca_file",
-            ca_file: api.ca_file.as_deref(),
-            proxy_url: api.proxy_url.as_ref(),
-            no_proxy: api.no_proxy.as_deref(),
-            connect_timeout: api.connect_timeout,
-        };
-        let builder = reached
+        let builder = api
+            .reached()
             .client()?
             .default_headers(HeaderMap::from_iter([(
                 ACCEPT,

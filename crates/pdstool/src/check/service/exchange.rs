@@ -89,12 +89,5 @@ async fn ask(asking: &mut Asking) -> Option<(http::Version, Option<String>)> {
 
 /// A client for one request, by the same way as the exporter's.
 fn client(api: &Api) -> Option<reqwest::Client> {
-    let reached = pds_http::Config {
-        ca_key: "api.ca_file",
-        ca_file: api.ca_file.as_deref(),
-        proxy_url: api.proxy_url.as_ref(),
-        no_proxy: api.no_proxy.as_deref(),
-        connect_timeout: api.connect_timeout,
-    };
-    reached.client().ok()?.timeout(api.timeout).build().ok()
+    api.reached().client().ok()?.timeout(api.timeout).build().ok()
 }
