@@ -213,6 +213,7 @@ mod tests {
     use std::net::Ipv4Addr;
 
     use base64::engine::general_purpose::STANDARD;
+    use tokio::task::JoinHandle;
 
     use super::*;
 
@@ -338,54 +339,55 @@ mod tests {
         assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (REMEMBERED, 1));
     }
 
-    #[tokio::test]
-    async fn wrong_passwords_of_one_peer_do_not_hold_up_a_right_one_of_another() {
-        let (auth, users) = (Auth::new().unwrap(), users());
-        let turns = all_turns(&auth).await;
-        let mut guesses = tokio::task::JoinSet::new();
-        for guess in 0..MAX_WAITING * 2 {
-            let (auth, users) = (Arc::clone(&auth), users.clone());
-            let guess = basic(&format!("alice:{guess}"));
-            guesses.spawn(async move { auth.check(&users, Some(&guess), PEER).await });
+    /// Guesses as so many logins, each in a task of its own.
+    fn guess(auth: &Arc<Auth>, users: &BTreeMap<String, Secret>, logins: impl Iterator<Item = String>) {
+        for login in logins {
+            drop(checking(auth, users, &login, PEER));
         }
-        settle().await;
-        let scraper = Peer::V4(Ipv4Addr::LOCALHOST);
-        let right = tokio::spawn({
-            let (auth, users) = (Arc::clone(&auth), users.clone());
-            async move { auth.check(&users, Some(&basic("bob:")), scraper).await }
-        });
-        settle().await;
-        drop(turns);
+    }
+
+    fn checking(
+        auth: &Arc<Auth>,
+        users: &BTreeMap<String, Secret>,
+        login: &str,
+        peer: Peer,
+    ) -> JoinHandle<AuthOutcome> {
+        let (auth, users, header) = (Arc::clone(auth), users.clone(), basic(login));
+        tokio::spawn(async move { auth.check(&users, Some(&header), peer).await })
+    }
+
+    /// The right login is welcome before most guesses are computed.
+    async fn assert_let_in(auth: &Auth, right: JoinHandle<AuthOutcome>) {
         assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
         let computed = auth.outcomes().wrong.len();
         assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
     }
 
     #[tokio::test]
+    async fn wrong_passwords_of_one_peer_do_not_hold_up_a_right_one_of_another() {
+        let (auth, users) = (Auth::new().unwrap(), users());
+        let turns = all_turns(&auth).await;
+        guess(&auth, &users, (0..MAX_WAITING * 2).map(|guess| format!("alice:{guess}")));
+        settle().await;
+        let right = checking(&auth, &users, "bob:", Peer::V4(Ipv4Addr::LOCALHOST));
+        settle().await;
+        drop(turns);
+        assert_let_in(&auth, right).await;
+    }
+
+    #[tokio::test]
     async fn guesses_from_the_address_of_a_user_do_not_keep_its_password_out() {
         let (auth, users) = (Auth::new().unwrap(), users());
         let turns = all_turns(&auth).await;
-        let mut guesses = tokio::task::JoinSet::new();
-        let guess = |from: usize, guesses: &mut tokio::task::JoinSet<AuthOutcome>| {
-            for number in from..from + MAX_WAITING * 2 {
-                let (auth, users) = (Arc::clone(&auth), users.clone());
-                let guess = basic(&format!("nobody{number}:x"));
-                guesses.spawn(async move { auth.check(&users, Some(&guess), PEER).await });
-            }
-        };
-        guess(0, &mut guesses);
+        let strangers = |from: usize| (from..from + MAX_WAITING * 2).map(|user| format!("nobody{user}:x"));
+        guess(&auth, &users, strangers(0));
         settle().await;
-        let right = tokio::spawn({
-            let (auth, users) = (Arc::clone(&auth), users.clone());
-            async move { auth.check(&users, Some(&basic("bob:")), PEER).await }
-        });
+        let right = checking(&auth, &users, "bob:", PEER);
         settle().await;
-        guess(10_000, &mut guesses);
+        guess(&auth, &users, strangers(10_000));
         settle().await;
         drop(turns);
-        assert_eq!(right.await.unwrap(), AuthOutcome::Welcome);
-        let computed = auth.outcomes().wrong.len();
-        assert!(computed <= MAX_WAITING / 4, "{computed} guesses were computed before");
+        assert_let_in(&auth, right).await;
     }
 
     #[tokio::test]

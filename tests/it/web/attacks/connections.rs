@@ -1,6 +1,7 @@
 //! Connections that do nothing.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 use super::{attack, configuration, in_time, start};
 use crate::process::Exporter;
@@ -11,18 +12,23 @@ fn connections(page: &str, state: &str) -> f64 {
     page.lines().find_map(|line| line.strip_prefix(&series)).unwrap().parse().unwrap()
 }
 
-#[tokio::test]
-async fn idle_connections_do_not_block_others() {
-    let (_folder, exporter) = start(1, &[]);
+/// So many connections that were used once and do nothing now, and the page that is served beside them.
+async fn with_idle(exporter: &Exporter, count: usize) -> (Vec<TcpStream>, String) {
     let mut idle = Vec::new();
-    for _ in 0..800 {
-        let mut stream = attack(&exporter).await;
+    for _ in 0..count {
+        let mut stream = attack(exporter).await;
         stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
         assert!(in_time(stream.read(&mut [0; 1024])).await.unwrap() > 0);
         idle.push(stream);
     }
     assert!(in_time(exporter.get("/-/healthy")).await.contains("healthy"));
-    let page = in_time(exporter.get("/metrics")).await;
+    (idle, in_time(exporter.get("/metrics")).await)
+}
+
+#[tokio::test]
+async fn idle_connections_do_not_block_others() {
+    let (_folder, exporter) = start(1, &[]);
+    let (_idle, page) = with_idle(&exporter, 800).await;
     assert_eq!(connections(&page, "active"), 1.0);
     assert!(connections(&page, "idle") >= 250.0, "{}", connections(&page, "idle"));
     let said = exporter.log().matches("the limit on connections is reached").count();
@@ -37,15 +43,7 @@ async fn idle_connections_do_not_take_the_last_descriptors() {
     command.args(["-c", "ulimit -n 128 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_pds-exporter")]);
     command.args(["--web.listen-address", "127.0.0.1:0", "--config.file", config.to_str().unwrap()]);
     let exporter = Exporter::spawn(command).unwrap();
-    let mut idle = Vec::new();
-    for _ in 0..300 {
-        let mut stream = attack(&exporter).await;
-        stream.write_all(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-        assert!(in_time(stream.read(&mut [0; 1024])).await.unwrap() > 0);
-        idle.push(stream);
-    }
-    assert!(in_time(exporter.get("/-/healthy")).await.contains("healthy"));
-    let page = in_time(exporter.get("/metrics")).await;
+    let (_idle, page) = with_idle(&exporter, 300).await;
     let open = connections(&page, "active") + connections(&page, "idle");
     assert!((90.0..=96.0).contains(&open), "{open}");
     let log = exporter.log();
