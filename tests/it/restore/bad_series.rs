@@ -1,5 +1,7 @@
 //! Series that lack something, contradict each other or come from elsewhere: counters go on exactly, or stay hidden.
 
+use std::fmt::Write as _;
+
 use pds_interface::response_time;
 
 use super::prometheus::Labels;
@@ -36,6 +38,9 @@ fn last(name: &'static str, change: impl Fn(&Labels, f64) -> f64) -> impl Fn(&Ri
 const BUCKET: &str = "pds_app_request_duration_seconds_bucket";
 const TOTAL: &str = "pds_app_requests_total";
 const CURSOR: &str = "pds_app_accounted_until_timestamp_seconds";
+const ACCOUNTED: &str = "pds_app_requests_accounted_seconds_total";
+const RUNS_ACCOUNTED: &str = "pds_app_runs_accounted_seconds_total";
+const UNACCOUNTED: &str = "pds_app_unaccounted_seconds_total";
 
 #[tokio::test]
 async fn inconsistent_series_are_refused_with_their_target() {
@@ -63,24 +68,18 @@ async fn inconsistent_series_are_refused_with_their_target() {
 async fn if_the_latest_target_is_refused_the_one_before_is_used() {
     let (rig, first, exporter, obstacle) = after(|rig| {
         // The page of another instance a little later, which is nonsense.
-        let page: Vec<String> = rig
-            .prometheus
-            .of(CURSOR)
-            .into_iter()
-            .map(|(labels, samples)| {
-                let of = |name: &str| labels[name].clone();
-                let until = samples.last().unwrap().1 + 1.0;
-                format!(
-                    "{CURSOR}{{project=\"{}\",app=\"{}\",resource=\"{}\"}} {until}\n",
-                    of("project"),
-                    of("app"),
-                    of("resource")
-                )
-            })
-            .collect();
-        let total = format!("{TOTAL}{{project=\"{}\",app=\"{}\"}} 1.5\n", rig.project(), rig.apps()[0]);
-        let runs = total.replace(TOTAL, "pds_app_runs_total");
-        rig.prometheus.scrape(&(page.concat() + &total + &runs), &[("instance", "other")]);
+        let names = [CURSOR, TOTAL, "pds_app_runs_total", BUCKET, ACCOUNTED, RUNS_ACCOUNTED, UNACCOUNTED];
+        let mut page = String::new();
+        for (mut labels, samples) in names.iter().flat_map(|name| rig.prometheus.of(name)) {
+            let (name, last) = (labels.remove("__name__").unwrap(), samples.last().unwrap().1);
+            let value = if name == TOTAL || name == "pds_app_runs_total" { 1.5 } else { last + 1.0 };
+            let labels: Vec<String> = ["project", "app", "resource", "le"]
+                .iter()
+                .filter_map(|name| Some(format!("{name}=\"{}\"", labels.get(*name)?)))
+                .collect();
+            writeln!(page, "{name}{{{}}} {value}", labels.join(",")).unwrap();
+        }
+        rig.prometheus.scrape(&page, &[("instance", "other")]);
     })
     .await;
     assert_eq!(obstacle, None);
@@ -117,17 +116,22 @@ async fn series_of_an_older_version_and_of_a_newer_one_are_taken_as_far_as_they_
 
 #[tokio::test]
 async fn of_a_scrape_that_lacks_what_was_there_before_nothing_is_taken() {
-    const ACCOUNTED: &str = "pds_app_requests_accounted_seconds_total";
-    let (_, _, exporter, obstacle) = after(|rig| {
-        rig.prometheus.change(|labels, samples| {
-            if is(labels, ACCOUNTED) {
-                samples.pop();
-            }
-        });
-    })
-    .await;
-    assert!(obstacle.unwrap().contains("not of one scrape"));
-    assert!(!exporter.page().contains(TOTAL));
+    let is_bucket = |labels: &Labels| is(labels, BUCKET) && labels["le"] != "+Inf";
+    let is_accounted = |labels: &Labels| is(labels, ACCOUNTED);
+    for lacks in [&is_accounted, &is_bucket] as [&dyn Fn(&Labels) -> bool; 2] {
+        // The scrape before is whole.
+        let (rig, first, exporter, obstacle) = after(|rig| {
+            rig.prometheus.change(|labels, samples| {
+                if lacks(labels) {
+                    samples.pop();
+                }
+            });
+        })
+        .await;
+        assert_eq!(obstacle, None);
+        rig.run(&exporter, 2).await;
+        assert_true(&rig, &exporter, first);
+    }
     // One that was never there is not waited for.
     let (rig, first, exporter, obstacle) = after(|rig| {
         rig.prometheus.relabel(|labels| (!is(&labels, ACCOUNTED)).then_some(labels));
@@ -136,6 +140,46 @@ async fn of_a_scrape_that_lacks_what_was_there_before_nothing_is_taken() {
     assert_eq!(obstacle, None);
     rig.run(&exporter, 2).await;
     assert_true(&rig, &exporter, first);
+}
+
+#[tokio::test]
+async fn the_first_scrape_of_a_target_is_waited_for_while_it_lacks_what_the_count_had() {
+    for lacking in [ACCOUNTED, UNACCOUNTED, BUCKET] {
+        let rig = Rig::start(1).await;
+        let first = rig.clock.unix_seconds() / 60 * 60;
+        rig.predecessor().await;
+        let between = rig.started("between").await;
+        rig.run(&between, 1).await;
+        drop(between);
+        // Of the buckets a single one is late.
+        let is_late = |labels: &Labels| {
+            labels["instance"] == "between"
+                && is(labels, lacking)
+                && labels.get("le").is_none_or(|le| le.parse() == Ok(0.1))
+        };
+        let mut late = Vec::new();
+        rig.prometheus.change(|labels, samples| {
+            if is_late(labels) {
+                late.push((labels.clone(), std::mem::take(samples)));
+            }
+        });
+        assert!(!late.is_empty(), "{lacking}");
+        let exporter = rig.started("new").await;
+        let obstacle = exporter.obstacle().await;
+        assert!(
+            obstacle.contains("{instance=\"between\",job=\"pds\"}") && obstacle.contains("in part"),
+            "{obstacle}"
+        );
+        assert_eq!(exporter.shown(), 0);
+        rig.prometheus.change(|labels, samples| {
+            if let Some((_, arrived)) = late.iter().find(|(of, _)| of == labels) {
+                samples.clone_from(arrived);
+            }
+        });
+        assert!(exporter.handle.restorer().restore().await);
+        rig.run(&exporter, 2).await;
+        assert_true(&rig, &exporter, first);
+    }
 }
 
 #[tokio::test]

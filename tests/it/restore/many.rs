@@ -48,7 +48,7 @@ fn answer(asked: &Asked, at: i64) -> Option<(u16, String)> {
             put(&format!("pds_app_overcounted_{counted}_total"), "", &0, false);
         }
         for le in THRESHOLDS {
-            put("pds_app_request_duration_seconds_bucket", &format!(r#""le":"{le}","#), &total, false);
+            put("pds_app_request_duration_seconds_bucket", &format!(r#""le":"{le}","#), &total, true);
         }
     }
     let kind = if last { "vector" } else { "matrix" };

@@ -17,6 +17,9 @@ pub enum InvalidLedger {
     /// The cursor and the total are not of one page.
     #[error("its cursor and its total were never scraped together")]
     Apart,
+    /// None of its pages is there as a whole.
+    #[error("its last scrape is there in part only")]
+    Partial,
     /// A value that an exporter never writes.
     #[error("its {what} is {value}, which is not a whole number")]
     NotWhole {
@@ -97,6 +100,8 @@ pub(super) enum Choice {
     Taken(Box<Chosen>),
     /// The counters of the furthest one had left the page within this window. A wider one may have them.
     Incomplete,
+    /// The last scrape of this target has not arrived as a whole. Soon it will have.
+    Arriving(String),
     /// None of them is usable: why the furthest is not, and its labels.
     Refused(InvalidLedger, String),
     /// No target knows it.
@@ -104,9 +109,10 @@ pub(super) enum Choice {
 }
 
 /// Chooses among `targets` at `now` by the service's clock: the furthest cursor first, and the next one if its series
-/// do not belong together. `distributed` says whether there are buckets. `last` says that no wider window follows;
-/// then a target that lacks something is skipped.
-pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool) -> Choice {
+/// do not belong together. `distributed` says whether there are buckets. `recent` says that the samples are of the last
+/// minutes, and some may still arrive. `last` says that no wider window follows; then a target that lacks something is
+/// skipped.
+pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, (recent, last): (bool, bool)) -> Choice {
     let mut known: Vec<(&String, &ScrapedCounter)> = targets.iter().collect();
     // Of targets with the same cursor (two jobs that scrape one exporter), the one with the higher total.
     let rank = |scraped: &ScrapedCounter| {
@@ -119,6 +125,7 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool)
     let (mut refused, mut taken): (_, Option<Chosen>) = (None, None);
     for (target, scraped) in known {
         match (ledger(scraped, distributed, now), &taken) {
+            (Err(InvalidLedger::Partial), None) if recent => return Choice::Arriving(target.clone()),
             (Ok(ledger), None) => taken = Some((ledger, target.clone())),
             (Ok(earlier), Some((later, of))) if is_another_count(later, &earlier) => {
                 let (until, total) = (later.until, later.total);
@@ -129,7 +136,8 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, last: bool)
             (_, Some(_)) => {}
             (Err(missing), None) if missing.is_incomplete() && !last => return Choice::Incomplete,
             // No counter was ever scraped, only series that belong to one, so nothing can go back.
-            (Err(_), None) if scraped.number(Number::Total).is_none() && !scraped.apart => {}
+            (Err(_), None)
+                if scraped.number(Number::Total).is_none() && !scraped.apart && !scraped.partial => {}
             (Err(why), None) => drop(refused.get_or_insert((why, target.clone()))),
         }
     }
@@ -156,6 +164,9 @@ fn is_another_count(later: &Ledger, earlier: &Ledger) -> bool {
 fn ledger(scraped: &ScrapedCounter, distributed: bool, now: i64) -> Result<Ledger, InvalidLedger> {
     if scraped.apart {
         return Err(InvalidLedger::Apart);
+    }
+    if scraped.partial {
+        return Err(InvalidLedger::Partial);
     }
     let mut ledger = Ledger::default();
     for number in Number::ALL {
@@ -323,7 +334,7 @@ mod tests {
         };
         let chosen = |one: ScrapedCounter, other: ScrapedCounter| {
             let targets = [("{job=\"a\"}".to_owned(), one), ("{job=\"b\"}".to_owned(), other)].into();
-            match choose(&targets, false, NOW, true) {
+            match choose(&targets, false, NOW, (false, true)) {
                 Choice::Taken(taken) => taken.1,
                 Choice::Refused(why, of) => format!("{of}: {why}"),
                 other => format!("{other:?}"),
@@ -346,12 +357,13 @@ mod tests {
         let targets = |scraped: &[ScrapedCounter]| -> Targets {
             scraped.iter().enumerate().map(|(index, scraped)| (index.to_string(), scraped.clone())).collect()
         };
-        let chosen = |scraped: &[ScrapedCounter], last| match choose(&targets(scraped), false, NOW, last) {
-            Choice::Taken(taken) => taken.1,
-            Choice::Incomplete => "incomplete".to_owned(),
-            Choice::Refused(why, _) => why.to_string(),
-            Choice::Nothing => "nothing".to_owned(),
-        };
+        let chosen =
+            |scraped: &[ScrapedCounter], last| match choose(&targets(scraped), false, NOW, (false, last)) {
+                Choice::Taken(taken) => taken.1,
+                Choice::Incomplete => "incomplete".to_owned(),
+                Choice::Refused(why, _) => why.to_string(),
+                other => format!("{other:?}"),
+            };
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 9.0), at(60.0, 9.0)], false), "1");
         assert_eq!(chosen(&[at(60.0, 5.0), at(60.0, 6.0)], false), "1", "equally far: more");
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.5)], false), "0");
@@ -359,11 +371,29 @@ mod tests {
         let hidden = of(&[(Number::Until, 180.0)]);
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "incomplete");
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], true), "0");
-        assert_eq!(chosen(std::slice::from_ref(&hidden), true), "nothing", "no counter was ever seen");
+        assert_eq!(chosen(std::slice::from_ref(&hidden), true), "Nothing", "no counter was ever seen");
         let mut apart = hidden;
         apart.apart = true;
         assert_eq!(chosen(std::slice::from_ref(&apart), false), "incomplete");
         assert_eq!(chosen(&[apart], true), "its cursor and its total were never scraped together");
-        assert_eq!(chosen(&[], true), "nothing");
+        assert_eq!(chosen(&[], true), "Nothing");
+    }
+
+    #[test]
+    fn a_target_whose_last_scrape_is_there_in_part_is_waited_for_while_the_rest_may_arrive() {
+        let page = |until, partial| {
+            let mut scraped = of(&[(Number::Until, until), (Number::Total, 9.0)]);
+            scraped.partial = partial;
+            scraped
+        };
+        let chosen = |recent| {
+            let targets = [("a".to_owned(), page(60.0, false)), ("b".to_owned(), page(120.0, true))].into();
+            match choose(&targets, false, NOW, (recent, true)) {
+                Choice::Taken(taken) => taken.1,
+                other => format!("{other:?}"),
+            }
+        };
+        assert_eq!(chosen(true), "Arriving(\"b\")");
+        assert_eq!(chosen(false), "a");
     }
 }

@@ -61,7 +61,7 @@ impl Source {
             let within = place.duration_since(begin).clamp(SignedDuration::from_secs(1), HOUR).unsigned_abs();
             self.chosen(asked, (place, within), search.now, false, |key, choice| {
                 let choice = match choice {
-                    Choice::Incomplete | Choice::Nothing => apart(),
+                    Choice::Incomplete | Choice::Nothing | Choice::Arriving(_) => apart(),
                     choice => choice,
                 };
                 let Some(key) = search.put(key, choice) else { return };

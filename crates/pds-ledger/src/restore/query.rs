@@ -28,9 +28,10 @@ pub(super) fn ledgers(keys: &[Key], selector: &str, window: Duration) -> String 
     last(&[one_of("__name__", series::names()), apps(keys)].concat(), selector, window)
 }
 
-/// All samples within `window` of what is needed as of one scrape of the apps of `keys`, each with its own time.
-pub(super) fn moments(keys: &[Key], selector: &str, window: Duration) -> String {
-    let buckets = one_of("le", ["", "+Inf"].into_iter());
+/// All samples within `window` of what is needed as of one scrape of the apps of `keys`, each with its own time; without
+/// `buckets`, only of the bucket `+Inf`.
+pub(super) fn moments(keys: &[Key], selector: &str, window: Duration, buckets: bool) -> String {
+    let buckets = if buckets { String::new() } else { one_of("le", ["", "+Inf"].into_iter()) };
     let matchers = [one_of("__name__", series::names_of_moments()), buckets, apps(keys)].concat();
     format!("{{{matchers}{selector}}}[{}s]", window.as_secs().max(1))
 }

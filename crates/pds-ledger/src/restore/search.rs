@@ -57,12 +57,17 @@ impl<'a> Search<'a> {
     pub(super) fn put(&mut self, key: Key, choice: Choice) -> Option<Key> {
         let open = match choice {
             Choice::Taken(chosen) => {
+                self.refused.remove(&key);
                 self.answers.push((key, Answer::from(*chosen)));
                 None
             }
             Choice::Refused(why, target) => {
                 self.refused.entry(key.clone()).or_insert(Answer::Refused { why, target });
                 Some(key)
+            }
+            Choice::Arriving(target) => {
+                self.answers.push((key, Answer::Refused { why: InvalidLedger::Partial, target }));
+                None
             }
             Choice::Incomplete | Choice::Nothing => Some(key),
         };
@@ -80,5 +85,28 @@ impl<'a> Search<'a> {
     /// The answers, in any order.
     pub(super) fn answers(self) -> Vec<(Key, Answer)> {
         self.answers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pds_interface::Resource;
+
+    use crate::Owner;
+
+    use super::*;
+
+    #[test]
+    fn a_ledger_that_was_refused_and_is_found_further_back_has_one_answer() {
+        let mut progress = |_| {};
+        let mut search = Search::new(Timestamp::UNIX_EPOCH, 0, &mut progress);
+        let key =
+            Key { owner: Owner::new("p".into(), "a".into()), resource: Resource::all().next().unwrap() };
+        let refused = Choice::Refused(InvalidLedger::Apart, "{}".to_owned());
+        assert_eq!(search.put(key.clone(), refused), Some(key.clone()));
+        let found = (Ledger::default(), "{}".to_owned());
+        assert_eq!(search.put(key.clone(), Choice::Taken(Box::new(found.clone()))), None);
+        search.end(Vec::new());
+        assert_eq!(search.answers(), [(key, Answer::from(found))]);
     }
 }

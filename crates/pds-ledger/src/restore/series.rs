@@ -43,6 +43,8 @@ pub(super) struct ScrapedCounter {
     numbers: [Option<f64>; Number::ALL.len()],
     /// Whether there are cursors and totals, but none of the same scrape.
     pub apart: bool,
+    /// Whether there are scrapes with both, and each of them lacks something that its page had.
+    pub partial: bool,
     /// Threshold as written, and count.
     pub buckets: Vec<(String, f64)>,
     /// Hours before that of the cursor, as written, and what the total holds of each.
@@ -84,43 +86,114 @@ impl Moments {
     fn at(&self, time: f64) -> Option<f64> {
         self.samples.iter().rev().find(|(at, _)| *at == time).map(|(_, value)| *value)
     }
+
+    /// The threshold of a bucket. Versions of Prometheus write it differently.
+    fn threshold(&self) -> Option<f64> {
+        let threshold: f64 = self.label.as_deref().filter(|_| self.shows == Shows::Buckets)?.parse().ok()?;
+        (!threshold.is_nan()).then_some(threshold)
+    }
+}
+
+/// When the count on the page of `time` began, which all its pages have in common.
+fn began(series: &[Moments], time: f64) -> Option<f64> {
+    let at = |number| series.iter().find(|of| of.shows == Shows::Number(number))?.at(time);
+    Some(at(Number::Until)? - at(Number::Accounted)? - at(Number::Unaccounted)?)
+}
+
+/// A series that stays once it was on a page, whatever the target: what a later page lacks of it is still to come, as
+/// some engines make the series of a scrape visible one after the other.
+#[derive(Debug, PartialEq)]
+struct Lasting {
+    shows: Shows,
+    threshold: Option<f64>,
+    /// The beginning of its count; `None` if it is on the pages of each.
+    count: Option<f64>,
+    /// The time of the first page with it.
+    since: f64,
+}
+
+impl Lasting {
+    /// Those of a counter, of which these are the series of each target.
+    fn of<'a>(targets: impl Iterator<Item = &'a Vec<Moments>>) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for series in targets {
+            for of in series {
+                let first = |least| of.samples.iter().find(|(_, value)| *value >= least).map(|(at, _)| *at);
+                let (since, count) = match of.shows {
+                    Shows::Number(Number::Accounted | Number::Unaccounted) => (first(0.0), None),
+                    Shows::Buckets if of.threshold().is_some() => (first(0.0), None),
+                    Shows::Number(Number::Late | Number::Overcounted) => {
+                        let since = first(1.0);
+                        (since, since.and_then(|since| began(series, since)))
+                    }
+                    _ => continue,
+                };
+                let Some(since) = since else { continue };
+                let new = Self { shows: of.shows, threshold: of.threshold(), count, since };
+                match all.iter_mut().find(|known| Self { since, ..**known } == new) {
+                    Some(known) => known.since = known.since.min(since),
+                    None => all.push(new),
+                }
+            }
+        }
+        all
+    }
+
+    /// Whether the page of `time`, of a count that began at `count`, has it if it has to.
+    fn is_on(&self, series: &[Moments], time: f64, count: Option<f64>) -> bool {
+        let mut same = series.iter().filter(|of| of.shows == self.shows && of.threshold() == self.threshold);
+        self.since >= time
+            || self.count.is_some_and(|of| count != Some(of))
+            || same.any(|of| of.at(time).is_some())
+    }
 }
 
 impl ScrapedCounter {
-    fn align(&mut self, series: &[Moments]) {
+    /// Sets all numbers to those of the last page that is whole; with `buckets`, these too.
+    fn align(&mut self, series: &[Moments], lasting: &[Lasting], buckets: bool) {
         let of = |shows: Shows| series.iter().filter(move |moments| moments.shows == shows);
-        let totals = || of(Shows::Number(Number::Total)).chain(of(Shows::Buckets));
-        // These are on each page of a counter, so what one had and the next one lacks is still to come.
-        let lasting = [
+        let infinite = || of(Shows::Buckets).filter(|of| of.threshold() == Some(f64::INFINITY));
+        let totals = || of(Shows::Number(Number::Total)).chain(infinite());
+        // It goes with the configuration: what the page before had.
+        let has_rechecked = |before: Option<&(f64, f64)>, time: f64| {
+            let was_there =
+                |moments: &&Moments| before.is_some_and(|(before, _)| moments.at(*before).is_some());
+            of(Shows::Number(Number::RecheckedUntil))
+                .filter(was_there)
+                .all(|moments| moments.at(time).is_some())
+        };
+        let cursors = of(Shows::Number(Number::Until)).next().map_or(&[][..], |cursors| &cursors.samples);
+        let total_at = |time| totals().find_map(|total| total.at(time));
+        let of_both = || {
+            let times = cursors.iter().enumerate().rev();
+            times.filter_map(|(index, (time, until))| Some((index, (*time, *until, total_at(*time)?))))
+        };
+        let whole = of_both().find(|(index, (time, ..))| {
+            let count = began(series, *time);
+            has_rechecked(index.checked_sub(1).and_then(|before| cursors.get(before)), *time)
+                && lasting.iter().all(|lasting| lasting.is_on(series, *time, count))
+        });
+        self.partial = whole.is_none() && of_both().next().is_some();
+        self.apart = whole.is_none() && !self.partial && totals().any(|total| !total.samples.is_empty());
+        let of_both = whole.map(|(_, of_both)| of_both);
+        self.set(Number::Total, of_both.map(|(.., total)| total));
+        let Some((time, until, _)) = of_both else { return };
+        self.set(Number::Until, Some(until));
+        for number in [
             Number::Unaccounted,
             Number::Late,
             Number::Overcounted,
             Number::RecheckedUntil,
             Number::Accounted,
-        ];
-        let is_whole = |before: Option<&(f64, f64)>, time: f64| {
-            let was_there =
-                |moments: &&Moments| before.is_some_and(|(before, _)| moments.at(*before).is_some());
-            let mut known = lasting.iter().flat_map(|number| of(Shows::Number(*number))).filter(was_there);
-            known.all(|moments| moments.at(time).is_some())
-        };
-        let of_both = of(Shows::Number(Number::Until)).next().and_then(|cursors| {
-            let total_at = |time| totals().find_map(|total| total.at(time));
-            let times = cursors.samples.iter().enumerate().rev();
-            let mut whole = times.filter(|(index, (time, _))| {
-                is_whole(index.checked_sub(1).and_then(|before| cursors.samples.get(before)), *time)
-            });
-            whole.find_map(|(_, (time, until))| Some((*time, *until, total_at(*time)?)))
-        });
-        self.apart = of_both.is_none() && totals().any(|total| !total.samples.is_empty());
-        self.set(Number::Total, of_both.map(|(.., total)| total));
-        let Some((time, until, _)) = of_both else { return };
-        self.set(Number::Until, Some(until));
-        for number in lasting.into_iter().chain([Number::Debt]) {
+            Number::Debt,
+        ] {
             self.set(number, of(Shows::Number(number)).next().and_then(|moments| moments.at(time)));
         }
-        let hours = of(Shows::OpenHours).filter_map(|hour| Some((hour.label.clone()?, hour.at(time)?)));
-        self.hours = hours.collect();
+        let labelled = |shows| of(shows).filter_map(|of| Some((of.label.clone()?, of.at(time)?))).collect();
+        self.hours = labelled(Shows::OpenHours);
+        if buckets {
+            self.buckets = labelled(Shows::Buckets);
+        }
     }
 }
 
@@ -135,7 +208,7 @@ pub(super) type AppName = (String, String);
 pub(super) struct Series {
     counters: HashMap<(AppName, Resource), Targets>,
     /// Of a query for the samples of a range.
-    moments: HashMap<(AppName, Resource, String), Vec<Moments>>,
+    moments: HashMap<(AppName, Resource), BTreeMap<String, Vec<Moments>>>,
 }
 
 impl Series {
@@ -143,21 +216,25 @@ impl Series {
     pub(super) fn put(&mut self, mut sample: Sample) {
         let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { return };
         if sample.is_range() {
-            let (key, samples) = ((id.app, id.resource, id.target), sample.values().collect());
-            self.moments.entry(key).or_default().push(Moments { shows: id.shows, label: id.label, samples });
+            let moments = Moments { shows: id.shows, label: id.label, samples: sample.values().collect() };
+            let targets = self.moments.entry((id.app, id.resource)).or_default();
+            targets.entry(id.target).or_default().push(moments);
         } else if let Some(value) = sample.value() {
             let targets = self.counters.entry((id.app, id.resource)).or_default();
             targets.entry(id.target).or_default().put(id.shows, value, id.label.as_deref());
         }
     }
 
-    /// Replaces all numbers by those of the last scrape that has a cursor and a total in `range`. A cursor with an older
-    /// total would lose the time in between: some engines make the samples of a scrape visible one after the other.
-    pub(super) fn align(&mut self, range: Self) {
-        for ((app, resource, target), series) in range.moments {
-            let targets = self.counters.get_mut(&(app, resource));
-            if let Some(scraped) = targets.and_then(|targets| targets.get_mut(&target)) {
-                scraped.align(&series);
+    /// Replaces all numbers, and with `buckets` these, by those of the last whole page in `range` with a cursor and a total.
+    /// A cursor with an older total would lose the time in between.
+    pub(super) fn align(&mut self, range: Self, buckets: bool) {
+        for (counter, series) in range.moments {
+            let Some(targets) = self.counters.get_mut(&counter) else { continue };
+            let lasting = Lasting::of(series.values());
+            for (target, scraped) in targets {
+                if let Some(series) = series.get(target) {
+                    scraped.align(series, &lasting, buckets);
+                }
             }
         }
     }

@@ -24,7 +24,9 @@ use super::series::{AppName, Series, identity, take_app};
 
 /// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
 /// samples.
-const WINDOWS: &[Duration] = &[Duration::from_secs(300), MAX_WINDOW];
+const WINDOWS: &[Duration] = &[RECENT, MAX_WINDOW];
+/// All samples that were scraped longer ago than this have arrived.
+const RECENT: Duration = Duration::from_secs(300);
 /// The most apps in one query of the first window; wider windows take a quarter of them.
 pub(super) const MAX_APPS: usize = 200;
 /// The widest window in which whole pages are searched.
@@ -123,16 +125,19 @@ impl Source {
         last: bool,
         mut each: impl FnMut(Key, Choice),
     ) -> Result<(), Error> {
+        // Of the last minutes, series of a scrape may still arrive: buckets are read as of one scrape, too.
+        let recent = window <= RECENT;
         let questions = |keys: &[Key]| {
-            vec![query::ledgers(keys, &self.selector, window), query::moments(keys, &self.selector, window)]
+            let moments = query::moments(keys, &self.selector, window, recent);
+            vec![query::ledgers(keys, &self.selector, window), moments]
         };
         self.ask(batches(keys, apps), at, questions, Series::put, |keys, answers| {
             let mut answers = answers.into_iter();
             let mut series: Series = answers.next().unwrap_or_default();
-            series.align(answers.next().unwrap_or_default());
+            series.align(answers.next().unwrap_or_default(), recent);
             for key in keys {
                 let distributed = key.resource.polled().counted == Some(Counted::Requests);
-                let choice = choose(&series.take(&key), distributed, now, last);
+                let choice = choose(&series.take(&key), distributed, now, (recent, last));
                 each(key, choice);
             }
         })
