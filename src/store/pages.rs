@@ -94,8 +94,8 @@ impl Pages {
         Self(Arc::new(Inner { store, telemetry, ready: Default::default() }))
     }
 
-    /// The page, or the part of it that `filter` names: gzip, or plain for any other encoding. `held` is kept until rendering has ended, also if this future
-    /// is dropped before.
+    /// The page, or the part of it that `filter` names: gzip, or plain for any other encoding. `held` is kept until
+    /// rendering has ended, also if this future is dropped before.
     ///
     /// # Errors
     /// If rendering panics.
@@ -107,7 +107,13 @@ impl Pages {
         held: impl Send + Clone + 'static,
     ) -> Result<ResponseBody, RenderPanicked> {
         if !filter.is_empty() {
-            return Ok(self.stream(None, format, encoding, filter.clone(), held));
+            let (pages, filter, rendering) = (self.clone(), filter.clone(), held.clone());
+            let made = tokio::task::spawn_blocking(move || {
+                let _rendering = rendering;
+                pages.0.store.snapshot(Instant::now(), &filter)
+            });
+            let part = made.await.map_err(|_| RenderPanicked)?;
+            return Ok(self.stream(part, format, encoding, held));
         }
         let mut cached = Arc::clone(self.cached(format, encoding)).lock_owned().await;
         let now = Instant::now();
@@ -141,7 +147,7 @@ impl Pages {
         });
         match made.await.map_err(|_| RenderPanicked)? {
             Ok(body) => Ok(body),
-            Err(large) => Ok(self.stream(Some(large), format, encoding, Filter::default(), held)),
+            Err(large) => Ok(self.stream(large, format, encoding, held)),
         }
     }
 
@@ -203,44 +209,38 @@ impl Pages {
     /// Renders on a separate thread and sends each piece. A panic breaks the page off.
     fn stream(
         &self,
-        snapshot: Option<Snapshot>,
+        snapshot: Snapshot,
         format: Format,
         encoding: Encoding,
-        filter: Filter,
         held: impl Send + 'static,
     ) -> ResponseBody {
-        let (sender, receiver) = mpsc::channel(PIECES);
-        let pages = self.clone();
+        let (sender, pieces) = mpsc::channel(PIECES);
+        let (pages, source_bytes) = (self.clone(), snapshot.bytes());
         tokio::task::spawn_blocking(move || {
             let _held = held;
-            if sender.is_closed() {
-                return;
-            }
             // Nothing that a panic could have left half done is used again.
             let sent = catch_unwind(AssertUnwindSafe(|| {
-                let snapshot = snapshot.unwrap_or_else(|| pages.0.store.snapshot(Instant::now(), &filter));
                 // Fails when the scraper has disconnected; rendering stops then.
-                let _ =
-                    pages.send(&snapshot, format, encoding, &filter, |piece| sender.blocking_send(Ok(piece)));
+                let _ = pages.send(&snapshot, format, encoding, |piece| sender.blocking_send(Ok(piece)));
             }));
             if sent.is_err() {
                 // Fails when nobody reads any more.
                 let _ = sender.blocking_send(Err(io::Error::other(RenderPanicked)));
             }
         });
-        ResponseBody::Channel(receiver)
+        ResponseBody::Channel { pieces, source_bytes }
     }
 
-    /// Renders the part of the page that `filter` names to `send`, and keeps it if other requests can use it.
+    /// Renders `snapshot` to `send`, and keeps the page if other requests can use it.
     pub(super) fn send<E>(
         &self,
         snapshot: &Snapshot,
         format: Format,
         encoding: Encoding,
-        filter: &Filter,
         mut send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_current = || self.0.store.version() == snapshot.version();
+        let filter = snapshot.filter();
         let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
         let mut kept = (encoding == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
         let mut writer = Writer::first(encoding);
@@ -318,7 +318,9 @@ mod tests {
         let page = pages.page(GZIP.0, GZIP.1, &Filter::default(), ()).await;
         assert!(matches!(page, Err(RenderPanicked)));
         let large = pages.page(Format::Text, Encoding::Identity, &Filter::default(), ()).await;
-        let Ok(ResponseBody::Channel(mut pieces)) = large else { panic!("30,000 series are streamed") };
+        let Ok(ResponseBody::Channel { mut pieces, .. }) = large else {
+            panic!("30,000 series are streamed")
+        };
         let mut last = None;
         while let Some(piece) = pieces.recv().await {
             last = Some(piece);

@@ -137,6 +137,21 @@ impl Snapshot {
         self.version
     }
 
+    /// What it shows a part of.
+    pub(super) fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// The memory that it takes, or keeps from being freed once the store has newer values.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let of_parts = self.sections.iter().map(|part| {
+            let values: usize = part.targets.iter().map(|(_, samples)| size_of_val(&*samples.values)).sum();
+            values + part.targets.capacity() * size_of::<(Arc<str>, Arc<Samples>)>()
+        });
+        (of_parts.sum::<usize>() + self.health.capacity() * size_of::<TargetHealth>()) as u64
+    }
+
     /// When the first of the series shown goes stale; the snapshot is good until then.
     #[must_use]
     pub fn stale_at(&self) -> Option<Instant> {

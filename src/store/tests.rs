@@ -201,11 +201,14 @@ async fn a_snapshot_holds_only_what_its_filter_names() {
     assert_eq!(series(Filter { apps: vec!["app-1".to_owned()], ..Filter::default() }), 1_000);
     assert_eq!(series(Filter { projects: vec!["other".to_owned()], ..Filter::default() }), 0);
     assert_eq!(series(Filter { names: vec!["other".to_owned()], ..Filter::default() }), 0);
+    let bytes = |filter: &Filter| store.snapshot(Instant::now(), filter).bytes();
+    assert!((24_000..40_000).contains(&bytes(&Filter::default())), "eight a value, and what names them");
+    assert!(bytes(&Filter { apps: vec!["app-1".to_owned()], ..Filter::default() }) < 10_000);
 }
 
 /// What comes while it is made.
 async fn streamed(pages: &Pages, encoding: Encoding) -> Vec<u8> {
-    let Ok(ResponseBody::Channel(mut pieces)) =
+    let Ok(ResponseBody::Channel { mut pieces, .. }) =
         pages.page(Format::Text, encoding, &Filter::default(), ()).await
     else {
         panic!("a large page goes out while it is made");
@@ -293,7 +296,7 @@ fn a_large_page_that_something_changed_meanwhile_is_not_kept() {
         runtime.block_on(tokio::time::advance(Duration::from_secs(1)));
         let snapshot = store.snapshot(Instant::now(), &Filter::default());
         let mut zipped = Vec::new();
-        let sent = pages.send(&snapshot, Format::Text, Encoding::Gzip, &Filter::default(), |piece| {
+        let sent = pages.send(&snapshot, Format::Text, Encoding::Gzip, |piece| {
             if changes {
                 put(&counter, 2.0);
             }

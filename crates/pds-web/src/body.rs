@@ -20,7 +20,12 @@ pub enum ResponseBody {
     Parts(VecDeque<Bytes>),
     /// Pieces made elsewhere while the client reads. An error breaks the answer off, so that no client takes a part
     /// for the whole.
-    Channel(mpsc::Receiver<io::Result<Bytes>>),
+    Channel {
+        /// The pieces.
+        pieces: mpsc::Receiver<io::Result<Bytes>>,
+        /// The memory, in bytes, of what they are made from: it is held until the client has read them.
+        source_bytes: u64,
+    },
 }
 
 impl ResponseBody {
@@ -35,9 +40,17 @@ impl ResponseBody {
         let (whole, parts) = match self {
             Self::Whole(bytes) => (Some(bytes), None),
             Self::Parts(parts) => (None, Some(parts)),
-            Self::Channel(_) => return None,
+            Self::Channel { .. } => return None,
         };
         Some(whole.into_iter().chain(parts.into_iter().flatten()))
+    }
+
+    /// The memory of what its pieces are made from.
+    pub(super) fn source_bytes(&self) -> u64 {
+        match self {
+            Self::Channel { source_bytes, .. } => *source_bytes,
+            Self::Whole(_) | Self::Parts(_) => 0,
+        }
     }
 
     /// How long it is, if that is known in advance.
@@ -45,7 +58,7 @@ impl ResponseBody {
         match self {
             Self::Whole(bytes) => Some(bytes.len() as u64),
             Self::Parts(parts) => Some(parts.iter().map(|bytes| bytes.len() as u64).sum()),
-            Self::Channel(_) => None,
+            Self::Channel { .. } => None,
         }
     }
 
@@ -54,7 +67,7 @@ impl ResponseBody {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Parts(parts) => parts.iter().all(Bytes::is_empty),
-            Self::Channel(_) => false,
+            Self::Channel { .. } => false,
         }
     }
 
@@ -68,7 +81,7 @@ impl ResponseBody {
                 }
                 Poll::Ready(parts.front_mut().and_then(next_piece).map(Ok))
             }
-            Self::Channel(receiver) => receiver.poll_recv(cx),
+            Self::Channel { pieces, .. } => pieces.poll_recv(cx),
         }
     }
 }
@@ -82,7 +95,7 @@ impl fmt::Debug for ResponseBody {
         match self {
             Self::Whole(bytes) => write!(f, "Whole({} bytes)", bytes.len()),
             Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
-            Self::Channel(_) => f.write_str("Channel"),
+            Self::Channel { .. } => f.write_str("Channel"),
         }
     }
 }

@@ -150,11 +150,11 @@ mod tests {
     #[tokio::test]
     async fn pieces_are_encoded_on_the_way() {
         let pieces = || {
-            let (sender, receiver) = mpsc::channel(3);
+            let (sender, pieces) = mpsc::channel(3);
             for letter in *b"abc" {
                 sender.try_send(Ok(Bytes::from(vec![letter; 100_000]))).unwrap();
             }
-            ResponseBody::Channel(receiver)
+            ResponseBody::Channel { pieces, source_bytes: 0 }
         };
         let plain = Outgoing::new(pieces(), None).collect().await.unwrap().to_bytes();
         let mut read = Vec::new();
@@ -169,11 +169,11 @@ mod tests {
 
     #[tokio::test]
     async fn an_error_breaks_the_body_off() {
-        let (sender, receiver) = mpsc::channel(2);
+        let (sender, pieces) = mpsc::channel(2);
         sender.send(Ok(Bytes::from_static(b"half"))).await.unwrap();
         sender.send(Err(io::Error::other("the rest is lost"))).await.unwrap();
         drop(sender);
-        let mut out = Outgoing::new(ResponseBody::Channel(receiver), None);
+        let mut out = Outgoing::new(ResponseBody::Channel { pieces, source_bytes: 0 }, None);
         assert!(out.frame().await.unwrap().is_ok());
         assert_eq!(out.frame().await.unwrap().unwrap_err().to_string(), "the rest is lost");
     }

@@ -27,7 +27,8 @@ use super::turns::{Rank, Turn, Turns};
 /// An answer counts with this part of the memory for answers at most, so that each can be given.
 pub(super) const LARGEST: u64 = 4;
 
-/// Memory of an answer that is rendered or compressed while it is sent: its pieces, buffers and encoder.
+/// Memory of an answer that is rendered or compressed while it is sent, beside what it is made from: its pieces, buffers
+/// and encoder.
 const STREAM_BYTES: u64 = 1024 * 1024;
 
 /// How long a request waits for a slot.
@@ -142,7 +143,7 @@ impl RequestPermit {
     #[must_use]
     pub(super) fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
         let parts = body.parts();
-        let own_bytes = if compressed || parts.is_none() { STREAM_BYTES } else { 0 };
+        let own_bytes = if compressed || parts.is_none() { STREAM_BYTES + body.source_bytes() } else { 0 };
         let blocks: Vec<Bytes> = parts.into_iter().flatten().cloned().collect();
         let mut held = self.slots.held();
         let Some(peer) = held.requests.get(&self.number).map(|holder| holder.connection.peer()) else {
@@ -385,6 +386,18 @@ mod tests {
         drop((held, late));
         let held = slots.held();
         assert_eq!((budget.used(), held.blocks.len(), held.requests.len()), (0, 0, 0));
+    }
+
+    #[tokio::test]
+    async fn what_an_answer_is_made_from_counts_until_it_is_read() {
+        let budget = MemoryBudget::default();
+        let slots = RequestSlots::new(0, budget.share(Holder::Answers));
+        let (request, source_bytes) = (unread(&slots, 1).await, 3 * STREAM_BYTES);
+        let (_sender, pieces) = tokio::sync::mpsc::channel(1);
+        assert!(request.2.hold(&ResponseBody::Channel { pieces, source_bytes }, false));
+        assert_eq!(budget.used(), STREAM_BYTES + source_bytes);
+        drop(request);
+        assert_eq!(budget.used(), 0);
     }
 
     #[tokio::test]
