@@ -4,7 +4,8 @@
 //! cursor was refused three times over five poll intervals and the newest step is answered,
 //! halving finds what before and after the hole is answered. What is before is counted; the hole is given up, in whole
 //! steps, each of which was refused. A hole of more than `MAX_SINGLE` steps is taken for the time before what the
-//! service keeps: all of it is given up, up to the oldest step that is answered.
+//! service keeps: all of it is given up, up to the oldest step that is answered. A service that fails at random refuses
+//! steps that it answers a moment later, so both ends of a hole have to be refused again and again.
 
 use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::Ledger;
@@ -20,8 +21,13 @@ use super::transition_log::TransitionLog;
 /// Steps that are asked for one by one.
 const MAX_SINGLE: i64 = 8;
 
-/// Requests of one search. Halving a month of minutes takes 16, or 32 where each refusal is confirmed.
-const MAX_PROBES: u32 = 64;
+/// How often both ends of a hole are asked for again, and each time the newest step, which has to be answered. Of a
+/// service that fails half of its requests, one hole in 65,000 is believed.
+const CONFIRMATIONS: u32 = 8;
+
+/// Requests of one search. Halving a month of minutes takes 16, or 32 where each refusal is confirmed; the hole itself
+/// takes 24.
+const MAX_PROBES: u32 = 96;
 
 /// Looks for the hole in `refused`, the range at the cursor, and gives it up. Returns whether there is one.
 pub(super) async fn give_up(
@@ -39,10 +45,13 @@ pub(super) async fn give_up(
     if answered == Some(false) {
         target.progress.forget_refusals();
     }
-    if answered == Some(true)
-        && let Some(range) = search.hole(refused, newest).await
-        && update.give_up(range.end)
-    {
+    if answered != Some(true) {
+        return false;
+    }
+    let Some(range) = search.hole(refused, newest).await else { return false };
+    if search.is_confirmed(range, newest).await != Some(true) {
+        target.progress.forget_refusals();
+    } else if update.give_up(range.end) {
         let hole = Hole { range, reason: reason.into() };
         transitions.hole(&target.key, &hole);
         target.progress.found(hole);
@@ -100,6 +109,18 @@ impl Search<'_> {
         let end = self.oldest_answered(end, newest, kept).await?;
         self.plan.audit.reaches(self.target.account.name(), self.plan.watermark.settled_step() - end);
         Some(TimeRange { start, end })
+    }
+
+    /// Whether both ends of `hole` are refused each time, while the newest step is answered.
+    async fn is_confirmed(&mut self, hole: TimeRange, newest: i64) -> Option<bool> {
+        for _ in 0..CONFIRMATIONS {
+            let refused =
+                !self.is_answered(hole.start).await? && !self.is_answered(hole.end - self.step).await?;
+            if !refused || !self.is_answered(newest).await? {
+                return Some(false);
+            }
+        }
+        Some(true)
     }
 
     /// The oldest step that is answered: those before `low` are not, and `high` is. `first` is looked at first.

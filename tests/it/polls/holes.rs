@@ -155,3 +155,18 @@ async fn a_service_that_is_down_or_refuses_the_account_never_makes_a_hole() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_fails_at_random_never_makes_a_hole() {
+    for probability in [0.2, 0.5, 0.8] {
+        let rig = rig(Quirks::default(), "").await;
+        let first = rig.ledger().until;
+        let fault = Fault::from(Kind::Status { status: 500, retry_after: None }).on(response_time::RESOURCE);
+        rig.world.faults().set([Fault { probability: Some(probability), ..fault }]);
+        poll(&rig, 12 * 60).await;
+        assert_eq!(rig.ledger().unaccounted, 0, "{probability}");
+        rig.world.faults().clear();
+        poll(&rig, 10).await;
+        assert_counted_but_for(&rig, first, &[]);
+    }
+}
