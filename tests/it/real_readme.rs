@@ -40,7 +40,7 @@ const FASTER: &[(&str, &str)] = &[
 async fn the_steps_of_the_readme_lead_from_nothing_to_right_counters_in_prometheus() {
     let readme = std::fs::read_to_string("README.md").unwrap();
     let (_, steps) = readme.split_once("## Point it at the service").unwrap();
-    let (steps, _) = steps.split_once("With Docker,").unwrap();
+    let (steps, _) = steps.split_once("## What you get").unwrap();
     let commands = blocks(steps, "sh");
     let [_install, init, doctor, run] = &commands[..] else { panic!("{commands:#?}") };
     let [scrape] = &blocks(steps, "yaml")[..] else { panic!("one scrape configuration") };

@@ -61,7 +61,6 @@ const COMMANDS: &[(&str, Shown)] = &[
     ("htpasswd ", By(&["real_readme::a_hash_of_htpasswd_makes_a_web_configuration"])),
     ("pdstool check web-config ", By(&["real_readme::a_hash_of_htpasswd_makes_a_web_configuration"])),
     ("docker ", FOLLOWED),
-    ("mkdir -p .cargo && cargo vendor", FOLLOWED),
     ("kubectl ", FOLLOWED),
     ("helm ", FOLLOWED),
     ("$EDITOR ", FOLLOWED),

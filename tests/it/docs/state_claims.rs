@@ -12,18 +12,8 @@ pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/configure.md",
-        "A second one that opens it exits with an error.",
+        "a second one that opens it exits with an error",
         &["real_state::a_second_daemon_on_the_same_file_ends_with_a_clear_error"],
-    ),
-    (
-        "docs/configure.md",
-        "A damaged file is refused",
-        &["ledger::state::tests::a_damaged_file_is_refused_or_gives_what_was_written"],
-    ),
-    (
-        "docs/configure.md",
-        "A file that is removed, shortened or not synced while in use is written whole again",
-        &["ledger::state::tests::a_file_removed_or_shortened_while_in_use_is_written_whole_again"],
     ),
     (
         "docs/run.md",
@@ -53,7 +43,7 @@ pub(super) const CLAIMS: &[(&str, &str, &[&str])] = &[
     ),
     (
         "docs/configure.md",
-        "A crash may leave the last commit incomplete: it is cut off",
+        "After a crash, an incomplete last commit is dropped",
         &["ledger::log::tests::a_power_loss_at_any_point_leaves_the_last_commit_or_the_one_under_way"],
     ),
 ];

@@ -37,7 +37,7 @@ fn generated_tables_are_current() {
         ("docs/configure.md", "requests", requests()),
         ("docs/operate.md", "limits", limits()),
         ("docs/troubleshooting.md", "reasons", reasons()),
-        ("deploy/README.md", "resources", resources()),
+        ("docs/scale.md", "resources", resources()),
         ("README.md", "light", light()),
         ("docs/performance.md", "headline", headline()),
     ] {
