@@ -10,6 +10,22 @@ fn replay(target: &str, check: impl Fn(&[u8])) {
     assert!(files > 0, "the corpus of {target} is empty");
 }
 
+/// They are compiled by a nightly toolchain, so not with the tests.
+#[test]
+fn the_fuzzers_depend_on_each_crate_of_the_house_that_they_use() {
+    let manifest = std::fs::read_to_string("fuzz/Cargo.toml").unwrap();
+    for folder in ["fuzz/checks", "fuzz/fuzz_targets"] {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            for (before, _) in text.match_indices("pds_").map(|(at, _)| text[at..].split_once("::").unwrap())
+            {
+                let dependency = format!("\n{} = {{ path = ", before.replace('_', "-"));
+                assert!(manifest.contains(&dependency), "fuzz/Cargo.toml lacks{dependency}");
+            }
+        }
+    }
+}
+
 #[test]
 fn replies_of_the_corpus_are_read_without_nonsense() {
     replay("replies", checks::replies);
