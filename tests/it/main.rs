@@ -19,6 +19,7 @@ mod faults;
 mod first_contact;
 mod fuzz;
 mod gauges;
+mod given_up;
 mod golden;
 mod house;
 mod logging;

@@ -9,7 +9,9 @@ mod model;
 pub(crate) mod prometheus;
 mod rig;
 
+use pds_core::memory::{Holder, MemoryBudget};
 use pds_interface::{Resource, response_time};
+use pds_ledger::restore::{Answer, Source};
 use pds_ledger::{Key, Owner};
 use pds_simulator::Fault;
 
@@ -310,4 +312,29 @@ async fn a_daemon_retries_a_restore_and_polls_restored_targets_at_once() {
     .await;
     let restoring = context.telemetry.snapshot().restoring.unwrap();
     assert_eq!((restoring.restored, restoring.missing), (2, 0));
+}
+
+#[tokio::test]
+async fn a_search_that_is_given_up_leaves_nothing_behind() {
+    let rig = Rig::start(3).await;
+    rig.predecessor().await;
+    let memory = MemoryBudget::default();
+    let prometheus = rig.config(3, "").state.prometheus.unwrap();
+    let source = Source::new(&prometheus, memory.share(Holder::Restoring)).unwrap();
+    let keys: Vec<Key> = (0..3).map(|app| key(&rig, app)).collect();
+    let search = async || {
+        let at = source.now().await.unwrap();
+        source.ledgers(&keys, at, rig.clock.unix_seconds(), |_, _| {}).await
+    };
+    let check = async || {
+        let (answers, result) = search().await;
+        result.unwrap();
+        assert!(
+            answers.len() == 3 && answers.iter().all(|(_, answer)| matches!(answer, Answer::Ledger { .. }))
+        );
+        while memory.used() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(crate::given_up::at_each_await(search, check).await > 0);
 }
