@@ -60,7 +60,7 @@ pub use url_template::UrlTemplate;
 pub use pds_client::{Config as Api, TokenSource};
 use pds_interface::taken_labels;
 
-use raw::{Reading, Table};
+use raw::{Shared, Table};
 use section::Section as _;
 
 /// What [`load`] found.
@@ -118,9 +118,9 @@ fn load_layers(
         None => Vec::new(),
     };
     let problems = RefCell::new(raw.problems);
-    let reading =
-        Reading { folder, taken_labels: taken_labels.as_deref(), included: &included, problems: &problems };
-    let config = Config::read(&Table::top(&raw.values, reading));
+    let shared =
+        Shared { folder, taken_labels: taken_labels.as_deref(), included: &included, problems: &problems };
+    let config = Config::read(&Table::top(&raw.values, shared));
     let mut problems = problems.into_inner();
     problems.sort();
     let (Some(mut config), true) = (config, problems.is_empty()) else {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use config::{Map, Value, ValueKind};
 
 use super::key::{Key, Kind, as_written, join};
-use super::raw::{Position, Reading, Table};
+use super::raw::{Position, Shared, Table};
 use super::reader::{Id, List, MILLISECONDS, Reader, SECONDS};
 use super::section::{Fixed, Row, Section as _, optional, or_empty, required, section};
 use super::token::Tokens;
@@ -153,15 +153,14 @@ impl Row for Projects {
     }
 
     fn read(&self, table: &Table<'_>, name: &str) -> Option<Vec<Project>> {
-        if table.reading.taken_labels.is_none() {
+        if table.shared.taken_labels.is_none() {
             return Some(Vec::new());
         }
         let mut lists: Vec<(Position<'_>, &Value)> = Vec::new();
         lists.extend(table.get(name).map(|list| (table.position(name), list)));
-        for included in table.reading.included {
-            let reading =
-                Reading { folder: included.path.parent().unwrap_or(Path::new("")), ..table.reading };
-            lists.push((Position { key: included.key(), variable: None, reading }, &included.projects));
+        for included in table.shared.included {
+            let shared = Shared { folder: included.path.parent().unwrap_or(Path::new("")), ..table.shared };
+            lists.push((Position { key: included.key(), variable: None, shared }, &included.projects));
         }
         let mut entries: Vec<(Position<'_>, &Map<String, Value>)> = Vec::new();
         let mut good = true;
@@ -175,7 +174,7 @@ impl Row for Projects {
         let mut projects: Vec<Project> = Vec::new();
         let mut known: HashMap<Arc<str>, String> = HashMap::new();
         for (position, entry) in entries {
-            let Some(mut project) = Project::read(&Table::new(position.key.clone(), entry, position.reading))
+            let Some(mut project) = Project::read(&Table::new(position.key.clone(), entry, position.shared))
             else {
                 continue;
             };
@@ -253,7 +252,7 @@ impl Reader for Apps {
             let position = position.item(index);
             let (app, id_at) = match &entry.kind {
                 ValueKind::Table(values) => (
-                    App::read(&Table::new(position.key.clone(), values, position.reading)),
+                    App::read(&Table::new(position.key.clone(), values, position.shared)),
                     position.member("id"),
                 ),
                 ValueKind::String(_) => (Id.read(entry, &position).map(App::named), position),
@@ -295,7 +294,7 @@ impl Reader for Labels {
         let ValueKind::Table(raw) = &raw.kind else {
             return position.refuse("must be a table such as { team = \"search\" }");
         };
-        let taken = position.reading.taken_labels.unwrap_or_default();
+        let taken = position.shared.taken_labels.unwrap_or_default();
         let mut labels = BTreeMap::new();
         for (name, raw) in raw {
             let position = position.member(&as_written(name));

@@ -32,7 +32,7 @@ pub(super) fn key_in(path: &Path, name: &str) -> String {
 
 /// Shared by everything that reads one configuration.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading<'a> {
+pub(super) struct Shared<'a> {
     /// The folder of the file; relative paths start there.
     pub(super) folder: &'a Path,
     /// Label names that configured labels must not use; `None` if no projects are read.
@@ -50,18 +50,18 @@ pub(super) struct Table<'a> {
     key: String,
     values: Option<&'a Map<String, Value>>,
     /// Shared state.
-    pub(super) reading: Reading<'a>,
+    pub(super) shared: Shared<'a>,
 }
 
 impl<'a> Table<'a> {
     /// The table of all values.
-    pub(super) fn top(values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
-        Self::new(String::new(), values, reading)
+    pub(super) fn top(values: &'a Map<String, Value>, shared: Shared<'a>) -> Self {
+        Self::new(String::new(), values, shared)
     }
 
     /// The table `values`, shown to the user as `key`.
-    pub(super) fn new(key: String, values: &'a Map<String, Value>, reading: Reading<'a>) -> Self {
-        Self { key, values: Some(values), reading }
+    pub(super) fn new(key: String, values: &'a Map<String, Value>, shared: Shared<'a>) -> Self {
+        Self { key, values: Some(values), shared }
     }
 
     /// The value of `name`, if it is set.
@@ -73,7 +73,7 @@ impl<'a> Table<'a> {
     pub(super) fn position(&self, name: &str) -> Position<'a> {
         let key = join(&self.key, name);
         let variable = self.get(name).and_then(|value| variable_of(&key, value));
-        Position { key, variable, reading: self.reading }
+        Position { key, variable, shared: self.shared }
     }
 
     /// The table at `name`; without values where there is none.
@@ -82,7 +82,7 @@ impl<'a> Table<'a> {
             Some(ValueKind::Table(table)) => Some(table),
             _ => None,
         };
-        Self { key: join(&self.key, name), values, reading: self.reading }
+        Self { key: join(&self.key, name), values, shared: self.shared }
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Position<'a> {
     /// The environment variable that set it.
     pub(super) variable: Option<String>,
     /// Shared state.
-    pub(super) reading: Reading<'a>,
+    pub(super) shared: Shared<'a>,
 }
 
 impl Position<'_> {
@@ -104,7 +104,7 @@ impl Position<'_> {
         if let Some(variable) = &self.variable {
             message.push_str(&format!(" (set by {variable})"));
         }
-        self.reading.problems.borrow_mut().push(Problem { key: self.key.clone(), message });
+        self.shared.problems.borrow_mut().push(Problem { key: self.key.clone(), message });
         None
     }
 

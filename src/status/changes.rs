@@ -6,7 +6,7 @@ use crate::store::{Change, Fact};
 use pds_exposition::Family;
 use pds_interface::get_app::family;
 
-use super::exporter::whole;
+use super::exporter::to_second;
 use super::settings::{Value, name_of, value_of};
 
 /// A changed setting.
@@ -42,7 +42,7 @@ pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
         })
     };
     let changed = |change: &Change| Changed {
-        at: whole(change.at),
+        at: to_second(change.at),
         name: name_of(change.family, change.label),
         before: value(change, &change.before),
         after: value(change, &change.after),
@@ -56,7 +56,7 @@ pub(super) fn deploys(changes: &[Change]) -> Vec<Deploy> {
         Some(Fact::Text(id))
             if change.family == family::BUILD_INFO.name && change.label == Some("latest_ready_build_id") =>
         {
-            Some(Deploy { at: whole(change.at), build: id.to_string() })
+            Some(Deploy { at: to_second(change.at), build: id.to_string() })
         }
         _ => None,
     };

@@ -27,7 +27,7 @@ pub(super) fn exporter(
         let known = snapshot.tokens.get(account.name()).copied().unwrap_or_default();
         Token {
             name: account.name().to_owned(),
-            expires: known.expires.map(whole),
+            expires: known.expires.map(to_second),
             file: account.file().map(|file| file.display().to_string()),
             readable: known.readable,
             range_ignored: account.ignored_range(),
@@ -35,9 +35,9 @@ pub(super) fn exporter(
     });
     Exporter {
         version: env!("CARGO_PKG_VERSION").into(),
-        started: whole(started),
+        started: to_second(started),
         configuration_good: snapshot.config_good,
-        configuration_loaded: snapshot.config_loaded.map(whole),
+        configuration_loaded: snapshot.config_loaded.map(to_second),
         web_configuration_good: snapshot.web_config_good,
         panicked: snapshot.last_panic.is_some_and(|at| at.elapsed() < PANIC_SHOWN),
         unexpected: unexpected(snapshot, plan),
@@ -85,10 +85,10 @@ fn unexpected(snapshot: &Snapshot, plan: &Plan) -> Vec<Unexpected> {
 /// A due time by the wall clock, to the second.
 pub(super) fn next_poll(due: Option<Instant>, now: Timestamp) -> Option<Timestamp> {
     let ahead = due?.saturating_duration_since(Instant::now());
-    Some(whole(now.checked_add(SignedDuration::try_from(ahead).ok()?).ok()?))
+    Some(to_second(now.checked_add(SignedDuration::try_from(ahead).ok()?).ok()?))
 }
 
 /// `time` rounded to the second.
-pub(super) fn whole(time: Timestamp) -> Timestamp {
+pub(super) fn to_second(time: Timestamp) -> Timestamp {
     time.round(jiff::Unit::Second).unwrap_or(time)
 }

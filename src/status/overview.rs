@@ -19,7 +19,7 @@ use pds_ledger::Hold;
 use pds_ledger::ledger_store::Found;
 
 use super::document::Status;
-use super::exporter::{exporter, whole};
+use super::exporter::{exporter, to_second};
 use super::judge::{Hidden, Judged, judge_app, judge_project};
 use super::lazy::LazyApp;
 use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
@@ -228,9 +228,9 @@ impl View {
         Resource {
             resource: target.key.resource.as_str().into(),
             state,
-            last_success: health.last_success.map(whole),
+            last_success: health.last_success.map(to_second),
             failing: health.failing.map(|failure| Failing {
-                since: whole(failure.since),
+                since: to_second(failure.since),
                 class: failure.class.into(),
                 message: failure.message.clone(),
             }),
@@ -266,7 +266,7 @@ fn last_error(parts: &[Part<'_>]) -> Option<LastError> {
     let failures = parts.iter().filter_map(|part| {
         let (at, failure) = part.subject.cell.last_failure()?;
         let resource = part.resource().as_str().into();
-        Some(LastError { at: whole(at), resource, class: failure.class.into(), message: failure.message })
+        Some(LastError { at: to_second(at), resource, class: failure.class.into(), message: failure.message })
     });
     failures.max_by_key(|error| error.at)
 }

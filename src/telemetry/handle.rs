@@ -21,9 +21,9 @@ pub(super) trait Handle: Sized {
 
 /// A gauge without labels. It has no series until its value is known.
 #[derive(Debug)]
-pub(super) struct Fact(GaugeVec);
+pub(super) struct OptionalGauge(GaugeVec);
 
-impl Fact {
+impl OptionalGauge {
     pub(super) fn set(&self, value: f64) {
         self.0.with_label_values::<&str>(&[]).set(value);
     }
@@ -41,9 +41,9 @@ impl Fact {
 
 /// A gauge with one label. A label value has no series until its value is known.
 #[derive(Debug)]
-pub(super) struct Facts(GaugeVec);
+pub(super) struct OptionalGauges(GaugeVec);
 
-impl Facts {
+impl OptionalGauges {
     /// Sets the value of `label`; `None` removes its series.
     pub(super) fn set(&self, label: &str, value: impl Into<Option<f64>>) {
         match value.into() {
@@ -71,13 +71,13 @@ impl Facts {
     }
 }
 
-impl Handle for Fact {
+impl Handle for OptionalGauge {
     fn register(family: &Family, registry: &Registry) -> Result<Self, prometheus::Error> {
         GaugeVec::register(family, registry).map(Self)
     }
 }
 
-impl Handle for Facts {
+impl Handle for OptionalGauges {
     fn register(family: &Family, registry: &Registry) -> Result<Self, prometheus::Error> {
         GaugeVec::register(family, registry).map(Self)
     }
@@ -139,8 +139,9 @@ mod tests {
     #[test]
     fn a_fact_has_no_series_until_it_is_known() {
         let registry = Registry::new();
-        let fact = Fact::register(&Family::gauge("pds_fact", &[], "A fact"), &registry).unwrap();
-        let facts = Facts::register(&Family::gauge("pds_facts", &["token"], "Facts"), &registry).unwrap();
+        let fact = OptionalGauge::register(&Family::gauge("pds_fact", &[], "A fact"), &registry).unwrap();
+        let facts =
+            OptionalGauges::register(&Family::gauge("pds_facts", &["token"], "Facts"), &registry).unwrap();
         assert_eq!((fact.get(), facts.all()), (None, Vec::new()));
         fact.set(0.0);
         facts.set("a", 1.0);

@@ -4,7 +4,7 @@ use prometheus::{CounterVec, Gauge, GaugeVec, HistogramVec, IntCounter, IntCount
 
 use pds_exposition::Family;
 
-use super::handle::{Fact, Facts, Handle};
+use super::handle::{Handle, OptionalGauge, OptionalGauges};
 
 /// Makes of rows `handle: Type = family;` the list [`FAMILIES`] and the struct [`Metrics`] of registered handles.
 macro_rules! metrics {
@@ -56,7 +56,7 @@ metrics! {
         &["resource", "field"],
         "Values in replies that violate the interface; they are shown as missing",
     );
-    clock_skew: Fact = Family::gauge(
+    clock_skew: OptionalGauge = Family::gauge(
         "pds_api_clock_skew_seconds",
         &[],
         "The service's clock minus ours, from the Date header of its last reply",
@@ -66,27 +66,27 @@ metrics! {
         &["resource", "result"],
         "Ranges audited: whether two parts of each, as the service counts them, are equal to the whole and to what the counters hold; unanswered ones are repeated later",
     );
-    token_expiry: Facts = Family::gauge(
+    token_expiry: OptionalGauges = Family::gauge(
         "pds_token_expiry_timestamp_seconds",
         &["token"],
         "When the service account token expires, Unix time; absent for a token that does not say",
     );
-    token_read: Facts = Family::gauge(
+    token_read: OptionalGauges = Family::gauge(
         "pds_token_last_read_successful",
         &["token"],
         "1 if the last read of the token file succeeded; otherwise the last good token stays in use",
     );
-    token_accepted: Facts = Family::gauge(
+    token_accepted: OptionalGauges = Family::gauge(
         "pds_token_accepted",
         &["token"],
         "0 while the service refuses the token (401), 1 once it has accepted it; absent before the first answer",
     );
-    range_honoured: Facts = Family::gauge(
+    range_honoured: OptionalGauges = Family::gauge(
         "pds_api_range_honoured",
         &["token"],
         "0 while every reply is about another range than was asked for: the names in api.query_names are not the service's; 1 once a reply was about the range asked for; absent where replies do not state their range",
     );
-    pace: Facts = Family::gauge(
+    pace: OptionalGauges = Family::gauge(
         "pds_api_pace_requests_per_second",
         &["token"],
         "Requests per second that this token sends at most after repeated 429s; absent while nothing slows it down",
@@ -101,27 +101,27 @@ metrics! {
         &["index", "count"],
         "The part of the configured apps this exporter polls: --shard.index of --shard.count",
     );
-    shards: Fact = Family::gauge(
+    shards: OptionalGauge = Family::gauge(
         "pds_exporter_shards",
         &[],
         "Number of exporters that share the configured apps",
     );
-    config_loaded: Fact = Family::gauge(
+    config_loaded: OptionalGauge = Family::gauge(
         "pds_exporter_config_last_reload_successful",
         &[],
         "1 if the last attempt to load the configuration succeeded; otherwise the previous one stays in force",
     );
-    config_loaded_time: Fact = Family::gauge(
+    config_loaded_time: OptionalGauge = Family::gauge(
         "pds_exporter_config_last_reload_success_timestamp_seconds",
         &[],
         "When the configuration in force was loaded, Unix time",
     );
-    web_config_loaded: Fact = Family::gauge(
+    web_config_loaded: OptionalGauge = Family::gauge(
         "pds_exporter_web_config_last_reload_successful",
         &[],
         "1 if the last read of the web configuration file succeeded; otherwise the last good one stays in force",
     );
-    targets: Fact =
+    targets: OptionalGauge =
         Family::gauge("pds_exporter_targets", &[], "Number of polled targets: pairs of a resource and a project or app");
     poll_lag: Gauge = Family::gauge(
         "pds_exporter_poll_lag_seconds",
@@ -153,12 +153,12 @@ metrics! {
         &[],
         "Polls that panicked because of a bug in the exporter; other polls go on",
     );
-    state_committed: Fact = Family::gauge(
+    state_committed: OptionalGauge = Family::gauge(
         "pds_exporter_state_last_commit_successful",
         &[],
         "1 if the last write to the state file succeeded; counters stand still while writes fail",
     );
-    state_restored: Fact = Family::gauge(
+    state_restored: OptionalGauge = Family::gauge(
         "pds_exporter_state_last_restore_successful",
         &[],
         "1 where all counters are known that state.prometheus_url was asked for, 0 while some are hidden because they are not; absent where nothing is asked",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pds_core::clock::Clock;
 use pds_interface::TimeRange;
-use pds_ledger::{Key, Ledger, state::State};
+use pds_ledger::{Key, Ledger, state::StateFile};
 use pds_simulator::{Fault, Settings, World};
 
 use crate::process::{Exporter, series, until};
@@ -163,7 +163,7 @@ fn damaged(good: &[u8], older: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 }
 
 async fn ledgers(path: &Path) -> Result<Vec<(Key, Ledger)>, String> {
-    State::open(path).await.map(|(_, ledgers)| ledgers).map_err(|error| error.to_string())
+    StateFile::open(path).await.map(|(_, ledgers)| ledgers).map_err(|error| error.to_string())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -1,4 +1,4 @@
-//! The simulator over real HTTP: all 16 calls, what they change, their rules; exact truth; faults.
+//! The simulator over real HTTP: all calls, what they change, their rules; exact truth; faults.
 
 mod calls;
 mod exactness;

@@ -13,7 +13,7 @@ use super::credentials::{Credentials, Token};
 use super::observer::Observer;
 use super::pace::Pace;
 use super::redact::Redactor;
-use super::wait::{from_now, whole};
+use super::wait::{from_now, whole_seconds};
 
 /// A service account. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -209,7 +209,7 @@ impl Account {
     /// Records that the service accepts the token again, or the one that replaced it.
     fn take_again(&self, refusal: Option<Rejection>) {
         if let Some(refusal) = refusal {
-            let after = format_duration(whole(refusal.since.elapsed())).to_string();
+            let after = format_duration(whole_seconds(refusal.since.elapsed())).to_string();
             tracing::info!(token = self.name(), after, "the service takes the token again");
         }
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::account::Rejection;
 use super::credentials::Token;
-use super::wait::whole;
+use super::wait::whole_seconds;
 use super::{Account, Client, FetchError, Fetched, retry};
 use pds_interface::call::Method;
 use pds_interface::{Request, Resource};
@@ -136,7 +136,7 @@ impl Client {
             if pause > inner.patience {
                 break Err(FetchError::Paused {
                     request: inner.transport.name(request),
-                    retry_after: whole(pause),
+                    retry_after: whole_seconds(pause),
                 });
             }
             if !pause.is_zero() {
@@ -173,7 +173,7 @@ impl Client {
                 request: name(),
                 status: refusal.status,
                 message: refusal.message,
-                retry_after: whole(refusal.until.saturating_duration_since(Instant::now())),
+                retry_after: whole_seconds(refusal.until.saturating_duration_since(Instant::now())),
             }),
         }
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::line::Line;
 use super::observer::Observer;
-use super::wait::whole;
+use super::wait::whole_seconds;
 
 /// A second 429 within this time is a repeated one. After a single one the account only waits.
 const REPEATED_WITHIN: Duration = Duration::from_secs(60);
@@ -101,7 +101,7 @@ impl Pace {
         }
         drop(state);
         if begins {
-            let wait = format_duration(whole(wait)).to_string();
+            let wait = format_duration(whole_seconds(wait)).to_string();
             self.observer.paused(&self.name, &wait);
         }
     }
@@ -190,7 +190,7 @@ impl Pace {
         if state.paused_until.is_none_or(|until| until <= now)
             && let Some(since) = state.told.take()
         {
-            let after = format_duration(whole(now - since)).to_string();
+            let after = format_duration(whole_seconds(now - since)).to_string();
             tracing::info!(token = &*self.name, after, "the service answers again after it asked to wait");
         }
         let measured = state.count(now, 0.0) / MEASURED_OVER;

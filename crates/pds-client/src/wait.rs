@@ -11,6 +11,6 @@ pub(super) fn from_now(wait: Duration) -> Instant {
 }
 
 /// `wait` in whole seconds, rounded up, for log lines and errors.
-pub(super) fn whole(wait: Duration) -> Duration {
+pub(super) fn whole_seconds(wait: Duration) -> Duration {
     Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }

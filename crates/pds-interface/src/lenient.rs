@@ -12,7 +12,7 @@ use serde_json::{Error, Value};
 
 use super::wire::Object;
 
-/// How deep values are looked for that cannot be held; the replies of the interface end well above.
+/// How deep values that cannot be read are looked for; the replies of the interface end well above.
 const DEEPEST: usize = 6;
 
 /// Reads a reply.
@@ -27,23 +27,23 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     };
     let Object(reply) = read.or_else(|error| {
         let raw: &RawValue = serde_json::from_slice(body).map_err(|_| error)?;
-        let mut tamed = String::with_capacity(raw.get().len());
-        tame(raw.get(), DEEPEST, &mut tamed);
-        serde_json::from_str(&tamed)
+        let mut readable = String::with_capacity(raw.get().len());
+        quote_unreadable(raw.get(), DEEPEST, &mut readable);
+        serde_json::from_str(&readable)
     })?;
     Ok(reply)
 }
 
-/// Writes valid JSON to `out`, with what cannot be held in it as text.
-fn tame(raw: &str, deepest: usize, out: &mut String) {
-    if serde_json::from_str::<Holdable>(raw).is_ok() {
+/// Writes valid JSON to `out`, with what serde_json cannot read in it as text.
+fn quote_unreadable(raw: &str, deepest: usize, out: &mut String) {
+    if serde_json::from_str::<Readable>(raw).is_ok() {
         out.push_str(raw);
         return;
     }
     let before = out.len();
     if deepest > 0 && raw.starts_with(['{', '[']) {
         let mut reader = serde_json::Deserializer::from_str(raw);
-        if reader.deserialize_any(Tamed { deepest, out: &mut *out }).is_ok() {
+        if reader.deserialize_any(QuoteEach { deepest, out: &mut *out }).is_ok() {
             return;
         }
     }
@@ -51,16 +51,16 @@ fn tame(raw: &str, deepest: usize, out: &mut String) {
     out.push_str(&Value::from(raw).to_string());
 }
 
-/// Any value that a JSON reader holds. Nothing of it is kept.
-struct Holdable;
+/// Any value that serde_json reads. Nothing of it is kept.
+struct Readable;
 
-impl<'de> Deserialize<'de> for Holdable {
+impl<'de> Deserialize<'de> for Readable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Holdable {
+impl<'de> Visitor<'de> for Readable {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -102,13 +102,13 @@ impl<'de> Visitor<'de> for Holdable {
     }
 }
 
-/// Writes the elements of a list or object to `out`, each tamed.
-struct Tamed<'a> {
+/// Writes the elements of a list or object to `out`, with what cannot be read as text.
+struct QuoteEach<'a> {
     deepest: usize,
     out: &'a mut String,
 }
 
-impl<'de> Visitor<'de> for Tamed<'_> {
+impl<'de> Visitor<'de> for QuoteEach<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Tamed<'_> {
         let mut separator = "";
         while let Some(item) = seq.next_element::<&RawValue>()? {
             self.out.push_str(std::mem::replace(&mut separator, ","));
-            tame(item.get(), self.deepest - 1, self.out);
+            quote_unreadable(item.get(), self.deepest - 1, self.out);
         }
         self.out.push(']');
         Ok(())
@@ -133,7 +133,7 @@ impl<'de> Visitor<'de> for Tamed<'_> {
             self.out.push_str(std::mem::replace(&mut separator, ","));
             self.out.push_str(&Value::from(name).to_string());
             self.out.push(':');
-            tame(value.get(), self.deepest - 1, self.out);
+            quote_unreadable(value.get(), self.deepest - 1, self.out);
         }
         self.out.push('}');
         Ok(())

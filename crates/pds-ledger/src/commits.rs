@@ -14,7 +14,7 @@ use super::key::Key;
 use super::ledger::Ledger;
 use super::observer::Observer;
 use super::record::Record;
-use super::state::State;
+use super::state::StateFile;
 
 /// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
 /// than this.
@@ -84,7 +84,7 @@ impl Committer {
 
 /// Commits whatever has come in since the last commit, until the store is closed or the last of its clones is gone.
 pub(super) async fn commit_all(
-    state: State,
+    state: StateFile,
     ledgers: Arc<RwLock<Ledgers>>,
     mut entries: mpsc::UnboundedReceiver<Entry>,
     observer: Arc<dyn Observer>,

@@ -65,7 +65,7 @@ impl Ledger {
 
     /// How many within each threshold (seconds), by rising threshold: whole numbers, cumulative, none above `total`.
     pub fn buckets(&self) -> impl ExactSizeIterator<Item = (f64, u64)> {
-        self.shares().map(|(threshold, within)| (threshold, whole(within).min(self.total)))
+        self.shares().map(|(threshold, within)| (threshold, rounded(within).min(self.total)))
     }
 
     /// The same with the fractions.
@@ -112,9 +112,10 @@ impl Ledger {
     /// settled.
     #[must_use]
     pub fn due(&self, settled: i64, step: i64, most: i64, hourly_from: i64) -> Option<TimeRange> {
-        let whole = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
+        let aligned = |second: i64| second.div_euclid(step.max(1)) * step.max(1);
         // Even the shortest range has to move the cursor.
-        let end = settled.min(whole(self.until.saturating_add(most)).max(whole(self.until) + step.max(1)));
+        let end =
+            settled.min(aligned(self.until.saturating_add(most)).max(aligned(self.until) + step.max(1)));
         let is_merged = self.until < hourly_from && !self.has_begun_hour(self.until);
         let boundary = if is_merged { hourly_from } else { Hour::of(self.until).end() };
         let end = end.min(boundary);
@@ -333,7 +334,7 @@ fn precise(count: u64) -> f64 {
     clippy::cast_sign_loss,
     reason = "sums of counts, which stay below 2^53 and are never negative"
 )]
-fn whole(within: f64) -> u64 {
+fn rounded(within: f64) -> u64 {
     within.round() as u64
 }
 

@@ -15,7 +15,7 @@ use super::commits::{Committer, Entry, Hold, Ledgers, NotCommitted, commit_all};
 use super::error::StateError;
 use super::ledger::Ledger;
 use super::record::Record;
-use super::state::State;
+use super::state::StateFile;
 
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl LedgerStore {
                 Committer(None),
             ));
         };
-        let (state, found) = State::open(path).await?;
+        let (state, found) = StateFile::open(path).await?;
         let mut ledgers = Ledgers::default();
         for (key, mut ledger) in found {
             ledger.share_thresholds(&mut ledgers.thresholds);

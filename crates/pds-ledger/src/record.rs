@@ -29,28 +29,28 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
     let sizes = sizes.iter().rev().fold(0, |word, size| (word << 16) | u64::from(*size));
     let mut words = Words(Vec::with_capacity(56 + 16 * (ledger.shares().len() + ledger.hours.len())));
     let (first, further) = Number::ALL.split_at(FIRST_NUMBERS);
-    first.iter().for_each(|number| words.whole(number.of(ledger)));
-    words.whole(sizes);
+    first.iter().for_each(|number| words.unsigned(number.of(ledger)));
+    words.unsigned(sizes);
     for (threshold, within) in ledger.shares() {
         words.number(threshold);
         words.number(within);
     }
     for hour in &ledger.hours {
-        words.whole(u64::from(hour.index) | u64::from(hour.rechecks) << 32);
-        words.whole(hour.added);
+        words.unsigned(u64::from(hour.index) | u64::from(hour.rechecks) << 32);
+        words.unsigned(hour.added);
     }
     for late in ledger.late_data.iter() {
         words.signed(late.from);
-        words.whole(late.total);
-        words.whole(u64::from(small(late.shares.len())) | u64::from(late.hour) << 32);
-        words.whole(late.figure);
-        words.whole(late.added);
+        words.unsigned(late.total);
+        words.unsigned(u64::from(small(late.shares.len())) | u64::from(late.hour) << 32);
+        words.unsigned(late.figure);
+        words.unsigned(late.added);
         for (threshold, share) in &late.shares {
             words.number(*threshold);
             words.number(*share);
         }
     }
-    further.iter().for_each(|number| words.whole(number.of(ledger)));
+    further.iter().for_each(|number| words.unsigned(number.of(ledger)));
     words.0
 }
 
@@ -63,32 +63,32 @@ pub fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
     let (first, further) = Number::ALL.split_at(FIRST_NUMBERS);
     let (oldest, second) = first.split_at(3);
     for number in oldest {
-        number.put(&mut ledger, words.whole()?);
+        number.put(&mut ledger, words.unsigned()?);
     }
     if format == 1 {
         let mut buckets = Vec::new();
         while let Some(threshold) = words.number() {
-            buckets.push((threshold, words.whole()?));
+            buckets.push((threshold, words.unsigned()?));
         }
         return Some(ledger.with_buckets(&buckets));
     }
     for number in second {
-        number.put(&mut ledger, words.whole()?);
+        number.put(&mut ledger, words.unsigned()?);
     }
-    let sizes = words.whole()?;
+    let sizes = words.unsigned()?;
     let size = |index: u32| usize::try_from((sizes >> (16 * index)) & 0xffff).ok();
     ledger.set_aside = size(0)? != 0;
     let buckets = words.pairs(size(1)?)?;
     for _ in 0..size(2)? {
-        let word = words.whole()?;
+        let word = words.unsigned()?;
         let (index, rechecks) = (u32::try_from(word & 0xffff_ffff).ok()?, u8::try_from(word >> 32).ok()?);
-        let hour = Hour { index, rechecks, added: words.whole()? };
+        let hour = Hour { index, rechecks, added: words.unsigned()? };
         ledger.hours = ledger.hours.iter().copied().chain([hour]).collect();
     }
     for _ in 0..size(3)? {
-        let (from, total, word) = (words.signed()?, words.whole()?, words.whole()?);
+        let (from, total, word) = (words.signed()?, words.unsigned()?, words.unsigned()?);
         let (hour, shares) = (u32::try_from(word >> 32).ok()?, usize::try_from(word & 0xffff_ffff).ok()?);
-        let (figure, added) = if format > 2 { (words.whole()?, words.whole()?) } else { (0, 0) };
+        let (figure, added) = if format > 2 { (words.unsigned()?, words.unsigned()?) } else { (0, 0) };
         let mut late = Late { hour, from, figure, total, added, shares: words.pairs(shares)?.into() };
         if format == 2 {
             late.added = late.part(ledger.until);
@@ -96,7 +96,7 @@ pub fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
         ledger.late_data.push(late);
     }
     for number in further.iter().filter(|_| format > 2) {
-        number.put(&mut ledger, words.whole()?);
+        number.put(&mut ledger, words.unsigned()?);
     }
     words.0.next().is_none().then(|| ledger.with_shares(buckets))
 }
@@ -104,7 +104,7 @@ pub fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
 struct Words(Vec<u8>);
 
 impl Words {
-    fn whole(&mut self, word: u64) {
+    fn unsigned(&mut self, word: u64) {
         self.0.extend_from_slice(&word.to_le_bytes());
     }
 
@@ -120,7 +120,7 @@ impl Words {
 struct Reader<'a>(std::slice::Iter<'a, [u8; 8]>);
 
 impl Reader<'_> {
-    fn whole(&mut self) -> Option<u64> {
+    fn unsigned(&mut self) -> Option<u64> {
         self.0.next().map(|word| u64::from_le_bytes(*word))
     }
 

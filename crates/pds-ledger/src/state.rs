@@ -83,9 +83,9 @@ pub async fn write(path: &Path, ledgers: Vec<(Key, Ledger)>) -> Result<(), State
 
 /// The open state file.
 #[derive(Debug)]
-pub struct State(Log);
+pub struct StateFile(Log);
 
-impl State {
+impl StateFile {
     /// Opens the file at `path`, or makes one if there is none, and reads all ledgers.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ mod tests {
 
     async fn refusal(path: &Path) -> String {
         let before = std::fs::read(path).unwrap();
-        let error = State::open(path).await.err().unwrap();
+        let error = StateFile::open(path).await.err().unwrap();
         assert_eq!(std::fs::read(path).unwrap(), before, "a file that is refused is left as it was");
         let text = error.to_string();
         assert!(text.contains(&path.display().to_string()), "{text} names the file");
@@ -261,16 +261,16 @@ mod tests {
         let key =
             Key { owner: Owner::new("p\0p".into(), "\0a".into()), resource: run_execution_time::RESOURCE };
         written.push((key, Ledger::open(-1)));
-        let (mut state, found) = State::open(&path).await.unwrap();
+        let (mut state, found) = StateFile::open(&path).await.unwrap();
         assert_eq!(found, []);
         state.commit(&records(&written), Vec::new).unwrap();
         assert_eq!(read(&path).await.unwrap(), written, "while it is in use");
         drop(state);
-        let (mut state, found) = State::open(&path).await.unwrap();
+        let (mut state, found) = StateFile::open(&path).await.unwrap();
         assert_eq!(found, written);
         state.commit(&[(written[0].0.clone(), None)], Vec::new).unwrap();
         drop(state);
-        assert_eq!(State::open(&path).await.unwrap().1, written[1..]);
+        assert_eq!(StateFile::open(&path).await.unwrap().1, written[1..]);
     }
 
     #[tokio::test]
@@ -280,19 +280,19 @@ mod tests {
             ["state.log", "link", "name", "state.log.lock"].map(|name| dir.path().join(name));
         // To where there is no file yet.
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        let (held, _) = State::open(&link).await.unwrap();
+        let (held, _) = StateFile::open(&link).await.unwrap();
         assert!(path.is_file() && link.is_symlink(), "links are followed");
         std::fs::hard_link(&path, &name).unwrap();
         for path in [&path, &link, &name] {
-            let error = State::open(path).await.err().unwrap();
+            let error = StateFile::open(path).await.err().unwrap();
             assert!(matches!(&error, StateError::InUse(named) if named == path), "{error:?}");
             assert_eq!(examine(path).await.unwrap(), Examined::InUse);
         }
         std::fs::remove_file(lock).unwrap();
-        assert!(matches!(State::open(&path).await, Err(StateError::InUse(_))), "without the lock file");
+        assert!(matches!(StateFile::open(&path).await, Err(StateError::InUse(_))), "without the lock file");
         drop(held);
         assert_eq!(examine(&path).await.unwrap(), Examined::Ledgers(0));
-        State::open(&path).await.unwrap();
+        StateFile::open(&path).await.unwrap();
     }
 
     #[tokio::test]
@@ -311,7 +311,7 @@ mod tests {
             assert!(refused.contains(says), "{refused}");
         }
         std::fs::rename(&path, dir.path().join("state.redb")).unwrap();
-        let refused = State::open(&path).await.err().unwrap().to_string();
+        let refused = StateFile::open(&path).await.err().unwrap().to_string();
         assert!(refused.contains("state.redb of version 0.2") && refused.contains(&convert), "{refused}");
         assert_eq!(examine(&path).await.unwrap_err().to_string(), refused);
         assert!(!path.exists(), "and counts nothing from zero");
@@ -326,7 +326,7 @@ mod tests {
             let mut bad = good.to_vec();
             bad[at] ^= 0x55;
             std::fs::write(path, &bad).unwrap();
-            if let Ok((_, found)) = State::open(path).await {
+            if let Ok((_, found)) = StateFile::open(path).await {
                 assert!(found == written, "byte {at} turned over changes the ledgers in silence");
             } else {
                 refused += 1;
@@ -340,7 +340,7 @@ mod tests {
     async fn a_damaged_file_is_refused_or_gives_what_was_written() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.log");
-        let (mut state, _) = State::open(&path).await.unwrap();
+        let (mut state, _) = StateFile::open(&path).await.unwrap();
         let mut written = ledgers(300);
         for commit in 0..5 {
             for (_, ledger) in &mut written {
@@ -357,7 +357,7 @@ mod tests {
             refusal(&copy).await;
         }
         std::fs::write(&copy, &good).unwrap();
-        assert!(State::open(&copy).await.unwrap().1 == written, "as it is");
+        assert!(StateFile::open(&copy).await.unwrap().1 == written, "as it is");
         assert_damage_is_noticed(&copy, &good, &written).await;
     }
 
@@ -372,7 +372,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.log");
         let written = ledgers(20);
-        let (mut state, _) = State::open(&path).await.unwrap();
+        let (mut state, _) = StateFile::open(&path).await.unwrap();
         for n in 0..2 {
             if n == 0 {
                 std::fs::remove_file(&path).unwrap();
@@ -381,7 +381,7 @@ mod tests {
             }
             state.commit(&[total(1000 + n)], || records(&written)).unwrap();
             state.commit(&[], Vec::new).unwrap();
-            assert!(matches!(State::open(&path).await, Err(StateError::InUse(_))), "it is locked");
+            assert!(matches!(StateFile::open(&path).await, Err(StateError::InUse(_))), "it is locked");
             let found = read(&path).await.unwrap();
             assert_eq!(found.len(), 20);
             assert_eq!(found[0].1.total, 1000 + n, "the record of the commit holds");
@@ -392,7 +392,7 @@ mod tests {
     async fn a_file_that_replaces_the_state_file_is_neither_written_nor_used() {
         let dir = tempfile::tempdir().unwrap();
         let (path, other) = (dir.path().join("state.log"), dir.path().join("other"));
-        let (mut state, _) = State::open(&path).await.unwrap();
+        let (mut state, _) = StateFile::open(&path).await.unwrap();
         std::fs::write(&other, "another file").unwrap();
         std::fs::rename(&other, &path).unwrap();
         for _ in 0..2 {
@@ -403,14 +403,14 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         state.commit(&[total(2)], Vec::new).unwrap();
         drop(state);
-        assert_eq!(State::open(&path).await.unwrap().1[0].1.total, 2);
+        assert_eq!(StateFile::open(&path).await.unwrap().1[0].1.total, 2);
     }
 
     #[tokio::test]
     async fn a_log_that_outgrows_its_snapshot_is_replaced_by_one() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.log");
-        let (mut state, _) = State::open(&path).await.unwrap();
+        let (mut state, _) = StateFile::open(&path).await.unwrap();
         let (first, mut longest) = (inode(&path), 0);
         // While it is open, no other file gets its inode.
         let _open = std::fs::File::open(&path).unwrap();
@@ -427,7 +427,7 @@ mod tests {
         assert_eq!(names, ["state.log", "state.log.lock"], "nothing else is left beside it");
         std::fs::write(dir.path().join("state.log.new"), "left by a process that died").unwrap();
         drop(state);
-        assert!(State::open(&path).await.unwrap().1 == written);
+        assert!(StateFile::open(&path).await.unwrap().1 == written);
         assert!(!dir.path().join("state.log.new").exists());
     }
 
@@ -452,10 +452,10 @@ mod tests {
     #[tokio::test]
     async fn a_directory_in_the_way_or_no_folder_is_an_error_that_names_the_file() {
         let dir = tempfile::tempdir().unwrap();
-        let folder = State::open(dir.path()).await.err().unwrap();
+        let folder = StateFile::open(dir.path()).await.err().unwrap();
         assert!(folder.to_string().contains(&dir.path().display().to_string()), "{folder}");
         let nowhere = dir.path().join("missing/state.log");
-        let error = State::open(&nowhere).await.err().unwrap();
+        let error = StateFile::open(&nowhere).await.err().unwrap();
         assert!(matches!(&error, StateError::Io { path, .. } if *path == nowhere), "{error:?}");
     }
 }

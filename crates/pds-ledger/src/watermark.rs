@@ -44,12 +44,12 @@ pub struct Watermark {
 
 /// A clock that showed `second` and advances by the machine's monotonic clock.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct RunningClock {
     second: i64,
     at: Instant,
 }
 
-impl Reading {
+impl RunningClock {
     fn now(second: i64) -> Self {
         Self { second, at: Instant::now() }
     }
@@ -67,11 +67,11 @@ impl Reading {
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// The service's clock.
-    date: Option<Reading>,
+    date: Option<RunningClock>,
     /// A Date that disagrees with it. The next one decides.
-    other_date: Option<Reading>,
+    other_date: Option<RunningClock>,
     /// Our clock when a reply without a Date came, if none ever had one.
-    ours: Option<Reading>,
+    ours: Option<RunningClock>,
     /// Whether two clocks have agreed.
     vouched: bool,
     /// The last whole step that had settled when they first agreed.
@@ -184,26 +184,26 @@ impl Watermark {
             None => {
                 // A clock that was set meanwhile begins its minute again.
                 let steady = seen.ours.filter(|reading| reading.agrees_with(ours));
-                seen.ours = Some(steady.unwrap_or_else(|| Reading::now(ours)));
+                seen.ours = Some(steady.unwrap_or_else(|| RunningClock::now(ours)));
             }
             Some(date) => {
                 let date = date.as_second();
-                let step = date.saturating_sub(seen.date.map_or(ours, Reading::second));
+                let step = date.saturating_sub(seen.date.map_or(ours, RunningClock::second));
                 if step.unsigned_abs().min(ours.abs_diff(date)) > MAX_STEP {
                     let since = seen.other_date.filter(|reading| reading.agrees_with(date));
-                    let since = *seen.other_date.insert(since.unwrap_or_else(|| Reading::now(date)));
+                    let since = *seen.other_date.insert(since.unwrap_or_else(|| RunningClock::now(date)));
                     if since.at.elapsed() < STEADY {
                         return Some(step);
                     }
                 }
-                let agrees = |known: Option<Reading>| known.is_some_and(|known| known.agrees_with(date));
+                let agrees = |known: Option<RunningClock>| known.is_some_and(|known| known.agrees_with(date));
                 let witnessed =
                     ours.abs_diff(date) <= AGREEMENT || agrees(seen.date) || agrees(seen.other_date);
                 if witnessed || !seen.vouched {
-                    seen.date = Some(Reading::now(date));
+                    seen.date = Some(RunningClock::now(date));
                     seen.other_date = None;
                 } else {
-                    seen.other_date = Some(Reading::now(date));
+                    seen.other_date = Some(RunningClock::now(date));
                 }
                 seen.vouched |= witnessed;
             }
@@ -257,7 +257,7 @@ impl Watermark {
     /// Whether two clocks have agreed, or ours was steady if the service sends no Date.
     fn is_vouched(&self, seen: &Seen) -> bool {
         let steady =
-            |ours: Reading| ours.at.elapsed() >= STEADY && ours.agrees_with(self.clock.unix_seconds());
+            |ours: RunningClock| ours.at.elapsed() >= STEADY && ours.agrees_with(self.clock.unix_seconds());
         seen.vouched || (seen.date.is_none() && seen.ours.is_some_and(steady))
     }
 

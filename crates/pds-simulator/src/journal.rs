@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 
 use pds_interface::TimeRange;
 
-/// One request to one of the 16 calls.
+/// One request to one of the calls.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
     /// When it was received, by the simulator's clock.
@@ -40,7 +40,7 @@ fn as_bounds<S: Serializer>(range: &Option<TimeRange>, serializer: S) -> Result<
 /// All requests so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Journal {
-    /// Requests to the 16 calls.
+    /// Requests to the calls.
     pub total: u64,
     /// Requests by call.
     pub by_call: BTreeMap<&'static str, u64>,

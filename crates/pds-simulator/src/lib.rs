@@ -1,4 +1,4 @@
-//! The service, complete: all 16 calls of the interface, with state, rules, tokens, errors and traffic.
+//! The service, complete: all calls of the interface, with state, rules, tokens, errors and traffic.
 //!
 //! A [`World`] holds the service's data: projects, apps, domains, keys, and the traffic of each app. Traffic is a pure
 //! function of (seed, app, second), so the exact figures of any past range are known: [`World::truth`] in the process, `GET /simulator/truth` beside the calls. [`serve`] puts a world on a

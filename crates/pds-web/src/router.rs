@@ -159,10 +159,10 @@ impl Router {
     /// or too few, or without the prefix.
     fn elsewhere(&self, method: &Method, request: &PageRequest) -> Result<&Route, Box<Response>> {
         if Methods::Read.contain(method) {
-            if let Some(permit) = self.meant(request) {
-                let response = Response::text(StatusCode::FOUND, format!("See {permit}\n"));
-                let permit = HeaderValue::try_from(permit).unwrap_or(HeaderValue::from_static("./"));
-                return Err(Box::new(response.header(header::LOCATION, permit)));
+            if let Some(location) = self.redirect(request) {
+                let response = Response::text(StatusCode::FOUND, format!("See {location}\n"));
+                let location = HeaderValue::try_from(location).unwrap_or(HeaderValue::from_static("./"));
+                return Err(Box::new(response.header(header::LOCATION, location)));
             }
             let fallback = self.routes.iter().find(|route| route.fallback);
             if let Some(route) = fallback.filter(|_| request.wants_html()) {
@@ -173,19 +173,19 @@ impl Router {
     }
 
     /// Where the page is that a path means, relative to it: a proxy may have taken a part of the path off.
-    fn meant(&self, request: &PageRequest) -> Option<String> {
+    fn redirect(&self, request: &PageRequest) -> Option<String> {
         let path = request.path();
         let leads = |path: &str| {
             let mut readable = self.routes.iter().filter(|route| route.methods == Methods::Read);
             readable.any(|route| route.matches(path).is_some())
         };
-        let permit = match path.strip_suffix('/') {
+        let location = match path.strip_suffix('/') {
             Some("") => (!self.prefix.is_empty()).then(|| format!(".{}/", self.prefix))?,
             Some(page) if !page.ends_with('/') && leads(page) => format!("../{}", page.rsplit('/').next()?),
             None if leads(&format!("{path}/")) => format!("./{}/", path.rsplit('/').next()?),
             _ => return None,
         };
-        Some(request.raw_query().map_or(permit.clone(), |query| format!("{permit}?{query}")))
+        Some(request.raw_query().map_or(location.clone(), |query| format!("{location}?{query}")))
     }
 
     /// Whether method and lifecycle allow what was found.

@@ -76,7 +76,7 @@ impl Reader for File {
     fn read(&self, raw: &Value, position: &Position<'_>) -> Option<PathBuf> {
         match position.check(value::text(raw))? {
             "" => position.refuse("must not be empty; set the path of a file, or remove the key"),
-            path => Some(position.reading.folder.join(path)),
+            path => Some(position.shared.folder.join(path)),
         }
     }
 }

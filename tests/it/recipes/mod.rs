@@ -1,6 +1,7 @@
 //! The recipes of CONTRIBUTING.md work: their worked example, followed step by step on a copy of the sources, compiles, and
 //! what is new is wherever such things are listed.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -102,6 +103,10 @@ fn everything_is_added_as_contributing_says() {
     let page = std::fs::read_to_string("tests/it/recipes/worked.md").unwrap();
     let steps = steps(&page);
     assert_eq!(steps.len(), 13, "{steps:#?}");
+    let of_a_call = page.split("\n## ").find(|part| part.starts_with("Add an endpoint")).unwrap();
+    let lines = of_a_call.lines().filter(|line| line.ends_with("`:"));
+    let files: BTreeSet<_> = lines.map(|line| line.split('`').find(|text| text.contains('/'))).collect();
+    assert!(files.len() <= 3, "a polled call takes more edits: {files:?}");
     let copy = followed(&steps);
     let library = copy.join("crates/pdstool/src/lib.rs");
     let text = std::fs::read_to_string(&library).unwrap();

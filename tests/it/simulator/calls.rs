@@ -1,4 +1,4 @@
-//! What the 16 calls answer, and that what they change stays changed.
+//! What the calls answer, and that what they change stays changed.
 
 use reqwest::Method;
 use serde_json::json;

@@ -172,7 +172,7 @@ fn ledger(scraped: &ScrapedCounter, distributed: bool, now: i64) -> Result<Ledge
     for number in Number::ALL {
         let value = match (number, scraped.number(number)) {
             (Number::Until | Number::Total, None) => return Err(InvalidLedger::Missing(number.as_str())),
-            (_, value) => whole(number.as_str(), value.unwrap_or_default())?,
+            (_, value) => whole_number(number.as_str(), value.unwrap_or_default())?,
         };
         number.put(&mut ledger, value);
     }
@@ -181,7 +181,7 @@ fn ledger(scraped: &ScrapedCounter, distributed: bool, now: i64) -> Result<Ledge
     }
     let buckets = if distributed { buckets(scraped, ledger.total)? } else { Vec::new() };
     let hour = |(ago, added): &(String, f64)| {
-        let added = whole("hour", *added).ok().filter(|added| *added <= ledger.total)?;
+        let added = whole_number("hour", *added).ok().filter(|added| *added <= ledger.total)?;
         Some((ago.parse().ok()?, added))
     };
     let hours: Vec<(u32, u64)> = scraped.hours.iter().filter_map(hour).collect();
@@ -194,7 +194,7 @@ fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, Inva
     for (le, count) in &scraped.buckets {
         let threshold = le.parse::<f64>().ok().filter(|threshold| *threshold > 0.0);
         let threshold = threshold.ok_or_else(|| InvalidLedger::Threshold(le.chars().take(20).collect()))?;
-        buckets.push((threshold, whole("bucket", *count)?));
+        buckets.push((threshold, whole_number("bucket", *count)?));
     }
     buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     // The same threshold in two notations, of two versions of Prometheus: the later one has the higher count.
@@ -228,7 +228,7 @@ fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, Inva
     clippy::cast_sign_loss,
     reason = "checked to be whole and in range"
 )]
-fn whole(what: &'static str, value: f64) -> Result<u64, InvalidLedger> {
+fn whole_number(what: &'static str, value: f64) -> Result<u64, InvalidLedger> {
     let fits = value.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&value);
     if fits { Ok(value as u64) } else { Err(InvalidLedger::NotWhole { what, value }) }
 }
