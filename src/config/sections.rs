@@ -71,7 +71,7 @@ section! {
             "The http or https proxy to the service; the variable NO_PROXY names hosts reached without it. Empty means none."),
         no_proxy: Option<String> = Fixed(None),
         domain_status_field: Option<String> = default(EmptyIsNone(Text), "\"\"",
-            "The field of a custom domain that holds its validation status, which the service does not document; empty means the first of validationStatus, validation_status, status and state."),
+            "The field of a custom domain with its validation status, which is not documented; empty means the first of validationStatus, validation_status, status and state."),
         query_names: QueryNames = inner(),
     }
 }
@@ -158,7 +158,7 @@ section! {
             "Whether the service counts a range's last instant too: exclusive or inclusive. The log says if it seems to."),
         /// Whether the service's replies are audited.
         audit: bool = default(Flag, "true",
-            "About once an hour, ask for two parts and the whole of an hour of each app, and compare them with each other and with the counters."),
+            "About once an hour, compare an hour of each app with its two parts and with the counters."),
     }
     check(table) {
         if let (Some(step), Some(ages)) = (step, &recheck_after)

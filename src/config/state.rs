@@ -44,7 +44,7 @@ section! {
     for Keys {
         prometheus_url: Option<Url> = default(
             EmptyIsNone(HttpUrl { credentials_in: Some("prometheus_username and prometheus_password_file") }), "\"\"",
-            "The Prometheus (or Thanos, Mimir, VictoriaMetrics) that scrapes this exporter. At the start, the counters are read back from it. May have a path; empty reads nothing back."),
+            "The Prometheus (or Thanos, Mimir, VictoriaMetrics) from which the counters are read back at the start. May have a path; empty reads nothing back."),
         prometheus_token_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
             "A file that holds a bearer token for it. It is read again whenever it changes. Excludes prometheus_username."),
         prometheus_username: Option<String> = default(EmptyIsNone(Text), "\"\"",

@@ -61,7 +61,7 @@ pub const LAST_SUCCESS: Family = Family::gauge(
 pub const OBJECTIVE: Family = Family::gauge(
     "pds_app_objective_ratio",
     &["threshold"],
-    "The configured objective: the share of requests that should be done within the threshold, written as le is; absent where none is configured",
+    "The configured objective: share of requests within the threshold, written as le is; absent where none is configured",
 );
 
 /// The section of a cell: that of its endpoint, or one that never goes stale.

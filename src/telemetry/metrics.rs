@@ -49,12 +49,12 @@ metrics! {
     api_throttled: CounterVec = Family::counter(
         "pds_api_throttled_seconds_total",
         &["resource"],
-        "Time that requests waited for the configured rate limit or for a pause requested by the service",
+        "Time that requests waited for the rate limit or for a pause requested by the service",
     );
     unexpected: IntCounterVec = Family::counter(
         "pds_api_unexpected_values_total",
         &["resource", "field"],
-        "Values in replies that violate the interface; they are shown as missing",
+        "Values in replies that violate the interface; shown as missing",
     );
     clock_skew: OptionalGauge = Family::gauge(
         "pds_api_clock_skew_seconds",
@@ -64,7 +64,7 @@ metrics! {
     audit_ranges: IntCounterVec = Family::counter(
         "pds_audit_ranges_total",
         &["resource", "result"],
-        "Ranges audited: whether two parts of each, as the service counts them, are equal to the whole and to what the counters hold; unanswered ones are repeated later",
+        "Audited ranges: whether the service's counts of two parts equal the whole and the counters; unanswered ones are repeated",
     );
     token_expiry: OptionalGauges = Family::gauge(
         "pds_token_expiry_timestamp_seconds",
@@ -84,7 +84,7 @@ metrics! {
     range_honoured: OptionalGauges = Family::gauge(
         "pds_api_range_honoured",
         &["token"],
-        "0 while every reply is about another range than was asked for: the names in api.query_names are not the service's; 1 once a reply was about the range asked for; absent where replies do not state their range",
+        "1 once a reply was about the range asked for, 0 while none is: check api.query_names; absent where replies state no range",
     );
     pace: OptionalGauges = Family::gauge(
         "pds_api_pace_requests_per_second",
@@ -136,7 +136,7 @@ metrics! {
     loop_stall: HistogramVec = Family::histogram(
         "pds_exporter_loop_stall_seconds",
         &[],
-        "How late a timer of the thread that serves fires, ten times a second: whatever keeps that thread busy delays every answer by as much",
+        "How late a timer of the serving thread fires, ten times a second; answers are delayed by as much",
     );
     memory_budget: Gauge = Family::gauge(
         "pds_exporter_memory_budget_bytes",
@@ -161,6 +161,6 @@ metrics! {
     state_restored: OptionalGauge = Family::gauge(
         "pds_exporter_state_last_restore_successful",
         &[],
-        "1 where all counters are known that state.prometheus_url was asked for, 0 while some are hidden because they are not; absent where nothing is asked",
+        "1 once state.prometheus_url has told all counters asked for, 0 while some are hidden; absent where none is asked for",
     );
 }

@@ -65,7 +65,7 @@ pub struct Project {
 pub const INFO: Family = Family::info(
     "pds_project_info",
     &["name", "role"],
-    "The project's name and the service account's role in it, with the labels configured for it",
+    "The project's name, the service account's role in it, and the labels configured for it",
 );
 
 static ROWS: &[Row<Vec<Project>>] = &[Row {

@@ -118,7 +118,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_requests_total",
             &[],
-            "Requests answered by the app, each stretch of time asked for once after it settled",
+            "Requests answered by the app, every settled second counted once",
         ),
     ),
     row(
@@ -127,7 +127,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_requests_accounted_seconds_total",
             &[],
-            "Seconds that pds_app_requests_total has counted, time given up on left out; rates of the two divided are requests per second",
+            "Seconds that pds_app_requests_total has counted; the quotient of their rates is requests per second",
         ),
     ),
     row(
@@ -136,17 +136,13 @@ pub const ROWS: &[Row] = &[
         Family::histogram(
             "pds_app_request_duration_seconds",
             &[],
-            "Requests by response time: the service's share within each threshold times the total, per range; +Inf equals pds_app_requests_total",
+            "Requests by response time: the service's shares times its totals; +Inf equals pds_app_requests_total",
         ),
     ),
     row(
         RUNS,
         Shows::Number(Number::Total),
-        Family::counter(
-            "pds_app_runs_total",
-            &[],
-            "Runs of the app, each stretch of time asked for once after it settled",
-        ),
+        Family::counter("pds_app_runs_total", &[], "Runs of the app, every settled second counted once"),
     ),
     row(
         RUNS,
@@ -154,7 +150,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_runs_accounted_seconds_total",
             &[],
-            "Seconds that pds_app_runs_total has counted, time given up on left out; rates of the two divided are runs per second",
+            "Seconds that pds_app_runs_total has counted; the quotient of their rates is runs per second",
         ),
     ),
     row(
@@ -172,7 +168,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_unaccounted_seconds_total",
             &["resource"],
-            "Time given up on because it was older than max_catch_up when it could have been asked for",
+            "Time never counted: older than max_catch_up when it could be asked for, or always refused by the service",
         ),
     ),
     row(
@@ -181,7 +177,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_late_requests_total",
             &[],
-            "Requests that came after their range was counted; added to pds_app_requests_total when their hour was counted again",
+            "Requests that came after their range was counted; added to pds_app_requests_total later",
         ),
     ),
     row(
@@ -190,7 +186,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_late_runs_total",
             &[],
-            "Runs that came after their range was counted; added to pds_app_runs_total when their hour was counted again",
+            "Runs that came after their range was counted; added to pds_app_runs_total later",
         ),
     ),
     row(
@@ -199,7 +195,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_overcounted_requests_total",
             &[],
-            "Requests that were no longer there when their hour was counted again; still in pds_app_requests_total",
+            "Requests no longer there when their hour was counted again; still in pds_app_requests_total",
         ),
     ),
     row(
@@ -208,7 +204,7 @@ pub const ROWS: &[Row] = &[
         Family::counter(
             "pds_app_overcounted_runs_total",
             &[],
-            "Runs that were no longer there when their hour was counted again; still in pds_app_runs_total",
+            "Runs no longer there when their hour was counted again; still in pds_app_runs_total",
         ),
     ),
     row(
@@ -226,7 +222,7 @@ pub const ROWS: &[Row] = &[
         Family::gauge(
             "pds_app_ledger_debt",
             &["resource"],
-            "For restoring: how many of those counted too much late data has not paid off yet",
+            "For restoring: overcounted requests or runs that late data has not paid off yet",
         ),
     ),
     row(
@@ -235,7 +231,7 @@ pub const ROWS: &[Row] = &[
         Family::gauge(
             "pds_app_ledger_hour_added",
             &["resource", "hours_ago"],
-            "For restoring: what the counter holds of each hour that is still to be counted again or has late data on its way, by hours before the one counted now",
+            "For restoring: what the counter holds of each hour that may still change, by hours before the one counted now",
         ),
     ),
     row(
@@ -244,7 +240,7 @@ pub const ROWS: &[Row] = &[
         Family::gauge(
             "pds_app_accounting_behind_seconds",
             &["resource"],
-            "How far the counters are behind what has settled, at the last poll; only while they are hidden for it, and then instead of them",
+            "How far hidden counters were behind settled time at the last poll; absent while they are shown",
         ),
     ),
 ];

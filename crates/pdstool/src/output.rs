@@ -12,7 +12,7 @@ pub enum OutputFormat {
     Wide,
     /// For programs: JSON. Replies of the service and of an exporter are printed as received.
     Json,
-    /// For programs: comma-separated values with all columns, numbers unrounded and in base units.
+    /// For programs: comma-separated values with all columns, numbers unrounded.
     Csv,
 }
 

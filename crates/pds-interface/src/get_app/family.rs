@@ -25,7 +25,7 @@ pub const INFO: Family = Family::info(
         "scaling_metric",
         "load_balancing_algorithm",
     ],
-    "Facts about the app as its settings state them, with the labels configured for it",
+    "Facts of the app's settings, and the labels configured for it",
 );
 
 pub const STATUS: Family = Family::gauge(
