@@ -225,6 +225,7 @@ async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>)
         .with_telemetry_path(&flags.web_telemetry_path)
         .with_replies(flags.web_show_replies)
         .routes();
+    tokio::spawn(status.clone().watch());
     let served = Served::new(handle, status, source).with_log(log);
 
     let (stop, stopped) = watch::channel(false);

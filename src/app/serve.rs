@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::config::shard::{Shard, ShardError};
-use crate::config::{self, Explained, Loaded};
+use crate::config::{self, Loaded};
 use crate::status::{self, Refused};
 use crate::store::Filter;
 use pds_core::error_chain::with_sources;
@@ -41,7 +41,6 @@ pub struct Served {
 pub struct Overrides {
     state_path: Option<PathBuf>,
     shard: Shard,
-    explained: Vec<Explained>,
 }
 
 impl Overrides {
@@ -54,7 +53,6 @@ impl Overrides {
         Ok(Self {
             state_path: flags.state_path.clone(),
             shard: Shard::new(flags.shard_index, flags.shard_count)?,
-            explained: line.explained.clone(),
         })
     }
 
@@ -68,10 +66,7 @@ impl Overrides {
                 row.override_with("--state.path", &path.to_string_lossy());
             }
         }
-        Loaded {
-            config: config.shard(self.shard),
-            explained: self.explained.iter().cloned().chain(explained).collect(),
-        }
+        Loaded { config: config.shard(self.shard), explained }
     }
 }
 

@@ -15,8 +15,10 @@ use super::Config;
 /// One daemon's share of the whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    index: u32,
-    count: NonZeroU32,
+    /// Its index, counted from 0.
+    pub(crate) index: u32,
+    /// How many there are.
+    pub(crate) count: NonZeroU32,
 }
 
 /// The shard does not exist.

@@ -100,8 +100,10 @@ fn sentence(frame: Frame<'_>) -> Markup {
             }
         },
         Verdict::Problem => html! {
-            strong { "Some numbers cannot be trusted" }
-            @if summary.untrusted > 0 { ": those of " (summary.untrusted) " of " (count(summary.apps.all, "app", "apps")) }
+            @if summary.untrusted > 0 && summary.untrusted == summary.apps.all {
+                strong { "The numbers of " @if summary.untrusted == 1 { "the only app" } @else { "all " (summary.untrusted) " apps" } " cannot be trusted" }
+            } @else { strong { "Some numbers cannot be trusted" } }
+            @if summary.untrusted > 0 && summary.untrusted < summary.apps.all { ": those of " (summary.untrusted) " of " (count(summary.apps.all, "app", "apps")) }
             "."
         },
         Verdict::Warning => {

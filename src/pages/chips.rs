@@ -5,13 +5,14 @@ use maud::{Markup, html};
 use crate::status::columns::Column;
 use crate::status::{State, Verdict};
 
+use super::format::count;
 use super::layout::{Frame, sign, verdict_of};
 use super::query::Query;
 
 /// The number of apps in each state, as links that show only those apps.
 pub(super) fn chips(frame: Frame<'_>, query: &Query) -> Markup {
     let summary = &frame.status.summary;
-    let count = |verdict| match verdict {
+    let of = |verdict| match verdict {
         Verdict::Problem => summary.problem,
         Verdict::Warning => summary.warning,
         Verdict::Waiting => summary.waiting,
@@ -25,9 +26,9 @@ pub(super) fn chips(frame: Frame<'_>, query: &Query) -> Markup {
         nav .chips aria-label="Apps by state" {
             a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (summary.apps.all) }
             @for verdict in Verdict::ALL {
-                @if count(verdict) > 0 || query.state == Some(verdict) {
+                @if of(verdict) > 0 || query.state == Some(verdict) {
                     a class=(verdict.as_str()) href=(link(Some(verdict))) aria-current=[(query.state == Some(verdict)).then_some("true")] {
-                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (count(verdict))
+                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (of(verdict))
                     }
                 }
             }
@@ -42,7 +43,7 @@ pub(super) fn group(frame: Frame<'_>, id: &str) -> Markup {
         tr .group role="row" data-key={ "project " (id) } {
             th role="rowheader" scope="rowgroup" colspan=(Column::of_page().count()) {
                 (project.and_then(|project| project.name.as_deref()).unwrap_or(id))
-                @if let Some(project) = project { " " span .sub { (id) ", " (project.apps) " apps" } }
+                @if let Some(project) = project { " " span .sub { (id) ", " (count(project.apps, "app", "apps")) } }
             }
         }
     }

@@ -87,13 +87,13 @@ fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
                     Some(line) => code { (line) },
                     None => span .none { (missing()) " no series right now" },
                 }
-                p .query {
+                @if query != family.name { p .query {
                     code { (query) } " "
                     button type="button" .copy hidden data-copy=(query) aria-label={ "Copy a query of " (family.name) } { "Copy" }
                     @if let Some(at) = &web.prometheus_url {
                         " " a href=(url::graph(at, &query)) rel="noreferrer" aria-label={ "Open in Prometheus: " (family.name) } { "Open" }
                     }
-                }
+                } }
             }
         }
     }

@@ -71,7 +71,6 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                         a href=(links.to("/")) aria-current=[current(NavItem::Overview)] { "Overview" }
                         a href=(links.to("/config")) aria-current=[current(NavItem::Configuration)] { "Configuration" }
                         a href=(links.to("/metrics-catalogue")) aria-current=[current(NavItem::Families)] { "Catalogue" }
-                        a href=(links.metrics("")) { "Metrics" }
                     }
                     p .refresh {
                         span #refreshed { "As of " time datetime=(now) { (format::clock(now)) " UTC" } }
@@ -88,7 +87,7 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                             "This page as " a href={ (links.to("/api/v1/status")) (query) } { "JSON" } " ("
                             a href=(links.to("/api/v1/status/schema")) { "schema" } "), its "
                             a href=(links.metrics(&page.metrics)) { "metrics" } ". "
-                        }
+                        } @else { a href=(links.metrics("")) { "All metrics" } ". " }
                         span #zone { "All times are UTC." } " These pages never query the service."
                     }
                 }

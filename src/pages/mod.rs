@@ -7,6 +7,7 @@
 //! - [`query`]: filter, order and page of the overview.
 //! - `overview`, `detail`, `configuration`, `families`: one page each.
 //! - `banner`: the overview's first sentence; `chips`: counts, headings and legend of its table.
+//! - `strip`: what happened in the last hours.
 //! - `layout`: what all pages share.
 //! - `plots`: curves and sparklines, drawn by plotters.
 //! - [`links`]: every address of a page, behind any prefix.
@@ -29,6 +30,7 @@ pub mod query;
 mod rendered;
 mod sharing;
 pub mod site;
+mod strip;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use super::format::{self, age, ago, count, number, seconds, until};
 use super::layout::{Frame, missing, sign, value, verdict, verdict_of};
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
+use super::strip;
 
 /// Projects listed; the filter reaches the others.
 const PROJECTS: usize = 20;
@@ -26,6 +27,7 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
         (banner(frame))
         (ignored(query))
         (facts(frame))
+        (strip::overview(frame))
         section aria-labelledby="apps" {
             div .bar {
                 h2 #apps { "Apps" }
@@ -98,6 +100,9 @@ fn facts(frame: Frame<'_>) -> Markup {
                     (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) " to expire" },
                     _ => html! { (count(exporter.tokens.len(), "service account", "service accounts")) },
                 }))
+            @if exporter.shards > 1 {
+                (fact("Shard", Verdict::Ok, html! { (exporter.shard) " of " (exporter.shards) }, html! { "counted from 0; the others poll the other apps" }))
+            }
             (fact("Up", Verdict::Ok, age(exporter.started, frame.now), html! { "since " (format::absolute(exporter.started)) }))
         }
     }
@@ -196,11 +201,23 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
                         (row(frame, app))
                     }
                     @if page.is_empty() { tr role="row" { td role="cell" colspan=(Column::of_page().count()) .none {
-                        @if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
+                        @if frame.status.apps.is_empty() { (how_to_add(frame)) }
+                        @else if selected.is_empty() { "No app matches. " a href=(frame.links.overview(&query.unfiltered().to_text())) { "All apps" } }
                         @else { "There is no page " (query.page) ". " a href=(frame.links.overview(&query.on_page(pages_of(selected.len())).to_text())) { "Last page" } }
                      } } }
                 }
             }
+        }
+    }
+}
+
+/// What to do about an empty list.
+fn how_to_add(frame: Frame<'_>) -> Markup {
+    html! {
+        @if frame.status.exporter.shards > 1 { "No configured app belongs to this shard." }
+        @else {
+            "No app is configured. Add one to " code { "[[projects]]" } " in the configuration: "
+            code { "id = \"p-…\", apps = [\"p-…-…\"]" } ", and reload it."
         }
     }
 }
@@ -213,7 +230,7 @@ fn row(frame: Frame<'_>, app: &App) -> Markup {
                 @if let Cell::App(_) = cell {
                     th scope="row" role="rowheader" {
                         a .app href=(frame.links.app(&app.project, &app.id)) title=(app.title()) { (app.title()) }
-                        span .sub { @if app.name.is_some() { (app.id) } " in " (app.project) }
+                        span .sub { @if app.name.is_some() { (app.id) } " in " (app.project) @if app.name_is_old { "; last known name" } }
                         @if let Some(problem) = app.problems.first() { span .why { (problem.text) } }
                     }
                 } @else {

@@ -1,5 +1,6 @@
 //! Paths to pages, and their caching.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,6 +10,8 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use tokio::sync::Semaphore;
 
+use crate::config::Shard;
+use crate::status::model::Exporter;
 use crate::status::{Source, Status};
 use pds_core::printable::steers_terminal;
 use pds_exposition::markdown::Group;
@@ -168,7 +171,7 @@ impl StatusPages {
     /// The page of an app.
     fn app(&self, frame: Frame<'_>, project: String, app: String, query: &str) -> Rendered {
         let Some(found) = self.source.detail(&project, &app) else {
-            let main = no_such_app(&self.links, &project, &app);
+            let main = no_such_app(frame, &project, &app);
             return Rendered::NoPage(page(frame, &Page::beside(None, "No such app", main)).into_string());
         };
         let only = Query { project, app, page: 1, ..Query::default() }.to_text();
@@ -239,11 +242,19 @@ fn told(now: Timestamp) -> Timestamp {
     Timestamp::from_second(second - second.rem_euclid(AGE_STEP)).unwrap_or(now)
 }
 
-fn no_such_app(links: &Links, project: &str, app: &str) -> Markup {
+fn no_such_app(frame: Frame<'_>, project: &str, app: &str) -> Markup {
+    let Exporter { shard, shards, .. } = frame.status.exporter;
+    let owner = (0..shards).find(|index| {
+        let shard = NonZeroU32::new(shards).and_then(|count| Shard::new(*index, count).ok());
+        shard.is_some_and(|shard| shard.owns_app(project, app))
+    });
     html! {
         h1 { "No such app" }
         p { "The active configuration has no app " code { (app) } " in project " code { (project) } "." }
-        p { a href=(links.to("/")) { "All apps" } }
+        @if let Some(owner) = owner.filter(|owner| *owner != shard) {
+            p { "This is shard " (shard) " of " (shards) ". If there is such an app, shard " (owner) " polls it." }
+        }
+        p { a href=(frame.links.to("/")) { "All apps" } }
     }
 }
 

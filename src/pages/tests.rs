@@ -2,6 +2,7 @@
 
 mod app;
 mod finding;
+mod hours;
 mod reasons;
 mod truth;
 
@@ -136,10 +137,7 @@ async fn the_first_sentence_says_when_counters_stand_still_and_when_the_clocks_d
     let still = "Counters stand still, because a clock was set back: 3 apps".to_owned();
     fixture.count_until(-3600).await;
     assert_eq!(reasons().await.concat(), still);
-    assert_eq!(
-        says(&fixture).await,
-        "<strong>Some numbers cannot be trusted</strong>: those of 3 of 3 apps."
-    );
+    assert_eq!(says(&fixture).await, "<strong>The numbers of all 3 apps cannot be trusted</strong>.");
     fixture.count_until(0).await;
     fixture.context.telemetry.clock_skew(3599.7);
     assert_eq!(

@@ -9,7 +9,7 @@ use pds_interface::{
 
 use super::changes::{Changed, Deploy, changed, deploys};
 use super::exporter::next_poll;
-use super::model::App;
+use super::model::{App, Counting};
 use super::settings::{self, Group};
 use super::verdict::CountedAgain;
 use super::view::{Part, View};
@@ -22,6 +22,8 @@ const POLLS: usize = 20;
 pub struct Detail {
     /// The app as on the overview.
     pub app: App,
+    /// The name of the token that its project is asked with.
+    pub token: String,
     /// The latency distribution of the window: (threshold in seconds, share 0..=1), by rising threshold.
     pub distribution: Vec<(f64, f64)>,
     /// The window's run execution times as the service sent them; `None` if its reply was not kept.
@@ -30,9 +32,9 @@ pub struct Detail {
     pub window_requests: Option<f64>,
     /// Runs in the window.
     pub window_runs: Option<f64>,
-    /// Requests counted so far.
+    /// Requests counted so far; `None` unless they are on the metrics page, after a successful poll.
     pub requests_total: Option<f64>,
-    /// Runs counted so far.
+    /// Runs counted so far; likewise.
     pub runs_total: Option<f64>,
     /// Requests that were counted again.
     pub rechecked: CountedAgain,
@@ -79,7 +81,9 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         parts.iter().map(|part| (part.resource().as_str(), store.replies().of(&part.target.key))).collect();
     let runs = replies.iter().find(|(resource, _)| *resource == run_execution_time::RESOURCE.as_str());
     let total = |counted: Counted| {
-        let part = parts.iter().find(|part| part.target.endpoint.counted == Some(counted))?;
+        let mut both = parts.iter().zip(&overview.resources);
+        let (part, resource) = both.find(|(part, _)| part.target.endpoint.counted == Some(counted))?;
+        resource.last_success.filter(|_| resource.counting == Some(Counting::Current))?;
         #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
         Some(part.found.as_ref()?.ledger.total as f64)
     };
@@ -95,6 +99,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let yesterday = view.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(view.now);
     let changes = part(get_app::RESOURCE).map(|subject| subject.cell.changes(yesterday)).unwrap_or_default();
     Some(Detail {
+        token: view.plan.client.account(project).name().to_owned(),
         distribution: shares
             .filter_map(|(threshold, share)| Some((threshold.parse().ok()?, share)))
             .collect(),

@@ -19,7 +19,7 @@ const POLL_TIME: Duration = Duration::from_secs(10);
 
 /// The state of the exporter, whose next poll is `due`.
 pub(super) fn exporter(
-    View { plan, now, snapshot, .. }: &View,
+    View { plan, now, snapshot, incidents, .. }: &View,
     due: Option<Instant>,
     started: Timestamp,
 ) -> Exporter {
@@ -31,11 +31,14 @@ pub(super) fn exporter(
             file: account.file().map(|file| file.display().to_string()),
             readable: known.readable,
             range_ignored: account.ignored_range(),
+            incidents: incidents.of((account.name(), ""), *now),
         }
     });
     Exporter {
         version: env!("CARGO_PKG_VERSION").into(),
         started: to_second(started),
+        shard: plan.config.shard.index,
+        shards: plan.config.shard.count.get(),
         configuration_good: snapshot.config_good,
         configuration_loaded: snapshot.config_loaded.map(to_second),
         web_configuration_good: snapshot.web_config_good,

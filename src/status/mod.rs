@@ -16,6 +16,7 @@
 //! - `judge`: what is wrong with an app and with a project; [`problem`]: one thing of it; `reasons`: and with the whole.
 //! - `service`: the service's part of the model.
 //! - `exporter`: the exporter's own part of the model.
+//! - [`incidents`]: what happened in the last hours.
 //! - `examples`: a live sample of each metric family.
 //! - `read`: values of samples by family and label.
 //! - [`settings`]: an app's settings in groups, with their meaning; [`changes`]: what changed in them.
@@ -26,6 +27,7 @@ pub mod detail;
 pub mod document;
 mod examples;
 mod exporter;
+pub mod incidents;
 mod judge;
 pub mod lazy;
 pub mod model;
@@ -47,6 +49,7 @@ mod tests;
 pub use crate::cause::Verdict;
 pub use detail::Detail;
 pub use document::Status;
+pub use incidents::{Incident, IncidentKind};
 pub use lazy::{LazyApp, Listed};
 pub use model::{App, Project, Resource, State};
 pub use problem::Problem;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::incidents::Incident;
 use super::problem::{Failing, Problem};
 use super::verdict::{CountedAgain, GivenUp};
 use crate::cause::Verdict;
@@ -22,6 +23,10 @@ pub struct Exporter {
     /// When it started.
     #[schemars(with = "String")]
     pub started: Timestamp,
+    /// Which of several shards it is, counted from 0.
+    pub shard: u32,
+    /// How many shards there are; 1 if it polls everything.
+    pub shards: u32,
     /// Whether the last load of the configuration succeeded; otherwise the previous one is active.
     pub configuration_good: Option<bool>,
     /// When the active configuration was loaded.
@@ -94,6 +99,8 @@ pub struct Token {
     pub readable: Option<bool>,
     /// Why all replies are about other ranges than were asked for; null if they are not.
     pub range_ignored: Option<Arc<str>>,
+    /// What happened in the last six hours to what is asked with it, but not to the whole service, oldest first.
+    pub incidents: Vec<Incident>,
 }
 
 /// The polled service.
@@ -122,6 +129,8 @@ pub struct Service {
     pub requests_per_minute: f64,
     /// Failed requests among them.
     pub failures_per_minute: f64,
+    /// What happened in the last six hours to all tokens and apps, and to the exporter, oldest first.
+    pub incidents: Vec<Incident>,
 }
 
 /// The state of the service.
@@ -180,6 +189,8 @@ pub struct App {
     pub id: Arc<str>,
     /// Its name in the service.
     pub name: Option<String>,
+    /// Whether the name is the last known one: its settings are stale.
+    pub name_is_old: bool,
     /// Its status in the service, in lower case.
     pub status: Option<String>,
     /// The error message in its settings, cut to one line of 1000 characters; null if there is none.
@@ -205,6 +216,8 @@ pub struct App {
     pub dollars_per_replica_hour: Option<f64>,
     /// The resources polled for it.
     pub resources: Vec<Resource>,
+    /// What happened in the last six hours to the app, but not to its token or the service, oldest first.
+    pub incidents: Vec<Incident>,
     /// The last failed poll, even if later ones succeeded.
     pub last_error: Option<LastError>,
     /// The window's values at the last polls, oldest first.

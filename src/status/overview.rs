@@ -10,16 +10,21 @@ use jiff::Timestamp;
 use tokio::time::Duration;
 
 use crate::cause::{About, Verdict};
+use crate::config;
 use crate::poll::counters::Counters;
 use crate::poll::plan::Target;
 use crate::store::Variant;
+use pds_core::printable::steers_terminal;
+use pds_exposition::Family;
 use pds_interface::get_app::family;
 use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time, volume_alerts};
 use pds_ledger::Hold;
 use pds_ledger::ledger_store::Found;
 
+use super::changes::deploys;
 use super::document::Status;
 use super::exporter::{exporter, to_second};
+use super::incidents::{self, Incident, IncidentKind};
 use super::judge::{Hidden, Judged, judge_app, judge_project};
 use super::lazy::LazyApp;
 use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
@@ -43,11 +48,13 @@ impl View {
         let mut tally = Tally::new(count > 0);
         let projects = self.of_projects().into_iter().enumerate().map(|(p, parts)| {
             let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
-            parts.iter().zip(&resources).for_each(|(part, resource)| tally.add(part, resource));
+            let account = self.account(p);
+            parts.iter().zip(&resources).for_each(|(part, resource)| tally.add(part, resource, account));
             self.project(p, &parts, resources)
         });
         let projects: Vec<Project> = projects.collect();
         let apps = self.apps(count, &mut tally);
+        tally.record(self);
         let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
         let mut states = Apps::default();
         apps.iter().for_each(|app| states.add(app.state));
@@ -77,6 +84,16 @@ impl View {
         let of_numbers = status.summary.reasons.iter().find(|reason| reason.about == About::Numbers);
         status.summary.verdict = of_numbers.map_or(Verdict::Ok, |reason| reason.verdict);
         status
+    }
+
+    /// Looks at all targets only to record what goes on with them.
+    pub(super) fn observe(self: &Arc<Self>) {
+        let count: usize = self.plan.config.projects.iter().map(|project| project.apps.len()).sum();
+        let mut tally = Tally::new(count > 0);
+        for start in (0..count).step_by(BLOCK) {
+            self.judged(start..count.min(start + BLOCK), &mut tally);
+        }
+        tally.record(self);
     }
 
     /// All apps. Two threads share many, because most of what is read is in no cache.
@@ -115,7 +132,9 @@ impl View {
         self.each_app(range, |p, a, parts| {
             resources.clear();
             resources.extend(parts.iter().map(|part| self.resource(part)));
-            parts.iter().zip(&resources).for_each(|(part, resource)| tally.add(part, resource));
+            let account = self.account(p);
+            parts.iter().zip(&resources).for_each(|(part, resource)| tally.add(part, resource, account));
+            tally.add_app((p, a), &resources);
             let judged = judge_app(&resources, &self.values(parts, get_app::RESOURCE), hidden);
             apps.push(LazyApp::new(self, (p, a), judged));
         });
@@ -127,6 +146,18 @@ impl View {
         let part = parts.iter().find(|part| part.resource() == resource);
         let samples = part.and_then(|part| part.subject.cell.fresh(&self.shown(part.target), self.instant));
         Values::new(&self.context.store, resource, samples)
+    }
+
+    /// The name in the last reply of `resource`, however old.
+    fn last_name(
+        &self,
+        parts: &[Part<'_>],
+        resource: pds_interface::Resource,
+        family: &Family,
+    ) -> Option<String> {
+        let part = parts.iter().find(|part| part.resource() == resource)?;
+        let samples = part.subject.cell.samples(&Variant::default());
+        name_in(&Values::new(&self.context.store, resource, samples), family)
     }
 
     fn shown(&self, target: &Target) -> Variant {
@@ -146,7 +177,8 @@ impl View {
             verdict: Verdict::Ok,
             problems: Vec::new(),
             id: configured.map_or_else(|| "".into(), |project| project.id.clone()),
-            name: listed.label(&list_projects::INFO, "name").map(str::to_owned),
+            name: name_in(&listed, &list_projects::INFO)
+                .or_else(|| self.last_name(parts, list_projects::RESOURCE, &list_projects::INFO)),
             role: listed.label(&list_projects::INFO, "role").map(str::to_owned),
             apps: configured.map_or(0, |project| project.apps.len()),
             custom_domains: self.values(parts, list_domains::RESOURCE).value(&list_domains::CUSTOM_DOMAINS),
@@ -175,10 +207,13 @@ impl View {
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
         let Judged { verdict, problems, .. } = judge_app(&resources, &settings, Hidden::of(&self.snapshot));
         let label = |family, name| settings.label(family, name).map(str::to_owned);
+        let name = name_in(&settings, &family::INFO);
+        let old = self.last_name(parts, get_app::RESOURCE, &family::INFO);
         App {
             project: project.map_or_else(|| "".into(), |project| project.id.clone()),
             id: app.map_or_else(|| "".into(), |app| app.id.clone()),
-            name: label(&family::INFO, "name"),
+            name_is_old: name.is_none() && old.is_some(),
+            name: name.or(old),
             status: label(&family::STATUS, "status"),
             error_message: parts
                 .iter()
@@ -195,6 +230,7 @@ impl View {
             dollars_per_replica_hour: settings.value(&family::REPLICA_COST).map(|d| d * 3600.0),
             resources,
             last_error: last_error(parts),
+            incidents: self.incidents_of(project, app, parts),
             trend: trend
                 .unwrap_or_default()
                 .into_iter()
@@ -204,6 +240,27 @@ impl View {
                 })
                 .collect(),
         }
+    }
+
+    /// What happened to an app, by time.
+    fn incidents_of(
+        &self,
+        project: Option<&config::Project>,
+        app: Option<&config::App>,
+        parts: &[Part<'_>],
+    ) -> Vec<Incident> {
+        let (Some(project), Some(app)) = (project, app) else { return Vec::new() };
+        let since = self.now.saturating_sub(incidents::REACH).unwrap_or(self.now);
+        let changes: Vec<_> = parts.iter().flat_map(|part| part.subject.cell.changes(since)).collect();
+        let mut all = self.incidents.of((&project.id, &app.id), self.now);
+        all.extend(deploys(&changes).into_iter().map(|deploy| Incident {
+            kind: IncidentKind::Build,
+            start: deploy.at,
+            end: Some(deploy.at),
+            detail: Some(deploy.build.into()),
+        }));
+        all.sort_by_key(|incident| incident.start);
+        all
     }
 
     fn resource(&self, part: &Part<'_>) -> Resource {
@@ -260,6 +317,16 @@ impl View {
             Counters::Shown(_) => (Counting::Current, None),
         }
     }
+}
+
+/// The name in `values`, unless nothing of it can be seen.
+fn name_in(values: &Values<'_>, family: &Family) -> Option<String> {
+    let is_seen = |c: char| {
+        !c.is_whitespace()
+            && !steers_terminal(c)
+            && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{3164}' | '\u{feff}')
+    };
+    values.label(family, "name").filter(|name| name.contains(is_seen)).map(str::to_owned)
 }
 
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {

@@ -1,5 +1,7 @@
 //! The service's part of the model, derived from the state of all targets.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -7,7 +9,8 @@ use crate::cause::{self, Cause, Scope};
 use pds_core::clock::differ;
 use pds_interface::{Cadence, Counted};
 
-use super::model::{Resource, Service, ServiceState, State};
+use super::incidents::{GoingOn, IncidentKind, MAX_OBJECTS};
+use super::model::{Counting, Resource, Service, ServiceState, State};
 use super::problem::Failing;
 use super::verdict::CountedAgain;
 use super::view::{Part, View};
@@ -22,9 +25,21 @@ pub(super) struct Tally {
     /// When the next poll of any is due.
     pub(super) due: Option<Instant>,
     last_success: Option<Timestamp>,
-    telling: Telling,
+    /// By the service accounts' places.
+    accounts: BTreeMap<usize, OfAccount>,
+    /// What goes on with single apps, by their indices in the configuration.
+    apps: Vec<((usize, usize), GoingOn)>,
     /// Whether settings tell of the service, too.
     settings_tell: bool,
+}
+
+/// What the resources that one service account asks for say.
+#[derive(Debug, Default)]
+struct OfAccount {
+    telling: Telling,
+    /// Counters, and how many of them catch up.
+    counted: usize,
+    behind: usize,
 }
 
 /// What the resources say of the service that are polled often enough to tell.
@@ -47,8 +62,8 @@ impl Tally {
         Self { settings_tell: !has_apps, ..Self::default() }
     }
 
-    /// Adds a resource.
-    pub(super) fn add(&mut self, part: &Part<'_>, resource: &Resource) {
+    /// Adds a resource that the service account at `account` asks for.
+    pub(super) fn add(&mut self, part: &Part<'_>, resource: &Resource, account: usize) {
         let target = part.target;
         self.failing += usize::from(resource.failing.is_some());
         if target.endpoint.counted == Some(Counted::Requests) {
@@ -56,9 +71,45 @@ impl Tally {
         }
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
-        if self.settings_tell || target.endpoint.cadence == Cadence::Metrics {
-            self.telling.add(resource);
+        let tells = self.settings_tell || target.endpoint.cadence == Cadence::Metrics;
+        let account = self.accounts.entry(account).or_default();
+        account.counted += usize::from(resource.counting.is_some());
+        account.behind += usize::from(catches_up(resource));
+        if tells {
+            account.telling.add(resource);
         }
+    }
+
+    /// Adds what goes on with the app at these indices, which has these resources.
+    pub(super) fn add_app(&mut self, place: (usize, usize), resources: &[Resource]) {
+        if self.apps.len() < MAX_OBJECTS {
+            self.apps.extend(going_on(resources).map(|going_on| (place, going_on)));
+        }
+    }
+
+    /// What all accounts say.
+    fn all(&self) -> OfAccount {
+        let mut all = OfAccount::default();
+        self.accounts.values().for_each(|account| all.merge(account));
+        all
+    }
+
+    /// Records what goes on: with the service, with the tokens that fare otherwise, and with the apps that fare
+    /// otherwise than most of their token.
+    pub(super) fn record(&self, view: &View) {
+        let service = self.all().going_on();
+        let of = |account: usize| self.accounts.get(&account).and_then(OfAccount::going_on);
+        let kind = |going_on: Option<GoingOn>| going_on.map(|(kind, ..)| kind);
+        let names = view.plan.client.accounts().map(pds_client::Account::name).enumerate();
+        let tokens = names.filter_map(|(at, name)| Some(((name, ""), of(at)?)));
+        let apps = self.apps.iter().filter_map(|((p, a), going_on)| {
+            let shared = kind(of(view.account(*p))) == Some(going_on.0);
+            let (project, app) = (view.configured(*p)?, view.configured_app(*p, *a)?);
+            (!shared).then_some(((&*project.id, &*app.id), *going_on))
+        });
+        let tokens = tokens.filter(|(_, going_on)| kind(service) != Some(going_on.0));
+        let service = service.map(|going_on| (("", ""), going_on));
+        view.incidents.observe(view.now, service.into_iter().chain(tokens).chain(apps));
     }
 
     /// Adds what `other` has collected of further resources.
@@ -67,14 +118,19 @@ impl Tally {
         self.rechecked = CountedAgain::sum([self.rechecked, other.rechecked]);
         self.due = self.due.into_iter().chain(other.due).min();
         self.last_success = self.last_success.max(other.last_success);
-        self.telling.merge(other.telling);
+        for (at, account) in &other.accounts {
+            self.accounts.entry(*at).or_default().merge(account);
+        }
+        let room = MAX_OBJECTS.saturating_sub(self.apps.len());
+        self.apps.extend(other.apps.into_iter().take(room));
     }
 
     /// The service's part of the model.
     pub(super) fn service(self, view: &View) -> Service {
-        let state = self.telling.state();
+        let all = self.all();
+        let state = all.telling.state();
         let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
-        let Telling { last_success, first_failing, last_failing, .. } = self.telling;
+        let Telling { last_success, first_failing, last_failing, .. } = all.telling;
         let rate = view.context.telemetry.request_rate();
         let skew = view.snapshot.clock_skew_seconds;
         Service {
@@ -89,7 +145,28 @@ impl Tally {
             clocks_differ: skew.is_some_and(differ),
             requests_per_minute: rate.requests_per_minute,
             failures_per_minute: rate.failures_per_minute,
+            incidents: view.incidents.of(("", ""), view.now),
         }
+    }
+}
+
+/// Whether the counters of a resource that answers catch up.
+fn catches_up(resource: &Resource) -> bool {
+    let behind = match resource.counting {
+        Some(Counting::Behind) => resource.behind_seconds > Some(0),
+        counting => counting == Some(Counting::Restoring),
+    };
+    behind && resource.failing.is_none() && resource.state != State::Waiting
+}
+
+/// What goes on with the app that has these resources.
+fn going_on(resources: &[Resource]) -> Option<GoingOn> {
+    let failing = resources.iter().filter_map(|resource| resource.failing.as_ref());
+    match failing.min_by_key(|failing| failing.since) {
+        Some(failing) => {
+            Some((IncidentKind::Outage, Some(failing.since), Some(Cause::of_class(&failing.class))))
+        }
+        None => resources.iter().any(catches_up).then_some((IncidentKind::CatchUp, None, None)),
     }
 }
 
@@ -100,6 +177,28 @@ fn silence(cause: &Cause) -> ServiceState {
         _ if *cause == cause::TOKEN_REFUSED => ServiceState::TokenRefused,
         _ if *cause == cause::THROTTLED => ServiceState::Throttled,
         _ => ServiceState::Down,
+    }
+}
+
+impl OfAccount {
+    fn merge(&mut self, other: &Self) {
+        self.telling.merge(&other.telling);
+        self.counted += other.counted;
+        self.behind += other.behind;
+    }
+
+    /// What goes on with everything that it asks for: nothing is answered, or most counters catch up.
+    fn going_on(&self) -> Option<GoingOn> {
+        let Telling { last_success, first_failing, last_failing, .. } = &self.telling;
+        match (self.telling.state(), last_failing) {
+            (ServiceState::Waiting | ServiceState::Up, _) | (_, None) => {
+                (2 * self.behind > self.counted).then_some((IncidentKind::CatchUp, None, None))
+            }
+            (_, Some(failing)) => {
+                let since = first_failing.map(|first| last_success.unwrap_or(first));
+                Some((IncidentKind::Outage, since, Some(Cause::of_class(&failing.class))))
+            }
+        }
     }
 }
 
@@ -121,7 +220,7 @@ impl Telling {
         self.fails(failing.since, failing);
     }
 
-    fn merge(&mut self, other: Self) {
+    fn merge(&mut self, other: &Self) {
         self.polled |= other.polled;
         self.answered |= other.answered;
         other.silence.into_iter().for_each(|state| self.is_silent(state));

@@ -10,10 +10,14 @@ use crate::poll::{Context, Plan};
 
 use super::detail::{self, Detail};
 use super::document::Status;
+use super::incidents::{IncidentKind, Incidents};
 use super::view::View;
 
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
+
+/// The time between looks for incidents.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// What the model is read from. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -25,6 +29,7 @@ struct Inner {
     started: Timestamp,
     followed: RwLock<Arc<Followed>>,
     refused: Mutex<Option<Refused>>,
+    incidents: Arc<Incidents>,
     read: Mutex<Option<Reading>>,
 }
 
@@ -59,18 +64,24 @@ impl Source {
     pub fn new(context: Context, plan: Arc<Plan>, explained: Vec<Explained>) -> Self {
         let started = context.clock.now();
         let followed = RwLock::new(Arc::new(Followed { plan, explained: explained.into() }));
+        let incidents = Arc::new(Incidents::default());
+        incidents.note(IncidentKind::Restart, started);
         let (refused, read) = (Mutex::default(), Mutex::default());
-        Self(Arc::new(Inner { context, started, followed, refused, read }))
+        Self(Arc::new(Inner { context, started, followed, refused, incidents, read }))
     }
 
     /// Switches to another plan, as the poller does at a reload.
     pub fn follow(&self, plan: Arc<Plan>, explained: Vec<Explained>) {
         let followed = Arc::new(Followed { plan, explained: explained.into() });
         *self.0.followed.write().unwrap_or_else(PoisonError::into_inner) = followed;
+        self.0.incidents.note(IncidentKind::Reload, self.now());
     }
 
     /// Sets whether the last reload was `refused`.
     pub fn refused(&self, refused: Option<Refused>) {
+        if let Some(refused) = &refused {
+            self.0.incidents.note(IncidentKind::ReloadRefused, refused.at);
+        }
         *self.0.refused.lock().unwrap_or_else(PoisonError::into_inner) = refused;
     }
 
@@ -98,10 +109,20 @@ impl Source {
         {
             return Arc::clone(&last.status);
         }
-        let view = Arc::new(View::new(Arc::clone(&of.plan), self.0.context.clone()));
+        let view = Arc::new(self.view());
         let status = Arc::new(view.status(self.0.started));
         *read = Some(Reading { at: Instant::now(), of, status: Arc::clone(&status) });
         status
+    }
+
+    /// Records every half minute what goes on, so that the incidents of the last hours are known.
+    pub async fn watch(self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let source = self.clone();
+            // A look that panics is followed by the next one.
+            let _ = tokio::task::spawn_blocking(move || Arc::new(source.view()).observe()).await;
+        }
     }
 
     /// One app in full; `None` if it is not configured. Its replies are kept from now on.
@@ -129,7 +150,7 @@ impl Source {
     }
 
     fn view(&self) -> View {
-        View::new(Arc::clone(&self.followed().plan), self.0.context.clone())
+        View::new(Arc::clone(&self.followed().plan), self.0.context.clone(), Arc::clone(&self.0.incidents))
     }
 
     fn followed(&self) -> Arc<Followed> {

@@ -1,5 +1,6 @@
 //! What the model is read from.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ use crate::poll::{Context, Plan};
 use crate::telemetry::Snapshot;
 use pds_interface::{Resource, Scope};
 use pds_ledger::{Settled, ledger_store::Found};
+
+use super::incidents::Incidents;
 
 /// Apps prefetched per batch.
 const AHEAD: usize = 32;
@@ -39,19 +42,28 @@ pub(super) struct View {
     pub(super) instant: Instant,
     pub(super) settled: Settled,
     pub(super) snapshot: Snapshot,
+    pub(super) incidents: Arc<Incidents>,
     /// Where the targets of each resource of apps stand in the plan.
     of_apps: Vec<Range<usize>>,
+    /// The place of each project's service account.
+    accounts: Vec<usize>,
 }
 
 impl View {
-    pub(super) fn new(plan: Arc<Plan>, context: Context) -> Self {
+    pub(super) fn new(plan: Arc<Plan>, context: Context, incidents: Arc<Incidents>) -> Self {
         let of_apps = Resource::all().filter(|resource| resource.polled().scope == Scope::App);
         // A plan lists its targets by resource, and those of apps in the order of the configuration.
         let of_apps = of_apps.map(|resource| {
             let start = plan.targets.partition_point(|target| target.key.resource < resource);
             start..plan.targets.partition_point(|target| target.key.resource <= resource)
         });
+        let places: HashMap<&str, usize> =
+            plan.client.accounts().enumerate().map(|(at, account)| (account.name(), at)).collect();
+        let account = |id: &str| places.get(plan.client.account(id).name()).copied();
+        let accounts = plan.config.projects.iter().map(|project| account(&project.id).unwrap_or_default());
         Self {
+            accounts: accounts.collect(),
+            incidents,
             of_apps: of_apps.collect(),
             now: context.clock.now(),
             instant: Instant::now(),
@@ -119,6 +131,11 @@ impl View {
     /// The targets of each resource of apps.
     fn runs(&self) -> impl Iterator<Item = &[Arc<Target>]> {
         self.of_apps.iter().filter_map(|run| self.plan.targets.get(run.clone()))
+    }
+
+    /// The place of a project's service account.
+    pub(super) fn account(&self, project: usize) -> usize {
+        self.accounts.get(project).copied().unwrap_or_default()
     }
 
     /// A project of the configuration.

@@ -315,12 +315,10 @@ async fn without_the_flag_no_file_is_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_page_of_the_configuration_shows_the_flags() {
+async fn the_page_of_the_configuration_has_keys_and_no_flags() {
     let running = Running::start_with(FOLLOW).await;
     let page = running.exporter.get("/config").await;
-    for shown in ["--config.auto-reload-interval", "100ms", "--web.enable-lifecycle", "poll.settle"] {
-        assert!(page.contains(shown), "{shown}: {page}");
-    }
+    assert!(page.contains("poll.settle") && !page.contains("--web.enable-lifecycle"), "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -88,12 +88,12 @@ fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> 
 }
 
 /// What the plots of the last hours have in common.
-struct Course<'a> {
+struct Course {
     columns: Vec<Column>,
     times: Range<f64>,
     /// A longer time without a poll is a gap.
     gap: f64,
-    deploys: Vec<(f64, &'a str)>,
+    deploys: Vec<f64>,
 }
 
 /// The plots of the last hours, with a choice of ranges.
@@ -113,11 +113,7 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
         gap: 2.5 * detail.interval.max(slot).max(reach / MAX_COLUMNS),
         columns,
         times,
-        deploys: detail
-            .deploys
-            .iter()
-            .map(|deploy| (deploy.at.as_duration().as_secs_f64(), deploy.build.as_str()))
-            .collect(),
+        deploys: detail.deploys.iter().map(|deploy| deploy.at.as_duration().as_secs_f64()).collect(),
     };
     let page = frame.links.app(&detail.app.project, &detail.app.id);
     html! {
@@ -132,13 +128,12 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
     }
 }
 
-fn times_figure(detail: &Detail, course: &Course<'_>) -> Markup {
-    let line = |name, colour, of: fn(&Point) -> Option<f64>| Line {
-        name,
+fn times_figure(detail: &Detail, course: &Course) -> Markup {
+    let line = |colour, of: fn(&Point) -> Option<f64>| Line {
         colour,
         points: points(&course.columns, course.gap, |column| of(&column.point)),
     };
-    let lines = [line("p50", P50, |p| p.p50), line("p95", P90, |p| p.p95), line("p99", P99, |p| p.p99)];
+    let lines = [line(P50, |p| p.p50), line(P90, |p| p.p95), line(P99, |p| p.p99)];
     drawn(
         course,
         &Drawing {
@@ -156,14 +151,14 @@ fn times_figure(detail: &Detail, course: &Course<'_>) -> Markup {
     )
 }
 
-fn rate(detail: &Detail, course: &Course<'_>) -> Markup {
+fn rate(detail: &Detail, course: &Course) -> Markup {
     let per_minute = |column: &Column| column.point.requests.map(|count| count / detail.window_minutes);
     let points = points(&course.columns, course.gap, per_minute);
     drawn(
         course,
         &Drawing {
             title: "Request rate",
-            lines: &[Line { name: "", colour: LINE, points }],
+            lines: &[Line { colour: LINE, points }],
             what: "requests / min",
             unit: Unit::Number,
             label: &format!("Requests per minute over the last {}", detail.app.window),
@@ -174,13 +169,13 @@ fn rate(detail: &Detail, course: &Course<'_>) -> Markup {
     )
 }
 
-fn failures(course: &Course<'_>) -> Markup {
+fn failures(course: &Course) -> Markup {
     let points = points(&course.columns, course.gap, |column| Some(f64::from(column.failures)));
     drawn(
         course,
         &Drawing {
             title: "Failed polls",
-            lines: &[Line { name: "", colour: P99, points }],
+            lines: &[Line { colour: P99, points }],
             what: "failed polls",
             unit: Unit::Whole,
             label: "Failed polls of response times",
@@ -194,7 +189,7 @@ fn failures(course: &Course<'_>) -> Markup {
 /// One plot of the last hours.
 struct Drawing<'a> {
     title: &'a str,
-    lines: &'a [Line<'a>],
+    lines: &'a [Line],
     what: &'a str,
     unit: Unit,
     label: &'a str,
@@ -203,12 +198,12 @@ struct Drawing<'a> {
     cells: &'a dyn Fn(&Column) -> Vec<Markup>,
 }
 
-fn drawn(course: &Course<'_>, drawing: &Drawing<'_>) -> Markup {
+fn drawn(course: &Course, drawing: &Drawing<'_>) -> Markup {
     let Drawing { title, lines, what, unit, label, legend, head, cells } = *drawing;
     let times = course.times.clone();
     let plot = OverTime { lines, marks: &course.deploys, times, what, unit, label }.draw();
     let mut legend = legend.to_vec();
-    if course.deploys.iter().any(|(time, _)| course.times.contains(time)) {
+    if course.deploys.iter().any(|time| course.times.contains(time)) {
         legend.push(("deploy", "new build"));
     }
     figure(&Figure {

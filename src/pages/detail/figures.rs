@@ -59,12 +59,13 @@ fn distribution(detail: &Detail) -> Markup {
     let marks: Vec<(&str, f64)> = marks.into_iter().filter_map(|(name, at)| Some((name, at?))).collect();
     let said: Vec<String> = marks.iter().map(|(name, at)| format!("{name} {}", seconds(*at))).collect();
     let label = format!("Share of requests by response time; {}", said.join(", "));
+    let marks: Vec<f64> = marks.into_iter().map(|(_, at)| at).collect();
     let plot = plots::distribution(&detail.distribution, &marks, &label);
     figure(&Figure {
         title: "Response times",
         plot: &plot,
         instead: &no_distribution(detail),
-        legend: &[("line", "share of requests"), ("mark", "percentiles")],
+        legend: &[("line", "share of requests"), ("mark", "p50, p90, p95 and p99")],
         table: html! {
             table { caption .hidden { "Share of requests by response time" }
                 thead { tr { th scope="col" { "within" } th scope="col" .number { "share" } } }
@@ -78,12 +79,11 @@ fn distribution(detail: &Detail) -> Markup {
 
 fn runs(detail: &Detail) -> Markup {
     let points = detail.runs.as_deref().unwrap_or_default();
-    let line = |name, colour, of: fn(&RunPoint) -> Option<f64>| Line {
-        name,
+    let line = |colour, of: fn(&RunPoint) -> Option<f64>| Line {
         colour,
         points: points.iter().map(|point| (point.time, of(point))).collect(),
     };
-    let lines = [line("p50", P50, |p| p.p50), line("p90", P90, |p| p.p90), line("p99", P99, |p| p.p99)];
+    let lines = [line(P50, |p| p.p50), line(P90, |p| p.p90), line(P99, |p| p.p99)];
     let instead = match &detail.runs {
         None => "The last reply was not kept; the next one will be.",
         Some(_) => "The service sent fewer than two datapoints.",

@@ -20,10 +20,10 @@ use crate::config::Web;
 use crate::status::detail::Detail;
 use crate::status::{Problem, Verdict};
 
-use super::banner::counted_again;
 use super::format::{number, seconds};
 use super::layout::{Frame, sign, value, verdict};
 use super::query::Query;
+use super::strip;
 use queries::Selector;
 
 /// What the page of an app needs besides the app.
@@ -52,6 +52,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
             h1 title=(name) { (name) }
             (verdict(app.verdict))
             @if let Some(status) = &app.status { span .status { (status) } }
+            @if app.name_is_old { span .sub { "last known name" } }
             @if app.name.is_some() { code .id.line { (app.id) } }
         }
         (cause(frame, detail))
@@ -59,9 +60,9 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         @if let Some(message) = &app.error_message {
             p .notice .message { strong { "The app's error message: " } (message) }
         }
+        (strip::app(frame, &detail.token, &app.incidents))
         h2 .apart #window { "The last " (app.window) }
         (figures(detail))
-        @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
         (figures::figures(detail))
         @if let Some(ignored) = course::unknown_reach(&extras.query) {
             p .notice role="note" { "Not recognised and ignored: " code { (ignored) } "." }
@@ -69,7 +70,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         (course::course(frame, detail, course::reach(&extras.query)))
         (polls::resources(frame, detail))
         (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))
-        (settings::settings(frame, &detail.settings, &selector))
+        (settings::settings(frame, &detail.settings))
         (changes::changes(frame, detail))
         (polls::polls(frame, detail))
         @if extras.replies { (replies::replies(frame, detail)) }
@@ -124,8 +125,6 @@ fn figures(detail: &Detail) -> Markup {
             (figure("p99", value(times.p99, seconds)))
             (figure(&format!("requests in {}", app.window), value(detail.window_requests, number)))
             (figure(&format!("runs in {}", app.window), value(detail.window_runs, number)))
-            (figure("requests counted", value(detail.requests_total, number)))
-            (figure("runs counted", value(detail.runs_total, number)))
         }
     }
 }

@@ -7,7 +7,8 @@ use tokio::time::Duration;
 use crate::status::detail::Detail;
 use crate::store::{PollFailure, PollRecord};
 
-use super::super::format::{self, ago, seconds, until};
+use super::super::banner::counted_again;
+use super::super::format::{self, ago, number, seconds, until};
 use super::super::layout::{Frame, missing, sign, verdict_of};
 
 /// The state of each resource.
@@ -35,6 +36,10 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                     } }
                 }
             }
+            @for (total, what) in [(detail.requests_total, "requests"), (detail.runs_total, "runs")] {
+                @if let Some(total) = total { p .sub { (number(total)) " " (what) " counted so far." } }
+            }
+            @if let Some(figures) = counted_again(detail.rechecked) { p .sub { (figures) } }
             @for resource in &detail.app.resources { @if let Some(given_up) = &resource.given_up {
                 p { (format::resource(&resource.resource)) " of " (given_up.start) " to " (given_up.end)
                     " is in no counter, as the service refused it: " span .message { (given_up.reason) } }

@@ -58,12 +58,6 @@ impl Selector {
     pub(super) fn fill(&self, query: &str) -> String {
         query.replace("$app", &self.0)
     }
-
-    /// A button that copies the selector of a family's series.
-    pub(super) fn copy(&self, family: &str) -> Markup {
-        let query = self.fill(&format!("{family}{{$app}}"));
-        html! { button type="button" .copy hidden data-copy=(query) aria-label={ "Copy the query of " (family) } { "Copy" } }
-    }
 }
 
 /// A string of PromQL.

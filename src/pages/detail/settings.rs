@@ -6,10 +6,9 @@ use crate::status::settings::{Group, Setting, Value};
 
 use super::super::format::{self, bytes, dollars, number, seconds};
 use super::super::layout::{Frame, missing};
-use super::queries::Selector;
 
-/// The settings as a table; the meaning of each unfolds on demand.
-pub(super) fn settings(frame: Frame<'_>, groups: &[Group], selector: &Selector) -> Markup {
+/// The settings as a table; each leads to its meaning in the catalogue.
+pub(super) fn settings(frame: Frame<'_>, groups: &[Group]) -> Markup {
     html! {
         section {
             h2 #settings { "Settings" }
@@ -18,11 +17,11 @@ pub(super) fn settings(frame: Frame<'_>, groups: &[Group], selector: &Selector) 
                 div .scroll tabindex="0" role="region" aria-labelledby="settings" {
                     table .settings.cards role="table" {
                         caption .hidden { "The app's settings" }
-                        thead role="rowgroup" { tr role="row" { @for title in ["Setting", "Value", "What it is", "Metric"] { th scope="col" role="columnheader" { (title) } } } }
+                        thead role="rowgroup" { tr role="row" { @for title in ["Setting", "Value"] { th scope="col" role="columnheader" { (title) } } } }
                         @for group in groups {
                             tbody role="rowgroup" {
-                                tr .group role="row" { th scope="rowgroup" role="rowheader" colspan="4" { (group.title) } }
-                                @for setting in &group.settings { (row(frame, setting, selector)) }
+                                tr .group role="row" { th scope="rowgroup" role="rowheader" colspan="2" { (group.title) } }
+                                @for setting in &group.settings { (row(frame, setting)) }
                             }
                         }
                     }
@@ -32,16 +31,11 @@ pub(super) fn settings(frame: Frame<'_>, groups: &[Group], selector: &Selector) 
     }
 }
 
-fn row(frame: Frame<'_>, setting: &Setting, selector: &Selector) -> Markup {
+fn row(frame: Frame<'_>, setting: &Setting) -> Markup {
     html! {
         tr role="row" {
-            th scope="row" role="rowheader" { (setting.name) }
+            th scope="row" role="rowheader" { a href=(frame.links.family(setting.family)) title=(setting.meaning) { (setting.name) } }
             td .value role="cell" { (written(&setting.value)) }
-            td role="cell" { details { summary aria-label={ "What " (setting.name) " is" } { "?" } p .meaning { (setting.meaning) "." } } }
-            td .metric role="cell" {
-                a href=(frame.links.family(setting.family)) { code { (setting.family) } }
-                " " (selector.copy(setting.family))
-            }
         }
     }
 }

@@ -12,8 +12,8 @@ use std::ops::Range;
 
 use maud::{Markup, PreEscaped, html};
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::format;
 
@@ -40,9 +40,8 @@ const TEXT: u32 = 18;
 #[cfg(test)]
 const EM: f64 = 1.24;
 
-/// A line with its name, colour and points; a missing value is a gap.
-pub(super) struct Line<'a> {
-    pub(super) name: &'a str,
+/// A line with its colour and points; a missing value is a gap.
+pub(super) struct Line {
     pub(super) colour: RGBColor,
     pub(super) points: Vec<(f64, Option<f64>)>,
 }
@@ -96,7 +95,7 @@ pub(super) fn sparkline(values: &[Option<f64>], label: &str) -> Markup {
 }
 
 /// The latency distribution: share of requests (0..=1) by threshold on a logarithmic axis, percentiles marked.
-pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], label: &str) -> Plot {
+pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[f64], label: &str) -> Plot {
     let Some(range) = log_range(shares, percentiles) else { return Plot::default() };
     let mut pixels = Range::default();
     let drawn = svg("plot", PLOT, label, |area| {
@@ -105,7 +104,7 @@ pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], l
             .margin_right(24)
             .x_label_area_size(48)
             .y_label_area_size(78)
-            .build_cartesian_2d((range.start..range.end).log_scale(), 0.0..1.0)?;
+            .build_cartesian_2d(LogAxis(range.clone()), 0.0..1.0)?;
         pixels = chart.plotting_area().get_pixel_range().0;
         chart
             .configure_mesh()
@@ -125,12 +124,8 @@ pub(super) fn distribution(shares: &[(f64, f64)], percentiles: &[(&str, f64)], l
         let inside: Vec<(f64, f64)> = inside.collect();
         chart.draw_series(LineSeries::new(inside.iter().copied(), LINE.stroke_width(2)))?;
         chart.draw_series(inside.iter().map(|point| Circle::new(*point, 3, LINE.filled())))?;
-        for (index, (name, x)) in percentiles.iter().enumerate() {
+        for x in percentiles {
             chart.draw_series([PathElement::new([(*x, 0.0), (*x, 1.0)], P99.stroke_width(1))])?;
-            // At the same height they would overlap.
-            let height = 0.05 + 0.11 * f64::from(u32::try_from(index).unwrap_or(0));
-            let name = format!(" {name} {}", format::seconds(*x));
-            chart.draw_series([Text::new(name, (*x, height), anchored(0.5))])?;
         }
         Ok(())
     });
@@ -141,10 +136,36 @@ fn text() -> TextStyle<'static> {
     ("sans-serif", TEXT).into_text_style(&(1, 1)).color(&INK)
 }
 
-/// A text at the right of its point: below it at 0, beside it at 0.5.
-fn anchored(height: f64) -> TextStyle<'static> {
-    let vertical = if height > 0.0 { VPos::Center } else { VPos::Top };
-    text().pos(Pos::new(HPos::Left, vertical))
+/// A logarithmic axis of seconds with round values.
+struct LogAxis(Range<f64>);
+
+/// Round numbers of seconds that are far enough apart for a logarithmic axis.
+const ROUND: [f64; 13] =
+    [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0, 60.0, 600.0, 3_600.0, 36_000.0, 360_000.0];
+
+impl Ranged for LogAxis {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    #[expect(clippy::cast_possible_truncation, reason = "a pixel")]
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        let share = (value / self.0.start).ln() / (self.0.end / self.0.start).ln();
+        (f64::from(limit.0) + share * f64::from(limit.1 - limit.0)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        let inside = |x: &f64| (self.0.start..=self.0.end).contains(x);
+        let round: Vec<f64> = ROUND.into_iter().filter(inside).collect();
+        match round.len() {
+            0 | 1 => ROUND.into_iter().flat_map(|x| [x, 2.0 * x, 5.0 * x]).filter(inside).collect(),
+            2..=5 => round,
+            _ => round.into_iter().step_by(2).collect(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.0.clone()
+    }
 }
 
 /// The points without gaps, run by run.
@@ -154,13 +175,12 @@ fn runs(points: &[(f64, Option<f64>)]) -> Vec<Vec<(f64, f64)>> {
 }
 
 /// From the last threshold without requests to the first that covers all of them, including all percentiles.
-fn log_range(shares: &[(f64, f64)], percentiles: &[(&str, f64)]) -> Option<Range<f64>> {
+fn log_range(shares: &[(f64, f64)], percentiles: &[f64]) -> Option<Range<f64>> {
     let (first, last) = (shares.first()?.0, shares.last()?.0);
     let low = shares.iter().rev().find(|(_, share)| *share < 0.001).map_or(first, |(x, _)| *x);
     let high = shares.iter().find(|(_, share)| *share > 0.9995).map_or(last, |(x, _)| *x);
-    let marks = percentiles.iter().map(|(_, x)| *x).filter(|x| *x > 0.0);
-    // The labels are to the right of the marks.
-    let range = marks.fold(low..high, |range, x| range.start.min(x * 0.8)..range.end.max(x * 9.0));
+    let marks = percentiles.iter().copied().filter(|x| *x > 0.0);
+    let range = marks.fold(low..high, |range, x| range.start.min(x * 0.8)..range.end.max(x * 1.25));
     (range.start > 0.0 && range.start < range.end).then_some(range)
 }
 
@@ -203,6 +223,21 @@ mod tests {
         assert_eq!(sparkline(&[None, Some(1.0)], "").into_string(), "");
         let plot = distribution(&[], &[], "");
         assert_eq!((plot.svg.into_string().as_str(), plot.scale.is_none()), ("", true));
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_round_times() {
+        for (range, expected) in [
+            (0.001..100.0, &["1 ms", "100 ms", "10 s"][..]),
+            (0.04..4_000.0, &["100 ms", "10 s", "10 min"]),
+            (0.5..4_000.0, &["1 s", "10 s", "1 min", "10 min", "1 h"]),
+            (0.15..0.9, &["200 ms", "500 ms"]),
+        ] {
+            let plot = distribution(&[(range.start, 0.0), (range.end, 1.0)], &[], "").svg.into_string();
+            let ticks: Vec<String> = LogAxis(range).key_points(4).into_iter().map(format::seconds).collect();
+            assert_eq!(ticks, expected);
+            assert!(ticks.iter().all(|tick| plot.contains(tick)), "{plot}");
+        }
     }
 
     #[test]

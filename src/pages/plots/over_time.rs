@@ -7,14 +7,12 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::prelude::*;
 
 use super::super::format;
-use super::{Drawn, GRID, INK, Line, MARGIN, PLOT, Plot, Scale, anchored, runs, svg, text};
+use super::{Drawn, GRID, INK, Line, MARGIN, PLOT, Plot, Scale, runs, svg, text};
 
 /// Distances between times on an axis, in seconds: round ones only.
 const STEPS: [u32; 12] = [5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600];
-/// The most labels on the time axis.
-const TIMES: f64 = 5.0;
-/// The longest name of a mark, in characters.
-const MARK_CHARS: usize = 12;
+/// The most labels on the time axis, without seconds and with them.
+const TIMES: [f64; 2] = [5.0, 3.0];
 
 /// The kind of values in a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +30,7 @@ impl Unit {
     fn of_axis(self, most: f64) -> (f64, &'static str) {
         match self {
             Self::Number | Self::Whole => (1.0, ""),
-            Self::Seconds if most < 1e-3 => (1e-6, " µs"),
+            Self::Seconds if most > 0.0 && most < 1e-3 => (1e-6, " µs"),
             Self::Seconds if most < 1.0 => (1e-3, " ms"),
             Self::Seconds if most < 120.0 => (1.0, " s"),
             Self::Seconds if most < 7200.0 => (60.0, " min"),
@@ -52,9 +50,9 @@ impl Unit {
 
 /// A plot of lines over time.
 pub(in super::super) struct OverTime<'a> {
-    pub(in super::super) lines: &'a [Line<'a>],
-    /// Named moments.
-    pub(in super::super) marks: &'a [(f64, &'a str)],
+    pub(in super::super) lines: &'a [Line],
+    /// Marked moments.
+    pub(in super::super) marks: &'a [f64],
     /// The times of the axis.
     pub(in super::super) times: Range<f64>,
     /// What the values are.
@@ -64,10 +62,12 @@ pub(in super::super) struct OverTime<'a> {
 }
 
 impl OverTime<'_> {
-    /// The plot; empty without a range of time.
+    /// The plot; empty without a range of time or any value.
     pub(in super::super) fn draw(&self) -> Plot {
         let OverTime { lines, marks, times, what, unit, label } = self;
-        if times.start >= times.end || lines.iter().all(|line| line.points.len() < 2) {
+        if times.start >= times.end
+            || lines.iter().all(|line| line.points.len() < 2 || line.points.iter().all(|(_, y)| y.is_none()))
+        {
             return Plot::default();
         }
         let values = lines.iter().flat_map(|line| &line.points).filter_map(|(_, y)| *y);
@@ -77,7 +77,7 @@ impl OverTime<'_> {
         let drawn = svg("plot", PLOT, label, |root| {
             let mut chart = ChartBuilder::on(root)
                 .margin(MARGIN)
-                .margin_right(34)
+                .margin_right(24)
                 .x_label_area_size(48)
                 .y_label_area_size(78)
                 .build_cartesian_2d(TimeAxis(times.clone()), 0.0..top)?;
@@ -97,9 +97,8 @@ impl OverTime<'_> {
                 .x_label_formatter(&|x| clock(*x, step(times)))
                 .y_label_formatter(&|y| format!("{}{name}", format::number(*y)))
                 .draw()?;
-            for (x, name) in marks.iter().filter(|(x, _)| times.contains(x)) {
+            for x in marks.iter().filter(|x| times.contains(x)) {
                 chart.draw_series([PathElement::new([(*x, 0.0), (*x, top)], INK.stroke_width(1))])?;
-                chart.draw_series([Text::new(shortened(name), (*x, top), anchored(0.0))])?;
             }
             for line in *lines {
                 draw_line(&mut chart, line, times, scale)?;
@@ -113,7 +112,7 @@ impl OverTime<'_> {
 type Chart<'a, 'b> =
     ChartContext<'a, SVGBackend<'b>, Cartesian2d<TimeAxis, plotters::coord::types::RangedCoordf64>>;
 
-fn draw_line(chart: &mut Chart<'_, '_>, line: &Line<'_>, times: &Range<f64>, scale: f64) -> Drawn {
+fn draw_line(chart: &mut Chart<'_, '_>, line: &Line, times: &Range<f64>, scale: f64) -> Drawn {
     let inside = |(x, _): &&(f64, Option<f64>)| (times.start..=times.end).contains(x);
     let points: Vec<(f64, Option<f64>)> =
         line.points.iter().filter(inside).map(|(x, y)| (*x, y.map(|y| y / scale))).collect();
@@ -123,19 +122,7 @@ fn draw_line(chart: &mut Chart<'_, '_>, line: &Line<'_>, times: &Range<f64>, sca
             chart.draw_series([Circle::new(only, 3, line.colour.filled())])?;
         }
     }
-    if let Some(last) = points.iter().rev().find_map(|(x, y)| Some((*x, (*y)?))) {
-        chart.draw_series([Text::new(format!(" {}", line.name), last, anchored(0.5))])?;
-    }
     Ok(())
-}
-
-/// The name of a mark, cut if it is long.
-fn shortened(name: &str) -> String {
-    let mut text: String = name.chars().take(MARK_CHARS).collect();
-    if name.chars().nth(MARK_CHARS).is_some() {
-        text.push('…');
-    }
-    format!(" {text}")
 }
 
 /// A time axis with round times.
@@ -166,8 +153,11 @@ impl Ranged for TimeAxis {
 /// The distance between the times written on an axis.
 fn step(times: &Range<f64>) -> f64 {
     let span = times.end - times.start;
-    let fits = STEPS.iter().map(|step| f64::from(*step)).find(|step| span / step <= TIMES);
-    fits.unwrap_or_else(|| (span / TIMES / 86_400.0).ceil() * 86_400.0)
+    let fits = STEPS
+        .iter()
+        .map(|step| f64::from(*step))
+        .find(|step| span / step <= TIMES[usize::from(*step < 60.0)]);
+    fits.unwrap_or_else(|| (span / TIMES[0] / 86_400.0).ceil() * 86_400.0)
 }
 
 /// A time on an axis, with seconds only if they differ.
@@ -186,7 +176,7 @@ mod tests {
         let step = (times.end - times.start) / 20.0;
         let points =
             values.iter().zip(1..).map(|(y, n)| (times.start + step * f64::from(n), Some(*y))).collect();
-        let lines = [Line { name: "", colour: LINE, points }];
+        let lines = [Line { colour: LINE, points }];
         let plot = OverTime { lines: &lines, marks: &[], times, what: "", unit, label: "" }.draw();
         plot.svg.into_string()
     }
@@ -212,6 +202,12 @@ mod tests {
         assert!(axis(&[30.0, 90.0], Unit::Seconds).contains("20 s<"));
         let minutes = axis(&[130.0, 600.0], Unit::Seconds);
         assert!(minutes.contains(" min<") && !minutes.contains(" s<"), "{minutes}");
+        assert!(!axis(&[0.0, 0.0], Unit::Seconds).contains("µs"), "zero is no short time");
+        assert_eq!(axis(&[f64::NAN], Unit::Seconds), "", "one value is no line");
+        let none = [Line { colour: LINE, points: vec![(1.0, None), (2.0, None)] }];
+        let empty =
+            OverTime { lines: &none, marks: &[], times: 0.0..3.0, what: "", unit: Unit::Seconds, label: "" };
+        assert_eq!(empty.draw().svg.into_string(), "", "without values there is no axis");
         let zeros = axis(&[0.0, 0.0], Unit::Number);
         assert!(!zeros.contains("e-9") && zeros.contains(">0<"), "{zeros}");
         let whole = axis(&[0.0, 1.0], Unit::Whole);
@@ -219,10 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_has_its_name_and_stays_inside() {
+    fn a_mark_stays_inside() {
         let points = vec![(0.0, Some(1.0)), (100.0, Some(2.0))];
-        let lines = [Line { name: "", colour: LINE, points }];
-        let marks = [(50.0, "a-very-long-build-id"), (500.0, "later")];
+        let lines = [Line { colour: LINE, points }];
+        let marks = [50.0, 500.0];
         let plot = OverTime {
             lines: &lines,
             marks: &marks,
@@ -233,7 +229,7 @@ mod tests {
         };
         let plot = plot.draw();
         let text = plot.svg.clone().into_string();
-        assert!(text.contains("a-very-long-…") && !text.contains("later"));
+        assert_eq!(text.matches("#16202C\" stroke-width").count(), 1, "{text}");
         let (left, middle) = (plot.x(0.0).unwrap(), plot.x(50.0).unwrap());
         assert!(left.parse::<f64>().unwrap() < middle.parse::<f64>().unwrap());
         assert_eq!(plot.x(101.0), None);

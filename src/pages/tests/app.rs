@@ -30,7 +30,7 @@ async fn the_page_of_an_app_has_its_plots_settings_polls_and_queries() {
         "tier",
         "got no complete reply within 10s",
         "pds_app_response_time_seconds{project=&quot;p-00000000&quot;,app=&quot;p-00000000-app-0&quot;,percentile=&quot;p95&quot;}",
-        "data-copy=\"pds_app_cooldown_seconds{project=&quot;p-00000000&quot;,app=&quot;p-00000000-app-0&quot;}\"",
+        "href=\"/metrics-catalogue#pds_app_cooldown_seconds\"",
         "href=\"/metrics?project=p-00000000&amp;app=p-00000000-app-0\"",
     ] {
         assert!(page.contains(said), "{said}");
@@ -65,13 +65,14 @@ async fn the_page_of_an_app_begins_with_its_verdict_one_cause_and_the_remedy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_help_of_a_setting_unfolds_and_says_nothing_of_1_and_0() {
+async fn a_setting_leads_to_its_meaning_which_says_nothing_of_1_and_0() {
     let fixture = answered(1).await;
     let page = get(&site(&fixture.source, ""), APP, "");
     let (_, settings) = page.split_once("<table class=\"settings cards\" role=\"table\">").unwrap();
     let settings = settings.split_once("</table>").unwrap().0;
     let rows = settings.matches("<td class=\"value\" role=\"cell\">").count();
-    assert!(rows > 20 && settings.matches("<details>").count() == rows, "{rows}");
+    assert!(rows > 20 && settings.matches("<a href=\"/metrics-catalogue#pds_").count() == rows, "{rows}");
+    assert!(!settings.contains("<button") && !settings.contains("<details"), "{settings}");
     assert!(!settings.contains("0 where"), "a switch is yes or no");
 }
 
@@ -112,6 +113,52 @@ async fn a_new_build_is_marked_and_listed_with_the_other_changes() {
     let (_, changes) = page.split_once("id=\"changes\"").unwrap();
     let rows = texts(changes.split_once("</tbody>").unwrap().0.split_once("<tbody>").unwrap().1);
     assert_eq!(rows, "65 s ago max replicas 8 12 65 s ago latest ready build id b-31 b-32");
-    assert_eq!(page.matches("> b-32</text>").count(), 3, "in each plot over time");
     assert_eq!(page.matches("<li class=\"deploy\">new build</li>").count(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_window_shows_nothing_that_was_counted_before_it() {
+    let fixture = answered(2).await;
+    fixture.count_until(0).await;
+    fixture.fail("404", "no such app", |key| key.owner.app.ends_with("app-1"));
+    let page = get(&site(&fixture.source, ""), APP, "");
+    let (_, rest) = page.split_once("id=\"window\"").unwrap();
+    let (window, rest) = rest.split_once("id=\"course\"").unwrap();
+    assert!(!window.contains("counted") && rest.contains(" requests counted so far."), "{window}");
+
+    let never = super::fixture::fixture(1).await;
+    never.count_until(0).await;
+    never.fail("404", "no such app", |_| true);
+    let page = get(&site(&never.source, ""), APP, "");
+    assert!(!page.contains("counted so far"), "an app that never answered has no total");
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_an_outage_an_app_keeps_its_last_known_name_and_is_found_by_it() {
+    let fixture = answered(1).await;
+    advance(Duration::from_secs(1)).await;
+    let site = site(&fixture.source, "");
+    let is_old = || get(&site, "/", "name=RANKER").contains("; last known name");
+    assert!(!is_old());
+    fixture.fail("connect", "connection refused", |_| true);
+    advance(Duration::from_secs(3 * 3600)).await;
+    assert!(is_old(), "{}", get(&site, "/", "name=ranker"));
+    assert!(get(&site, APP, "").contains("<span class=\"sub\">last known name</span>"));
+    let json = get(&site, "/api/v1/status", "name=ranker");
+    assert!(json.contains("\"name\":\"ranker\",\"name_is_old\":true,\"status\":null"), "{json}");
+    fixture.answer(1.0);
+    advance(Duration::from_secs(1)).await;
+    assert!(!is_old());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_of_which_nothing_can_be_seen_is_none() {
+    for blank in ["", "  ", "\u{200b}\u{2060}", "\u{202e}"] {
+        let fixture = super::fixture::fixture(1).await;
+        fixture
+            .answer_with(1.0, |body| body.replace("\"name\":\"ranker\"", &format!("\"name\":\"{blank}\"")));
+        let page = get(&site(&fixture.source, ""), "/", "");
+        let link = "title=\"p-00000000-app-0\">p-00000000-app-0</a>";
+        assert!(page.contains(link), "{blank:?}");
+    }
 }

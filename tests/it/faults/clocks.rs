@@ -59,7 +59,7 @@ async fn a_service_set_back_stops_the_counters_until_its_clock_has_caught_up() {
         rig.poll().await;
         assert_well(&rig, -HOUR);
         assert_eq!(rig.counted_from(NOON), behind + poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "Some numbers cannot be trusted: those of 4 of 4 apps.");
+        assert_eq!(rig.sentence(), "The numbers of all 4 apps cannot be trusted.");
         assert_eq!(
             rig.reasons(),
             [
@@ -94,7 +94,7 @@ async fn ours_set_back_stops_the_counters_too() {
         rig.poll().await;
         assert_well(&rig, HOUR);
         assert_eq!(-rig.counted_from(NOON), ahead - poll * 60, "the counters stand still");
-        assert_eq!(rig.sentence(), "Some numbers cannot be trusted: those of 4 of 4 apps.");
+        assert_eq!(rig.sentence(), "The numbers of all 4 apps cannot be trusted.");
         assert_eq!(
             rig.reasons(),
             [

@@ -77,7 +77,7 @@ async fn pages() -> Value {
     }
     context.telemetry.config_loaded(Some(clock.now()));
     let source = Source::new(context.clone(), Arc::clone(&plan), loaded.explained);
-    poll(&world, &context, &plan).await;
+    poll(&world, &context, &plan, &source).await;
     let site = StatusPages::new(source, app::catalogue(), "");
     let (project, apps) = world.projects().remove(0);
     let app = format!("/apps/{project}/{}", apps[0]);
@@ -105,7 +105,7 @@ async fn pages() -> Value {
 }
 
 /// Polls everything each minute; one app gets a new build, and another fails for a while and again at the end.
-async fn poll(world: &World, context: &Context, plan: &Plan) {
+async fn poll(world: &World, context: &Context, plan: &Plan, source: &Source) {
     let (_, apps) = world.projects().remove(0);
     let build = Kind::Value { field: "latestReadyBuildId".to_owned(), json: "\"b-2041\"".to_owned() };
     let build = || Fault::from(build.clone()).of_app(&apps[0]);
@@ -123,6 +123,7 @@ async fn poll(world: &World, context: &Context, plan: &Plan) {
                 execute::poll(context, plan, target, &transitions, PollSlots::default().enter()).await;
             }
         }
+        drop(source.status());
         // The last polls were a moment ago.
         let seconds = if minute + 1 < MINUTES { 60 } else { 7 };
         tokio::time::advance(Duration::from_secs(seconds)).await;

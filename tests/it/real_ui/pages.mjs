@@ -114,6 +114,12 @@ export async function pages() {
     }
   }
 
+  // A phone: four screens at most before the details of an app.
+  page = await open(address, { width: 400, height: 800 });
+  const above = await page.locator("#resources").evaluate((node) => node.getBoundingClientRect().top + scrollY);
+  check(above <= 4 * 800, `${above} pixels before the details of an app`);
+  await page.context().close();
+
   // The header stays while the apps scroll, and so do their names.
   page = await open(root, { width: 1024, height: 700 });
   const kept = await page.locator(".tall").first().evaluate((box) => {

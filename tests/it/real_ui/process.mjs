@@ -59,7 +59,7 @@ async function configuration(page, child, root) {
   await page.goto(`${root}config`);
   const row = (key) => page.locator(`.configuration tr:has(th code:text-is("${key}"))`).first().innerText();
   check(/state".*--state\.path|flag/s.test(await row("state.path")), `state.path: ${await row("state.path")}`);
-  check((await row("--state.path")).includes(`${folder}/state`), `--state.path: ${await row("--state.path")}`);
+  check((await page.locator(`.configuration tr:has(th code:text-matches("^--"))`).count()) === 0, "flags are among the keys");
   check((await row("poll.stale_after")).includes("PDS_EXPORTER__POLL__STALE_AFTER"), `poll.stale_after: ${await row("poll.stale_after")}`);
   reload(child, "bad");
   await until(page, "the refused reload", async () => (await page.locator(".refused").count()) === 1);
@@ -82,7 +82,7 @@ async function addresses(page, root) {
     check(new URL(page.url()).pathname === given, `${asked} leads to ${page.url()}`);
   }
   const nowhere = await open(`${root}nope`, { base: root, quiet: true });
-  check((await text(nowhere, "h1")) === "No such page" && (await nowhere.locator("nav a").count()) > 3, "no page for what is not there");
+  check((await text(nowhere, "h1")) === "No such page" && (await nowhere.locator("nav a").count()) > 2, "no page for what is not there");
   check((await nowhere.locator(".top").evaluate((top) => getComputedStyle(top).display)) === "flex", "the page for what is not there has no style");
   await accessible(nowhere, "no such page");
   await nowhere.goto(`${root}apps/p-1/none`);
@@ -93,7 +93,7 @@ async function addresses(page, root) {
   const [app] = await page.locator("table.apps .app").evaluateAll((links) => links.map((link) => link.href));
   for (const address of [root, `${root}config`, `${root}metrics-catalogue`, app]) {
     await page.goto(address);
-    check((await page.locator('.top nav a[href="/pds/metrics"]').count()) === 1, `${address} has no link to the metrics`);
+    check((await page.locator('footer a[href^="/pds/metrics"]').count()) === 1, `${address} has no link to the metrics`);
   }
   check((await page.locator("#replies").count()) === 0, "raw replies are shown without being asked for");
   const json = async () => (await (await fetch(await page.locator("footer a").first().evaluate((link) => link.href))).json()).apps.map((app) => app.id);

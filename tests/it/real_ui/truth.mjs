@@ -30,7 +30,7 @@ export async function truth() {
   check(verdict === "problem", `the verdict is ${verdict}`);
 
   // The page has the same reasons as the JSON, as links, each with what to do.
-  check((await text(page, ".banner p")).includes("Some numbers cannot be trusted"), "the first sentence");
+  check(/^(Some numbers|The numbers of all \d+ apps) cannot be trusted/.test(await text(page, ".banner p")), "the first sentence");
   let shown;
   const reasons = await until(page, () => `the reasons of the JSON: ${JSON.stringify(shown)}`, async () => {
     shown = await page.locator(".banner .reasons li").evaluateAll((lines) => lines.map((line) => ({
@@ -63,6 +63,7 @@ export async function truth() {
   const none = await open(empty, { base: empty });
   check((await text(none, ".banner")).includes("No apps are configured"), "an exporter without apps is called well");
   check((await status(empty)).summary.verdict === "warning", "without apps");
+  check((await text(none, "table.apps")).includes("No app is configured. Add one to [[projects]]"), "how to add an app is not said");
   await accessible(none, "no apps");
   const waiting = await open(mute, { base: mute });
   check((await text(waiting, ".banner")).includes("Nothing has been polled yet"), `before the first reply: ${await text(waiting, ".banner")}`);

@@ -1,0 +1,122 @@
+//! The last six hours in one line per object: outages, catch-up, restarts, reloads and new builds.
+
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+
+use crate::status::incidents::REACH;
+use crate::status::{Incident, IncidentKind};
+
+use super::format::count;
+use super::layout::Frame;
+
+/// Tokens with a line of their own.
+const MAX_TOKENS: usize = 10;
+/// Incidents in words; the lines show all.
+const MAX_TOLD: usize = 6;
+/// The width of a line: a unit per minute.
+const MINUTES: i64 = REACH.as_secs() / 60;
+/// What is shorter is drawn this wide.
+const MIN_WIDTH: i64 = 3;
+
+/// An object and what happened to it.
+type Line<'a> = (&'a str, &'a [Incident]);
+
+/// The lines of the service, and of each token to which something else happened.
+pub(super) fn overview(frame: Frame<'_>) -> Markup {
+    let tokens = &frame.status.exporter.tokens;
+    let troubled = tokens.iter().filter(|token| !token.incidents.is_empty()).take(MAX_TOKENS);
+    let lines: Vec<Line<'_>> = troubled.map(|token| (token.name.as_str(), &*token.incidents)).collect();
+    let others = tokens.len() - lines.len();
+    let note = (tokens.len() > 1 && others > 0).then(|| count(others, "token", "tokens"));
+    strip(frame, lines, note.map(|tokens| format!("{tokens}: nothing but what happened to the service.")))
+}
+
+/// The lines of the service, of a token to which something else happened, and of the app.
+pub(super) fn app(frame: Frame<'_>, token: &str, incidents: &[Incident]) -> Markup {
+    let tokens = frame.status.exporter.tokens.iter();
+    let troubled = tokens.filter(|known| known.name == token && !known.incidents.is_empty());
+    let lines = troubled.map(|token| (token.name.as_str(), &*token.incidents));
+    strip(frame, lines.chain([("App", incidents)]).collect(), None)
+}
+
+/// The line of the service and these.
+fn strip(frame: Frame<'_>, others: Vec<Line<'_>>, note: Option<String>) -> Markup {
+    let service: Line<'_> = ("Service", &frame.status.service.incidents);
+    let lines: Vec<Line<'_>> = [service].into_iter().chain(others).collect();
+    let all = lines.iter().flat_map(|(name, incidents)| incidents.iter().map(move |it| (*name, it)));
+    let mut told: Vec<(&str, &Incident)> = all.collect();
+    told.sort_by_key(|(_, incident)| std::cmp::Reverse(incident.start));
+    let of = |name: &str, kind| (name != service.0 && kind != IncidentKind::Build).then(|| name.to_owned());
+    html! {
+        section .strip aria-label="The last six hours" {
+            @for line in &lines { (drawn(frame, *line)) }
+            p .hours aria-hidden="true" { @for ago in (0..=6).rev() { span { (minute(frame.now, ago)) } } }
+            ul .told aria-label="What happened, times in UTC" {
+                @for (name, incident) in told.iter().take(MAX_TOLD) {
+                    li class=(class(incident.kind)) {
+                        (when(incident)) " " strong { (incident.kind.as_str()) }
+                        @if let Some(name) = of(name, incident.kind) { ", " bdi { (name) } }
+                        @if let Some(detail) = &incident.detail { ": " bdi { (detail) } }
+                    }
+                }
+                @if told.is_empty() { li { "Nothing happened." } }
+                @if let Some(more @ 1..) = told.len().checked_sub(MAX_TOLD) { li { (more) " more" } }
+            }
+            @if let Some(note) = note { p .sub { (note) } }
+        }
+    }
+}
+
+fn drawn(frame: Frame<'_>, (name, incidents): Line<'_>) -> Markup {
+    let now = frame.now.as_second().div_euclid(60);
+    // Minutes from the left end.
+    let x = |at: Timestamp| (at.as_second().div_euclid(60) - now + MINUTES).clamp(0, MINUTES);
+    let said: Vec<String> = incidents.iter().map(text).collect();
+    let said = if said.is_empty() { "nothing happened".to_owned() } else { said.join("; ") };
+    let rect = |start: i64, end: i64, class: &str, title: &str| {
+        let width = (end - start).max(MIN_WIDTH);
+        html! {
+            rect class=(class) x=(start.min(MINUTES - width)) width=(width) height="10" {
+                @if !title.is_empty() { title { (title) } }
+            }
+        }
+    };
+    html! {
+        div .line-of {
+            span .name title=(name) { (name) }
+            svg viewBox={ "0 0 " (MINUTES) " 10" } preserveAspectRatio="none" role="img" aria-label={ (name) ": " (said) } {
+                // Before the start, nothing is known.
+                (rect(x(frame.status.exporter.started), MINUTES, "known", ""))
+                @for it in incidents { (rect(x(it.start), it.end.map_or(MINUTES, x), class(it.kind), &text(it))) }
+            }
+        }
+    }
+}
+
+fn class(kind: IncidentKind) -> &'static str {
+    match kind {
+        IncidentKind::Outage => "problem",
+        IncidentKind::CatchUp | IncidentKind::ReloadRefused => "warning",
+        IncidentKind::Restart | IncidentKind::Reload | IncidentKind::Build => "moment",
+    }
+}
+
+/// An incident in words.
+fn text(incident: &Incident) -> String {
+    let detail = incident.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+    format!("{} {}{detail}", when(incident), incident.kind.as_str())
+}
+
+fn when(Incident { start, end, .. }: &Incident) -> String {
+    let start = minute(*start, 0);
+    match end.map(|end| minute(end, 0)) {
+        None => format!("since {start}"),
+        Some(end) if end == start => start,
+        Some(end) => format!("{start}–{end}"),
+    }
+}
+
+/// The time of day this many hours before `at`.
+fn minute(at: Timestamp, hours: i64) -> String {
+    at.saturating_sub(SignedDuration::from_hours(hours)).unwrap_or(at).strftime("%H:%M").to_string()
+}
