@@ -1,5 +1,7 @@
 //! The series of one scraped target about one counter, as a ledger, if they belong together.
 
+use std::time::Duration;
+
 use crate::counters::Number;
 use crate::{Ledger, MAX_THRESHOLDS};
 
@@ -108,11 +110,27 @@ pub(super) enum Choice {
     Nothing,
 }
 
+/// The time before a query in which samples are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub width: Duration,
+    /// Whether no wider one follows; then a target that lacks something is skipped.
+    pub last: bool,
+}
+
+impl Window {
+    /// Samples that were scraped longer ago than this have arrived.
+    pub(super) const RECENT: Duration = Duration::from_secs(300);
+
+    /// Whether some samples may still arrive.
+    pub(super) fn is_recent(self) -> bool {
+        self.width <= Self::RECENT
+    }
+}
+
 /// Chooses among `targets` at `now` by the service's clock: the furthest cursor first, and the next one if its series
-/// do not belong together. `distributed` says whether there are buckets. `recent` says that the samples are of the last
-/// minutes, and some may still arrive. `last` says that no wider window follows; then a target that lacks something is
-/// skipped.
-pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, (recent, last): (bool, bool)) -> Choice {
+/// do not belong together. `distributed` says whether there are buckets.
+pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, window: Window) -> Choice {
     let mut known: Vec<(&String, &ScrapedCounter)> = targets.iter().collect();
     // Of targets with the same cursor (two jobs that scrape one exporter), the one with the higher total.
     let rank = |scraped: &ScrapedCounter| {
@@ -125,7 +143,9 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, (recent, la
     let (mut refused, mut taken): (_, Option<Chosen>) = (None, None);
     for (target, scraped) in known {
         match (ledger(scraped, distributed, now), &taken) {
-            (Err(InvalidLedger::Partial), None) if recent => return Choice::Arriving(target.clone()),
+            (Err(InvalidLedger::Partial), None) if window.is_recent() => {
+                return Choice::Arriving(target.clone());
+            }
             (Ok(ledger), None) => taken = Some((ledger, target.clone())),
             (Ok(earlier), Some((later, of))) if is_another_count(later, &earlier) => {
                 let (until, total) = (later.until, later.total);
@@ -134,7 +154,7 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, (recent, la
                 return Choice::Refused(why, of.clone());
             }
             (_, Some(_)) => {}
-            (Err(missing), None) if missing.is_incomplete() && !last => return Choice::Incomplete,
+            (Err(missing), None) if missing.is_incomplete() && !window.last => return Choice::Incomplete,
             // No counter was ever scraped, only series that belong to one, so nothing can go back.
             (Err(_), None)
                 if scraped.number(Number::Total).is_none() && !scraped.apart && !scraped.partial => {}
@@ -238,6 +258,11 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_772_366_400;
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn window(width: Duration, last: bool) -> Window {
+        Window { width, last }
+    }
 
     fn of(numbers: &[(Number, f64)]) -> ScrapedCounter {
         let mut scraped = ScrapedCounter::default();
@@ -334,7 +359,7 @@ mod tests {
         };
         let chosen = |one: ScrapedCounter, other: ScrapedCounter| {
             let targets = [("{job=\"a\"}".to_owned(), one), ("{job=\"b\"}".to_owned(), other)].into();
-            match choose(&targets, false, NOW, (false, true)) {
+            match choose(&targets, false, NOW, window(HOUR, true)) {
                 Choice::Taken(taken) => taken.1,
                 Choice::Refused(why, of) => format!("{of}: {why}"),
                 other => format!("{other:?}"),
@@ -357,13 +382,17 @@ mod tests {
         let targets = |scraped: &[ScrapedCounter]| -> Targets {
             scraped.iter().enumerate().map(|(index, scraped)| (index.to_string(), scraped.clone())).collect()
         };
-        let chosen =
-            |scraped: &[ScrapedCounter], last| match choose(&targets(scraped), false, NOW, (false, last)) {
-                Choice::Taken(taken) => taken.1,
-                Choice::Incomplete => "incomplete".to_owned(),
-                Choice::Refused(why, _) => why.to_string(),
-                other => format!("{other:?}"),
-            };
+        let chosen = |scraped: &[ScrapedCounter], last| match choose(
+            &targets(scraped),
+            false,
+            NOW,
+            window(HOUR, last),
+        ) {
+            Choice::Taken(taken) => taken.1,
+            Choice::Incomplete => "incomplete".to_owned(),
+            Choice::Refused(why, _) => why.to_string(),
+            other => format!("{other:?}"),
+        };
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 9.0), at(60.0, 9.0)], false), "1");
         assert_eq!(chosen(&[at(60.0, 5.0), at(60.0, 6.0)], false), "1", "equally far: more");
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.5)], false), "0");
@@ -386,14 +415,14 @@ mod tests {
             scraped.partial = partial;
             scraped
         };
-        let chosen = |recent| {
+        let chosen = |width| {
             let targets = [("a".to_owned(), page(60.0, false)), ("b".to_owned(), page(120.0, true))].into();
-            match choose(&targets, false, NOW, (recent, true)) {
+            match choose(&targets, false, NOW, window(width, true)) {
                 Choice::Taken(taken) => taken.1,
                 other => format!("{other:?}"),
             }
         };
-        assert_eq!(chosen(true), "Arriving(\"b\")");
-        assert_eq!(chosen(false), "a");
+        assert_eq!(chosen(Window::RECENT), "Arriving(\"b\")");
+        assert_eq!(chosen(HOUR), "a");
     }
 }

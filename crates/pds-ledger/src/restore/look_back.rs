@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::Key;
 
 use super::error::Error;
-use super::ledger::{Choice, InvalidLedger};
+use super::ledger::{Choice, InvalidLedger, Window};
 use super::query::batches;
 use super::query::{self, HOUR};
 use super::search::Search;
@@ -58,8 +58,8 @@ impl Source {
         while let Some((place, keys)) = places.pop_last() {
             let mut earlier: BTreeMap<Key, Hours> = keys.into_iter().collect();
             let asked = (earlier.keys().cloned().collect(), MAX_APPS / 4);
-            let within = place.duration_since(begin).clamp(SignedDuration::from_secs(1), HOUR).unsigned_abs();
-            self.chosen(asked, (place, within), search.now, false, |key, choice| {
+            let width = place.duration_since(begin).clamp(SignedDuration::from_secs(1), HOUR).unsigned_abs();
+            self.chosen(asked, (place, Window { width, last: false }), search.now, |key, choice| {
                 let choice = match choice {
                     Choice::Incomplete | Choice::Nothing | Choice::Arriving(_) => apart(),
                     choice => choice,

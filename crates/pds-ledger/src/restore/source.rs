@@ -15,7 +15,7 @@ use pds_interface::Counted;
 
 use super::error::Error;
 use super::http::Http;
-use super::ledger::{Choice, choose};
+use super::ledger::{Choice, Window, choose};
 use super::query::{self, HOUR};
 use super::query::{batches, halves};
 use super::reply::Sample;
@@ -24,9 +24,7 @@ use super::series::{AppName, Series, identity, take_app};
 
 /// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
 /// samples.
-const WINDOWS: &[Duration] = &[RECENT, MAX_WINDOW];
-/// All samples that were scraped longer ago than this have arrived.
-const RECENT: Duration = Duration::from_secs(300);
+const WINDOWS: &[Duration] = &[Window::RECENT, MAX_WINDOW];
 /// The most apps in one query of the first window; wider windows take a quarter of them.
 pub(super) const MAX_APPS: usize = 200;
 /// The widest window in which whole pages are searched.
@@ -100,11 +98,11 @@ impl Source {
     }
 
     async fn search(&self, mut open: Vec<Key>, search: &mut Search<'_>) -> Result<(), Error> {
-        for (index, window) in self.windows.iter().enumerate() {
+        for (index, width) in self.windows.iter().enumerate() {
             let apps = if index == 0 { MAX_APPS } else { MAX_APPS / 4 };
             let last = index + 1 == self.windows.len() && self.beyond.is_none();
-            let asked = (std::mem::take(&mut open), apps);
-            self.chosen(asked, (search.at, *window), search.now, last, |key, choice| {
+            let (asked, window) = ((std::mem::take(&mut open), apps), Window { width: *width, last });
+            self.chosen(asked, (search.at, window), search.now, |key, choice| {
                 open.extend(search.put(key, choice));
             })
             .await?;
@@ -120,16 +118,15 @@ impl Source {
     pub(super) async fn chosen(
         &self,
         (keys, apps): (Vec<Key>, usize),
-        (at, window): (Timestamp, Duration),
+        (at, window): (Timestamp, Window),
         now: i64,
-        last: bool,
         mut each: impl FnMut(Key, Choice),
     ) -> Result<(), Error> {
         // Of the last minutes, series of a scrape may still arrive: buckets are read as of one scrape, too.
-        let recent = window <= RECENT;
+        let recent = window.is_recent();
         let questions = |keys: &[Key]| {
-            let moments = query::moments(keys, &self.selector, window, recent);
-            vec![query::ledgers(keys, &self.selector, window), moments]
+            let moments = query::moments(keys, &self.selector, window.width, recent);
+            vec![query::ledgers(keys, &self.selector, window.width), moments]
         };
         self.ask(batches(keys, apps), at, questions, Series::put, |keys, answers| {
             let mut answers = answers.into_iter();
@@ -137,7 +134,7 @@ impl Source {
             series.align(answers.next().unwrap_or_default(), recent);
             for key in keys {
                 let distributed = key.resource.polled().counted == Some(Counted::Requests);
-                let choice = choose(&series.take(&key), distributed, now, (recent, last));
+                let choice = choose(&series.take(&key), distributed, now, window);
                 each(key, choice);
             }
         })
