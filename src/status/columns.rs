@@ -223,6 +223,12 @@ impl App {
         self.name.as_deref().unwrap_or(&self.id)
     }
 
+    /// The label matchers that select its series.
+    #[must_use]
+    pub fn selector(&self) -> String {
+        format!("project={},app={}", quoted(&self.project), quoted(&self.id))
+    }
+
     /// Whether a word of it contains `text`, in any case: its name, or a column that is no number.
     #[must_use]
     pub fn holds(&self, text: &str) -> bool {
@@ -232,5 +238,30 @@ impl App {
         text.is_empty()
             || self.title().to_lowercase().contains(&text)
             || words.into_iter().any(|cell| cell.raw().to_lowercase().contains(&text))
+    }
+}
+
+/// A string of PromQL.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_of_promql_holds_any_id() {
+        assert_eq!(quoted("a\"b\\c\nd"), r#""a\"b\\c\nd""#);
     }
 }

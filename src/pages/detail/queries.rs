@@ -51,28 +51,13 @@ pub(super) struct Selector(String);
 
 impl Selector {
     pub(super) fn of(app: &App) -> Self {
-        Self(format!("project={},app={}", quoted(&app.project), quoted(&app.id)))
+        Self(app.selector())
     }
 
     /// `query` about this app.
     pub(super) fn fill(&self, query: &str) -> String {
         query.replace("$app", &self.0)
     }
-}
-
-/// A string of PromQL.
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 /// Links to the app in the other programs that the configuration names.
@@ -125,11 +110,6 @@ pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) 
 mod tests {
     use super::*;
     use crate::status::fixture;
-
-    #[test]
-    fn a_string_of_promql_holds_any_id() {
-        assert_eq!(quoted("a\"b\\c\nd"), r#""a\"b\\c\nd""#);
-    }
 
     #[test]
     fn every_query_asks_for_families_that_there_are() {

@@ -54,6 +54,17 @@ fn a_running_exporter_is_watched_sorted_and_filtered() {
     });
     terminal.keys(&["q"]);
     terminal.wait_for("the table again", |screen| apps(screen).len() == 2);
+    terminal.tmux(&["set-option", "-s", "set-clipboard", "on"]);
+    let page = format!("{}/prefix/apps/p-1/p-1-ranker", service.url());
+    for (key, copied) in [("o", &*page), ("c", r#"{project="p-1",app="p-1-ranker"}"#)] {
+        terminal.keys(&[key]);
+        terminal.wait_for("the text to copy", |screen| screen.contains(copied));
+        terminal.wait_for("the clipboard", |_| !terminal.tmux(&["list-buffers"]).is_empty());
+        assert_eq!(terminal.tmux(&["show-buffer"]), copied);
+        terminal.tmux(&["delete-buffer"]);
+        terminal.keys(&["q"]);
+        terminal.wait_for("the table again", |screen| apps(screen).len() == 2);
+    }
     terminal.keys(&["r"]);
     terminal.wait_for("the other order", |screen| apps(screen) == ["p-1-ranker", "p-1-embed"]);
     terminal.keys(&["s"]);

@@ -183,7 +183,7 @@ fn clock(report: &mut Report, answers: &Answers) {
     } else {
         let text = format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs()));
         if differ(*skew) {
-            report.warning(CHECK, text, "Synchronise this machine's clock (NTP).");
+            report.warning(CHECK, text, cause::CLOCKS_DIFFER.remedy);
         } else {
             report.ok(CHECK, text);
         }

@@ -11,6 +11,8 @@ pub mod network;
 pub mod settings;
 pub mod wire;
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::console::Console;
@@ -39,6 +41,10 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "URL", value_parser = address, env = "PDSTOOL_EXPORTER", hide_env_values = true)]
     exporter: Option<Url>,
 
+    /// State file of the daemon, if its flag overrides state.path.
+    #[arg(long = "state.path", value_name = "FILE")]
+    state_path: Option<PathBuf>,
+
     #[command(flatten)]
     output: OutputArg,
 
@@ -61,7 +67,8 @@ pub async fn run(
         report.print_new(console, args.output.format)?;
         let reached = network::check(&mut report, &config.api).await;
         report.print_new(console, args.output.format)?;
-        let (state, restore) = (config.state.path.clone(), config.state.prometheus.clone());
+        let state = args.state_path.clone().or_else(|| config.state.path.clone());
+        let restore = config.state.prometheus.clone();
         match (Service::new(config), reached) {
             (Ok(service), reached) => {
                 settings::tokens(&mut report, &service);

@@ -11,6 +11,7 @@ use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::plain_http_warning;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
+use pds_exporter::cause;
 use pds_exporter::config::{Config, LoadError, TokenSource};
 
 use crate::report::Report;
@@ -38,7 +39,7 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
                         ),
                     );
                     if apps == 0 {
-                        report.warning(CHECK, "no apps are configured", "Add the apps to [[projects]].");
+                        report.warning(CHECK, cause::NO_APPS.says, cause::NO_APPS.remedy);
                     }
                 }
             }
@@ -106,17 +107,23 @@ pub fn tokens(report: &mut Report, service: &Service) {
                 continue;
             }
         };
-        let renew = "Create a new token in the service's dashboard and replace the old one.";
+        let file = match source {
+            Some(TokenSource::File(path)) => Some(path.display().to_string()),
+            _ => None,
+        };
         match account.expiry() {
             None => report.ok(CHECK, format!("{what}: has no expiry")),
             Some(expiry) => {
                 let left = expiry.duration_since(Timestamp::now()).as_secs_f64();
                 let when = units::time(expiry);
                 match left {
-                    left if left <= 0.0 => report.problem(CHECK, format!("{what}: expired {when}"), renew),
+                    left if left <= 0.0 => {
+                        let remedy = cause::TOKEN_EXPIRED.remedy_at(file.as_deref());
+                        report.problem(CHECK, format!("{what}: expired {when}"), remedy);
+                    }
                     left if left < SOON.as_secs_f64() => {
                         let text = format!("{what}: expires {when}, in {}", units::seconds(left));
-                        report.warning(CHECK, text, renew);
+                        report.warning(CHECK, text, cause::TOKEN_EXPIRES_SOON.remedy_at(file.as_deref()));
                     }
                     left => report.ok(CHECK, format!("{what}: expires {when}, in {}", units::seconds(left))),
                 }
@@ -126,21 +133,21 @@ pub fn tokens(report: &mut Report, service: &Service) {
 }
 
 /// Why a file holds no token that can be sent, and what to do about it.
-fn unusable(path: &Path) -> Option<(String, &'static str)> {
+fn unusable(path: &Path) -> Option<(String, String)> {
     let bytes = match pds_core::plain_file::read(path, pds_client::MAX_TOKEN_BYTES) {
         Ok(file) => file.bytes,
         Err(error) => {
-            let remedy = "Create the file, readable for this user and the daemon's.";
+            let remedy = cause::TOKEN_UNREADABLE.remedy_at(Some(&path.display().to_string()));
             return Some((format!("cannot be read: {error}"), remedy));
         }
     };
     let marks: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
     if marks.iter().any(|mark| bytes.starts_with(mark)) {
         let remedy = "Save the file as UTF-8 without a byte-order mark.";
-        return Some(("begins with a byte-order mark".to_owned(), remedy));
+        return Some(("begins with a byte-order mark".to_owned(), remedy.to_owned()));
     }
     let is_empty = bytes.iter().all(u8::is_ascii_whitespace);
-    is_empty.then(|| ("is empty".to_owned(), "Write the token to it, and nothing else."))
+    is_empty.then(|| ("is empty".to_owned(), "Write the token to it, and nothing else.".to_owned()))
 }
 
 /// What the limits allow against what the configuration needs; `answers` are the times that replies took.
@@ -152,7 +159,7 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
     }
     match (load.exceeds(&config.api), config.api.max_requests_per_second) {
         (Some(overload), _) => {
-            report.warning(CHECK, overload.to_string(), "Raise api.max_requests_per_second, or shard.");
+            report.warning(CHECK, overload.to_string(), cause::POLLS_LATE.remedy);
         }
         (None, Some(limit)) => {
             let text = format!(
@@ -176,7 +183,7 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
             "needs up to {} requests in flight; api.max_concurrent_requests allows {allowed}",
             units::number(needed)
         );
-        report.warning(CHECK, text, "Raise api.max_concurrent_requests, poll less often, or shard.");
+        report.warning(CHECK, text, cause::POLLS_LATE.remedy);
     } else {
         report.ok(CHECK, format!("api.max_concurrent_requests ({allowed}) is enough for replies this fast"));
     }

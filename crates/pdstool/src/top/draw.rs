@@ -22,6 +22,8 @@ const KEYS: &str = "\
 q        quit                      ?        this help
 Enter    details of the app        Esc      back; clears the filter
 /        filter by a name, status, problem or other word
+o        copy the address of its page
+c        copy the PromQL selector of its series
 s S      sort by the next, the previous column
 r        reverse the order
 up down page-up page-down home end: move";
@@ -49,10 +51,14 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
     frame.render_widget(Paragraph::new(foot(view)), keys);
     let apps = apps(view, table.width);
     frame.render_stateful_widget(apps, table, &mut view.table);
-    match view.over {
+    match &view.over {
         Over::Nothing => {}
         Over::Help => {
             over(frame, table, "Keys", KEYS.lines().map(|line| Line::from(line.to_owned())).collect())
+        }
+        Over::Copied(title, text) => {
+            let note = "Copied, where the terminal allows it (OSC 52).";
+            over(frame, table, title, vec![Line::from(plain(text).into_owned()), Line::from(note)]);
         }
         Over::App => {
             if let Some(row) = view.selected() {

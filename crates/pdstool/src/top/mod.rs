@@ -11,11 +11,13 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use clap::Args;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
@@ -34,7 +36,7 @@ use view::{Next, View};
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Keys:
   q quit   ? help   Enter details of an app   s S sort by the next, the previous column   r reverse
-  / filter, Enter or Esc ends it
+  / filter, Enter or Esc ends it   o copy the address of the app's page   c copy its PromQL
   up down page-up page-down home end: move
 
 Examples:
@@ -113,7 +115,11 @@ async fn watch(
         tokio::select! {
             Some(answer) = answers.recv() => view.answered(answer),
             key = keys.recv() => match key {
-                Some(Event::Key(key)) if key.kind != KeyEventKind::Release && pressed(&mut view, key) => break,
+                Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match view.pressed(key) {
+                    Next::Go => {}
+                    Next::Copy(text) => screen.copy(&text)?,
+                    Next::Quit => break,
+                },
                 Some(_) => {}
                 None => break,
             },
@@ -124,11 +130,6 @@ async fn watch(
     }
     asking.abort();
     Ok(())
-}
-
-/// Whether the key quits.
-fn pressed(view: &mut View, key: KeyEvent) -> bool {
-    view.pressed(key) == Next::Quit
 }
 
 /// Terminal events, read by a thread that ends with the process.
@@ -171,6 +172,13 @@ impl<'a> Screen<'a> {
         enable_raw_mode()?;
         execute!(console.out, EnterAlternateScreen)?;
         Ok(Self { terminal: Terminal::new(CrosstermBackend::new(&mut console.out))? })
+    }
+
+    /// Asks the terminal to put `text` into the clipboard (OSC 52).
+    fn copy(&mut self, text: &str) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        write!(out, "\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text))?;
+        out.flush()
     }
 }
 

@@ -5,6 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
 
 use crate::exporter::ExporterStatus;
+use pds_exporter::pages::links::encode;
 use pds_exporter::status::columns::{COLUMNS, Column};
 use pds_exporter::status::verdict::Summary;
 use pds_exporter::status::{App, Verdict};
@@ -18,10 +19,12 @@ fn columns() -> Vec<&'static Column> {
 }
 
 /// The result of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The view goes on.
     Go,
+    /// It goes on, with this text in the clipboard.
+    Copy(String),
     /// It ends.
     Quit,
 }
@@ -55,7 +58,7 @@ pub struct View {
 }
 
 /// What covers the table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Over {
     /// Nothing.
     #[default]
@@ -64,6 +67,8 @@ pub enum Over {
     Help,
     /// The details of the selected app.
     App,
+    /// A text that was copied, with its title.
+    Copied(&'static str, String),
 }
 
 /// Lines that page-up and page-down move by.
@@ -142,6 +147,17 @@ impl View {
         columns.get((place + places) % columns.len()).copied().unwrap_or_default()
     }
 
+    /// The address of an app's page.
+    fn page(&self, app: &App) -> String {
+        let source = self.source.trim_end_matches('/');
+        format!("{source}/apps/{}/{}", encode(&app.project), encode(&app.id))
+    }
+
+    fn copy(&mut self, title: &'static str, text: String) -> Next {
+        self.over = Over::Copied(title, text.clone());
+        Next::Copy(text)
+    }
+
     /// Handles a key.
     pub fn pressed(&mut self, key: KeyEvent) -> Next {
         if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) {
@@ -169,6 +185,16 @@ impl View {
             KeyCode::Char('q') => return Next::Quit,
             KeyCode::Char('?' | 'h') => self.over = Over::Help,
             KeyCode::Enter if self.selected().is_some() => self.over = Over::App,
+            KeyCode::Char('o') => {
+                if let Some(app) = self.selected() {
+                    return self.copy("Page", self.page(&app));
+                }
+            }
+            KeyCode::Char('c') => {
+                if let Some(app) = self.selected() {
+                    return self.copy("PromQL", format!("{{{}}}", app.selector()));
+                }
+            }
             KeyCode::Char('s') => self.sort = self.sorted_by_neighbour(1),
             KeyCode::Char('S') => self.sort = self.sorted_by_neighbour(columns().len() - 1),
             KeyCode::Char('r') => self.reverse = !self.reverse,
@@ -222,11 +248,26 @@ mod tests {
         assert_eq!(view.selected().map(|row| row.id), Some("c".into()));
         view.pressed(KeyEvent::from(KeyCode::Enter));
         assert_eq!(view.over, Over::App);
-        assert_eq!((press(&mut view, "q"), view.over), (Next::Go, Over::Nothing), "q closes what is over");
+        assert_eq!((press(&mut view, "q"), &view.over), (Next::Go, &Over::Nothing), "q closes what is over");
         press(&mut view, "?");
         assert_eq!(view.over, Over::Help);
         view.pressed(KeyEvent::from(KeyCode::Esc));
         assert_eq!(press(&mut view, "q"), Next::Quit);
+    }
+
+    #[test]
+    fn the_page_and_the_series_of_an_app_are_copied() {
+        let mut view = View::new("http://exporter/pds/".to_owned(), String::new(), false);
+        assert_eq!((press(&mut view, "o"), press(&mut view, "c")), (Next::Go, Next::Go), "no app, no copy");
+        view.answered(Ok(status(vec![App { project: "p".into(), ..row("a/\"b", Verdict::Ok, None) }])));
+        for (key, title, text) in [
+            ("o", "Page", "http://exporter/pds/apps/p/a%2F%22b"),
+            ("c", "PromQL", "{project=\"p\",app=\"a/\\\"b\"}"),
+        ] {
+            assert_eq!(press(&mut view, key), Next::Copy(text.to_owned()));
+            assert_eq!(view.over, Over::Copied(title, text.to_owned()));
+            press(&mut view, "q");
+        }
     }
 
     #[test]

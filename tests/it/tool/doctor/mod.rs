@@ -13,6 +13,7 @@ use super::simulated::Simulated;
 use super::{Service, TOKEN, ended, golden, pdstool};
 use crate::client::server::{Reply, Seen, ok, status};
 use crate::golden::assert_golden;
+use pds_exporter::cause;
 
 const WELL: &str = r#"{"summary":{"verdict":"ok","apps":{"all":1,"ok":1},"ok":1,"reasons":[]}}"#;
 
@@ -215,11 +216,15 @@ fn tokens_are_read_and_judged_before_the_service_refuses_them() {
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(patient.examined(&text).code, Some(0));
     let now = jiff::Timestamp::now().as_second();
-    for (expires, said) in [(now - 60, ": expired "), (now + 86_400, ": expires ")] {
+    for (expires, said, cause) in [
+        (now - 60, ": expired ", &cause::TOKEN_EXPIRED),
+        (now + 86_400, ": expires ", &cause::TOKEN_EXPIRES_SOON),
+    ] {
         std::fs::write(&file, crate::tool::checks::token(&expires.to_string())).unwrap();
         let found = patient.examined(&text);
         let (_, text, remedy) = found.only();
-        assert!(text.contains(said) && remedy.contains("Create a new token"), "{text}: {remedy}");
+        assert!(text.contains(said), "{text}");
+        assert_eq!(remedy, cause.remedy_at(Some(file.to_str().unwrap())), "as the page says it");
     }
 }
 
@@ -247,6 +252,8 @@ fn a_clock_that_is_wrong_and_limits_that_are_too_low_are_warned_of() {
     let checks: Vec<&str> = found.wrong().iter().map(|(check, ..)| *check).collect();
     assert_eq!((found.code, checks), (Some(1), vec!["clock", "limits"]), "{:#}", found.json);
     found.says("clock", "behind this machine's");
+    let remedies: Vec<&str> = found.wrong().iter().map(|(.., remedy)| *remedy).collect();
+    assert_eq!(remedies, [cause::CLOCKS_DIFFER.remedy, cause::POLLS_LATE.remedy]);
 }
 
 #[test]
@@ -268,6 +275,11 @@ fn a_state_file_that_no_daemon_could_use_is_a_problem() {
     let held = std::fs::File::open(&file).unwrap();
     held.lock().unwrap();
     patient.examined(&text).says("state file", "is in use by a running daemon");
+    let elsewhere = patient.path("elsewhere");
+    let mut command = pdstool(&["doctor", "-o", "json", "--exporter", &patient.exporter.url()]);
+    command.arg("--config.file").arg(patient.path("pds-exporter.toml")).arg("--state.path").arg(&elsewhere);
+    let output = ended(&command.output().unwrap());
+    assert!(output.contains("elsewhere does not exist yet"), "the flag of the daemon counts: {output}");
 }
 
 #[test]

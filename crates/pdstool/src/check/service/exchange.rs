@@ -29,7 +29,7 @@ pub fn clock(asking: &Asking, findings: &mut Findings) {
     if skew.abs() <= 1.5 {
         findings.report.ok(CHECK, "replies have a Date header; the clocks agree within 1.5 s");
     } else if differ(skew) {
-        findings.report.warning(CHECK, text, "Synchronise this machine's clock (NTP).");
+        findings.report.warning(CHECK, text, pds_exporter::cause::CLOCKS_DIFFER.remedy);
     } else {
         findings.report.ok(CHECK, text);
     }
