@@ -1,6 +1,6 @@
 //! What happened in the last six hours, to the service, to each token and to each app.
 //!
-//! [`Incidents`] keeps only exceptions: nothing for an app that is well, or that shares the trouble of its service
+//! `Incidents` keeps only exceptions: nothing for an app that is well, or that shares the trouble of its service
 //! account. Builds are read from the changes of the settings.
 
 use std::borrow::Cow;
