@@ -1,9 +1,6 @@
 //! The address of every page, behind any prefix.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-
-/// Everything except RFC 3986's unreserved characters is encoded.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+use pds_interface::template::{Template, percent_encode};
 
 /// The pages' addresses as browsers see them.
 #[derive(Clone, Debug)]
@@ -61,15 +58,16 @@ impl Links {
 /// `text` as a segment of a path, or as a value of a query.
 #[must_use]
 pub fn encode(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+    let mut encoded = String::with_capacity(text.len());
+    percent_encode(text, &mut encoded);
+    encoded
 }
 
 /// The project and app that a path names, if it is that of an app's page.
 #[must_use]
 pub fn app_of(path: &str) -> Option<(String, String)> {
-    let (project, app) = path.strip_prefix("/apps/")?.split_once('/')?;
-    let decode = |text: &str| percent_decode_str(text).decode_utf8().ok().map(|text| text.into_owned());
-    Some((decode(project)?, decode(app).filter(|_| !app.contains('/'))?))
+    let [(_, project), (_, app)] = Template("/apps/{project}/{app}").values(path)?.try_into().ok()?;
+    Some((project, app))
 }
 
 /// Addresses in other programs.

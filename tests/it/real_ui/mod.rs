@@ -15,6 +15,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use pds_client::Observer as _;
 use pds_core::clock::Clock;
+use pds_exporter::pages::links::encode;
 use pds_interface::{list_domains, list_projects, response_time, volume_alerts};
 use pds_simulator::{Fault, Kind, Settings, World};
 use tokio::process::Command;
@@ -206,7 +207,7 @@ async fn documented_paths_exist_and_answer_304_when_unchanged() {
     exporter.wait_for("/-/ready").await;
     let page = std::fs::read_to_string("docs/operate.md").unwrap();
     let status: serde_json::Value = serde_json::from_str(&exporter.get("/api/v1/status").await).unwrap();
-    let part = |name: &str| encoded(status["apps"][0][name].as_str().unwrap());
+    let part = |name: &str| encode(status["apps"][0][name].as_str().unwrap());
     let rows = page.split("| path | what is there |").nth(1).unwrap().lines().skip(2);
     let paths: Vec<&str> = rows
         .take_while(|row| row.starts_with('|'))
@@ -249,7 +250,7 @@ async fn every_query_to_copy_is_promql() {
         }
     };
     for app in status["apps"].as_array().unwrap() {
-        let part = |name: &str| encoded(app[name].as_str().unwrap());
+        let part = |name: &str| encode(app[name].as_str().unwrap());
         add(&exporter.get(&format!("/apps/{}/{}", part("project"), part("id"))).await);
     }
     add(&exporter.get("/metrics-catalogue").await);
@@ -260,8 +261,4 @@ async fn every_query_to_copy_is_promql() {
         Command::new(tool("promtool")).args(["check", "rules"]).arg(file.path()).output().await.unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && count > 100, "{count}: {said}");
-}
-
-fn encoded(text: &str) -> String {
-    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
