@@ -80,6 +80,8 @@ pub struct Cause {
     pub says: &'static str,
     /// What to do about it: a sentence, in which `{file}` stands for where the token is.
     pub remedy: &'static str,
+    /// The page that shows more of it, where it stops neither apps nor projects.
+    pub page: &'static str,
 }
 
 /// A cause is its code.
@@ -93,10 +95,10 @@ impl Eq for Cause {}
 
 /// Declares each cause once: as a constant of its own, and in [`ALL`] in this order.
 macro_rules! causes {
-    ($($name:ident $code:literal $about:ident $verdict:ident $scope:ident [$($class:literal)*] $says:literal $remedy:literal)*) => {
+    ($($name:ident $code:literal $about:ident $verdict:ident $scope:ident [$($class:literal)*] $says:literal $remedy:literal $(=> $page:literal)?)*) => {
         $(#[doc = $says] pub static $name: Cause = Cause {
             code: $code, about: About::$about, verdict: Verdict::$verdict, scope: Scope::$scope,
-            classes: &[$($class),*], says: $says, remedy: $remedy,
+            classes: &[$($class),*], says: $says, remedy: $remedy, page: [$($page,)? "/config"][0],
         };)*
 
         /// All causes: those of a verdict in the order in which they are told.
@@ -144,6 +146,7 @@ causes! {
     AUDIT_DIFFERS "audit_differs" Numbers Problem Exporter []
         "an audit found ranges that do not add up"
         "Set the key that the audit names; pdstool check service finds it, too."
+        => "/metrics-catalogue#pds_audit_ranges_total"
     FORBIDDEN "forbidden" Numbers Problem Target ["403" "forbidden_paused"]
         "the token may not read it"
         "Grant the right to the service account, or set token_file of the project to a token that has it."
@@ -181,15 +184,18 @@ causes! {
     CLOCKS_DIFFER "clocks_differ" Numbers Warning Exporter []
         "the clocks of the service and of this machine differ"
         "Check time synchronisation on this machine; the exporter goes by the clock that is behind."
+        => "/metrics-catalogue#pds_api_clock_skew_seconds"
     POLLS_LATE "polls_late" Numbers Warning Exporter []
         "polls start late"
         "Raise api.max_requests_per_second or api.max_concurrent_requests, poll less often, or shard."
     UNEXPECTED_VALUES "unexpected_values" Numbers Warning Exporter []
         "values make no sense"
         "Inspect the reply with pdstool call; values that make no sense count as missing."
+        => "/metrics-catalogue#pds_api_unexpected_values_total"
     PANICKED "panicked" Numbers Warning Exporter ["panic"]
         "a poll panicked within the last hour"
         "Report the log line of the panic; the target is polled again at its next interval."
+        => "/metrics-catalogue#pds_exporter_panics_total"
     COUNTERS_AHEAD "counters_ahead" Numbers Problem Target []
         "counters stand still, because a clock was set back"
         "Check the clocks of this machine and of the service: one of them was set back."

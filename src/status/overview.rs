@@ -86,16 +86,6 @@ impl View {
         status
     }
 
-    /// Looks at all targets only to record what goes on with them.
-    pub(super) fn observe(self: &Arc<Self>) {
-        let count: usize = self.plan.config.projects.iter().map(|project| project.apps.len()).sum();
-        let mut tally = Tally::new(count > 0);
-        for start in (0..count).step_by(BLOCK) {
-            self.judged(start..count.min(start + BLOCK), &mut tally);
-        }
-        tally.record(self);
-    }
-
     /// All apps. Two threads share many, because most of what is read is in no cache.
     fn apps(self: &Arc<Self>, count: usize, tally: &mut Tally) -> Vec<LazyApp> {
         let next = AtomicUsize::new(0);

@@ -1,10 +1,11 @@
 //! Why the verdict on the whole is not `ok`: one reason per cause, with everything that the cause stops.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use jiff::Timestamp;
 
-use crate::cause::{self, ALL, Cause, Scope};
+use crate::cause::{self, ALL, Cause, Scope, Verdict};
 use crate::telemetry::Difference;
 use pds_core::units;
 
@@ -192,7 +193,7 @@ impl Stopped {
             .find(|token| names == [token.name.as_str()])
             .and_then(|token| token.file.as_deref());
         let link = match (self.apps, self.projects) {
-            (0, 0) => link(cause).to_owned(),
+            (0, 0) => cause.page.to_owned(),
             (0, _) => format!("/?reason={}#projects", cause.code),
             _ => format!("/?reason={}", cause.code),
         };
@@ -248,13 +249,60 @@ fn time_of_day(at: Timestamp, now: Timestamp) -> String {
     at.strftime(if day(at) == day(now) { "%H:%M UTC" } else { "%F %H:%M UTC" }).to_string()
 }
 
-/// The page that shows more of a cause that stops neither apps nor projects.
-fn link(cause: &Cause) -> &'static str {
-    match cause {
-        _ if *cause == cause::UNEXPECTED_VALUES => "/metrics-catalogue#pds_api_unexpected_values_total",
-        _ if *cause == cause::PANICKED => "/metrics-catalogue#pds_exporter_panics_total",
-        _ if *cause == cause::CLOCKS_DIFFER => "/metrics-catalogue#pds_api_clock_skew_seconds",
-        _ if *cause == cause::AUDIT_DIFFERS => "/metrics-catalogue#pds_audit_ranges_total",
-        _ => "/config",
+/// Logs reasons that no failing poll tells of: when they appear, and once they are gone.
+#[derive(Debug, Default)]
+pub(super) struct ReasonLog(BTreeSet<&'static str>);
+
+impl ReasonLog {
+    /// Logs how `reasons` differ from the last ones. Waiting for something is not logged.
+    pub(super) fn tell(&mut self, reasons: &[Reason]) {
+        let (new, gone) = self.changes(reasons);
+        for Reason { code, verdict, remedy, text, .. } in new {
+            tracing::warn!(code = &**code, verdict = verdict.as_str(), remedy, "{text}");
+        }
+        for code in gone {
+            tracing::info!(code, "a reason of the verdict is gone");
+        }
+    }
+
+    /// The reasons that were not among the last ones, and the codes of those that are gone.
+    fn changes<'a>(&mut self, reasons: &'a [Reason]) -> (Vec<&'a Reason>, BTreeSet<&'static str>) {
+        let mut gone = mem::take(&mut self.0);
+        let mut new = Vec::new();
+        for reason in reasons.iter().filter(|reason| reason.verdict != Verdict::Waiting) {
+            let is_told = |cause: &&&Cause| cause.code == reason.code && cause.classes.is_empty();
+            let Some(cause) = ALL.iter().find(is_told) else { continue };
+            self.0.insert(cause.code);
+            if !gone.remove(cause.code) {
+                new.push(reason);
+            }
+        }
+        (new, gone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_logged_when_it_appears_and_when_it_is_gone() {
+        let reason =
+            |cause: &Cause| Reason { code: cause.code.into(), verdict: cause.verdict, ..Reason::default() };
+        let (late, refused) = (reason(&cause::POLLS_LATE), reason(&cause::CONFIG_REFUSED));
+        let mut log = ReasonLog::default();
+        let mut changes = |reasons: &[Reason]| {
+            let (new, gone) = log.changes(reasons);
+            (new.iter().map(|reason| reason.code.to_string()).collect::<Vec<_>>(), Vec::from_iter(gone))
+        };
+        let both = [late.clone(), refused.clone()];
+        assert_eq!(
+            changes(&[late, reason(&cause::WAITING), reason(&cause::SERVICE_DOWN)]),
+            (vec!["polls_late".to_owned()], vec![])
+        );
+        assert_eq!(changes(&both), (vec!["config_refused".to_owned()], vec![]));
+        assert_eq!(changes(&both), (vec![], vec![]), "what lasts is logged once");
+        assert_eq!(changes(&[refused]), (vec![], vec!["polls_late"]));
+        assert_eq!(changes(&[]), (vec![], vec!["config_refused"]));
     }
 }

@@ -11,12 +11,13 @@ use crate::poll::{Context, Plan};
 use super::detail::{self, Detail};
 use super::document::Status;
 use super::incidents::{IncidentKind, Incidents};
+use super::reasons::ReasonLog;
 use super::view::View;
 
 /// How long a reading of the model is kept, however many readers there are.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The time between looks for incidents.
+/// The time between looks for incidents and reasons; shorter after the start, when most of what is set up wrong shows.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// What the model is read from. Cloning shares it.
@@ -115,13 +116,20 @@ impl Source {
         status
     }
 
-    /// Records every half minute what goes on, so that the incidents of the last hours are known.
+    /// Records every half minute what goes on, so that the incidents of the last hours are known, and logs the reasons of
+    /// the verdict.
     pub async fn watch(self) {
+        let mut log = ReasonLog::default();
+        let mut pause = Duration::from_secs(1);
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(pause).await;
+            pause = LOOK.min(pause * 2);
             let source = self.clone();
+            let look = move || Arc::new(source.view()).status(source.0.started).summary.reasons;
             // A look that panics is followed by the next one.
-            let _ = tokio::task::spawn_blocking(move || Arc::new(source.view()).observe()).await;
+            if let Ok(reasons) = tokio::task::spawn_blocking(look).await {
+                log.tell(&reasons);
+            }
         }
     }
 

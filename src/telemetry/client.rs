@@ -78,8 +78,12 @@ impl Observer for Telemetry {
         tracing::warn!(token, wait, remedy, "{cause}; nothing is sent meanwhile");
     }
 
-    fn range_honoured(&self, token: &str, honoured: bool) {
-        self.0.metrics.range_honoured.set(token, flag(honoured));
+    fn range_honoured(&self, token: &str, ignored: Option<&str>) {
+        self.0.metrics.range_honoured.set(token, flag(ignored.is_none()));
+        if let Some(error) = ignored {
+            let (cause, remedy) = told(&cause::RANGE_IGNORED, token, None);
+            tracing::warn!(token, error, remedy, "{cause}");
+        }
     }
 
     fn pace(&self, token: &str, per_second: Option<f64>) {

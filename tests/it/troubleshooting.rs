@@ -1,5 +1,6 @@
 //! `docs/troubleshooting.md`: tests show each row of its table, and these tests exist. Those about log and page are here.
 
+mod causes;
 mod shown_by;
 
 use std::collections::BTreeSet;

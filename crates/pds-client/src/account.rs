@@ -177,7 +177,7 @@ impl Account {
                 tracing::info!(token = self.name(), "the service answers the range that it is asked for");
             }
             *ranges = Ranges::Honoured;
-            self.0.observer.range_honoured(self.name(), true);
+            self.0.observer.range_honoured(self.name(), None);
         }
     }
 
@@ -186,9 +186,8 @@ impl Account {
     pub fn range_ignored(&self, told: &str) -> bool {
         let mut ranges = self.ranges();
         if matches!(*ranges, Ranges::Unknown) {
-            tracing::warn!(token = self.name(), "{told}");
             *ranges = Ranges::Ignored(told.into());
-            self.0.observer.range_honoured(self.name(), false);
+            self.0.observer.range_honoured(self.name(), Some(told));
         }
         matches!(*ranges, Ranges::Ignored(_))
     }

@@ -45,8 +45,8 @@ pub trait Observer: Debug + Send + Sync {
     /// The service asks to wait longer than a request may take.
     fn paused(&self, token: &str, wait: &str);
 
-    /// Whether the service answers the ranges that it is asked for.
-    fn range_honoured(&self, token: &str, honoured: bool);
+    /// Whether the service answers the ranges that it is asked for; if not, what it does instead.
+    fn range_honoured(&self, token: &str, ignored: Option<&str>);
 
     /// The account is slowed down to `per_second` requests per second; `None` if it no longer is.
     fn pace(&self, token: &str, per_second: Option<f64>);
@@ -71,7 +71,7 @@ impl Observer for Unobserved {
     fn token_refused(&self, _: &str, _: Option<&Path>, _: u16, _: &str) {}
     fn token_unreadable(&self, _: &str, _: Option<&Path>, _: &str, _: &str) {}
     fn paused(&self, _: &str, _: &str) {}
-    fn range_honoured(&self, _: &str, _: bool) {}
+    fn range_honoured(&self, _: &str, _: Option<&str>) {}
     fn pace(&self, _: &str, _: Option<f64>) {}
     fn forget_tokens(&self) {}
 }

@@ -1,0 +1,350 @@
+//! Set-ups that are broken in one way each: page, JSON, `pdstool status`, `pdstool doctor` and log name the same cause
+//! and remedy.
+
+use std::path::Path;
+use std::process::Command;
+use std::rc::Rc;
+
+use jiff::{SignedDuration, Timestamp};
+use pds_core::clock::Clock;
+use pds_exporter::cause::{self, Cause};
+use pds_interface::{get_app, response_time};
+use pds_simulator::{Fault, Kind, Quirks, RetryAfter, Settings, World};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, LocalSet};
+
+use crate::process::{Exporter, pdstool, until};
+use crate::rig::{self, Configuration};
+
+/// As often as can be, so that nothing has to be waited for.
+const TABLES: &str =
+    "[poll]\ninterval = \"1s\"\nsettings_interval = \"5s\"\nsettle = \"1s\"\n[accounting]\nstep = \"1s\"\n";
+
+/// What is broken, and the cause that everything is to name.
+struct SetUp {
+    name: &'static str,
+    cause: &'static Cause,
+    /// Further lines in `[api]`.
+    api: &'static str,
+    /// Further tables.
+    tables: &'static str,
+    quirks: Quirks,
+    fault: Option<Kind>,
+    /// Only for these requests.
+    limited: fn(Fault) -> Fault,
+    /// When the tokens expire.
+    expiry: Option<Timestamp>,
+    /// What is written instead of this text of the configuration.
+    edit: fn(String) -> String,
+    /// What happens to the folder and the process of an exporter that has begun to poll.
+    after: Option<fn(&Path, &Exporter)>,
+    /// What the doctor says to do first, if it knows more than the exporter: the step that fails, the line of a file.
+    step: Option<&'static str>,
+}
+
+impl SetUp {
+    fn of(name: &'static str, cause: &'static Cause) -> Self {
+        Self {
+            name,
+            cause,
+            api: "",
+            tables: "",
+            quirks: Quirks::default(),
+            fault: None,
+            limited: |fault| fault,
+            expiry: None,
+            edit: |text| text,
+            after: None,
+            step: None,
+        }
+    }
+
+    fn failing(name: &'static str, cause: &'static Cause, kind: Kind) -> Self {
+        Self { fault: Some(kind), ..Self::of(name, cause) }
+    }
+}
+
+/// Nothing listens there.
+const CLOSED: &str = "http://127.0.0.1:1";
+
+/// The configuration with another address of the service.
+fn addressed(text: &str, to: impl Fn(&str) -> String) -> String {
+    let line = text.lines().find(|line| line.starts_with("base_url = ")).unwrap();
+    text.replace(line, &format!("base_url = \"{}\"", to(line.split('"').nth(1).unwrap())))
+}
+
+fn status(status: u16) -> Kind {
+    Kind::Status { status, retry_after: None }
+}
+
+/// The token in the configuration.
+fn token(text: &str) -> String {
+    text.split("token = \"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+}
+
+/// The service, or the way to it.
+fn of_the_service() -> Vec<SetUp> {
+    vec![
+        SetUp {
+            edit: |text| addressed(&text, |_| CLOSED.to_owned()),
+            step: Some("Nothing listens there."),
+            ..SetUp::of("another port", &cause::SERVICE_DOWN)
+        },
+        SetUp {
+            edit: |text| addressed(&text, |_| "https://nowhere.invalid".to_owned()),
+            step: Some("Check the name in api.base_url"),
+            ..SetUp::of("another name", &cause::SERVICE_DOWN)
+        },
+        SetUp {
+            edit: |text| addressed(&text, |url| url.replace("http://", "https://")),
+            step: Some("Set api.base_url to the TLS port"),
+            ..SetUp::of("https to a port without TLS", &cause::SERVICE_DOWN)
+        },
+        SetUp::failing("connections are reset", &cause::SERVICE_DOWN, Kind::Reset),
+        SetUp {
+            api: "timeout = \"1s\"\n",
+            ..SetUp::failing("slow service", &cause::SERVICE_SLOW, Kind::Latency { millis: 60_000 })
+        },
+        SetUp::failing("503", &cause::SERVICE_ERROR, status(503)),
+        SetUp::failing("a gateway's 502", &cause::SERVICE_ERROR, Kind::Html { status: 502 }),
+        SetUp::failing(
+            "a login page",
+            &cause::NOT_THE_SERVICE,
+            Kind::Redirect { location: "/login".to_owned() },
+        ),
+        SetUp::failing("HTML with 200", &cause::REPLY_UNREADABLE, Kind::Html { status: 200 }),
+    ]
+}
+
+/// A token.
+fn of_a_token() -> Vec<SetUp> {
+    let pause = Some(RetryAfter::Seconds(3600));
+    vec![
+        SetUp::failing("429", &cause::THROTTLED, Kind::Status { status: 429, retry_after: pause }),
+        SetUp {
+            edit: |text| text.replace(&token(&text), "mistyped"),
+            ..SetUp::of("another token", &cause::TOKEN_REFUSED)
+        },
+        SetUp {
+            edit: |text| text.replace(&format!("token = \"{}\"", token(&text)), "token_file = \"missing\""),
+            ..SetUp::of("no token file", &cause::TOKEN_UNREADABLE)
+        },
+        SetUp {
+            expiry: Some(Timestamp::now() + SignedDuration::from_hours(72)),
+            ..SetUp::of("a token that expires in three days", &cause::TOKEN_EXPIRES_SOON)
+        },
+        SetUp {
+            expiry: Some(Timestamp::now() - SignedDuration::from_hours(72)),
+            ..SetUp::of("a token that has expired", &cause::TOKEN_REFUSED)
+        },
+    ]
+}
+
+/// What the service answers.
+fn of_replies() -> Vec<SetUp> {
+    let field = |field: &str, json: &str| Kind::Value { field: field.to_owned(), json: json.to_owned() };
+    vec![
+        SetUp {
+            quirks: Quirks { ignores_range: true, ..Quirks::default() },
+            ..SetUp::of("ranges are ignored", &cause::RANGE_IGNORED)
+        },
+        SetUp {
+            limited: |fault| fault.on(get_app::RESOURCE),
+            ..SetUp::failing("403 for one call", &cause::FORBIDDEN, status(403))
+        },
+        SetUp {
+            edit: |text| text.replace("apps = [\"", "apps = [\"mistyped-"),
+            ..SetUp::of("another app", &cause::NOT_FOUND)
+        },
+        SetUp {
+            limited: |fault| fault.on(get_app::RESOURCE),
+            ..SetUp::failing("402 for one call", &cause::PAYMENT_REQUIRED, status(402))
+        },
+        SetUp {
+            api: "max_response_bytes = \"64KiB\"\n",
+            ..SetUp::failing("large replies", &cause::REPLY_TOO_LARGE, Kind::HugeBody { bytes: 1 << 20 })
+        },
+        SetUp {
+            limited: |fault| fault.on(response_time::RESOURCE),
+            ..SetUp::failing("400 for one call", &cause::REQUEST_REFUSED, status(400))
+        },
+        SetUp::failing("another clock", &cause::CLOCKS_DIFFER, Kind::ClockSkew { seconds: 300 }),
+        SetUp {
+            limited: |fault| fault.on(get_app::RESOURCE),
+            ..SetUp::failing("negative replicas", &cause::UNEXPECTED_VALUES, field("minReplicaCount", "-1"))
+        },
+        SetUp {
+            limited: |fault| fault.on(get_app::RESOURCE),
+            ..SetUp::failing(
+                "a failed build",
+                &cause::BUILD_FAILED,
+                field("lastBuildStatus", "\"build_error\""),
+            )
+        },
+    ]
+}
+
+/// The exporter.
+fn of_the_exporter() -> Vec<SetUp> {
+    vec![
+        SetUp {
+            edit: |text| format!("{}apps = []\n", text.split("apps = [").next().unwrap()),
+            ..SetUp::of("no apps", &cause::NO_APPS)
+        },
+        SetUp {
+            tables: "[state]\nprometheus_url = \"http://127.0.0.1:1\"\n",
+            ..SetUp::of("no Prometheus to read back from", &cause::NOT_RESTORED)
+        },
+        SetUp {
+            after: Some(|folder, exporter| {
+                std::fs::write(folder.join("pds-exporter.toml"), "[api]\nbase_url = 7\n").unwrap();
+                exporter.signal("HUP");
+            }),
+            step: Some("Correct this key"),
+            ..SetUp::of("a reload that is refused", &cause::CONFIG_REFUSED)
+        },
+        SetUp {
+            after: Some(|folder, _| std::fs::write(folder.join("web-config.yml"), "tls: 7\n").unwrap()),
+            ..SetUp::of("a web configuration that is refused", &cause::WEB_CONFIG_REFUSED)
+        },
+        SetUp {
+            tables: "[state]\npath = \"state/ledgers\"\n",
+            after: Some(|folder, _| std::fs::remove_dir_all(folder.join("state")).unwrap()),
+            step: Some("Create it"),
+            ..SetUp::of("a state file whose folder is gone", &cause::STATE_NOT_WRITTEN)
+        },
+    ]
+}
+
+/// A broken set-up with its exporter.
+struct Patient {
+    _world: World,
+    folder: TempDir,
+    exporter: Exporter,
+    config: String,
+}
+
+impl Patient {
+    async fn start(set_up: &SetUp) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings { projects: 1, apps: 1, quirks: set_up.quirks, ..Settings::default() };
+        let world = World::new(settings, Clock::system());
+        if let Some(kind) = set_up.fault.clone() {
+            world.faults().set([(set_up.limited)(Fault::from(kind))]);
+        }
+        let mut configuration = Configuration::new(&world, &rig::serve(&world).await)
+            .api(&format!("max_requests_per_second = 0\nmax_retries = 0\n{}", set_up.api))
+            .tables(&format!("{TABLES}{}", set_up.tables));
+        if let Some(expiry) = set_up.expiry {
+            configuration = configuration.expiring(expiry);
+        }
+        let config = configuration.write(folder.path());
+        drop(configuration);
+        let text = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(&config, (set_up.edit)(text)).unwrap();
+        let web = folder.path().join("web-config.yml");
+        std::fs::write(&web, "").unwrap();
+        std::fs::create_dir(folder.path().join("state")).unwrap();
+        let args = ["--config.file", &config, "--web.config.file", web.to_str().unwrap()];
+        let exporter = Exporter::start(&args);
+        if let Some(after) = set_up.after {
+            exporter.wait_for("/-/ready").await;
+            after(folder.path(), &exporter);
+        }
+        Self { _world: world, folder, exporter, config }
+    }
+
+    /// The first reason on the status page.
+    async fn first_reason(&self) -> Option<Value> {
+        let status: Value = serde_json::from_str(&self.exporter.get("/api/v1/status").await).unwrap();
+        status["summary"]["reasons"].get(0).cloned()
+    }
+
+    /// What `pdstool` prints with these arguments.
+    async fn tool(&self, args: &[&str]) -> String {
+        let mut command = Command::new(pdstool());
+        command.env_clear().args(args).args(["--exporter", &self.exporter.url]).current_dir(&self.folder);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// What is wrong, in the words of the table, around the name of the token.
+fn assert_names(cause: &Cause, what: &str, said: &str) {
+    let said = said.to_lowercase();
+    for part in cause.says.split("{token}") {
+        assert!(said.contains(&part.to_lowercase()), "{what} does not say `{part}`:\n{said}");
+    }
+}
+
+async fn examine(set_up: &SetUp) {
+    let patient = Patient::start(set_up).await;
+    let (name, cause) = (set_up.name, set_up.cause);
+    let mut reason = Value::Null;
+    until(&format!("{name}: the verdict is {}", cause.code), async || {
+        reason = patient.first_reason().await.unwrap_or_default();
+        reason["code"] == cause.code
+    })
+    .await;
+    let text = |field: &str| reason[field].as_str().unwrap().to_owned();
+    let (remedy, says) = (text("remedy"), text("text"));
+    assert_names(cause, &format!("{name}: the JSON"), &says);
+    assert!(remedy.starts_with(cause.remedy.split('{').next().unwrap()), "{name}: {remedy}");
+
+    let page = patient.exporter.get("/").await.replace("&quot;", "\"").replace("&#39;", "'");
+    assert_names(cause, &format!("{name}: the page"), &page);
+    assert!(page.contains(&remedy), "{name}: {page}");
+
+    let said = patient.tool(&["status"]).await;
+    let (_, reasons) = said.split_once("Reasons").unwrap_or_else(|| panic!("{name}: {said}"));
+    let mut lines = reasons.lines().filter(|line| !line.trim().is_empty());
+    assert_names(cause, &format!("{name}: pdstool status"), lines.next().unwrap());
+    assert_eq!(lines.next().map(str::trim), Some(&*remedy), "{name}: {said}");
+
+    let told = || {
+        let log = patient.exporter.log().replace("\\\"", "\"");
+        log.lines().find(|line| line.contains(&remedy)).map(str::to_owned)
+    };
+    until(&format!("{name}: the log says {remedy}"), async || told().is_some()).await;
+    assert_names(cause, &format!("{name}: the log"), &told().unwrap());
+
+    let said = patient.tool(&["doctor", "-o", "json", "--config.file", &patient.config]).await;
+    let report: Value = serde_json::from_str(&said).unwrap_or_else(|_| panic!("{name}: {said}"));
+    let wrong = report["findings"].as_array().unwrap().iter();
+    let wrong: Vec<&Value> = wrong
+        .filter(|finding| ["problem", "warning"].contains(&finding["state"].as_str().unwrap()))
+        .collect();
+    let first = wrong.first().and_then(|finding| finding["remedy"].as_str()).unwrap_or_default();
+    assert!(
+        first.starts_with(set_up.step.unwrap_or(&remedy)),
+        "{name}: the doctor says first {first}: {wrong:#?}"
+    );
+    let of_daemon = wrong.iter().find(|finding| finding["check"] == "daemon").unwrap();
+    assert_eq!(of_daemon["remedy"], *remedy, "{name}: the doctor asks the daemon");
+    assert_names(cause, &format!("{name}: the doctor"), of_daemon["text"].as_str().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn page_json_status_doctor_and_log_name_the_same_cause_and_remedy() {
+    // As many at a time as two processors can serve.
+    let (places, local, mut all) = (Rc::new(Semaphore::new(6)), LocalSet::new(), JoinSet::new());
+    let set_ups = [of_the_service(), of_a_token(), of_replies(), of_the_exporter()];
+    for set_up in set_ups.into_iter().flatten() {
+        let places = places.clone();
+        let examined = async move {
+            let _place = places.acquire().await.unwrap();
+            examine(&set_up).await;
+        };
+        all.spawn_local_on(examined, &local);
+    }
+    let mut failed = 0;
+    let ended = async {
+        while let Some(ended) = all.join_next().await {
+            failed += usize::from(ended.is_err());
+        }
+    };
+    local.run_until(ended).await;
+    assert_eq!(failed, 0, "set-ups that failed, above");
+}
