@@ -81,7 +81,8 @@ fn apps(frame: Frame<'_>) -> Markup {
         0 if apps.ok == 0 => return html! {},
         0 if apps.waiting > 0 => format!("{} known to be well", count(apps.ok, "app is", "apps are")),
         0 => count(apps.ok, "app is well", "apps are well"),
-        unwell => format!("{unwell} of {} unwell", count(apps.all, "app is", "apps are")),
+        1 => format!("1 of {} is unwell", count(apps.all, "app", "apps")),
+        unwell => format!("{unwell} of {} are unwell", count(apps.all, "app", "apps")),
     };
     html! {
         p class={ "apps-state " (verdict.as_str()) } {

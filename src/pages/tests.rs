@@ -74,8 +74,11 @@ async fn the_first_sentence_says_whether_the_numbers_can_be_trusted() {
 
 #[tokio::test(start_paused = true)]
 async fn an_app_that_is_unwell_does_not_make_its_numbers_doubtful() {
-    let fixture = fixture::fixture(2).await;
-    fixture.answer_with(1.0, |body| body.replace(r#""status":"Ready""#, r#""status":"build_error""#));
+    let broken = |body: String| body.replace(r#""status":"Ready""#, r#""status":"build_error""#);
+    let (fixture, alone) = (fixture::fixture(2).await, fixture::fixture(1).await);
+    fixture.answer_with(1.0, broken);
+    alone.answer_with(1.0, broken);
+    assert!(texts(&get(&site(&alone.source, ""), "/", "")).contains("1 of 1 app is unwell"));
     let page = async || {
         advance(Duration::from_secs(5)).await;
         get(&site(&fixture.source, ""), "/", "")
