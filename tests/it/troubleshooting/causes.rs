@@ -202,7 +202,7 @@ fn of_the_exporter() -> Vec<SetUp> {
                 std::fs::write(folder.join("pds-exporter.toml"), "[api]\nbase_url = 7\n").unwrap();
                 exporter.signal("HUP");
             }),
-            step: Some("Correct this key"),
+            step: Some("Correct "),
             ..SetUp::of("a reload that is refused", &cause::CONFIG_REFUSED)
         },
         SetUp {
