@@ -11,6 +11,9 @@ use crate::page::{self, Align, Table};
 use pds_core::printable::plain;
 use pds_core::units;
 
+/// The most subjects that a finding names.
+const MAX_NAMED: usize = 5;
+
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -221,6 +224,14 @@ impl Report {
         }
         Err(ToolError::Failed { message: self.summary(), code: 1 })
     }
+}
+
+/// The first few of `subjects` by name, the rest counted.
+#[must_use]
+pub fn first_few(subjects: &[String]) -> String {
+    let (named, rest) = subjects.split_at(subjects.len().min(MAX_NAMED));
+    let named = named.join(", ");
+    if rest.is_empty() { named } else { format!("{named} and {} more", rest.len()) }
 }
 
 fn capitalized(text: &str) -> String {

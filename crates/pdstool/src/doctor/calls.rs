@@ -12,7 +12,7 @@ use pds_core::units;
 use pds_exporter::cause::{self, Cause};
 use pds_interface::{Resource, Scope};
 
-use crate::report::Report;
+use crate::report::{Report, first_few};
 
 const CHECK: &str = "calls";
 
@@ -28,8 +28,17 @@ struct Answers {
     took: Vec<Duration>,
     skews: Vec<Skew>,
     undated: usize,
-    /// Reason, cause, and what failed for it.
-    failures: Vec<(String, &'static Cause, Vec<String>)>,
+    failures: Vec<Failure>,
+}
+
+/// Calls that fail for one reason, or one call that fails for one cause.
+#[derive(Debug)]
+struct Failure {
+    resource: Resource,
+    cause: &'static Cause,
+    /// That of the first; others may name another id.
+    reason: String,
+    subjects: Vec<String>,
 }
 
 /// Makes every polled call and reports its result. Returns the times that replies took.
@@ -61,13 +70,9 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     if answers.took.is_empty() && answers.failures.is_empty() {
         report.note(CHECK, "no projects or apps are configured");
     }
-    for (reason, cause, subjects) in &answers.failures {
-        // The first few are named, the rest counted.
-        let mut shown = subjects.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-        if subjects.len() > 5 {
-            shown = format!("{shown} and {} more", subjects.len() - 5);
-        }
-        report.problem(CHECK, format!("{}: {shown}: {reason}", cause.says_of(&[])), cause.remedy_at(None));
+    for Failure { cause, reason, subjects, .. } in &answers.failures {
+        let text = format!("{}: {}: {reason}", cause.says_of(&[]), first_few(subjects));
+        report.problem(CHECK, text, cause.remedy_at(None));
     }
     clock(report, &answers);
     answers.took
@@ -134,23 +139,26 @@ impl Answers {
                     (project, "") => project.to_owned(),
                     (_, app) => app.to_owned(),
                 };
-                self.failed(format!("{} of {subject}", resource.as_str()), &error);
+                self.failed(resource, format!("{} of {subject}", resource.as_str()), &error);
                 None
             }
         }
     }
 
-    /// Reports each reason once.
-    fn failed(&mut self, subject: String, error: &Unanswered) {
+    fn failed(&mut self, resource: Resource, subject: String, error: &Unanswered) {
         let text = with_sources(error);
         // The request is named by its subject: `GET URL answered ...`.
         let reason = match error {
             Unanswered::Fetch(_) => text.splitn(3, ' ').nth(2).unwrap_or(&text).to_owned(),
             Unanswered::Rule(_) | Unanswered::RangeIgnored(_) => text,
         };
-        match self.failures.iter_mut().find(|(known, ..)| *known == reason) {
-            Some((.., subjects)) => subjects.push(subject),
-            None => self.failures.push((reason, cause(error), vec![subject])),
+        let cause = cause(error);
+        let is_same = |known: &&mut Failure| {
+            known.reason == reason || (known.resource, known.cause) == (resource, cause)
+        };
+        match self.failures.iter_mut().find(is_same) {
+            Some(known) => known.subjects.push(subject),
+            None => self.failures.push(Failure { resource, cause, reason, subjects: vec![subject] }),
         }
     }
 }

@@ -12,9 +12,9 @@ use pds_client::plain_http_warning;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_exporter::cause;
-use pds_exporter::config::{Config, LoadError, TokenSource};
+use pds_exporter::config::{Config, LoadError, Problem, TokenSource};
 
-use crate::report::Report;
+use crate::report::{Report, first_few};
 
 const CHECK: &str = "configuration";
 
@@ -49,13 +49,7 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
             Some(config)
         }
         Err(ToolError::Config(LoadError::Problems { problems, .. })) => {
-            for problem in problems {
-                report.problem(
-                    CHECK,
-                    problem.to_string(),
-                    "Correct this key; pdstool check config checks the file.",
-                );
-            }
+            report_refused(report, problems);
             None
         }
         Err(error) => {
@@ -69,6 +63,21 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
             report.problem(CHECK, with_sources(&error), remedy);
             None
         }
+    }
+}
+
+/// Reports what is wrong with keys: what is the same of several, once.
+fn report_refused(report: &mut Report, problems: Vec<Problem>) {
+    let mut refused: Vec<(String, Vec<String>)> = Vec::new();
+    for Problem { key, message } in problems {
+        match refused.iter_mut().find(|(known, _)| *known == message) {
+            Some((_, keys)) => keys.push(key),
+            None => refused.push((message, vec![key])),
+        }
+    }
+    for (message, keys) in refused {
+        let text = format!("{}: {message}", first_few(&keys));
+        report.problem(CHECK, text, "Correct this key; pdstool check config checks the file.");
     }
 }
 

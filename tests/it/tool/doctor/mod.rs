@@ -1,5 +1,6 @@
 //! The doctor names what is wrong between configuration and service, each with its remedy.
 
+mod many;
 mod network;
 
 use std::fmt::Write as _;
@@ -226,19 +227,6 @@ fn tokens_are_read_and_judged_before_the_service_refuses_them() {
         assert!(text.contains(said), "{text}");
         assert_eq!(remedy, cause.remedy_at(Some(file.to_str().unwrap())), "as the page says it");
     }
-}
-
-#[test]
-fn the_same_refusal_is_reported_once_with_its_subjects() {
-    let patient = Patient::new();
-    let service = Service::start(|_| status(401, r#"{"message":"unknown token"}"#));
-    let found =
-        patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
-    let answered: Vec<_> =
-        found.wrong().into_iter().filter(|(_, text, _)| text.contains("answered 401")).collect();
-    assert_eq!(answered.len(), 1, "{:#}", found.json);
-    assert!(answered[0].2.contains("Create a new token"));
-    assert_eq!(service.requests().iter().filter(|request| request.starts_with("GET")).count(), 1);
 }
 
 #[test]
