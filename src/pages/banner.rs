@@ -115,7 +115,9 @@ fn sentence(frame: Frame<'_>) -> Markup {
         }
         Verdict::Waiting => html! { strong { "Not every app has been polled yet" } "." },
         Verdict::Ok => html! {
-            strong { "All numbers can be trusted" } ": " (count(summary.apps.all, "app", "apps")) ", every resource fresh."
+            strong { "All numbers can be trusted" } ": "
+            @if summary.apps.all == 0 { "this shard polls no app." }
+            @else { (count(summary.apps.all, "app", "apps")) ", every resource fresh." }
         },
     }
 }

@@ -41,7 +41,7 @@ pub(crate) async fn fixture(apps: usize) -> Fixture {
 
 /// A fixture of the apps given as (project, app).
 pub(crate) async fn with_apps(apps: &[(&str, &str)]) -> Fixture {
-    with_tokens(apps, |_| None).await
+    with_config(apps, |config| config).await
 }
 
 /// The same, in which a project has the token that `token` gives it.
@@ -49,13 +49,21 @@ pub(crate) async fn with_tokens(
     apps: &[(&str, &str)],
     token: impl Fn(&str) -> Option<TokenSource>,
 ) -> Fixture {
+    let change = |mut config: Config| {
+        config.projects.iter_mut().for_each(|project| project.token = token(&project.id));
+        config
+    };
+    with_config(apps, change).await
+}
+
+/// The same with a configuration changed by `change`.
+pub(crate) async fn with_config(apps: &[(&str, &str)], change: impl FnOnce(Config) -> Config) -> Fixture {
     let clock = Clock::starting_at(NOW.parse().unwrap());
     let telemetry = Telemetry::new(false).unwrap();
     let (ledgers, _) =
         LedgerStore::open(None, Arc::new(telemetry.clone()), pds_ledger::COMMIT_INTERVAL).await.unwrap();
     let context = Context { store: Store::new(pds_ledger::FAMILIES), ledgers, telemetry, clock };
-    let mut config = config(apps);
-    config.projects.iter_mut().for_each(|project| project.token = token(&project.id));
+    let config = change(config(apps));
     let config = Arc::new(config);
     let client = Client::new(
         &config.api,

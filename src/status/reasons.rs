@@ -56,7 +56,8 @@ pub(super) fn reasons(status: &Status, view: &View) -> Vec<Reason> {
         of.objects.push(target.clone());
         of.detail = Some(format!("{what}; {remedy}"));
     }
-    if status.apps.is_empty() {
+    // The apps of a shard without any are with the others.
+    if status.apps.is_empty() && status.exporter.shards == 1 {
         found.of(&cause::NO_APPS);
     }
     let tokens = &status.exporter.tokens;

@@ -1,10 +1,12 @@
 //! How things are found: chips, groups, searches.
 
-use crate::config::{Explained, Origin};
+use std::num::NonZeroU32;
+
+use crate::config::{Explained, Origin, Shard};
 use crate::status::fixture;
 use pds_exposition::markdown::Group;
 
-use super::{answered, get, site, texts};
+use super::{Rendered, StatusPages, answered, get, site, texts};
 
 #[tokio::test(start_paused = true)]
 async fn chips_count_the_apps_of_each_state_and_show_only_those() {
@@ -54,6 +56,50 @@ async fn a_name_of_any_length_takes_one_line_and_is_whole_in_its_tooltip() {
     assert!(style.contains(
         ".line, .apps .app, .title h1, .projects th a { overflow: hidden; text-overflow: ellipsis; white-space: nowrap;"
     ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_says_which_it_is_and_which_one_polls_an_app_that_it_lacks() {
+    let apps = ["p-abc12345-ranker", "p-abc12345-embed"].map(|app| ("p-abc12345", app));
+    let (ranker, embed) = ("/apps/p-abc12345/p-abc12345-ranker", "/apps/p-abc12345/p-abc12345-embed");
+    let shard = async |index: u32, count: u32| {
+        let shard = Shard::new(index, NonZeroU32::new(count).unwrap()).unwrap();
+        let fixture = fixture::with_config(&apps, |config| config.shard(shard)).await;
+        fixture.answer(1.0);
+        site(&fixture.source, "")
+    };
+    let missing = |site: &StatusPages, path: &str| match site.respond(path, "") {
+        Rendered::NoPage(page) => texts(&page),
+        other => panic!("{path}: {other:?}"),
+    };
+
+    let second = shard(1, 3).await;
+    let page = texts(&get(&second, "/", ""));
+    assert!(page.contains("Shard 1 of 3 counted from 0; the others poll the other apps"), "{page}");
+    assert!(page.contains("All numbers can be trusted : 1 app, every resource fresh."), "{page}");
+    assert!(get(&second, "/api/v1/status", "").contains("\"shard\":1,\"shards\":3,"));
+    get(&second, ranker, "");
+    let told = missing(&second, embed);
+    assert!(told.contains("This is shard 1 of 3. If there is such an app, shard 2 polls it."), "{told}");
+    // An id that belongs to this shard: no other one has it.
+    let mine = Shard::new(1, NonZeroU32::new(3).unwrap()).unwrap();
+    let own = (0..).map(|n| format!("app-{n}")).find(|app| mine.owns_app("p-abc12345", app)).unwrap();
+    let told = missing(&second, &format!("/apps/p-abc12345/{own}"));
+    assert!(told.contains("No such app") && !told.contains("This is shard"), "{told}");
+
+    let first = shard(0, 3).await;
+    let page = texts(&get(&first, "/", ""));
+    for told in [
+        "Shard 0 of 3",
+        "No configured app belongs to this shard.",
+        "All numbers can be trusted : this shard polls no app.",
+    ] {
+        assert!(page.contains(told), "{page}");
+    }
+
+    let only = shard(0, 1).await;
+    assert!(!texts(&get(&only, "/", "")).contains("Shard "));
+    assert!(!missing(&only, "/apps/p-abc12345/nothing").contains("This is shard"));
 }
 
 #[tokio::test(start_paused = true)]
