@@ -39,10 +39,11 @@ pub(super) fn chips(frame: Frame<'_>, query: &Query) -> Markup {
 /// The heading of a project's apps.
 pub(super) fn group(frame: Frame<'_>, id: &str) -> Markup {
     let project = frame.status.projects.iter().find(|project| *project.id == *id);
+    let name = project.and_then(|project| project.name.as_deref()).unwrap_or(id);
     html! {
         tr .group role="row" data-key={ "project " (id) } {
             th role="rowheader" scope="rowgroup" colspan=(Column::of_page().count()) {
-                (project.and_then(|project| project.name.as_deref()).unwrap_or(id))
+                span .line title=(name) { (name) }
                 @if let Some(project) = project { " " span .sub { (id) ", " (count(project.apps, "app", "apps")) } }
             }
         }

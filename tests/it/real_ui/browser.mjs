@@ -9,6 +9,7 @@ const parts = {
   truth: () => import("./truth.mjs"),
   process: () => import("./process.mjs"),
   plots: () => import("./plots.mjs"),
+  names: () => import("./names.mjs"),
   onward: () => import("./onward.mjs"),
   prometheus: () => import("./prometheus.mjs"),
   demo: () => import("./demo.mjs"),

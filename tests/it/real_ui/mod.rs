@@ -136,6 +136,13 @@ async fn the_page_of_an_app_leads_from_what_is_wrong_to_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn names_neither_widen_the_page_nor_hide_a_link_nor_reorder_what_follows() {
+    let stage = Stage::of(|usual| usual).await;
+    stage.filled(2).await;
+    stage.look("names", None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pages_show_a_reload_a_kill_and_a_restart() {
     let world = World::new(Settings { projects: 1, apps: 2, ..Settings::default() }, Clock::system());
     let service = rig::serve(&world).await;

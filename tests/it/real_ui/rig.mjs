@@ -58,8 +58,8 @@ export async function until(page, what, holds) {
   }
 }
 
-// Clicks what leads to another page, and waits for it.
-export const follow = (page, what) => Promise.all([page.waitForNavigation(), page.click(what)]);
+// Clicks what leads to another page, and waits for it. What is typed changes the address, too, without another page.
+export const follow = (page, what) => Promise.all([page.waitForEvent("load"), page.click(what)]);
 export const names = (page) => page.locator("table.apps tbody tr .app").allTextContents();
 export const text = (page, selector) => page.locator(selector).first().innerText();
 
