@@ -1,9 +1,13 @@
 //! Rules, their cases, their runbooks, and the configurations of Prometheus and Alertmanager around them.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use pds_exporter::cause::ALL;
 
 use super::dashboards::{dashboards, expressions};
 use super::{command, deploy, files, list, rules, string, succeed, text, unknown_series, yaml};
+use crate::golden::assert_current;
 
 fn alerts() -> BTreeSet<String> {
     rules().iter().filter_map(|rule| rule["alert"].as_str().map(str::to_owned)).collect()
@@ -115,6 +119,29 @@ fn every_alert_leads_to_its_runbook_and_every_runbook_to_series_and_commands_tha
     let names = files("prometheus/runbooks", "md").into_iter();
     let found = names.map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
     assert_eq!(found.collect::<BTreeSet<_>>(), runbooks, "a runbook without its alert");
+}
+
+#[test]
+fn a_runbook_has_the_remedies_of_the_causes_that_it_names() {
+    let mut named = BTreeSet::new();
+    for path in files("prometheus/runbooks", "md") {
+        let page = std::fs::read_to_string(&path).unwrap();
+        let Some((_, rest)) = page.split_once("<!-- ") else { continue };
+        let (codes, _) = rest.split_once(": begin -->").unwrap();
+        let mut remedies = String::new();
+        for code in codes.split(' ') {
+            let cause = ALL.iter().find(|cause| cause.code == code);
+            let cause = cause.unwrap_or_else(|| panic!("{}: no cause {code}", path.display()));
+            let says = cause.says_of(&[]);
+            let (first, rest) = says.split_at(1);
+            let first = first.to_uppercase();
+            writeln!(remedies, "- **{first}{rest}.** {}", cause.remedy_at(None)).unwrap();
+            named.insert(cause.code);
+        }
+        assert_current(path.to_str().unwrap(), codes, &remedies);
+    }
+    let unnamed = ALL.iter().filter(|cause| !cause.classes.is_empty() && !named.contains(cause.code));
+    assert_eq!(unnamed.map(|cause| cause.code).collect::<Vec<_>>(), [""; 0], "causes of failing polls");
 }
 
 #[test]
