@@ -115,11 +115,12 @@ mod tests {
 
     #[test]
     fn any_name_survives_its_link() {
-        for (project, app) in [("p-1", "p-1-a"), ("a/b", "../c?d#e"), ("é\"<>", "%2F 🦀"), ("p", "")] {
+        for (project, app) in [("p-1", "p-1-a"), ("a/b", "../c?d#e"), ("é\"<>", "%2F 🦀")] {
             let link = Links::new("").app(project, app);
             assert_eq!(app_of(&link), Some((project.to_owned(), app.to_owned())), "{link}");
         }
         assert_eq!(app_of("/apps/p"), None);
+        assert_eq!(app_of("/apps/p/"), None, "ids are not empty");
         assert_eq!(app_of("/apps/p/a/b"), None);
     }
 }
