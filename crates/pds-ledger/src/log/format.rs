@@ -11,7 +11,8 @@
 //! entry is the length of the key, that of the value plus one (zero removes the key), both in 7 bits a byte, then the two.
 //! The snapshot is written before the file gets its name; each commit then adds one group, syncs it, and notes the new
 //! length in the older mark, which reaches the disk with the next group at the latest. So what lies before the longer mark
-//! was whole once, and what lies behind it may be torn.
+//! was whole once, and what lies behind it may be torn. Damage of the longer mark and of the last commit together reads as
+//! a crash that tore both: the commit before it counts.
 
 use std::io::{self, BufRead, BufReader, Read};
 
