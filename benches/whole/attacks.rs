@@ -4,8 +4,7 @@
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::pki_types::pem::PemObject as _;
@@ -15,7 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::fixture::configuration;
 use crate::http::tls;
 use crate::process::{Core, Process, command, role};
-use crate::scrape::value;
+use crate::stalls::{BareTimer, of_exporter};
 use crate::table::{Table, Target};
 
 const APPS: usize = 2_000;
@@ -96,7 +95,7 @@ pub(crate) fn latency(daemon: &str, table: &mut Table) {
         drop(attacker);
         table.row(&format!("{name}: open connection"), on_open, 1, Target::AtMost(100.0), "p99 in ms");
         table.row(&format!("{name}: new connection"), on_new, 1, Target::AtMost(1000.0), "p99 in ms");
-        let stalls = runtime.block_on(stalls(&open, &url));
+        let stalls = runtime.block_on(of_exporter(&open, &url));
         // Of a machine that stands still, the exporter's timers tell as much as any.
         let bare = bare.late();
         let note = format!("timers late by more than 50 ms; {bare} of a thread that only sleeps");
@@ -140,46 +139,6 @@ fn url(exporter: &Process, web: Web) -> String {
     match web {
         Web::Tls | Web::TlsRetry => exporter.url.replace("http:", "https:").replace("127.0.0.1", "localhost"),
         Web::Plain | Web::Passwords => exporter.url.clone(),
-    }
-}
-
-/// How often a timer of the thread that serves was late by more than 50 ms.
-async fn stalls(client: &reqwest::Client, url: &str) -> f64 {
-    let page = client.get(format!("{url}/metrics")).header("accept-encoding", "identity").send().await;
-    let page = page.unwrap().text().await.unwrap();
-    let of = |part: &str| value(&page, &format!("pds_exporter_loop_stall_seconds{part} ")).unwrap();
-    of("_count") - of("_bucket{le=\"0.05\"}")
-}
-
-/// A thread that does nothing but look how late its timer is, as often as the exporter does.
-struct BareTimer {
-    ends: mpsc::Sender<()>,
-    late: thread::JoinHandle<u32>,
-}
-
-impl BareTimer {
-    fn start() -> Self {
-        const EVERY: Duration = Duration::from_millis(100);
-        let (ends, ended) = mpsc::channel();
-        let late = thread::spawn(move || {
-            let mut late = 0;
-            loop {
-                let due = Instant::now() + EVERY;
-                match ended.recv_timeout(EVERY) {
-                    Err(mpsc::RecvTimeoutError::Timeout) => {
-                        late += u32::from(due.elapsed() > Duration::from_millis(50));
-                    }
-                    _ => return late,
-                }
-            }
-        });
-        Self { ends, late }
-    }
-
-    /// How often it was late by more than 50 ms.
-    fn late(self) -> u32 {
-        drop(self.ends);
-        self.late.join().unwrap()
     }
 }
 

@@ -30,6 +30,7 @@ mod prometheus;
 mod render;
 mod restore;
 mod scrape;
+mod stalls;
 mod status;
 mod table;
 mod upstream;

@@ -220,7 +220,6 @@ fn of_the_exporter() -> Vec<SetUp> {
 
 /// A broken set-up with its exporter.
 struct Patient {
-    _world: World,
     folder: TempDir,
     exporter: Exporter,
     config: String,
@@ -253,7 +252,7 @@ impl Patient {
             exporter.wait_for("/-/ready").await;
             after(folder.path(), &exporter);
         }
-        Self { _world: world, folder, exporter, config }
+        Self { folder, exporter, config }
     }
 
     /// The first reason on the status page.

@@ -31,7 +31,7 @@ struct Answers {
     failures: Vec<Failure>,
 }
 
-/// Calls that fail for one reason, or one call that fails for one cause.
+/// Calls that fail for one reason, or for one cause that stops them all.
 #[derive(Debug)]
 struct Failure {
     resource: Resource,
@@ -153,8 +153,10 @@ impl Answers {
             Unanswered::Rule(_) | Unanswered::RangeIgnored(_) => text,
         };
         let cause = cause(error);
+        // After a refusal, the token's other calls are not sent.
+        let stops_all = cause.scope == cause::Scope::Token;
         let is_same = |known: &&mut Failure| {
-            known.reason == reason || (known.resource, known.cause) == (resource, cause)
+            known.cause == cause && (stops_all || known.resource == resource || known.reason == reason)
         };
         match self.failures.iter_mut().find(is_same) {
             Some(known) => known.subjects.push(subject),

@@ -11,10 +11,8 @@ fn the_same_refusal_is_reported_once_with_its_subjects() {
     let service = Service::start(|_| status(401, r#"{"message":"unknown token"}"#));
     let found =
         patient.examined(&format!("base_url = \"{}\"\ntoken = \"{TOKEN}\"\n{PROJECT}", service.url()));
-    let answered: Vec<_> =
-        found.wrong().into_iter().filter(|(_, text, _)| text.contains("answered 401")).collect();
-    assert_eq!(answered.len(), 1, "{:#}", found.json);
-    assert!(answered[0].2.contains("Create a new token"));
+    let (_, text, remedy) = found.only();
+    assert!(text.contains("answered 401") && remedy.contains("Create a new token"), "{text}: {remedy}");
     assert_eq!(service.requests().iter().filter(|request| request.starts_with("GET")).count(), 1);
 }
 
