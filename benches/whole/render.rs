@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use pds_exporter::store::Pages;
+use pds_exporter::store::{Filter, Pages};
 use pds_exposition::Format;
 use pds_web::Encoding;
 
-use crate::fixture::rivals;
 use crate::fixture::store::Filled;
+use crate::fixture::{APPS_A_PROJECT, project, rivals};
 use crate::table::{Figure, Table, Target};
 
 /// The least ratio of the `prometheus` crate's time to ours.
@@ -86,6 +86,41 @@ pub(crate) fn cost(_daemon: &str, table: &mut Table) {
             2,
             Target::AtMost(1.3),
             "",
+        );
+    }
+    part(&runtime, table);
+}
+
+/// One app in twenty, by project and by app, beside the page of a store that has no others.
+fn part(runtime: &tokio::runtime::Runtime, table: &mut Table) {
+    const APPS: usize = 20_000;
+    let whole = runtime.block_on(Filled::new(APPS));
+    let just = runtime.block_on(Filled::new(APPS / 20));
+    let projects: Vec<String> = (0..APPS).step_by(20 * APPS_A_PROJECT).map(project).collect();
+    let owners = whole.plan.targets.iter().map(|target| &target.key.owner);
+    let of_projects =
+        owners.filter(|owner| !owner.app.is_empty() && projects.contains(&owner.project.to_string()));
+    let apps = of_projects.map(|owner| owner.app.to_string()).collect();
+    let (mut page, mut others) = (Vec::new(), Vec::new());
+    let filters = [
+        ("project", Filter { projects, ..Filter::default() }),
+        ("app", Filter { apps, ..Filter::default() }),
+    ];
+    for (key, filter) in filters {
+        let ratios = (0..11).map(|_| {
+            let began = Instant::now();
+            whole.render_part(Format::Text, &filter, &mut page);
+            let selected = began.elapsed().as_secs_f64() / page.len() as f64;
+            let began = Instant::now();
+            just.render(Format::Text, &mut others);
+            selected / (began.elapsed().as_secs_f64() / others.len() as f64)
+        });
+        table.row(
+            &format!("one app in twenty of 2M series by `{key}` / page of just these"),
+            Figure::of(ratios.collect()),
+            2,
+            Target::AtMost(1.5),
+            "time a byte of the page",
         );
     }
 }

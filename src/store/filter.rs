@@ -1,8 +1,15 @@
 //! The part of the page a query asks for: `?name[]=`, `?project=`, `?app=`.
 
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use url::form_urlencoded;
 
 use pds_exposition::Family;
+use pds_ledger::Owner;
+
+use super::TargetState;
 
 /// The requested part of the page. A series must match one value of each list that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +62,61 @@ impl Filter {
         let bare = |name: &String| name.strip_suffix("_bucket").unwrap_or(name) == family.name;
         self.names.is_empty() || self.names.iter().any(|name| bare(name) || name == family.base_name())
     }
+
+    /// What it names, in the order of the cells. `apps` are all there are, sorted by their own id.
+    pub(super) fn select<'a>(&'a self, apps: &'a [Arc<Owner>]) -> Vec<Selector<'a>> {
+        let projects: HashSet<&str> = self.projects.iter().map(String::as_str).collect();
+        let mut selectors: Vec<Selector<'_>> = if self.spans_targets() {
+            vec![Selector::default()]
+        } else if self.apps.is_empty() {
+            projects.into_iter().map(|project| Selector { project: Some(project), app: None }).collect()
+        } else {
+            let named = self.apps.iter().flat_map(|app| {
+                let from = apps.partition_point(|owner| *owner.app < **app);
+                apps.iter().skip(from).take_while(move |owner| *owner.app == **app)
+            });
+            let of_project = |owner: &&Arc<Owner>| projects.is_empty() || projects.contains(&*owner.project);
+            let selector =
+                |owner: &'a Arc<Owner>| Selector { project: Some(&*owner.project), app: Some(&*owner.app) };
+            named.filter(of_project).map(selector).collect()
+        };
+        selectors.sort_unstable();
+        selectors.dedup();
+        selectors
+    }
+}
+
+/// The cells of one app, of a project and its apps, or all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Selector<'a> {
+    project: Option<&'a str>,
+    app: Option<&'a str>,
+}
+
+impl Selector<'_> {
+    /// Whether `cell` stands before those selected, is one of them or stands behind them.
+    fn place(self, cell: &TargetState) -> Ordering {
+        let of = |name: &str, wanted: Option<&str>| wanted.map_or(Ordering::Equal, |wanted| name.cmp(wanted));
+        let owner = &cell.key().owner;
+        of(&owner.project, self.project).then_with(|| of(&owner.app, self.app))
+    }
+
+    /// Takes the selected cells, and those before them, off the front of `cells`.
+    pub(super) fn take<'c>(self, cells: &mut &'c [Arc<TargetState>]) -> &'c [Arc<TargetState>] {
+        let (_, from) = split(cells, |cell| self.place(cell).is_lt());
+        let (selected, rest) = split(from, |cell| self.place(cell).is_eq());
+        *cells = rest;
+        selected
+    }
+}
+
+/// Splits behind the first items, those for which `holds` is true, in time logarithmic in their number.
+fn split<T>(items: &[T], holds: impl Fn(&T) -> bool) -> (&[T], &[T]) {
+    let mut end = 1;
+    while items.get(end - 1).is_some_and(&holds) {
+        end *= 2;
+    }
+    items.split_at(items.get(..end).unwrap_or(items).partition_point(holds))
 }
 
 #[cfg(test)]
@@ -74,6 +136,23 @@ mod tests {
     fn without_our_parameters_the_page_is_whole() {
         for query in [None, Some(""), Some("module=x"), Some("&&=&%")] {
             assert!(Filter::parse(query).is_empty(), "{query:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_selected_costs_its_logarithm() {
+        let (items, asked): (Vec<u32>, _) = ((0..100_000).collect(), std::cell::Cell::new(0));
+        for size in [0, 1, 2, 3, 1_000, 99_999, 100_000, 200_000] {
+            asked.set(0);
+            let (first, rest) = split(&items, |item| {
+                asked.set(asked.get() + 1);
+                *item < size
+            });
+            assert_eq!(
+                (first.len(), first.len() + rest.len()),
+                (items.len().min(size as usize), items.len())
+            );
+            assert!(asked.get() <= 2 * (size.max(1).ilog2() + 2), "{} looks for {size}", asked.get());
         }
     }
 

@@ -32,7 +32,7 @@ use tokio::time::{Duration, Instant};
 use pds_exposition::Family;
 use pds_exposition::samples::Layouts;
 use pds_interface::{Resource, response_time};
-use pds_ledger::Key;
+use pds_ledger::{Key, Owner};
 
 pub use changes::{Change, Fact};
 pub use course::{Point, SlotSummary};
@@ -115,13 +115,18 @@ struct Shared {
     slot_seconds: AtomicU32,
 }
 
-/// The cells by section, each section sorted by key.
+/// What can be found without a look at every cell.
 #[derive(Debug, Default)]
-struct Index(Vec<Vec<Arc<TargetState>>>);
+struct Index {
+    /// The cells by section, each section sorted by key.
+    sections: Vec<Vec<Arc<TargetState>>>,
+    /// The apps, sorted by their own id.
+    apps: Vec<Arc<Owner>>,
+}
 
 impl Index {
     fn cell(&self, key: &Key, section: Section) -> Option<&Arc<TargetState>> {
-        let cells = self.0.get(section_index(section, key.resource))?;
+        let cells = self.sections.get(section_index(section, key.resource))?;
         cells.get(cells.binary_search_by(|cell| cell.key().cmp(key)).ok()?)
     }
 }
@@ -144,9 +149,13 @@ impl Store {
     /// next page on.
     pub fn reconcile(&self, wanted: Vec<Desired>) {
         let before = self.index();
-        let mut index = Index(vec![Vec::new(); self.0.families.len()]);
+        let mut index = Index { sections: vec![Vec::new(); self.0.families.len()], apps: Vec::new() };
         for Desired { key, section, stale_after } in wanted {
             let place = section_index(section, key.resource);
+            let owner = &key.owner;
+            if !owner.app.is_empty() && index.apps.last().is_none_or(|last| !Arc::ptr_eq(last, owner)) {
+                index.apps.push(Arc::clone(owner));
+            }
             let cell = before
                 .cell(&key, section)
                 .cloned()
@@ -154,17 +163,20 @@ impl Store {
             if section == Section::Endpoint {
                 cell.set_stale_after(stale_after);
             }
-            if let Some(cells) = index.0.get_mut(place) {
+            if let Some(cells) = index.sections.get_mut(place) {
                 cells.push(cell);
             }
         }
-        for cells in &mut index.0 {
+        for cells in &mut index.sections {
             cells.sort_by(|a, b| a.key().cmp(b.key()));
             cells.shrink_to_fit();
         }
+        index.apps.sort_by(|a, b| (&a.app, &a.project).cmp(&(&b.app, &b.project)));
+        index.apps.dedup_by(|a, b| (&a.app, &a.project) == (&b.app, &b.project));
+        index.apps.shrink_to_fit();
         self.0.replies.retain(|key| index.cell(key, Section::Endpoint).is_some());
-        let unasked = index.0.iter().flatten().filter(|cell| cell.is_unasked()).count();
-        let apps = index.0.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
+        let unasked = index.sections.iter().flatten().filter(|cell| cell.is_unasked()).count();
+        let apps = index.sections.get(response_time::RESOURCE.index()).map_or(0, Vec::len);
         *self.0.cells.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(index);
         self.0.shared.unasked.store(unasked, Ordering::Release);
         self.0.shared.slot_seconds.store(course::slot_seconds(apps), Ordering::Relaxed);
@@ -214,7 +226,14 @@ impl Store {
         if filter.is_empty() {
             self.0.shared.read.fetch_max(version, Ordering::AcqRel);
         }
-        Snapshot::new(version, filter, self.0.families.iter().zip(&self.index().0), now)
+        let index = self.index();
+        let selectors = filter.select(&index.apps);
+        let sections = self.0.families.iter().zip(&index.sections).map(|(families, cells)| {
+            let mut rest = cells.as_slice();
+            let selected = selectors.iter().flat_map(move |selector| selector.take(&mut rest));
+            (families, if filter.spans_targets() { cells.len() } else { 0 }, selected)
+        });
+        Snapshot::new(version, filter, sections, now)
     }
 
     /// The families of all sections and of the targets' health, in the order of the page.

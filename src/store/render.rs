@@ -1,6 +1,5 @@
 //! A snapshot of the store as text, family by family, chunk by chunk.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -43,31 +42,6 @@ struct TargetHealth {
     last_success: Option<UnixNanos>,
 }
 
-/// The targets that a filter names. The time that one takes does not depend on how many values the filter has.
-#[derive(Debug)]
-struct Sought<'a> {
-    projects: HashSet<&'a str>,
-    apps: HashSet<&'a str>,
-    /// The last project, and whether it is one of them: targets come by project.
-    last: Option<(&'a Arc<str>, bool)>,
-}
-
-impl<'a> Sought<'a> {
-    fn new(filter: &'a Filter) -> Self {
-        let set = |values: &'a [String]| values.iter().map(String::as_str).collect();
-        Self { projects: set(&filter.projects), apps: set(&filter.apps), last: None }
-    }
-
-    fn wants(&mut self, owner: &'a Owner) -> bool {
-        let of_project = match self.last {
-            Some((last, wanted)) if Arc::ptr_eq(last, &owner.project) => wanted,
-            _ => self.projects.is_empty() || self.projects.contains(&*owner.project),
-        };
-        self.last = Some((&owner.project, of_project));
-        of_project && (self.apps.is_empty() || !owner.app.is_empty() && self.apps.contains(&*owner.app))
-    }
-}
-
 /// Chunks are handed on when they reach this size: large enough that handing on costs nothing beside writing,
 /// small enough that a page of a million series needs no more than a few of them.
 const CHUNK: usize = 64 * 1024;
@@ -88,42 +62,46 @@ fn fetch(targets: &[(Arc<str>, Arc<Samples>)], index: usize) {
 
 impl Snapshot {
     /// What the cells of `sections`, each with its families, show of the part that `filter` names.
-    pub(super) fn new<'a>(
+    pub(super) fn new<'a, C: Iterator<Item = &'a Arc<TargetState>>>(
         version: u64,
-        filter: &'a Filter,
-        sections: impl Iterator<Item = (&'a Vec<Family>, &'a Vec<Arc<TargetState>>)>,
+        filter: &Filter,
+        sections: impl Iterator<Item = (&'a Vec<Family>, usize, C)>,
         now: Instant,
     ) -> Self {
-        let mut sought = Sought::new(filter);
         let filter = Box::new(filter.clone());
         let mut snapshot = Self { version, filter, sections: Vec::new(), health: Vec::new(), stale_at: None };
-        for (families, cells) in sections {
-            if !families.iter().chain([&UP, &LAST_SUCCESS]).any(|family| snapshot.filter.wants(family)) {
-                continue;
+        let with_health = [UP, LAST_SUCCESS].iter().any(|family| snapshot.filter.wants(family));
+        for (families, size, cells) in sections {
+            let with_samples = families.iter().any(|family| snapshot.filter.wants(family));
+            if with_samples || with_health {
+                snapshot.add_section(families.clone(), cells, size, (with_samples, with_health), now);
             }
-            // Most of a whole page's memory while it is made.
-            let size = if snapshot.filter.spans_targets() { cells.len() } else { 0 };
-            let cells = cells.iter().filter(|cell| sought.wants(&cell.key().owner));
-            snapshot.add_section(families.clone(), cells, size, now);
         }
         snapshot
     }
 
+    /// `size` is how many cells there are at most, if that is known.
     fn add_section<'a>(
         &mut self,
         families: Vec<Family>,
         cells: impl Iterator<Item = &'a Arc<TargetState>>,
         size: usize,
+        (with_samples, with_health): (bool, bool),
         now: Instant,
     ) {
-        let mut targets = Vec::with_capacity(size);
-        self.health.reserve_exact(size);
+        // Most of a whole page's memory while it is made.
+        let mut targets = Vec::with_capacity(if with_samples { size } else { 0 });
+        self.health.reserve_exact(if with_health { size } else { 0 });
         for cell in cells {
-            let show =
-                |samples: &Arc<Samples>| targets.push((Arc::clone(cell.labels()), Arc::clone(samples)));
+            let show = |samples: &Arc<Samples>| {
+                if with_samples {
+                    targets.push((Arc::clone(cell.labels()), Arc::clone(samples)));
+                }
+            };
             let (health, stale_at) = cell.shown(now, show);
             self.stale_at = [self.stale_at, stale_at].into_iter().flatten().min();
-            if let (Section::Endpoint, Some((up, last_success))) = (cell.section(), health) {
+            if let (true, Section::Endpoint, Some((up, last_success))) = (with_health, cell.section(), health)
+            {
                 let (owner, resource) = (Arc::clone(&cell.key().owner), cell.key().resource);
                 self.health.push(TargetHealth { owner, resource, up, last_success });
             }

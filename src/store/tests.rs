@@ -204,6 +204,33 @@ async fn a_snapshot_holds_only_what_its_filter_names() {
     let bytes = |filter: &Filter| store.snapshot(Instant::now(), filter).bytes();
     assert!((24_000..40_000).contains(&bytes(&Filter::default())), "eight a value, and what names them");
     assert!(bytes(&Filter { apps: vec!["app-1".to_owned()], ..Filter::default() }) < 10_000);
+    assert_eq!(series(Filter { names: vec!["pds_up".to_owned()], ..Filter::default() }), 0);
+}
+
+#[tokio::test]
+async fn any_filter_selects_the_cells_that_it_names_in_their_order() {
+    let store = Store::new(COUNTERS);
+    let resources = [response_time::RESOURCE, list_domains::RESOURCE];
+    let owners = ["p", "p2", "q"].iter().flat_map(|project| ["", "a", "a2", "b"].map(|app| (*project, app)));
+    let keys = owners.flat_map(|(project, app)| resources.map(|resource| key(project, app, resource)));
+    store.reconcile(keys.map(|key| wanted(key, Section::Endpoint)).collect());
+    let index = store.index();
+    let lists: [&[&str]; 6] = [&[], &["p"], &["q", "p"], &["a"], &["a2", "", "a", "a"], &["p2", "b", "x"]];
+    for (projects, apps) in lists.iter().flat_map(|projects| lists.map(|apps| (*projects, apps))) {
+        let own = |list: &[&str]| list.iter().map(|&value| value.to_owned()).collect();
+        let filter = Filter { names: Vec::new(), projects: own(projects), apps: own(apps) };
+        let selectors = filter.select(&index.apps);
+        for cells in &index.sections {
+            let mut rest = cells.as_slice();
+            let selected = selectors.iter().flat_map(|selector| selector.take(&mut rest));
+            let named = cells.iter().filter(|cell| {
+                let owner = &cell.key().owner;
+                (projects.is_empty() || projects.contains(&&*owner.project))
+                    && (apps.is_empty() || !owner.app.is_empty() && apps.contains(&&*owner.app))
+            });
+            assert!(selected.map(Arc::as_ptr).eq(named.map(Arc::as_ptr)), "{filter:?}");
+        }
+    }
 }
 
 /// What comes while it is made.
