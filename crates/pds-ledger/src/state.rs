@@ -118,8 +118,7 @@ impl StateFile {
         records: &[Record],
         all: impl FnOnce() -> Vec<Record>,
     ) -> Result<(), StateError> {
-        let entries: Vec<Entry> = records.iter().map(entry).collect();
-        self.0.commit(&entries, || all().into_iter().map(|record| entry(&record)))
+        self.0.commit(|| records.iter().map(entry), || all().into_iter().map(|record| entry(&record)))
     }
 }
 

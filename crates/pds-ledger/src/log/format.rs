@@ -18,6 +18,8 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::Crc;
 
+use super::Entry;
+
 /// The first bytes of every file.
 const MAGIC: [u8; 8] = *b"pdsstate";
 /// The first bytes of the files of versions 0.1 and 0.2.
@@ -109,6 +111,16 @@ pub(super) struct Group(pub(super) Vec<u8>);
 impl Group {
     pub(super) fn new() -> Self {
         Self(vec![0; GROUP_HEAD])
+    }
+
+    /// As many of the entries as take no more than `room` bytes and one entry, and whether those are all.
+    pub(super) fn within(room: u64, entries: impl IntoIterator<Item = Entry>) -> (Self, bool) {
+        let mut group = Self::new();
+        let fits = entries.into_iter().all(|(key, value)| {
+            group.put(&key, value.as_deref());
+            group.len() <= room
+        });
+        (group, fits)
     }
 
     /// Adds an entry; without a value it removes the key.

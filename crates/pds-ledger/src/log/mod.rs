@@ -94,24 +94,28 @@ impl<D: Directory> Log<D> {
     }
 
     /// Writes the entries, synced to disk before it returns. `all` gives every entry as it was before them; it is called
-    /// if the file has to be replaced.
+    /// if the file has to be replaced. Neither is held in memory as a whole then.
     ///
     /// # Errors
     /// If they could not be written. None of them counts as written then.
-    pub(super) fn commit<I: IntoIterator<Item = Entry>>(
+    pub(super) fn commit<E, A>(
         &mut self,
-        entries: &[Entry],
-        all: impl FnOnce() -> I,
-    ) -> Result<(), StateError> {
+        entries: impl Fn() -> E,
+        all: impl FnOnce() -> A,
+    ) -> Result<(), StateError>
+    where
+        E: IntoIterator<Item = Entry>,
+        A: IntoIterator<Item = Entry>,
+    {
         self.find().map_err(StateError::io(&self.path))??;
-        if entries.is_empty() && !self.doubtful {
+        let room = self.limit.saturating_sub(self.lengths.whole);
+        let (mut group, fits) = Group::within(room, entries());
+        if group.is_empty() && !self.doubtful {
             return Ok(());
         }
-        let mut group = Group::new();
-        entries.iter().for_each(|(key, value)| group.put(key, value.as_deref()));
-        let fits = self.lengths.whole + group.len() <= self.limit;
         if self.doubtful || !fits {
-            let replaced = self.snapshot(all().into_iter().chain(entries.iter().cloned()));
+            drop(group);
+            let replaced = self.snapshot(all().into_iter().chain(entries()));
             match replaced.map_err(StateError::io(&self.path)) {
                 Err(error) if !self.doubtful => {
                     // There may be room for these entries where there is none for all.
@@ -123,6 +127,7 @@ impl<D: Directory> Log<D> {
                 }
                 other => return other,
             }
+            (group, _) = Group::within(u64::MAX, entries());
         }
         self.append(&mut group).map_err(StateError::io(&self.path))
     }

@@ -74,7 +74,7 @@ fn run(model: &Model) -> Left {
         let (entries, state) = (entries(number), left.committed.clone().unwrap());
         left.attempted = after(&state, &entries);
         let before = log.file.1;
-        if log.commit(&entries, || all(&state)).is_ok() {
+        if log.commit(|| entries.clone(), || all(&state)).is_ok() {
             left.committed = Some(left.attempted.clone());
         } else if model.0.borrow().dies {
             return left;
@@ -118,7 +118,7 @@ fn a_power_loss_at_any_point_leaves_the_last_commit_or_the_one_under_way() {
             let again = Model::of(model.disk().after_power_loss(&mut numbers));
             assert!(opened(&again).unwrap().1 == state, "operation {point}: read, and then lost");
             let entries = entries(point);
-            log.commit(&entries, || all(&state)).unwrap();
+            log.commit(|| entries.clone(), || all(&state)).unwrap();
             let again = Model::of(model.disk().after_power_loss(&mut numbers));
             assert!(opened(&again).unwrap().1 == after(&state, &entries), "operation {point}: not durable");
         }
@@ -150,7 +150,7 @@ fn good() -> (Vec<u8>, State) {
         entries(number).into_iter().map(|(key, value)| (key, value.map(short))).collect()
     };
     let mut log = Log::create("state.log".into(), model.clone(), (0..20).flat_map(small)).unwrap();
-    (20..COMMITS).for_each(|number| log.commit(&small(number), Vec::new).unwrap());
+    (20..COMMITS).for_each(|number| log.commit(|| small(number), Vec::new).unwrap());
     let (log, state) = opened(&model).unwrap();
     let bytes = model.disk().files[log.file.1].now.clone();
     (bytes, state)
@@ -203,9 +203,10 @@ fn a_torn_end_is_the_commit_before_and_a_cut_one_is_refused() {
     let model = Model::default();
     let mut log = created(&model).unwrap();
     let first = State::from([(b"a".to_vec(), vec![1; 3000])]);
-    log.commit(&all(&first), Vec::new).unwrap();
+    log.commit(|| all(&first), Vec::new).unwrap();
     let before = model.disk().files[log.file.1].now.clone();
-    log.commit(&[(b"a".to_vec(), None), (b"b".to_vec(), Some(vec![2; 3000]))], || all(&first)).unwrap();
+    let second = || [(b"a".to_vec(), None), (b"b".to_vec(), Some(vec![2; 3000]))];
+    log.commit(second, || all(&first)).unwrap();
     let marked = model.disk().files[log.file.1].now.clone();
     // As the machine leaves it that fails after the group and before the mark.
     let mut unmarked = marked.clone();
@@ -260,14 +261,14 @@ fn at_most_seventeen_bytes_are_written_for_ten_that_change() {
         })
         .collect();
     let every: Vec<Entry> = apps.iter().flatten().cloned().collect();
-    log.commit(&every, Vec::new).unwrap();
+    log.commit(|| every.clone(), Vec::new).unwrap();
     let (before, mut changed, mut longest) = (model.0.borrow().written, 0, 0);
     let snapshot = log.lengths.snapshot;
     // Six snapshots.
     while log.file.1 < 7 {
         for second in apps.chunks(167) {
             let entries = second.as_flattened();
-            log.commit(entries, || every.clone()).unwrap();
+            log.commit(|| entries.to_vec(), || every.clone()).unwrap();
             changed +=
                 entries.iter().map(|(key, value)| key.len() + value.as_ref().unwrap().len()).sum::<usize>();
             longest = longest.max(log.lengths.whole);
