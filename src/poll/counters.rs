@@ -36,7 +36,7 @@ impl Plan {
         if start.is_none() && moved {
             let former = before.unwrap_or(ledger);
             let is_new = if is_shown { !former.has_thresholds_of(ledger) } else { former.is_new() };
-            start = is_new.then(|| Start { ledger: former.clone(), shown: None });
+            start = is_new.then(|| Start::Waiting(Box::new(former.clone())));
         }
         let settled = self.watermark.at_present();
         match self.counters(target, ledger, context.ledgers.held_back(&target.key), settled) {
@@ -45,17 +45,16 @@ impl Plan {
                 let rechecked = !self.watermark.ages().is_empty();
                 let series = |ledger| pds_ledger::series(resource, ledger, rechecked);
                 match start.take() {
-                    Some(Start { ledger: first, shown: None }) => {
-                        let first = first.with_thresholds_of(ledger);
-                        cell.show_counters(series(&first), shown_for);
-                        start = Some(Start { ledger: first, shown: Some((context.store.version(), 0)) });
+                    Some(Start::Waiting(first)) => {
+                        cell.show_counters(series(&first.with_thresholds_of(ledger)), shown_for);
+                        start = Some(Start::Shown(context.store.version(), 0));
                     }
-                    Some(Start { ledger, shown: Some((version, waits)) })
+                    Some(Start::Shown(version, waits))
                         if is_shown
                             && !(moved && (waits + 1 >= MAX_WAITS || context.store.was_read(version))) =>
                     {
                         cell.keep_counters(shown_for);
-                        start = Some(Start { ledger, shown: Some((version, waits + u8::from(moved))) });
+                        start = Some(Start::Shown(version, waits + u8::from(moved)));
                     }
                     waited => {
                         if moved || waited.is_some() || !is_shown {
@@ -65,7 +64,7 @@ impl Plan {
                 }
             }
             Counters::Hidden(behind) => {
-                start = start.filter(|start| start.shown.is_none());
+                start = start.filter(|start| matches!(start, Start::Waiting(_)));
                 if settled.started.is_some() && !ledger.set_aside {
                     cell.hide_counters(pds_ledger::behind(resource, behind.as_secs()));
                 } else {

@@ -25,11 +25,11 @@ const RECHECK_PAUSE: Duration = Duration::from_secs(600);
 /// A counter whose total or thresholds are new. Prometheus has to see them before they grow, so the page shows them at
 /// their starting value until it was read once, for two polls at the most.
 #[derive(Debug)]
-pub struct Start {
-    /// The ledger as it was before it grew.
-    pub(super) ledger: Ledger,
-    /// The version of the store that shows it, and for how many polls it has.
-    pub(super) shown: Option<(u64, u8)>,
+pub enum Start {
+    /// Not shown yet; the ledger as it was before it grew.
+    Waiting(Box<Ledger>),
+    /// On the page since the store had this version, for so many polls.
+    Shown(u64, u8),
 }
 
 /// State that one poll passes to the next one of the same target. Three per app, so what most targets lack is boxed.
