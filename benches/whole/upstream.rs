@@ -2,6 +2,7 @@
 //! range are written into each reply, for the exporter checks them.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,10 +11,10 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
+use pds_interface::{Resource, Scope};
 
 use crate::fixture::{
-    APPS_A_PROJECT, PROJECT_REPLIES, app, app_reply, bounds, project, projects_reply, response_time_reply,
-    runs_reply,
+    APPS_A_PROJECT, app, app_reply, bounds, project, projects_reply, response_time_reply, runs_reply,
 };
 use crate::http;
 
@@ -56,8 +57,12 @@ async fn answer(replies: Arc<Replies>, request: Request<Incoming>) -> Response<F
 fn ready(apps: usize) -> HashMap<String, (Bytes, bool)> {
     let mut ready = HashMap::from([("/v2/projects".to_owned(), (projects_reply(apps).into(), false))]);
     for first in (0..apps).step_by(APPS_A_PROJECT) {
-        for (path, reply) in PROJECT_REPLIES {
-            ready.insert(format!("/v2/projects/{}/{path}", project(first)), (reply.into(), false));
+        for polled in Resource::all().filter(|resource| resource.polled().scope == Scope::Project) {
+            let Ok(path) = polled.call().path.fill(|_, path| {
+                path.push_str(&project(first));
+                Ok::<(), Infallible>(())
+            });
+            ready.insert(path, (polled.polled().example.into(), false));
         }
     }
     for n in 0..apps {

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 use tokio::time::Duration;
 
 use crate::config::{self, Config, Project};
@@ -15,8 +16,8 @@ use crate::telemetry::Telemetry;
 use pds_client::Observer as _;
 use pds_client::{Client, TokenSource};
 use pds_core::clock::Clock;
-use pds_interface::{Cadence, TimeRange, Window};
-use pds_ledger::{Ledger, LedgerStore, Watermark};
+use pds_interface::{Cadence, TimeRange, Window, response_time, run_execution_time};
+use pds_ledger::{Key, Ledger, LedgerStore, Watermark};
 
 use super::Source;
 
@@ -121,8 +122,7 @@ impl Fixture {
         let now = self.context.clock.now();
         self.plan.watermark.observe(Some(now));
         for target in &self.plan.targets {
-            let path = target.key.resource.call().id;
-            let body = change(reply(path, slowness, now));
+            let body = change(reply(&target.key, slowness, now));
             for subject in &target.subjects {
                 let end = now.as_second();
                 let range = TimeRange { start: end - 300, end };
@@ -134,7 +134,7 @@ impl Fixture {
                 });
                 let subjects = [self.plan.subject(subject, window).unwrap()];
                 let reading = target.endpoint.read(body.as_bytes(), &subjects).unwrap();
-                assert_eq!(reading.unexpected, [""; 0], "{path}");
+                assert_eq!(reading.unexpected, [""; 0], "{body}");
                 let variant = if window.is_some() { self.plan.shown() } else { Variant::default() };
                 for sink in reading.sinks {
                     subject.cell.replace(&variant, sink);
@@ -170,22 +170,26 @@ impl Fixture {
     }
 }
 
-/// The reply of the call `id`.
-fn reply(id: &str, slowness: f64, now: Timestamp) -> String {
+/// The reply about a target.
+fn reply(key: &Key, slowness: f64, now: Timestamp) -> String {
     let ago = |minutes: i64| now.saturating_sub(SignedDuration::from_mins(minutes)).unwrap();
     let (p50, p90, p95, p99) = (40.0 * slowness, 120.0 * slowness, 210.0 * slowness, 800.0 * slowness);
-    match id {
-        "get_app" => r#"{"id":"","name":"ranker","projectId":null,"status":"Ready","errorMessage":"","createdAt":"2026-01-04T10:00:00Z","updatedAt":"2026-02-27T16:20:00Z","runtime":"cortex","baseImage":"debian:bookworm-slim","pythonVersion":"3.12","serviceVersion":"1.5.2","port":8192,"disableAuth":false,"computeTier":"protected","hardware":"AMPERE_A10","hardwareProvider":"aws","region":"us-east-1","cpu":"4","memory":"16","gpuCount":"1","costPerSecondCents":"0.0306","minReplicaCount":"1","maxReplicaCount":"8","replicaConcurrency":"4","scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"1","cooldownPeriodSeconds":"300","evaluationIntervalSeconds":"15","responseGracePeriodSeconds":"900","rollOutDurationSeconds":"60","deploymentInitializationTimeout":"600","loadBalancingAlgorithm":"round-robin","lastBuildStatus":"success","latestBuildId":"b-31","latestCreatedBuildId":"b-31","latestReadyBuildId":"b-31"}"#.to_owned(),
-        "response_time" => format!(
+    match key.resource {
+        response_time::RESOURCE => format!(
             r#"{{"status":"success","data":{{"percentiles":{{"p50":{p50},"p90":{p90},"p95":{p95},"p99":{p99}}},"distribution":{{"1ms":0,"10ms":4,"50ms":58,"100ms":84,"250ms":96,"500ms":98.2,"1s":99.3,"2.5s":99.9,"10s":100,"1hr":100}},"total_requests":1520,"start_date":"{}","end_date":"{now}"}}}}"#,
             ago(5)
         ),
-        "run_execution_time" => {
+        run_execution_time::RESOURCE => {
             let points: Vec<String> = (0..5)
                 .map(|n| {
                     let time = ago(5 - n).as_second();
                     let wave = 1.0 + f64::from(i32::try_from(n).unwrap()) / 10.0;
-                    format!(r#"{{"timestamp":{time},"p50":{},"p90":{},"p99":{}}}"#, 0.03 * wave, 0.1 * wave, 0.6 * wave)
+                    format!(
+                        r#"{{"timestamp":{time},"p50":{},"p90":{},"p99":{}}}"#,
+                        0.03 * wave,
+                        0.1 * wave,
+                        0.6 * wave
+                    )
                 })
                 .collect();
             format!(
@@ -194,9 +198,10 @@ fn reply(id: &str, slowness: f64, now: Timestamp) -> String {
                 ago(5)
             )
         }
-        "volume_alerts" => r#"{"thresholds":[80,95]}"#.to_owned(),
-        "list_domains" => r#"{"domains":[{"status":"validated"},{"status":"pending"}]}"#.to_owned(),
-        "list_projects" => r#"[{"id":"p-1","name":"Search","role":"admin"}]"#.to_owned(),
-        other => panic!("no reply for {other}"),
+        other => {
+            let named = |example: &str, id: &str, name: &str| example.replace(id, &json!(name).to_string());
+            let example = named(other.polled().example, "\"p-abc12345-ranker\"", &key.owner.app);
+            named(&example, "\"p-abc12345\"", &key.owner.project)
+        }
     }
 }

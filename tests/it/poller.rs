@@ -35,7 +35,7 @@ impl MetricSource for Buggy {
     }
 }
 
-static BUGGY: Polled = Polled::of::<Buggy>("app", Scope::App, Cadence::Settings);
+static BUGGY: Polled = Polled::of::<Buggy>("app", Scope::App, Cadence::Settings, "");
 
 /// A service with four apps, and the plan that polls them without counting.
 async fn rig() -> (World, Context, Plan) {

@@ -28,7 +28,18 @@ pub static CALL: Call = Call::new::<Reply>(
     "get one app",
     Command::safe(&["app", "get"], "p-abc12345-ranker"),
 )
-.polled_as(Polled::of::<Reply>("app", Scope::App, Cadence::Settings));
+.polled_as(Polled::of::<Reply>("app", Scope::App, Cadence::Settings, EXAMPLE));
+
+const EXAMPLE: &str = r#"{"id":"p-abc12345-ranker","name":"ranker","projectId":"p-abc12345","status":"Ready","errorMessage":"",
+"createdAt":"2026-01-04T10:00:00Z","updatedAt":"2026-02-27T16:20:00Z","runtime":"cortex",
+"baseImage":"debian:bookworm-slim","pythonVersion":"3.12","serviceVersion":"1.5.2","port":8192,
+"disableAuth":false,"computeTier":"protected","hardware":"AMPERE_A10","hardwareProvider":"aws",
+"region":"us-east-1","cpu":"4","memory":"16","gpuCount":"1","costPerSecondCents":"0.0306",
+"minReplicaCount":"1","maxReplicaCount":"8","replicaConcurrency":"4",
+"scalingMetric":"concurrency_utilization","scalingTarget":"70","scalingBuffer":"1",
+"cooldownPeriodSeconds":"300","evaluationIntervalSeconds":"15","responseGracePeriodSeconds":"900",
+"rollOutDurationSeconds":"60","deploymentInitializationTimeout":"600","loadBalancingAlgorithm":"round-robin",
+"lastBuildStatus":"success","latestBuildId":"b-31","latestCreatedBuildId":"b-31","latestReadyBuildId":"b-31"}"#;
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

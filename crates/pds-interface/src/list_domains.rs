@@ -31,7 +31,12 @@ pub static CALL: Call = Call::new::<Reply>(
     "list custom domains",
     Command::safe(&["domains", "list"], ""),
 )
-.polled_as(Polled::of::<Reply>("domains", Scope::Project, Cadence::Settings));
+.polled_as(Polled::of::<Reply>(
+    "domains",
+    Scope::Project,
+    Cadence::Settings,
+    r#"{"domains":[{"status":"validated"},{"status":"pending"}]}"#,
+));
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

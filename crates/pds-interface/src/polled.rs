@@ -102,6 +102,8 @@ pub struct Polled {
     pub cadence: Cadence,
     /// What accounting counts from it.
     pub counted: Option<Counted>,
+    /// A reply as a service gives it.
+    pub example: &'static str,
     families: fn() -> Vec<Family>,
     decode: Decode,
     point: Option<fn(Option<Point>, Subject<'_>) -> Sink>,
@@ -109,12 +111,18 @@ pub struct Polled {
 
 impl Polled {
     /// A call whose reply is an `R`, polled as `resource`.
-    pub const fn of<R: MetricSource>(resource: &'static str, scope: Scope, cadence: Cadence) -> Self {
+    pub const fn of<R: MetricSource>(
+        resource: &'static str,
+        scope: Scope,
+        cadence: Cadence,
+        example: &'static str,
+    ) -> Self {
         Self {
             resource,
             scope,
             cadence,
             counted: R::COUNTED,
+            example,
             families: families::<R>,
             decode: decode::<R>,
             point: None,
@@ -252,4 +260,20 @@ fn sink<R: MetricSource>(facts: &R::Facts, subject: Subject<'_>, unexpected: &mu
         (row.read)(facts, &mut Reader::new(subject, unexpected, &mut sink));
     }
     sink
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::CALLS;
+    use crate::recorded::exposed;
+
+    #[test]
+    fn each_example_is_a_reply_with_nothing_unexpected() {
+        for call in CALLS {
+            let Some(polled) = &call.polled else { continue };
+            let (page, unexpected) = exposed(call, &polled.example.replace("p-abc12345", "p-1"));
+            assert_eq!(unexpected, [""; 0], "{}", call.id);
+            assert!(!page.is_empty(), "{}", call.id);
+        }
+    }
 }

@@ -31,7 +31,11 @@ pub static CALL: Call = Call::new::<Reply>(
     Command::safe(&["metrics", "response-time"], "p-abc12345-ranker --start 24h"),
 )
 .with_query(metrics::QUERY)
-.polled_as(Polled::of::<Reply>("response_time", Scope::App, Cadence::Metrics));
+.polled_as(Polled::of::<Reply>("response_time", Scope::App, Cadence::Metrics, EXAMPLE));
+
+const EXAMPLE: &str = r#"{"status":"success","data":{"percentiles":{"p50":40,"p90":120,"p95":210,"p99":800},"distribution":{"1ms":0,
+"10ms":4,"50ms":58,"100ms":84,"250ms":96,"500ms":98.2,"1s":99.3,"2.5s":99.9,"10s":100,"1hr":100},
+"total_requests":1520,"start_date":"2025-12-31T23:55:00Z","end_date":"2026-01-01T00:00:00Z"}}"#;
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

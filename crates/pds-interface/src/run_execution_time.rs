@@ -34,7 +34,13 @@ pub static CALL: Call = Call::new::<Reply>(
     ),
 )
 .with_query(metrics::QUERY)
-.polled_as(Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics).with_series::<Reply>());
+.polled_as(
+    Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics, EXAMPLE).with_series::<Reply>(),
+);
+
+const EXAMPLE: &str = r#"{"status":"success","data":{"time_series":[{"timestamp":1767225300,"p50":0.03,"p90":0.1,"p99":0.6},
+{"timestamp":1767225360,"p50":0.04,"p90":0.2,"p99":0.7}],"total_runs":1498,
+"start_date":"2025-12-31T23:55:00Z","end_date":"2026-01-01T00:00:00Z"}}"#;
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);

@@ -26,7 +26,12 @@ pub static CALL: Call = Call::new::<Reply>(
     "storage alert thresholds",
     Command::safe(&["volume-alerts"], ""),
 )
-.polled_as(Polled::of::<Reply>("volume_alerts", Scope::Project, Cadence::Settings));
+.polled_as(Polled::of::<Reply>(
+    "volume_alerts",
+    Scope::Project,
+    Cadence::Settings,
+    r#"{"thresholds":[80,95]}"#,
+));
 
 /// The call as a resource.
 pub const RESOURCE: Resource = Resource::of(&CALL);
