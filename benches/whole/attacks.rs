@@ -3,19 +3,18 @@
 
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::pki_types::pem::PemObject as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::fixture::configuration;
 use crate::http::tls;
-use crate::process::{Core, Process, command, role};
+use crate::process::{Core, Process, role};
 use crate::stalls::{BareTimer, of_exporter};
 use crate::table::{Table, Target};
+use crate::web::{Http, Web, scraper, start, url};
 
 const APPS: usize = 2_000;
 /// With values, where memory is measured.
@@ -26,16 +25,6 @@ const MEMORY: f64 = 134.2;
 const TIME: Duration = Duration::from_secs(10);
 /// Where attacks come from. Scrapes come from 127.0.0.1.
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-
-/// What the exporter is configured with.
-#[derive(Clone, Copy, PartialEq)]
-enum Web {
-    Plain,
-    Tls,
-    /// With a curve that clients offer only when they are asked again.
-    TlsRetry,
-    Passwords,
-}
 
 /// What an attacking client does again and again.
 #[derive(Clone, Copy)]
@@ -86,12 +75,13 @@ pub(crate) fn latency(daemon: &str, table: &mut Table) {
         let exporter = start(daemon, *web, folder.path(), &unreachable());
         let url = url(&exporter, *web);
         // The first scrape is the first check of the password, which is slow on purpose.
-        let open = scraper(folder.path(), *web, true);
+        let open = scraper(folder.path(), *web, Http::One, true);
         runtime.block_on(percentile(&open, &url, Duration::from_secs(1)));
         let attacker = attack.map(|_| attacker(at, &exporter));
         let bare = BareTimer::start();
         let on_open = runtime.block_on(percentile(&open, &url, TIME));
-        let on_new = runtime.block_on(percentile(&scraper(folder.path(), *web, false), &url, TIME));
+        let on_new =
+            runtime.block_on(percentile(&scraper(folder.path(), *web, Http::One, false), &url, TIME));
         drop(attacker);
         table.row(&format!("{name}: open connection"), on_open, 1, Target::AtMost(100.0), "p99 in ms");
         table.row(&format!("{name}: new connection"), on_new, 1, Target::AtMost(1000.0), "p99 in ms");
@@ -114,7 +104,7 @@ fn memory(daemon: &str, at: usize, runtime: &tokio::runtime::Runtime) -> f64 {
     let (upstream, folder) = (Process::start(upstream), tempfile::tempdir().unwrap());
     let config = configuration(&upstream.url, LOADED_APPS, "max_requests_per_second = 0", ONCE);
     let exporter = start(daemon, web, folder.path(), &config);
-    let (client, url) = (scraper(folder.path(), web, false), url(&exporter, web));
+    let (client, url) = (scraper(folder.path(), web, Http::One, false), url(&exporter, web));
     runtime.block_on(async {
         let ready =
             async || Ok::<_, reqwest::Error>(client.get(format!("{url}/-/ready")).send().await?.status());
@@ -135,13 +125,6 @@ fn attacker(at: usize, exporter: &Process) -> Process {
     Process::start(attacker)
 }
 
-fn url(exporter: &Process, web: Web) -> String {
-    match web {
-        Web::Tls | Web::TlsRetry => exporter.url.replace("http:", "https:").replace("127.0.0.1", "localhost"),
-        Web::Plain | Web::Passwords => exporter.url.clone(),
-    }
-}
-
 /// Asks for everything once.
 const ONCE: &str = "[poll]\ninterval = \"1h\"\nsettings_interval = \"1h\"\nstale_after = \"2h\"\n";
 
@@ -155,63 +138,6 @@ fn unreachable() -> String {
     }
     config.push_str("]\n");
     config
-}
-
-/// An exporter with this configuration.
-fn start(daemon: &str, web: Web, folder: &std::path::Path, config: &str) -> Process {
-    std::fs::write(folder.join("exporter.toml"), config).unwrap();
-    let web_config = match web {
-        Web::Plain => String::new(),
-        Web::Tls | Web::TlsRetry => {
-            certificate(folder);
-            let curves = if web == Web::Tls { "" } else { "  curve_preferences: [CurveP384]\n" };
-            format!("tls_server_config:\n  cert_file: server.pem\n  key_file: server.key\n{curves}")
-        }
-        Web::Passwords => {
-            format!("basic_auth_users:\n  prometheus: {}\n", bcrypt::hash("right", 12).unwrap())
-        }
-    };
-    std::fs::write(folder.join("web.yml"), web_config).unwrap();
-    let mut exporter = command(daemon, Core::Any);
-    exporter.args(["--web.listen-address=127.0.0.1:0", "--web.config.file"]).arg(folder.join("web.yml"));
-    Process::start({
-        exporter.arg("--config.file").arg(folder.join("exporter.toml"));
-        exporter
-    })
-}
-
-/// A certificate for localhost with a key that is slow to sign with.
-fn certificate(folder: &std::path::Path) {
-    let made = Command::new("openssl")
-        .args(["req", "-x509", "-newkey", "rsa:4096", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=DNS:localhost"])
-        .args(["-keyout", "server.key", "-out", "server.pem"])
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
-
-/// A scraper with the right password that keeps its connection, or opens one for each scrape.
-fn scraper(folder: &std::path::Path, web: Web, keeps: bool) -> reqwest::Client {
-    let mut roots = rustls::RootCertStore::empty();
-    if matches!(web, Web::Tls | Web::TlsRetry) {
-        roots
-            .add(rustls::pki_types::CertificateDer::from_pem_file(folder.join("server.pem")).unwrap())
-            .unwrap();
-    }
-    let mut headers = reqwest::header::HeaderMap::new();
-    headers.insert("accept-encoding", "gzip".parse().unwrap());
-    // prometheus:right
-    headers.insert("authorization", "Basic cHJvbWV0aGV1czpyaWdodA==".parse().unwrap());
-    reqwest::Client::builder()
-        .no_proxy()
-        .tls_backend_preconfigured(tls(roots))
-        .default_headers(headers)
-        .pool_max_idle_per_host(usize::from(keeps))
-        .timeout(Duration::from_secs(30))
-        .build()
-        .unwrap()
 }
 
 /// The 99th percentile of scrapes, one after the other, in milliseconds. A refused scrape counts as long as waiting for

@@ -69,6 +69,11 @@ impl Exporter {
         self
     }
 
+    /// Seconds since it was started, without what its upstream took.
+    pub(crate) fn since_start(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+
     /// From start to the first answered scrape.
     pub(crate) fn first_scrape(&self) -> Duration {
         self.scraper(false).get(|_| ());

@@ -15,6 +15,7 @@
 mod attacks;
 mod bare;
 mod constant;
+mod contention;
 mod daemon;
 #[path = "../fixture/mod.rs"]
 mod fixture;
@@ -34,6 +35,7 @@ mod stalls;
 mod status;
 mod table;
 mod upstream;
+mod web;
 
 use std::time::Duration;
 
@@ -77,7 +79,7 @@ fn measure(arguments: &[String]) {
         ("latency", polls::latency),
         ("render", render::cost),
         ("pages", pages::throughput),
-        ("contention", pages::contention),
+        ("contention", contention::cost),
         ("status", status::overview),
         ("memory", load::memory),
         ("steady", load::steady),

@@ -1,0 +1,159 @@
+//! What scraping costs while everything changes.
+
+use std::time::{Duration, Instant};
+
+use pds_exporter::store::Filter;
+use pds_exposition::Format;
+use tokio::runtime::Runtime;
+
+use crate::daemon::{FOR_A_CORE, WITHOUT_PAUSE};
+use crate::fixture::store::Filled;
+use crate::fixture::{APPS_A_PROJECT, configuration, project, rivals};
+use crate::process::{Core, Process, role};
+use crate::table::{Figure, Table, Target};
+use crate::web::{Http, Web, scraper, start, url};
+
+/// One app in this many is selected.
+const PART: usize = 20;
+
+/// An exporter that polls as much as it can, and the page that one like it has.
+struct Busy {
+    filled: Filled,
+    web: Web,
+    folder: tempfile::TempDir,
+    exporter: Process,
+    _upstream: Process,
+}
+
+impl Busy {
+    /// Polls so many apps, which take `delay` milliseconds to answer.
+    fn start(daemon: &str, runtime: &Runtime, web: Web, apps: usize, delay: usize) -> Self {
+        let mut upstream = role("upstream", Core::Any);
+        upstream.args([apps.to_string(), delay.to_string()]);
+        let (upstream, folder) = (Process::start(upstream), tempfile::tempdir().unwrap());
+        let keys = "max_concurrent_requests = 32\nmax_requests_per_second = 0";
+        let config = configuration(&upstream.url, apps, keys, WITHOUT_PAUSE);
+        let exporter = start(daemon, web, folder.path(), &config);
+        let filled = runtime.block_on(Filled::new(apps));
+        let busy = Self { filled, web, folder, exporter, _upstream: upstream };
+        let (client, ready) = (busy.scraper(Http::One), format!("{}/-/ready", url(&busy.exporter, web)));
+        let is_ready = async || client.get(&ready).send().await.is_ok_and(|reply| reply.status() == 200);
+        while !runtime.block_on(is_ready()) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        busy
+    }
+
+    fn scraper(&self, http: Http) -> reqwest::Client {
+        scraper(self.folder.path(), self.web, http, true)
+    }
+
+    /// The slowest of a hundred scrapes, each beside what it has to make: with nothing else to do, and beside the same
+    /// polls. The second tells what the system's scheduler adds.
+    fn measure(&self, runtime: &Runtime, http: Http, query: &str, times: usize) -> Figures {
+        let (client, url) =
+            (self.scraper(http), format!("{}/metrics?{query}", url(&self.exporter, self.web)));
+        let (p50, p99) = latencies(times, || {
+            let scrape = async { client.get(&url).send().await?.error_for_status()?.bytes().await };
+            assert!(runtime.block_on(scrape).unwrap().len() > 1000);
+        });
+        let (cpu, began) = (self.exporter.cpu(), Instant::now());
+        let (filter, mut page) = (Filter::parse(Some(query)), Vec::new());
+        let (_, beside) = latencies(times, || self.make(&filter, &mut page));
+        let cores = (self.exporter.cpu() - cpu) / began.elapsed().as_secs_f64();
+        Figures { p50, p99, beside, cores }
+    }
+
+    fn make(&self, filter: &Filter, page: &mut Vec<u8>) {
+        self.filled.change();
+        self.filled.render_part(Format::Text, filter, page);
+        drop(rivals::gzip(page));
+    }
+}
+
+/// What was measured of one selection.
+struct Figures {
+    /// Milliseconds that half of the scrapes took, and all but one in a hundred.
+    p50: f64,
+    p99: f64,
+    /// The same 99th percentile of making the page here.
+    beside: f64,
+    /// Processor time of the exporter meanwhile.
+    cores: f64,
+}
+
+/// gzip scrapes of each selection, over each kind of connection, while as many apps are polled as can be; and of all while
+/// they are polled at an ordinary pace.
+pub(crate) fn cost(daemon: &str, table: &mut Table) {
+    let runtime = Runtime::new().unwrap();
+    paced(daemon, &runtime, table);
+    for web in [Web::Plain, Web::Tls] {
+        let busy = Busy::start(daemon, &runtime, web, FOR_A_CORE, 0);
+        for (selection, query, times) in selections(&busy.filled) {
+            for http in [Http::One, Http::Two] {
+                let rounds: Vec<_> = (0..3).map(|_| busy.measure(&runtime, http, &query, times)).collect();
+                let tls = if web == Web::Tls { ", TLS" } else { "" };
+                let what = format!(
+                    "gzip scrape p99, {selection} of {FOR_A_CORE} apps, HTTP/{http}{tls} / making it beside the same polls"
+                );
+                let ratios = Figure::of(rounds.iter().map(|round| round.p99 / round.beside).collect());
+                let Figures { p50, p99, cores, .. } = &rounds[1];
+                let polls = cores * 100.0;
+                let note = format!("p50 {p50:.1} ms, p99 {p99:.1} ms; polls take {polls:.0} % of a core");
+                table.row(&what, ratios, 2, Target::AtMost(1.3), &note);
+            }
+        }
+    }
+}
+
+/// Name and query of each selection, and how often it is scraped.
+fn selections(filled: &Filled) -> [(&'static str, String, usize); 4] {
+    let projects: Vec<String> = (0..FOR_A_CORE).step_by(PART * APPS_A_PROJECT).map(project).collect();
+    let owners = filled.plan.targets.iter().map(|target| &target.key.owner);
+    let mut apps: Vec<&str> = owners.filter(|owner| !owner.app.is_empty()).map(|owner| &*owner.app).collect();
+    apps.dedup();
+    let list = |key: &str, values: &mut dyn Iterator<Item = &str>| {
+        values.map(|value| format!("{key}={value}&")).collect::<String>()
+    };
+    [
+        ("one in twenty by `project`", list("project", &mut projects.iter().map(String::as_str)), 100),
+        ("one in twenty by `app`", list("app", &mut apps.iter().copied().step_by(PART)), 100),
+        ("one family", "name[]=pds_app_requests_total".to_owned(), 100),
+        ("all", String::new(), 25),
+    ]
+}
+
+/// A thousand apps polled at 20 ms a request, against making their page with nothing else to do.
+fn paced(daemon: &str, runtime: &Runtime, table: &mut Table) {
+    let busy = Busy::start(daemon, runtime, Web::Plain, 1_000, 20);
+    let mut page = Vec::new();
+    let rounds: Vec<_> = (0..5)
+        .map(|_| {
+            let (limit, _) = latencies(21, || busy.make(&Filter::default(), &mut page));
+            (busy.measure(runtime, Http::One, "", 200), limit)
+        })
+        .collect();
+    let (Figures { p50, p99, .. }, limit) = &rounds[2];
+    table.row(
+        "gzip scrape p99, 100k series polled at 20 ms a request / (render + one pass)",
+        Figure::of(rounds.iter().map(|(round, limit)| round.p99 / limit).collect()),
+        2,
+        Target::AtMost(1.5),
+        &format!("p50 {p50:.1} ms, p99 {p99:.1} ms; render + one pass {limit:.1} ms"),
+    );
+}
+
+/// Half of `times` calls take at most the first so many milliseconds, and all but one in a hundred the second.
+fn latencies(times: usize, mut call: impl FnMut()) -> (f64, f64) {
+    let mut times: Vec<f64> = (0..times)
+        .map(|_| {
+            let began = Instant::now();
+            call();
+            let took = began.elapsed().as_secs_f64() * 1e3;
+            std::thread::sleep(Duration::from_millis(10));
+            took
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    (times[times.len() / 2], times[times.len() * 99 / 100])
+}
