@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::fixture::configuration;
 use crate::http::tls;
 use crate::process::{Core, Process, role};
 use crate::stalls::{BareTimer, of_exporter};
 use crate::table::{Table, Target};
-use crate::web::{Http, Web, scraper, start, url};
+use crate::web::{Http, Polling, Web, scraper, start, url};
 
 const APPS: usize = 2_000;
 /// With values, where memory is measured.
@@ -99,24 +98,13 @@ pub(crate) fn latency(daemon: &str, table: &mut Table) {
 /// The memory at peak of an exporter whose apps have values, in MB.
 fn memory(daemon: &str, at: usize, runtime: &tokio::runtime::Runtime) -> f64 {
     let (_, _, attack, web) = ATTACKS[at];
-    let mut upstream = role("upstream", Core::Any);
-    upstream.args([&LOADED_APPS.to_string(), "0"]);
-    let (upstream, folder) = (Process::start(upstream), tempfile::tempdir().unwrap());
-    let config = configuration(&upstream.url, LOADED_APPS, "max_requests_per_second = 0", ONCE);
-    let exporter = start(daemon, web, folder.path(), &config);
-    let (client, url) = (scraper(folder.path(), web, Http::One, false), url(&exporter, web));
-    runtime.block_on(async {
-        let ready =
-            async || Ok::<_, reqwest::Error>(client.get(format!("{url}/-/ready")).send().await?.status());
-        while !ready().await.is_ok_and(|status| status == 200) {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    });
-    let attacker = attack.map(|_| attacker(at, &exporter));
+    let polling = runtime.block_on(Polling::start(daemon, web, LOADED_APPS, 0, ONCE));
+    let (client, url) = (polling.scraper(Http::One, false), polling.url());
+    let attacker = attack.map(|_| attacker(at, &polling.exporter));
     // Some get through, others do not.
     runtime.block_on(percentile(&client, &url, TIME));
     drop(attacker);
-    exporter.memory().1 as f64 / 1e6
+    polling.exporter.memory().1 as f64 / 1e6
 }
 
 fn attacker(at: usize, exporter: &Process) -> Process {

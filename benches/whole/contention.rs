@@ -8,59 +8,39 @@ use tokio::runtime::Runtime;
 
 use crate::daemon::{FOR_A_CORE, WITHOUT_PAUSE};
 use crate::fixture::store::Filled;
-use crate::fixture::{APPS_A_PROJECT, configuration, project, rivals};
-use crate::process::{Core, Process, role};
+use crate::fixture::{APPS_A_PROJECT, project, rivals};
 use crate::table::{Figure, Table, Target};
-use crate::web::{Http, Web, scraper, start, url};
+use crate::web::{Http, Polling, Web};
 
 /// One app in this many is selected.
 const PART: usize = 20;
 
-/// An exporter that polls as much as it can, and the page that one like it has.
+/// An exporter that polls as often as it can, and the page that one like it has.
 struct Busy {
+    polling: Polling,
     filled: Filled,
-    web: Web,
-    folder: tempfile::TempDir,
-    exporter: Process,
-    _upstream: Process,
 }
 
 impl Busy {
     /// Polls so many apps, which take `delay` milliseconds to answer.
     fn start(daemon: &str, runtime: &Runtime, web: Web, apps: usize, delay: usize) -> Self {
-        let mut upstream = role("upstream", Core::Any);
-        upstream.args([apps.to_string(), delay.to_string()]);
-        let (upstream, folder) = (Process::start(upstream), tempfile::tempdir().unwrap());
-        let keys = "max_concurrent_requests = 32\nmax_requests_per_second = 0";
-        let config = configuration(&upstream.url, apps, keys, WITHOUT_PAUSE);
-        let exporter = start(daemon, web, folder.path(), &config);
-        let filled = runtime.block_on(Filled::new(apps));
-        let busy = Self { filled, web, folder, exporter, _upstream: upstream };
-        let (client, ready) = (busy.scraper(Http::One), format!("{}/-/ready", url(&busy.exporter, web)));
-        let is_ready = async || client.get(&ready).send().await.is_ok_and(|reply| reply.status() == 200);
-        while !runtime.block_on(is_ready()) {
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        busy
+        let polling = runtime.block_on(Polling::start(daemon, web, apps, delay, WITHOUT_PAUSE));
+        Self { polling, filled: runtime.block_on(Filled::new(apps)) }
     }
 
-    fn scraper(&self, http: Http) -> reqwest::Client {
-        scraper(self.folder.path(), self.web, http, true)
-    }
-
-    /// The slowest of a hundred scrapes, each beside what it has to make: with nothing else to do, and beside the same
-    /// polls. The second tells what the system's scheduler adds.
+    /// Scrapes, and then makes the same page here beside the same polls: what it takes longer is the exporter's.
     fn measure(&self, runtime: &Runtime, http: Http, query: &str, times: usize) -> Figures {
-        let (client, url) =
-            (self.scraper(http), format!("{}/metrics?{query}", url(&self.exporter, self.web)));
+        let exporter = &self.polling.exporter;
+        let client = self.polling.scraper(http, true);
+        let url = format!("{}/metrics?{query}", self.polling.url());
         let (p50, p99) = latencies(times, || {
             let scrape = async { client.get(&url).send().await?.error_for_status()?.bytes().await };
             assert!(runtime.block_on(scrape).unwrap().len() > 1000);
         });
-        let (cpu, began) = (self.exporter.cpu(), Instant::now());
+        let (cpu, began) = (exporter.cpu(), Instant::now());
         let (filter, mut page) = (Filter::parse(Some(query)), Vec::new());
         let (_, beside) = latencies(times, || self.make(&filter, &mut page));
-        let cores = (self.exporter.cpu() - cpu) / began.elapsed().as_secs_f64();
+        let cores = (exporter.cpu() - cpu) / began.elapsed().as_secs_f64();
         Figures { p50, p99, beside, cores }
     }
 
@@ -91,7 +71,9 @@ pub(crate) fn cost(daemon: &str, table: &mut Table) {
         let busy = Busy::start(daemon, &runtime, web, FOR_A_CORE, 0);
         for (selection, query, times) in selections(&busy.filled) {
             for http in [Http::One, Http::Two] {
-                let rounds: Vec<_> = (0..3).map(|_| busy.measure(&runtime, http, &query, times)).collect();
+                let mut rounds: Vec<_> =
+                    (0..3).map(|_| busy.measure(&runtime, http, &query, times)).collect();
+                rounds.sort_by(|one, other| one.p99.total_cmp(&other.p99));
                 let tls = if web == Web::Tls { ", TLS" } else { "" };
                 let what = format!(
                     "gzip scrape p99, {selection} of {FOR_A_CORE} apps, HTTP/{http}{tls} / making it beside the same polls"
@@ -127,12 +109,13 @@ fn selections(filled: &Filled) -> [(&'static str, String, usize); 4] {
 fn paced(daemon: &str, runtime: &Runtime, table: &mut Table) {
     let busy = Busy::start(daemon, runtime, Web::Plain, 1_000, 20);
     let mut page = Vec::new();
-    let rounds: Vec<_> = (0..5)
+    let mut rounds: Vec<_> = (0..5)
         .map(|_| {
             let (limit, _) = latencies(21, || busy.make(&Filter::default(), &mut page));
             (busy.measure(runtime, Http::One, "", 200), limit)
         })
         .collect();
+    rounds.sort_by(|(one, _), (other, _)| one.p99.total_cmp(&other.p99));
     let (Figures { p50, p99, .. }, limit) = &rounds[2];
     table.row(
         "gzip scrape p99, 100k series polled at 20 ms a request / (render + one pass)",

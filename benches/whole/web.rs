@@ -7,8 +7,9 @@ use std::time::Duration;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
+use crate::fixture::configuration;
 use crate::http::tls;
-use crate::process::{Core, Process, command};
+use crate::process::{Core, Process, command, role};
 
 /// What the exporter is configured with.
 #[derive(Clone, Copy, PartialEq)]
@@ -98,5 +99,39 @@ pub(crate) fn url(exporter: &Process, web: Web) -> String {
     match web {
         Web::Tls | Web::TlsRetry => exporter.url.replace("http:", "https:").replace("127.0.0.1", "localhost"),
         Web::Plain | Web::Passwords => exporter.url.clone(),
+    }
+}
+
+/// An exporter and the service that it polls.
+pub(crate) struct Polling {
+    pub(crate) exporter: Process,
+    web: Web,
+    folder: tempfile::TempDir,
+    _upstream: Process,
+}
+
+impl Polling {
+    /// So many apps, each of which takes `delay` milliseconds to answer; `tables` are those of the configuration. Every
+    /// target was asked once when it returns.
+    pub(crate) async fn start(daemon: &str, web: Web, apps: usize, delay: usize, tables: &str) -> Self {
+        let mut upstream = role("upstream", Core::Any);
+        upstream.args([apps.to_string(), delay.to_string()]);
+        let (upstream, folder) = (Process::start(upstream), tempfile::tempdir().unwrap());
+        let config = configuration(&upstream.url, apps, "max_requests_per_second = 0", tables);
+        let exporter = start(daemon, web, folder.path(), &config);
+        let polling = Self { exporter, web, folder, _upstream: upstream };
+        let (client, ready) = (polling.scraper(Http::One, false), format!("{}/-/ready", polling.url()));
+        while !client.get(&ready).send().await.is_ok_and(|reply| reply.status() == 200) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        polling
+    }
+
+    pub(crate) fn scraper(&self, http: Http, keeps: bool) -> reqwest::Client {
+        scraper(self.folder.path(), self.web, http, keeps)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        url(&self.exporter, self.web)
     }
 }
