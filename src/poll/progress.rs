@@ -286,5 +286,6 @@ mod tests {
     fn what_is_kept_of_every_target_is_small() {
         assert!(size_of::<Progress>() <= 48, "{}", size_of::<Progress>());
         assert!(size_of::<More>() <= 80, "{}", size_of::<More>());
+        assert!(size_of::<Start>() <= 16, "{}", size_of::<Start>());
     }
 }

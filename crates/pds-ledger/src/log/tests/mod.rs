@@ -2,6 +2,7 @@
 
 mod model;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -304,4 +305,23 @@ fn a_file_of_another_kind_or_version_is_refused() {
 fn a_mount_point_is_refused() {
     let error = Folder::lock(Path::new("/proc")).err().unwrap();
     assert!(matches!(error, StateError::Mounted(_)), "{error:?}");
+}
+
+#[test]
+fn of_a_commit_that_takes_a_snapshot_only_what_had_room_is_encoded_before() {
+    let mut log = created(&Model::default()).unwrap();
+    let (calls, encoded) = (Cell::new(0), Cell::new(0));
+    let entries = || {
+        calls.set(calls.get() + 1);
+        let first = calls.get() == 1;
+        let (count, encoded) = (4_000_u32, &encoded);
+        (0..count).map(move |number| {
+            encoded.set(encoded.get() + u32::from(first));
+            (number.to_le_bytes().to_vec(), Some(vec![0; 1000]))
+        })
+    };
+    log.commit(entries, Vec::new).unwrap();
+    // A log of one MiB has room for a thousand of them.
+    assert!((1000..1100).contains(&encoded.get()), "{} of 4,000", encoded.get());
+    assert_eq!(calls.get(), 2, "then the snapshot has all of them");
 }
