@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Duration;
 
 use crate::config::{self, Config, Project};
@@ -170,38 +170,32 @@ impl Fixture {
     }
 }
 
-/// The reply about a target.
+/// The reply about a target: the example of its call, about the last five minutes.
 fn reply(key: &Key, slowness: f64, now: Timestamp) -> String {
     let ago = |minutes: i64| now.saturating_sub(SignedDuration::from_mins(minutes)).unwrap();
-    let (p50, p90, p95, p99) = (40.0 * slowness, 120.0 * slowness, 210.0 * slowness, 800.0 * slowness);
-    match key.resource {
-        response_time::RESOURCE => format!(
-            r#"{{"status":"success","data":{{"percentiles":{{"p50":{p50},"p90":{p90},"p95":{p95},"p99":{p99}}},"distribution":{{"1ms":0,"10ms":4,"50ms":58,"100ms":84,"250ms":96,"500ms":98.2,"1s":99.3,"2.5s":99.9,"10s":100,"1hr":100}},"total_requests":1520,"start_date":"{}","end_date":"{now}"}}}}"#,
-            ago(5)
-        ),
-        run_execution_time::RESOURCE => {
-            let points: Vec<String> = (0..5)
-                .map(|n| {
-                    let time = ago(5 - n).as_second();
-                    let wave = 1.0 + f64::from(i32::try_from(n).unwrap()) / 10.0;
-                    format!(
-                        r#"{{"timestamp":{time},"p50":{},"p90":{},"p99":{}}}"#,
-                        0.03 * wave,
-                        0.1 * wave,
-                        0.6 * wave
-                    )
-                })
-                .collect();
-            format!(
-                r#"{{"status":"success","data":{{"time_series":[{}],"total_runs":1498,"start_date":"{}","end_date":"{now}"}}}}"#,
-                points.join(","),
-                ago(5)
-            )
-        }
-        other => {
-            let named = |example: &str, id: &str, name: &str| example.replace(id, &json!(name).to_string());
-            let example = named(other.polled().example, "\"p-abc12345-ranker\"", &key.owner.app);
-            named(&example, "\"p-abc12345\"", &key.owner.project)
-        }
+    let named = |example: &str, id: &str, name: &str| example.replace(id, &json!(name).to_string());
+    let example = named(key.resource.polled().example, "\"p-abc12345-ranker\"", &key.owner.app);
+    let example = named(&example, "\"p-abc12345\"", &key.owner.project);
+    let mut reply: Value = serde_json::from_str(&example).unwrap();
+    if key.resource.polled().cadence == Cadence::Metrics {
+        reply["data"]["start_date"] = json!(ago(5));
+        reply["data"]["end_date"] = json!(now);
     }
+    match key.resource {
+        response_time::RESOURCE => {
+            for percentile in reply["data"]["percentiles"].as_object_mut().unwrap().values_mut() {
+                *percentile = json!(percentile.as_f64().unwrap() * slowness);
+            }
+        }
+        run_execution_time::RESOURCE => {
+            let point = |minute: i64| {
+                let wave = 1.0 + f64::from(i32::try_from(minute).unwrap()) / 10.0;
+                let time = ago(5 - minute).as_second();
+                json!({"timestamp": time, "p50": 0.03 * wave, "p90": 0.1 * wave, "p99": 0.6 * wave})
+            };
+            reply["data"]["time_series"] = (0..5).map(point).collect();
+        }
+        _ => {}
+    }
+    reply.to_string()
 }

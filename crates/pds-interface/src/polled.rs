@@ -102,7 +102,7 @@ pub struct Polled {
     pub cadence: Cadence,
     /// What accounting counts from it.
     pub counted: Option<Counted>,
-    /// A reply as a service gives it.
+    /// A reply in the form that section 4 of the interface gives it; the values are made up.
     pub example: &'static str,
     families: fn() -> Vec<Family>,
     decode: Decode,
