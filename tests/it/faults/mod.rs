@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use pds_interface::{
-    Resource, get_app, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
+    Cadence, Resource, get_app, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
 };
 use pds_simulator::{Kind, RetryAfter};
 
@@ -81,10 +81,10 @@ fn faults(resource: Resource) -> Vec<(&'static str, Kind)> {
         ("a clock an hour ahead", Kind::ClockSkew { seconds: 3600 }),
         ("a clock an hour behind", Kind::ClockSkew { seconds: -3600 }),
     ];
-    if matches!(resource, response_time::RESOURCE | run_execution_time::RESOURCE) {
+    if resource.polled().cadence == Cadence::Metrics {
         faults.push(("status: error", Kind::EnvelopeStatus { status: "error".to_owned() }));
     }
-    if resource == run_execution_time::RESOURCE {
+    if resource.polled().has_series() {
         faults.push(("10 000 datapoints", Kind::ManyDatapoints { count: 10_000 }));
     }
     faults

@@ -12,9 +12,7 @@ use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::Source;
-use pds_interface::{
-    Resource, TimeRange, list_domains, list_projects, response_time, run_execution_time, volume_alerts,
-};
+use pds_interface::{Resource, Scope, TimeRange, response_time, run_execution_time};
 use pds_ledger::Key;
 use pds_simulator::{Fault, Kind, Settings, World};
 
@@ -216,10 +214,10 @@ impl Rig {
     fn victim(&self) -> String {
         let projects = self.world.projects();
         let (project, apps) = &projects[0];
-        match self.resource {
-            list_projects::RESOURCE => String::new(),
-            list_domains::RESOURCE | volume_alerts::RESOURCE => format!("project=\"{project}\""),
-            _ => format!("project=\"{project}\",app=\"{}\"", apps[0]),
+        match self.resource.polled().scope {
+            Scope::Account => String::new(),
+            Scope::Project => format!("project=\"{project}\""),
+            Scope::App => format!("project=\"{project}\",app=\"{}\"", apps[0]),
         }
     }
 
@@ -232,10 +230,10 @@ impl Rig {
         let projects = self.world.projects();
         let (project, apps) = &projects[0];
         let fault = Fault::from(kind).on(self.resource);
-        self.world.faults().set([match self.resource {
-            list_projects::RESOURCE => fault,
-            list_domains::RESOURCE | volume_alerts::RESOURCE => fault.of_project(project),
-            _ => fault.of_project(project).of_app(&apps[0]),
+        self.world.faults().set([match self.resource.polled().scope {
+            Scope::Account => fault,
+            Scope::Project => fault.of_project(project),
+            Scope::App => fault.of_project(project).of_app(&apps[0]),
         }]);
     }
 
@@ -261,12 +259,12 @@ impl Rig {
             let of_other = |name: &String| name.contains(&other) && !self.is_victim(name);
             self.shown(page).into_iter().filter(of_other).collect()
         };
-        if self.resource != list_projects::RESOURCE {
+        if self.resource.polled().scope != Scope::Account {
             assert_eq!(others(before), others(struck), "{fault}: the other project's series");
         }
         // Of all projects' list there is no other account's: each asks for its own, and meets the fault.
         let ups = struck.of("pds_up").filter(|(name, _)| name.contains(&other));
-        for (name, up) in ups.filter(|_| self.resource != list_projects::RESOURCE) {
+        for (name, up) in ups.filter(|_| self.resource.polled().scope != Scope::Account) {
             assert!(up == 1.0, "{fault}: {name}");
         }
         let codes = ["200", "paused", "unauthorized_paused"];
