@@ -67,10 +67,11 @@ struct Figures {
 pub(crate) fn cost(daemon: &str, table: &mut Table) {
     let runtime = Runtime::new().unwrap();
     paced(daemon, &runtime, table);
-    for web in [Web::Plain, Web::Tls] {
+    // The exporter offers HTTP/2 over TLS only.
+    for (web, versions) in [(Web::Plain, &[Http::One][..]), (Web::Tls, &[Http::One, Http::Two])] {
         let busy = Busy::start(daemon, &runtime, web, FOR_A_CORE, 0);
         for (selection, query, times) in selections(&busy.filled) {
-            for http in [Http::One, Http::Two] {
+            for &http in versions {
                 let mut rounds: Vec<_> =
                     (0..3).map(|_| busy.measure(&runtime, http, &query, times)).collect();
                 rounds.sort_by(|one, other| one.p99.total_cmp(&other.p99));
