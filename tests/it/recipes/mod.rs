@@ -111,12 +111,13 @@ fn everything_is_added_as_contributing_says() {
     let library = copy.join("crates/pdstool/src/lib.rs");
     let text = std::fs::read_to_string(&library).unwrap();
     std::fs::write(library, text + TEST).unwrap();
-    // Where the dependencies are compiled already.
+    // Where the dependencies are compiled already. Without debug info, as cargo would otherwise take the crates of the copy
+    // for those beside them, and use them in the next build.
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
     let output = Command::new(env!("CARGO"))
         .args(["test", "--quiet", "--offline", "--locked", "--lib", "-p", "pdstool", "-p", "pds-interface"])
-        .args(["-p", "pds-simulator", "--manifest-path"])
+        .args(["-p", "pds-simulator", "--config", "profile.dev.debug=false", "--manifest-path"])
         .arg(copy.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(target)
