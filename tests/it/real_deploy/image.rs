@@ -107,10 +107,11 @@ fn static_binaries() -> &'static Path {
         let mut cargo = Command::new(tool("cargo"));
         cargo.args([
             "build",
-            "--release",
+            "--profile=dist",
             "--locked",
             "--offline",
             "--workspace",
+            "--all-features",
             "--bins",
             "--target",
             &host,
@@ -118,7 +119,7 @@ fn static_binaries() -> &'static Path {
         cargo.arg("--target-dir").arg(&target).current_dir(project);
         cargo.env("RUSTFLAGS", "-C target-feature=+crt-static").env("PDS_EXPORTER_REVISION", REVISION);
         succeed(cargo);
-        target.join(host).join("release")
+        target.join(host).join("dist")
     })
 }
 
