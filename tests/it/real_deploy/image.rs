@@ -96,30 +96,17 @@ impl Drop for Podman {
     }
 }
 
-/// The folder of both programs as the Dockerfile compiles them. It is one of its own: other flags would compile
-/// everything anew each time.
+/// The folder of both programs as they are published. It is one of its own: other flags would compile everything anew
+/// each time.
 fn static_binaries() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let host = host();
-        let project = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let target = project.join("target/static");
-        let mut cargo = Command::new(tool("cargo"));
-        cargo.args([
-            "build",
-            "--profile=dist",
-            "--locked",
-            "--offline",
-            "--workspace",
-            "--all-features",
-            "--bins",
-            "--target",
-            &host,
-        ]);
-        cargo.arg("--target-dir").arg(&target).current_dir(project);
-        cargo.env("RUSTFLAGS", "-C target-feature=+crt-static").env("PDS_EXPORTER_REVISION", REVISION);
-        succeed(cargo);
-        target.join(host).join("dist")
+        let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/static");
+        let mut build = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/dist"));
+        build.arg(host()).env("CARGO_TARGET_DIR", &target).env("CARGO_NET_OFFLINE", "true");
+        build.env("PDS_EXPORTER_REVISION", REVISION);
+        succeed(build);
+        target.join(host()).join("dist")
     })
 }
 
