@@ -101,8 +101,8 @@ pub(super) fn configuration<'a>(world: &'a World, base_url: &str, rhythm: &str) 
     Configuration::new(world, base_url).api("").tables(rhythm).expiring(expiry)
 }
 
-/// Rules with every duration divided: those in brackets, after `for`, `keep_firing_for` and `interval`, and the ages in seconds that
-/// are compared with.
+/// Rules with every duration divided: those in brackets, after `for`, `keep_firing_for` and `interval`, the ages in seconds that
+/// are compared with, and the seconds in which there are to be so many requests.
 fn faster(rules: &str) -> String {
     let mut text = String::new();
     for line in rules.lines() {
@@ -112,7 +112,7 @@ fn faster(rules: &str) -> String {
         let line = match timed.and_then(|key| line.split_once(key).map(|(indent, time)| (indent, key, time)))
         {
             Some((indent, key, time)) => format!("{indent}{key}{}", shorter(time)),
-            None => offsets(&ranges(line)),
+            None => counts(&offsets(&ranges(line))),
         };
         text += &line.replace("> 900", "> 15").replace("> 300", "> 5");
         text.push('\n');
@@ -146,6 +146,14 @@ fn offsets(line: &str) -> String {
     text
 }
 
+/// The line with the seconds divided that a number of requests is divided by.
+fn counts(line: &str) -> String {
+    let Some((count, seconds)) = line.split_once(":count / ") else { return line.to_owned() };
+    let end = seconds.find(|c: char| !c.is_ascii_digit()).unwrap_or(seconds.len());
+    let (seconds, rest) = seconds.split_at(end);
+    format!("{count}:count / {}{rest}", seconds.parse::<u64>().unwrap() / FASTER)
+}
+
 /// A duration of Prometheus, divided.
 fn shorter(duration: &str) -> String {
     let (number, unit) = duration.split_at(duration.len() - 1);
@@ -161,8 +169,7 @@ fn shorter(duration: &str) -> String {
 
 #[test]
 fn every_duration_of_a_rule_is_divided() {
-    let rule = "    interval: 2m\n        expr: rate(x[5m]) > 900\n        for: 1h\n      y[1d] offset 1m)";
-    let expected =
-        "    interval: 2s\n        expr: rate(x[5s]) > 15\n        for: 60s\n      y[1440s] offset 1s)\n";
+    let rule = "    interval: 2m\n        expr: rate(x[5m]) > 900\n        for: 1h\n      y[1d] offset 1m) > a:count / 3600)";
+    let expected = "    interval: 2s\n        expr: rate(x[5s]) > 15\n        for: 60s\n      y[1440s] offset 1s) > a:count / 60)\n";
     assert_eq!(faster(rule), expected);
 }
