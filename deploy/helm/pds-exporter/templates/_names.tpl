@@ -101,7 +101,7 @@ pod
 {{- $memory := mul 16 (div (add 16 (div $apps 128) 15) 16) -}}
 {{- $limit := mul 16 (div (add (div (mul $memory 5) 4) 72 15) 16) -}}
 {{- $sized = dict
-  "requests" (dict "cpu" (printf "%dm" (add 20 (div $apps 200))) "memory" (printf "%dMi" $memory))
+  "requests" (dict "cpu" (printf "%dm" (add 20 (div $apps 125))) "memory" (printf "%dMi" $memory))
   "limits" (dict "cpu" (printf "%dm" (add 500 (div $apps 100))) "memory" (printf "%dMi" $limit)) -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $sized (deepCopy .Values.resources)) -}}
