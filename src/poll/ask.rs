@@ -33,7 +33,7 @@ pub(super) async fn ask(
     let endpoint = target.endpoint;
     let terms = Terms { range, domain_status: plan.config.api.domain_status_field.clone() };
     let decode = move |body: &[u8]| endpoint.decode(body, &terms);
-    let (decoded, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
+    let (read, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
     let step = plan.watermark.observe(fetched.date);
     if let (Some(step), Some(date), Some(_)) = (step, fetched.date, range) {
         return Err(PollError::Clock { date, step });
@@ -45,7 +45,7 @@ pub(super) async fn ask(
         let now = context.clock.now();
         context.store.replies().keep(&target.key, now, fetched.body.len(), text);
     }
-    Ok(Answer { reading: decoded.reading(subjects), date: fetched.date })
+    Ok(Answer { reading: read(subjects), date: fetched.date })
 }
 
 /// Asks how many there were in `range`, for nothing else.

@@ -88,8 +88,11 @@ pub struct Terms {
     pub domain_status: Option<String>,
 }
 
-/// Reads the reply of one call.
-type Decode = fn(&[u8], &Terms) -> Result<Box<dyn Decoded>, DecodeError>;
+/// Reads the samples of each of the subjects from a reply that is decoded.
+pub type ReadSubjects = Box<dyn FnOnce(&[Subject<'_>]) -> Reading + Send>;
+
+/// Decodes the reply of one call.
+type Decode = fn(&[u8], &Terms) -> Result<ReadSubjects, DecodeError>;
 
 /// How a call is polled: the second half of its row.
 #[derive(Clone, Copy, Debug)]
@@ -152,11 +155,11 @@ impl Polled {
         (self.families)()
     }
 
-    /// Reads a successful reply: the part of the work that grows with its size.
+    /// Decodes a successful reply: the part of the work that grows with its size, and needs no subject.
     ///
     /// # Errors
     /// If the reply as a whole cannot be read; a single bad value only ends up in [`Reading::unexpected`].
-    pub fn decode(&self, body: &[u8], terms: &Terms) -> Result<Box<dyn Decoded>, DecodeError> {
+    pub fn decode(&self, body: &[u8], terms: &Terms) -> Result<ReadSubjects, DecodeError> {
         (self.decode)(body, terms)
     }
 
@@ -166,14 +169,8 @@ impl Polled {
     /// As [`Polled::decode`].
     pub fn read(&self, body: &[u8], subjects: &[Subject<'_>]) -> Result<Reading, DecodeError> {
         let range = subjects.first().and_then(|subject| subject.window).map(|window| window.range);
-        Ok(self.decode(body, &Terms { range, domain_status: None })?.reading(subjects))
+        Ok(self.decode(body, &Terms { range, domain_status: None })?(subjects))
     }
-}
-
-/// A reply that was read, whichever call it is of.
-pub trait Decoded: Send {
-    /// Reads the samples of each of `subjects`.
-    fn reading(self: Box<Self>, subjects: &[Subject<'_>]) -> Reading;
 }
 
 /// A reply with metrics in it.
@@ -228,25 +225,15 @@ fn families<R: MetricSource>() -> Vec<Family> {
     R::ROWS.iter().map(|row| row.family).collect()
 }
 
-struct Checked<R: MetricSource> {
-    facts: R::Facts,
-    unexpected: Unexpected,
-}
-
-fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<Box<dyn Decoded>, DecodeError> {
+fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<ReadSubjects, DecodeError> {
     let mut unexpected = Unexpected::default();
-    let facts = R::facts(body, terms, &mut unexpected)?;
-    Ok(Box::new(Checked::<R> { facts, unexpected }))
-}
-
-impl<R: MetricSource> Decoded for Checked<R> {
-    fn reading(self: Box<Self>, subjects: &[Subject<'_>]) -> Reading {
-        let Self { mut facts, mut unexpected } = *self;
+    let mut facts = R::facts(body, terms, &mut unexpected)?;
+    Ok(Box::new(move |subjects| {
         let points = R::points(&mut facts);
         let sinks = subjects.iter().map(|subject| sink::<R>(&facts, *subject, &mut unexpected)).collect();
         let message = R::message(&facts);
         Reading { sinks, tally: R::tally(facts), points, unexpected: unexpected.0, message }
-    }
+    }))
 }
 
 fn point<R: SeriesSource>(shown: Option<Point>, subject: Subject<'_>) -> Sink {

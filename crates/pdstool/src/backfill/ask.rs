@@ -139,8 +139,8 @@ impl Asker {
         let polled = self.resource.polled();
         let terms = Terms { range: Some(range), domain_status: None };
         let decode = move |body: &[u8]| polled.decode(body, &terms);
-        let (decoded, _) = self.service.client.read(&account, self.resource, &request, decode).await?;
-        let reading = decoded.reading(&subjects);
+        let (read, _) = self.service.client.read(&account, self.resource, &request, decode).await?;
+        let reading = read(&subjects);
         #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
         let begins = |point: &&Point| point.time >= range.start as f64;
         let points = reading.points.iter().filter(begins);
