@@ -49,9 +49,8 @@ impl Asset {
         links.to(&format!("{FOLDER}{}", self.file()))
     }
 
-    /// The asset that `path` names.
-    pub(super) fn at(path: &str) -> Option<Self> {
-        let file = path.strip_prefix(FOLDER)?;
+    /// The asset whose name is `file`.
+    pub(super) fn named(file: &str) -> Option<Self> {
         [STYLE, SCRIPT, THEME, ICON, TROUBLE].into_iter().find(|asset| asset.file() == file)
     }
 }

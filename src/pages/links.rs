@@ -1,6 +1,6 @@
 //! The address of every page, behind any prefix.
 
-use pds_interface::template::{Template, percent_encode};
+use pds_interface::template::percent_encode;
 
 /// The pages' addresses as browsers see them.
 #[derive(Clone, Debug)]
@@ -63,13 +63,6 @@ pub fn encode(text: &str) -> String {
     encoded
 }
 
-/// The project and app that a path names, if it is that of an app's page.
-#[must_use]
-pub fn app_of(path: &str) -> Option<(String, String)> {
-    let [(_, project), (_, app)] = Template("/apps/{project}/{app}").values(path)?.try_into().ok()?;
-    Some((project, app))
-}
-
 /// Addresses in other programs.
 pub(super) mod url {
     use url::Url;
@@ -102,6 +95,8 @@ pub(super) mod url {
 
 #[cfg(test)]
 mod tests {
+    use pds_interface::template::Template;
+
     use super::*;
 
     #[test]
@@ -117,10 +112,8 @@ mod tests {
     fn any_name_survives_its_link() {
         for (project, app) in [("p-1", "p-1-a"), ("a/b", "../c?d#e"), ("é\"<>", "%2F 🦀")] {
             let link = Links::new("").app(project, app);
-            assert_eq!(app_of(&link), Some((project.to_owned(), app.to_owned())), "{link}");
+            let values = Template("/apps/{project}/{app}").values(&link).unwrap();
+            assert_eq!(values, [("project", project.to_owned()), ("app", app.to_owned())], "{link}");
         }
-        assert_eq!(app_of("/apps/p"), None);
-        assert_eq!(app_of("/apps/p/"), None, "ids are not empty");
-        assert_eq!(app_of("/apps/p/a/b"), None);
     }
 }

@@ -15,12 +15,13 @@ use crate::status::model::Exporter;
 use crate::status::{Source, Status};
 use pds_core::printable::steers_terminal;
 use pds_exposition::markdown::Group;
+use pds_interface::template::Template;
 use pds_web::{PageRequest, Response, Route};
 
 use super::assets::{Asset, FOLDER};
 use super::detail::Extras;
 use super::layout::{Frame, NavItem, Page, page};
-use super::links::{Links, app_of, encode};
+use super::links::Links;
 use super::query::Query;
 use super::rendered::Rendered;
 use super::sharing::{Made, Sharing};
@@ -30,15 +31,27 @@ use super::{configuration, detail, families, overview};
 /// 304 if unchanged.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
-/// The paths; the server puts the route prefix before them.
-const PATHS: &[&str] = &[
-    "/",
-    "/apps/{project}/{app}",
-    "/config",
-    "/metrics-catalogue",
-    "/api/v1/status",
-    "/api/v1/status/schema",
-    "/static/{file}",
+/// What a request names beside the page.
+#[derive(Clone, Copy, Debug)]
+struct Asked<'a> {
+    /// The project and app of an app's page, else empty.
+    project: &'a str,
+    app: &'a str,
+    /// The query string, without `?`.
+    query: &'a str,
+}
+
+/// Makes a page.
+type Make = fn(&StatusPages, Frame<'_>, Asked<'_>) -> Rendered;
+
+/// The pages by their paths; the server puts the route prefix before them.
+const PAGES: &[(&str, Make)] = &[
+    ("/", StatusPages::overview),
+    ("/apps/{project}/{app}", StatusPages::app),
+    ("/config", StatusPages::configuration),
+    ("/metrics-catalogue", StatusPages::catalogue),
+    ("/api/v1/status", StatusPages::status),
+    ("/api/v1/status/schema", |_, _, _| json(Ok(Status::SCHEMA.to_owned()))),
 ];
 
 /// Pages rendered at once: with thousands of apps, the model and the text of a page take megabytes.
@@ -85,101 +98,99 @@ impl StatusPages {
     /// The routes of all pages.
     #[must_use]
     pub fn routes(&self) -> Vec<Route> {
-        let route = |path: &&'static str| {
-            let (site, path) = (self.clone(), *path);
-            Route::page(path, move |ask| site.clone().answer(path, ask))
+        let handler = |make: Make| {
+            let site = self.clone();
+            move |ask| site.clone().answer(make, ask)
         };
-        let nothing = self.clone();
-        let fallback = Route::fallback(move |ask| nothing.clone().answer("", ask));
-        PATHS.iter().map(route).chain([fallback]).collect()
+        let pages = PAGES.iter().map(|(path, make)| Route::page(*path, handler(*make)));
+        let assets = Route::page(format!("{FOLDER}{{file}}"), async |ask| asset(ask.segment("file")));
+        pages.chain([assets, Route::fallback(handler(Self::no_such_page))]).collect()
     }
 
-    /// Answers off the I/O threads, as a page of a large configuration takes milliseconds and megabytes.
-    async fn answer(self, route: &'static str, ask: PageRequest) -> Response {
+    /// Answers off the I/O threads, as a page of a large configuration takes milliseconds and megabytes. Readers of one
+    /// reading of the model share one rendering.
+    async fn answer(self, make: Make, ask: PageRequest) -> Response {
         // Nobody closes the semaphore.
         let turn = Arc::clone(&self.turns).acquire_owned().await.ok();
         let made = tokio::task::spawn_blocking(move || {
-            // Pages do not depend on the prefix of the request.
-            let named =
-                |segment: &str| match segment.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
-                    Some(name) => encode(ask.segment(name)),
-                    None => segment.to_owned(),
-                };
-            let path = route.split('/').map(named).collect::<Vec<_>>().join("/");
-            let response = self.response(&path, ask.raw_query().unwrap_or(""));
+            let query = ask.raw_query().unwrap_or("");
+            let asked = Asked { project: ask.segment("project"), app: ask.segment("app"), query };
+            let status = self.source.status();
+            let render = || make(&self, self.frame(&status), asked);
+            let made = self.sharing.made(&status, ask.path(), query, render);
             drop(turn);
-            response
+            made
         });
         match made.await {
-            Ok(response) => response,
+            Ok(Made::Page { status, text, tag }) => Response::html(status, text).etag(&tag),
+            Ok(Made::Json { text, tag }) => Response::json(StatusCode::OK, text).etag(&tag),
+            Ok(Made::Nothing) => nothing(),
             Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made.\n"),
         }
     }
 
-    /// The page at `path` (without the route prefix, still encoded) for `query` (without `?`).
+    /// What is at `path` (without the route prefix, still encoded) for `query` (without `?`).
     #[must_use]
     pub fn respond(&self, path: &str, query: &str) -> Rendered {
-        self.rendered(&self.source.status(), path, query)
-    }
-
-    fn rendered(&self, status: &Status, path: &str, query: &str) -> Rendered {
-        if let Some(asset) = Asset::at(path) {
+        if let Some(asset) = path.strip_prefix(FOLDER).and_then(Asset::named) {
             return Rendered::Asset(asset.content_type, asset.content);
         }
-        let frame = Frame { links: &self.links, status, now: told(self.source.now()) };
-        let made = |made: &Page<'_>| page(frame, made).into_string();
-        match path {
-            "/" => {
-                let query = Query::read(query);
-                let main = overview::overview(frame, &query);
-                let json = Some(query.to_text());
-                Rendered::Page(made(&Page {
-                    tab: Some(NavItem::Overview),
-                    title: &overview::title(&status.summary),
-                    json,
-                    metrics: String::new(),
-                    main,
-                }))
-            }
-            "/config" => {
-                let main = configuration::configuration(
-                    frame,
-                    &self.source.explained(),
-                    self.source.last_refused().as_ref(),
-                    configuration::only_changed(query),
-                );
-                Rendered::Page(made(&Page::beside(Some(NavItem::Configuration), "Configuration", main)))
-            }
-            "/metrics-catalogue" => {
-                let names: Vec<&str> =
-                    self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
-                let (examples, web) = (self.source.examples(&names), self.source.web());
-                let main = families::families(frame, &self.groups, &examples, &families::search(query), &web);
-                Rendered::Page(made(&Page::beside(Some(NavItem::Families), "Catalogue", main)))
-            }
-            "/api/v1/status" => json(serde_json::to_string(&self.selected(status, &Query::read(query)))),
-            "/api/v1/status/schema" => json(Ok(Status::SCHEMA.to_owned())),
-            _ => match app_of(path) {
-                Some((project, app)) => self.app(frame, project, app, query),
-                None => {
-                    Rendered::NoPage(made(&Page::beside(None, "No such page", no_such_page(&self.links))))
-                }
-            },
-        }
+        let found = PAGES.iter().find_map(|(form, make)| Some((*make, Template(form).values(path)?)));
+        let (make, values) = found.unwrap_or((Self::no_such_page, Vec::new()));
+        let value = |name| values.iter().find(|(of, _)| *of == name).map_or("", |(_, value)| value);
+        let asked = Asked { project: value("project"), app: value("app"), query };
+        make(self, self.frame(&self.source.status()), asked)
     }
 
-    /// The page of an app.
-    fn app(&self, frame: Frame<'_>, project: String, app: String, query: &str) -> Rendered {
-        let Some(found) = self.source.detail(&project, &app) else {
-            let main = no_such_app(frame, &project, &app);
-            return Rendered::NoPage(page(frame, &Page::beside(None, "No such app", main)).into_string());
+    fn frame<'a>(&'a self, status: &'a Status) -> Frame<'a> {
+        Frame { links: &self.links, status, now: told(self.source.now()) }
+    }
+}
+
+/// The pages.
+impl StatusPages {
+    fn overview(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
+        let query = Query::read(asked.query);
+        let main = overview::overview(frame, &query);
+        let title = overview::title(&frame.status.summary);
+        let json = Some(query.to_text());
+        let tab = Some(NavItem::Overview);
+        shown(frame, &Page { tab, title: &title, json, metrics: String::new(), main })
+    }
+
+    fn app(&self, frame: Frame<'_>, Asked { project, app, query }: Asked<'_>) -> Rendered {
+        let Some(found) = self.source.detail(project, app) else {
+            return none(frame, "No such app", no_such_app(frame, project, app));
         };
-        let only = Query { project, app, page: 1, ..Query::default() }.to_text();
+        let only = Query { project: project.to_owned(), app: app.to_owned(), page: 1, ..Query::default() };
+        let only = only.to_text();
         let extras = Extras { web: self.source.web(), replies: self.replies, query: query.to_owned() };
         let main = detail::detail(frame, &found, &extras);
         let title = found.app.name.as_deref().unwrap_or(&found.app.id);
-        let shown = Page { tab: None, title, json: Some(only.clone()), metrics: only, main };
-        Rendered::Page(page(frame, &shown).into_string())
+        shown(frame, &Page { tab: None, title, json: Some(only.clone()), metrics: only, main })
+    }
+
+    fn configuration(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
+        let (explained, refused) = (self.source.explained(), self.source.last_refused());
+        let only_changed = configuration::only_changed(asked.query);
+        let main = configuration::configuration(frame, &explained, refused.as_ref(), only_changed);
+        shown(frame, &Page::beside(Some(NavItem::Configuration), "Configuration", main))
+    }
+
+    fn catalogue(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
+        let names: Vec<&str> =
+            self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
+        let (examples, web) = (self.source.examples(&names), self.source.web());
+        let main = families::families(frame, &self.groups, &examples, &families::search(asked.query), &web);
+        shown(frame, &Page::beside(Some(NavItem::Families), "Catalogue", main))
+    }
+
+    fn status(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
+        json(serde_json::to_string(&self.selected(frame.status, &Query::read(asked.query))))
+    }
+
+    fn no_such_page(&self, frame: Frame<'_>, _: Asked<'_>) -> Rendered {
+        none(frame, "No such page", no_such_page(&self.links))
     }
 
     /// The model with only the selected apps, in that order, and with links as browsers follow them.
@@ -199,27 +210,22 @@ impl StatusPages {
     }
 }
 
-impl StatusPages {
-    /// The answer at `path`; readers of one reading of the model share one rendering.
-    fn response(&self, path: &str, query: &str) -> Response {
-        if path.starts_with(FOLDER) {
-            return match Asset::at(path) {
-                Some(Asset { content_type, content, .. }) => {
-                    let content = Bytes::from_static(content.as_bytes());
-                    Response::new(StatusCode::OK, content_type, content)
-                        .header(header::CACHE_CONTROL, FOR_EVER)
-                }
-                None => Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
-            };
-        }
-        let status = self.source.status();
-        let made = self.sharing.made(&status, path, query, || self.rendered(&status, path, query));
-        match made {
-            Made::Page { status, text, tag } => Response::html(status, text).etag(&tag),
-            Made::Json { text, tag } => Response::json(StatusCode::OK, text).etag(&tag),
-            Made::Nothing => Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n"),
-        }
-    }
+fn shown(frame: Frame<'_>, made: &Page<'_>) -> Rendered {
+    Rendered::Page(page(frame, made).into_string())
+}
+
+fn none(frame: Frame<'_>, title: &str, main: Markup) -> Rendered {
+    Rendered::NoPage(page(frame, &Page::beside(None, title, main)).into_string())
+}
+
+fn asset(file: &str) -> Response {
+    let Some(asset) = Asset::named(file) else { return nothing() };
+    let content = Bytes::from_static(asset.content.as_bytes());
+    Response::new(StatusCode::OK, asset.content_type, content).header(header::CACHE_CONTROL, FOR_EVER)
+}
+
+fn nothing() -> Response {
+    Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
 /// Plain data always serializes. What would steer a terminal or turn the direction of text is escaped.
