@@ -209,4 +209,23 @@ mod tests {
         connections.admit(OTHER).await;
         assert!(busy.await.is_ok());
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_ends_is_forgotten_and_the_limit_is_told_again_once_half_are_left() {
+        let connections = connections(4);
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            held.push(connections.admit(CROWD).await);
+        }
+        let newcomer = tokio::time::timeout(Duration::ZERO, connections.admit(OTHER)).await;
+        assert!(newcomer.is_err() && connections.open().crowded);
+        assert_eq!(connections.drained(Duration::ZERO).await, Err(4));
+        held.pop();
+        assert!(connections.open().crowded && connections.open().all.len() == 3);
+        held.pop();
+        assert!(!connections.open().crowded, "told again the next time");
+        held.clear();
+        assert!(connections.open().all.is_empty());
+        assert_eq!(connections.drained(Duration::ZERO).await, Ok(()));
+    }
 }

@@ -297,6 +297,35 @@ mod tests {
         assert!(permit.is_some() && !is_closed(&second.0).await);
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_is_read_gives_way_after_a_second_of_waiting_and_to_a_peer_below_its_share_only() {
+        let slots = RequestSlots::new(2, memory());
+        assert_eq!(slots.limit(), 2);
+        let read = async |host| {
+            let connection = connection(host);
+            let request = connection.open();
+            let permit = slots.take(&request).await.unwrap();
+            (connection, request, permit)
+        };
+        let oldest = read(1).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let later = read(1).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert!(slots.take(&connection(1).open()).await.is_none(), "a third of the same peer");
+        assert!(!is_closed(&oldest.0).await);
+        let request = connection(2).open();
+        let began = Instant::now();
+        let closed = async {
+            oldest.0.expired().await;
+            began.elapsed()
+        };
+        // It does not end although it is closed, so no slot gets free.
+        let (permit, closed) = tokio::join!(slots.take(&request), closed);
+        assert_eq!((permit.is_some(), began.elapsed()), (false, MAX_WAIT));
+        assert_eq!(closed, PATIENCE);
+        drop(later);
+    }
+
     /// Requests of `host` that begin one after the other for ever, each on a new connection and read for `reads`, or
     /// until their connection is closed.
     async fn keeps_asking(slots: Arc<RequestSlots>, host: u8, reads: Duration) {
