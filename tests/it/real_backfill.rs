@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use pds_interface::TimeRange;
 use pds_interface::response_time::threshold_seconds;
-use pds_simulator::Truth;
-use pds_simulator::latency::THRESHOLDS;
+use pds_simulator::{THRESHOLDS, Truth};
 
 use crate::server::Server;
 use crate::tool::simulated::Simulated;

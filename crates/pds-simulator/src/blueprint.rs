@@ -13,9 +13,9 @@ use super::traffic::{Rhythm, Stream};
 
 /// A model for apps. The apps of a world follow the blueprints in turn.
 #[derive(Debug)]
-pub struct Blueprint {
+pub(super) struct Blueprint {
     /// The part of the app's id after the project's.
-    pub slug: &'static str,
+    pub(super) slug: &'static str,
     name: &'static str,
     status: &'static str,
     build: &'static str,
@@ -47,108 +47,86 @@ const fn load(
     Load { requests_per_hour, runs_per_hour, rhythm, latency: Latency { median_millis, steepness } }
 }
 
+/// An app that is well: its slug and name, its status and that of its build, its runtime, its hardware with the number
+/// of GPUs, and its containers.
+const fn app(
+    (slug, name): (&'static str, &'static str),
+    (status, build): (&'static str, &'static str),
+    runtime: &'static str,
+    (hardware, gpus): (&'static str, f64),
+    containers: &'static [Load],
+) -> Blueprint {
+    Blueprint { slug, name, status, build, error: "", runtime, hardware, gpus, unset: false, containers }
+}
+
 /// Busy, quiet, daily, bursty and idle traffic; healthy, building and broken apps; a name full of special characters.
-pub static BLUEPRINTS: [Blueprint; 8] = [
-    Blueprint {
-        slug: "ranker",
-        name: "Search ranker",
-        status: "ready",
-        build: "success",
-        error: "",
-        runtime: "cortex",
-        hardware: "AMPERE_A10",
-        gpus: 1.0,
-        unset: false,
-        containers: &[load(180_000, 9000, (40, 0.1), (80, 3)), load(22_000, 1100, (70, 0.3), (420, 2))],
-    },
-    Blueprint {
-        slug: "embed",
-        name: "Embeddings",
-        status: "active",
-        build: "ready",
-        error: "",
-        runtime: "custom",
-        hardware: "CPU",
-        gpus: 0.0,
-        unset: false,
-        containers: &[load(3600, 3600, (0, 0.05), (12, 4))],
-    },
-    Blueprint {
-        slug: "chat",
-        name: "Chat",
-        status: "success",
-        build: "success",
-        error: "",
-        runtime: "cortex",
-        hardware: "HOPPER_H100",
-        gpus: 4.0,
-        unset: false,
-        containers: &[load(24_000, 24_000, (90, 0.2), (1300, 2)), load(9000, 9000, (90, 0.2), (900, 2))],
-    },
-    Blueprint {
-        slug: "batch",
-        name: "Nightly batch",
-        status: "cold",
-        build: "ready",
-        error: "",
-        runtime: "custom",
-        hardware: "ADA_L40",
-        gpus: 2.0,
-        unset: false,
-        containers: &[load(900, 2400, (0, 0.8), (200_000, 2))],
-    },
-    Blueprint {
-        slug: "gateway",
-        name: "Gateway",
-        status: "deploying",
-        build: "building",
-        error: "",
-        runtime: "custom",
-        hardware: "CPU",
-        gpus: 0.0,
-        unset: false,
-        containers: &[
+pub(super) static BLUEPRINTS: [Blueprint; 8] = [
+    app(
+        ("ranker", "Search ranker"),
+        ("ready", "success"),
+        "cortex",
+        ("AMPERE_A10", 1.0),
+        &[load(180_000, 9000, (40, 0.1), (80, 3)), load(22_000, 1100, (70, 0.3), (420, 2))],
+    ),
+    app(
+        ("embed", "Embeddings"),
+        ("active", "ready"),
+        "custom",
+        ("CPU", 0.0),
+        &[load(3600, 3600, (0, 0.05), (12, 4))],
+    ),
+    app(
+        ("chat", "Chat"),
+        ("success", "success"),
+        "cortex",
+        ("HOPPER_H100", 4.0),
+        &[load(24_000, 24_000, (90, 0.2), (1300, 2)), load(9000, 9000, (90, 0.2), (900, 2))],
+    ),
+    app(
+        ("batch", "Nightly batch"),
+        ("cold", "ready"),
+        "custom",
+        ("ADA_L40", 2.0),
+        &[load(900, 2400, (0, 0.8), (200_000, 2))],
+    ),
+    app(
+        ("gateway", "Gateway"),
+        ("deploying", "building"),
+        "custom",
+        ("CPU", 0.0),
+        &[
             load(700_000, 0, (50, 0.4), (6, 3)),
             load(300_000, 0, (50, 0.4), (8, 3)),
             load(4000, 0, (0, 0.6), (2400, 2)),
         ],
-    },
+    ),
     Blueprint {
-        slug: "canary",
-        name: "Canary",
-        status: "pending",
-        build: "",
-        error: "",
-        runtime: "cortex",
-        hardware: "CPU",
-        gpus: 0.0,
         unset: true,
-        containers: &[load(0, 0, (0, 0.0), (100, 2))],
+        ..app(
+            ("canary", "Canary"),
+            ("pending", ""),
+            "cortex",
+            ("CPU", 0.0),
+            &[load(0, 0, (0, 0.0), (100, 2))],
+        )
     },
     Blueprint {
-        slug: "trainer",
-        name: "Trainer",
-        status: "Build_Error",
-        build: "init_timeout",
         error: "replica did not become ready within 600 s: CUDA out of memory",
-        runtime: "cortex",
-        hardware: "AMPERE_A100_80GB",
-        gpus: 8.0,
-        unset: false,
-        containers: &[load(20, 45, (0, 0.5), (30_000, 2))],
+        ..app(
+            ("trainer", "Trainer"),
+            ("Build_Error", "init_timeout"),
+            "cortex",
+            ("AMPERE_A100_80GB", 8.0),
+            &[load(20, 45, (0, 0.5), (30_000, 2))],
+        )
     },
-    Blueprint {
-        slug: "quotes",
-        name: "He said \"go\" \\ and\nwent <script>alert('x')</script> & 🦀",
-        status: "Ready",
-        build: "SUCCESS",
-        error: "",
-        runtime: "cortex \"v2\"",
-        hardware: "TURING_T4",
-        gpus: 1.0,
-        unset: false,
-        containers: &[load(600, 300, (30, 0.3), (150, 3))],
-    },
+    app(
+        ("quotes", "He said \"go\" \\ and\nwent <script>alert('x')</script> & 🦀"),
+        ("Ready", "SUCCESS"),
+        "cortex \"v2\"",
+        ("TURING_T4", 1.0),
+        &[load(600, 300, (30, 0.3), (150, 3))],
+    ),
 ];
 
 impl Blueprint {
@@ -173,15 +151,13 @@ impl Blueprint {
 }
 
 /// The blueprint of app number `app`.
-#[must_use]
-pub fn of(app: usize) -> &'static Blueprint {
+pub(super) fn of(app: usize) -> &'static Blueprint {
     let [first, ..] = &BLUEPRINTS;
     BLUEPRINTS.get(app % BLUEPRINTS.len()).unwrap_or(first)
 }
 
 /// The id of app number `app` in the project `project`: the blueprint's name, with a number from its second use on.
-#[must_use]
-pub fn id(project: &str, app: usize) -> String {
+pub(super) fn id(project: &str, app: usize) -> String {
     let slug = of(app).slug;
     match app / BLUEPRINTS.len() {
         0 => format!("{project}-{slug}"),
@@ -191,20 +167,19 @@ pub fn id(project: &str, app: usize) -> String {
 
 /// One container of an app.
 #[derive(Clone, Debug)]
-pub struct Container {
+pub(super) struct Container {
     /// Its id, as used in the container filter of the metrics calls.
-    pub id: String,
+    pub(super) id: String,
     /// Its requests.
-    pub requests: Stream,
+    pub(super) requests: Stream,
     /// Its runs.
-    pub runs: Stream,
+    pub(super) runs: Stream,
     /// The latency of its requests.
-    pub latency: Latency,
+    pub(super) latency: Latency,
 }
 
 /// The containers of app number `app`.
-#[must_use]
-pub fn containers(seed: u64, app: usize) -> Vec<Container> {
+pub(super) fn containers(seed: u64, app: usize) -> Vec<Container> {
     let of_app = hash(&[seed, 1, app as u64]);
     let container = |(index, load): (usize, &Load)| {
         let stream = |kind: u64, per_hour: u64| Stream {
@@ -224,8 +199,7 @@ pub fn containers(seed: u64, app: usize) -> Vec<Container> {
 }
 
 /// The ids of an app's builds, the newest first.
-#[must_use]
-pub fn builds(seed: u64, app: usize) -> [String; 3] {
+pub(super) fn builds(seed: u64, app: usize) -> [String; 3] {
     [0, 1, 2].map(|age| format!("b-{}", word(hash(&[seed, 2, app as u64, age]), 12)))
 }
 
@@ -233,8 +207,7 @@ const SCALING_METRICS: &[&str] =
     &["concurrency_utilization", "requests_per_second", "cpu_utilization", "memory_utilization"];
 
 /// The settings of app number `app` (section 2).
-#[must_use]
-pub fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
+pub(super) fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
     let blueprint = of(app);
     let chance = |what: u64| hash(&[seed, 3, app as u64, what]);
     let one_of = |options: &[&'static str], what| pick(options, chance(what)).unwrap_or_default().to_owned();

@@ -1,6 +1,5 @@
 //! Reply bodies as they are sent: in chunks, with pauses, complete or cut off.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
-use super::journal::UnderWay;
+use super::journal::Counted;
 
 /// The chunks of a body and how they are sent.
 pub(super) struct Chunks {
@@ -22,35 +21,30 @@ pub(super) struct Chunks {
     pub(super) cut: bool,
 }
 
-impl fmt::Debug for Chunks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Chunks")
-            .field("length", &self.length)
-            .field("pause", &self.pause)
-            .finish_non_exhaustive()
+impl Chunks {
+    pub(super) fn new(chunks: impl Iterator<Item = Bytes> + Send + 'static, length: Option<u64>) -> Self {
+        Self { chunks: Box::new(chunks), length, pause: Duration::ZERO, cut: false }
     }
 }
 
 impl From<Vec<u8>> for Chunks {
     fn from(body: Vec<u8>) -> Self {
         let length = Some(body.len() as u64);
-        let chunks = (!body.is_empty()).then(|| Bytes::from(body)).into_iter();
-        Self { chunks: Box::new(chunks), length, pause: Duration::ZERO, cut: false }
+        Self::new((!body.is_empty()).then(|| Bytes::from(body)).into_iter(), length)
     }
 }
 
 /// A body that is being sent.
-#[derive(Debug)]
 pub(super) struct Sending {
     chunks: Chunks,
     sleep: Option<Pin<Box<Sleep>>>,
     /// Whether the connection could flush all chunks.
     written: bool,
-    _under_way: UnderWay,
+    _under_way: Counted,
 }
 
 impl Sending {
-    pub(super) fn new(chunks: Chunks, under_way: UnderWay) -> Self {
+    pub(super) fn new(chunks: Chunks, under_way: Counted) -> Self {
         Self { chunks, sleep: None, written: false, _under_way: under_way }
     }
 }

@@ -10,15 +10,15 @@ use pds_interface::{
     validate_domain, volume_alerts, zip_contents,
 };
 
-use super::answer::ErrorReply;
-use super::asked::Asked;
+use super::answer::Answer;
 use super::chance::{hash, hash_text, word};
+use super::routes::Asked;
 use super::{blueprint, metrics, repository, tokens};
 
 impl Service for Asked {
-    type Error = ErrorReply;
+    type Error = Answer;
 
-    fn create_api_key(&self) -> Result<create_api_key::Reply, ErrorReply> {
+    fn create_api_key(&self) -> Result<create_api_key::Reply, Answer> {
         let number = self.with_project(|project| {
             project.keys += 1;
             Ok(project.keys)
@@ -39,7 +39,7 @@ impl Service for Asked {
         })
     }
 
-    fn change_plan(&self) -> Result<change_plan::Reply, ErrorReply> {
+    fn change_plan(&self) -> Result<change_plan::Reply, Answer> {
         let wanted = PLANS.iter().position(|plan| Some(*plan) == self.value(PLAN.name)).unwrap_or(0);
         let before = self.with_project(|project| Ok(std::mem::replace(&mut project.plan, wanted)))?;
         // Only an upgrade needs a payment.
@@ -47,20 +47,20 @@ impl Service for Asked {
         Ok(change_plan::PlanChanged { redirect_url })
     }
 
-    fn payment_url(&self) -> Result<payment_url::Reply, ErrorReply> {
+    fn payment_url(&self) -> Result<payment_url::Reply, Answer> {
         Ok(checkout(self))
     }
 
-    fn get_app(&self) -> Result<get_app::Reply, ErrorReply> {
+    fn get_app(&self) -> Result<get_app::Reply, Answer> {
         let (app, id) = (self.app()?, self.id("app_id"));
         Ok(blueprint::settings(self.world.settings().seed, app.number, id, &self.project))
     }
 
-    fn delete_app(&self) -> Result<delete_app::Reply, ErrorReply> {
+    fn delete_app(&self) -> Result<delete_app::Reply, Answer> {
         let (id, now) = (self.id("app_id"), self.now.as_second());
         self.with_project(|project| {
             let app = project.apps.get_mut(id).filter(|app| app.deleted.is_none());
-            let app = app.ok_or_else(|| ErrorReply::new(404, "there is no such app"))?;
+            let app = app.ok_or_else(|| Answer::no_such("app"))?;
             app.deleted = Some(now);
             for domain in project.domains.values_mut() {
                 domain.app.take_if(|assigned| **assigned == *id);
@@ -70,48 +70,48 @@ impl Service for Asked {
     }
 
     /// A service account sees only its own project.
-    fn list_projects(&self) -> Result<list_projects::Reply, ErrorReply> {
+    fn list_projects(&self) -> Result<list_projects::Reply, Answer> {
         self.with_project(|project| {
             let (id, name, role) = (self.project.to_string(), project.name.clone(), project.role.to_owned());
             Ok(vec![list_projects::Project { id, name, role }])
         })
     }
 
-    fn volume_alerts(&self) -> Result<volume_alerts::Reply, ErrorReply> {
+    fn volume_alerts(&self) -> Result<volume_alerts::Reply, Answer> {
         let on = self.with_project(|project| Ok(project.alerts.clone()))?;
         let thresholds = on.into_iter().map(|threshold| Number::Value(f64::from(threshold))).collect();
         Ok(volume_alerts::Alerts { thresholds: Some(thresholds) })
     }
 
-    fn list_domains(&self) -> Result<list_domains::Reply, ErrorReply> {
+    fn list_domains(&self) -> Result<list_domains::Reply, Answer> {
         let domains = self.with_project(|project| {
             Ok(project.domains.iter().map(|(id, domain)| domain.item(id)).collect())
         })?;
         Ok(list_domains::Domains { domains: Some(domains) })
     }
 
-    fn validate_domain(&self) -> Result<validate_domain::Reply, ErrorReply> {
+    fn validate_domain(&self) -> Result<validate_domain::Reply, Answer> {
         let success = self.with_domain(|domain| Ok(domain.validate(self.now)))?;
         let message = if success { "domain validated" } else { "the DNS record was not found" };
         let (message, success) = (message.to_owned(), Some(success));
         Ok(validate_domain::Validation { message, success })
     }
 
-    fn unassign_domain(&self) -> Result<unassign_domain::Reply, ErrorReply> {
+    fn unassign_domain(&self) -> Result<unassign_domain::Reply, Answer> {
         self.with_domain(|domain| match domain.app.take() {
             Some(_) => {
                 domain.updated = self.now;
                 Ok(())
             }
-            None => Err(ErrorReply::new(409, "the domain is not assigned to an app")),
+            None => Err(Answer::refusal(409, "the domain is not assigned to an app")),
         })
     }
 
-    fn delete_domain(&self) -> Result<delete_domain::Reply, ErrorReply> {
+    fn delete_domain(&self) -> Result<delete_domain::Reply, Answer> {
         let assigned: Option<Arc<str>> = self.with_domain(|domain| Ok(domain.app.clone()))?;
         if let Some(app) = assigned {
             let message = format!("the domain is assigned to app {app}; unassign it first");
-            return Err(ErrorReply::new(409, message));
+            return Err(Answer::refusal(409, message));
         }
         self.with_project(|project| {
             project.domains.remove(self.id("domain_id"));
@@ -119,23 +119,23 @@ impl Service for Asked {
         })
     }
 
-    fn response_time(&self) -> Result<response_time::Reply, ErrorReply> {
+    fn response_time(&self) -> Result<response_time::Reply, Answer> {
         metrics::response_time(self)
     }
 
-    fn run_execution_time(&self) -> Result<run_execution_time::Reply, ErrorReply> {
+    fn run_execution_time(&self) -> Result<run_execution_time::Reply, Answer> {
         metrics::run_execution_time(self)
     }
 
-    fn branches(&self) -> Result<branches::Reply, ErrorReply> {
+    fn branches(&self) -> Result<branches::Reply, Answer> {
         repository::branches(self)
     }
 
-    fn file_tree(&self) -> Result<file_tree::Reply, ErrorReply> {
+    fn file_tree(&self) -> Result<file_tree::Reply, Answer> {
         repository::file_tree(self)
     }
 
-    fn zip_contents(&self) -> Result<zip_contents::Reply, ErrorReply> {
+    fn zip_contents(&self) -> Result<zip_contents::Reply, Answer> {
         repository::zip_contents(self)
     }
 }

@@ -1,26 +1,29 @@
 //! The control interface below `/simulator`: true counts, faults, journal. It needs no token.
 
+use bytes::Bytes;
+use http::Request;
 use serde_json::json;
 
 use pds_interface::TimeRange;
 
-use super::answer::{Answer, ErrorReply};
-use super::faults::{self, Fault};
-use super::routes::{Incoming, second};
+use super::answer::Answer;
+use super::faults;
+use super::routes::{query_value, second};
 use super::world::World;
 
 /// The path prefix of the control interface.
 pub(super) const PREFIX: &str = "/simulator/";
 
-/// Answers a request below [`PREFIX`].
-pub(super) fn answer(world: &World, incoming: &Incoming<'_>) -> Result<Answer, ErrorReply> {
-    let subject = incoming.path.strip_prefix(PREFIX).unwrap_or_default();
-    match (incoming.method, subject) {
-        ("GET", "truth") => truth(world, incoming.query),
+/// Answers a request for what is called `subject` below [`PREFIX`].
+pub(super) fn answer(world: &World, subject: &str, request: &Request<Bytes>) -> Result<Answer, Answer> {
+    let method = request.method().as_str();
+    match (method, subject) {
+        ("GET", "truth") => truth(world, request),
         ("GET", "requests") => Answer::json(&world.requests()),
         ("GET", "faults") => Answer::json(&world.faults().list()),
         ("PUT", "faults") => {
-            world.faults().set(faults(incoming.body)?);
+            let faults = faults::parse(request.body());
+            world.faults().set(faults.map_err(|problem| Answer::refusal(400, problem.to_string()))?);
             Ok(Answer::empty())
         }
         ("DELETE", "faults") => {
@@ -29,14 +32,10 @@ pub(super) fn answer(world: &World, incoming: &Incoming<'_>) -> Result<Answer, E
         }
         ("GET", "projects") => Answer::json(&projects(world)),
         (_, "truth" | "requests" | "faults" | "projects") => {
-            Err(ErrorReply::new(405, format!("{} is not allowed here", incoming.method)))
+            Err(Answer::refusal(405, format!("{method} is not allowed here")))
         }
-        _ => Err(ErrorReply::new(404, "there is truth, requests, faults and projects")),
+        _ => Err(Answer::refusal(404, "there is truth, requests, faults and projects")),
     }
-}
-
-fn faults(body: &[u8]) -> Result<Vec<Fault>, ErrorReply> {
-    faults::parse(body).map_err(|problem| ErrorReply::new(400, problem.to_string()))
 }
 
 fn projects(world: &World) -> serde_json::Value {
@@ -44,11 +43,9 @@ fn projects(world: &World) -> serde_json::Value {
 }
 
 /// `?project=&app=&start=&end=`, the bounds as Unix seconds or RFC 3339.
-fn truth(world: &World, query: &str) -> Result<Answer, ErrorReply> {
-    let value = |wanted: &str| {
-        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-        let found = pairs.find_map(|(key, value)| (key == wanted).then(|| value.into_owned()));
-        found.ok_or_else(|| ErrorReply::new(400, format!("{wanted} is missing")))
+fn truth(world: &World, request: &Request<Bytes>) -> Result<Answer, Answer> {
+    let value = |name: &str| {
+        query_value(request, name).ok_or_else(|| Answer::refusal(400, format!("{name} is missing")))
     };
     let bound = |name: &str| {
         let text = value(name)?;
@@ -57,6 +54,6 @@ fn truth(world: &World, query: &str) -> Result<Answer, ErrorReply> {
     let range = TimeRange { start: bound("start")?, end: bound("end")? };
     match world.truth(&value("project")?, &value("app")?, range) {
         Some(truth) => Answer::json(&truth),
-        None => Err(ErrorReply::new(404, "there is no such app")),
+        None => Err(Answer::no_such("app")),
     }
 }

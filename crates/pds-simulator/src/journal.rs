@@ -9,10 +9,9 @@ use serde::{Serialize, Serializer};
 use pds_interface::TimeRange;
 
 /// One request to one of the calls.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Entry {
     /// When it was received, by the simulator's clock.
-    #[serde(serialize_with = "as_text")]
     pub at: Timestamp,
     /// Which call: [`pds_interface::Call::id`].
     pub call: &'static str,
@@ -27,10 +26,6 @@ pub struct Entry {
     pub container: Option<String>,
     /// The status of the reply; `None` if the connection was reset.
     pub status: Option<u16>,
-}
-
-fn as_text<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(time)
 }
 
 fn as_bounds<S: Serializer>(range: &Option<TimeRange>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -62,12 +57,6 @@ impl Journal {
     /// The entries of one call.
     pub fn of<'a>(&'a self, call: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.call == call)
-    }
-
-    /// How often exactly this range of an app was requested by one call.
-    #[must_use]
-    pub fn times(&self, call: &str, app: &str, range: TimeRange) -> usize {
-        self.of(call).filter(|entry| entry.app.as_deref() == Some(app) && entry.range == Some(range)).count()
     }
 }
 
@@ -103,40 +92,33 @@ impl Recorder {
     }
 
     /// Counts a request as in flight until the returned guard is dropped.
-    pub(super) fn begin(&self) -> UnderWay {
+    pub(super) fn begin(&self) -> Counted {
         self.read(|journal| {
             journal.under_way += 1;
             journal.most_under_way = journal.most_under_way.max(journal.under_way);
         });
-        UnderWay(self.clone())
+        Counted { recorder: self.clone(), end: |journal| journal.under_way -= 1 }
     }
 
     /// Counts a connection as open until the returned guard is dropped.
-    pub(super) fn connect(&self) -> Connected {
+    pub(super) fn connect(&self) -> Counted {
         self.read(|journal| {
             journal.connections += 1;
             journal.open += 1;
         });
-        Connected(self.clone())
+        Counted { recorder: self.clone(), end: |journal| journal.open -= 1 }
     }
 }
 
-/// A request in flight.
+/// A request in flight, or an open connection.
 #[derive(Debug)]
-pub(super) struct UnderWay(Recorder);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.read(|journal| journal.under_way -= 1);
-    }
+pub(super) struct Counted {
+    recorder: Recorder,
+    end: fn(&mut Journal),
 }
 
-/// An open connection.
-#[derive(Debug)]
-pub(super) struct Connected(Recorder);
-
-impl Drop for Connected {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.read(|journal| journal.open -= 1);
+        self.recorder.read(self.end);
     }
 }

@@ -33,15 +33,15 @@ pub const THRESHOLDS: [(&str, u32); 22] = [
 ];
 
 /// Counts within each of [`THRESHOLDS`].
-pub type Within = [u64; THRESHOLDS.len()];
+pub(super) type Within = [u64; THRESHOLDS.len()];
 
 /// The latency distribution of a stream: log-logistic, with a long tail like real ones.
 #[derive(Clone, Copy, Debug)]
-pub struct Latency {
+pub(super) struct Latency {
     /// The median.
-    pub median_millis: u32,
+    pub(super) median_millis: u32,
     /// 2 gives a long tail, 4 a short one.
-    pub steepness: i32,
+    pub(super) steepness: i32,
 }
 
 /// Number of requests that holds each share of the distribution exactly.
@@ -63,40 +63,31 @@ impl Latency {
     }
 
     /// How many of the first `requests` of the stream with this `seed` are within each threshold.
-    #[must_use]
-    pub fn within(self, seed: u64, requests: u64) -> Within {
-        let of_thousand = self.of_thousand();
-        let (periods, rest) = (requests / PERIOD, requests % PERIOD);
-        let mut within = of_thousand.map(|count| periods * count);
-        let mut ends_at = [0_u64; THRESHOLDS.len()];
-        for request in 0..rest {
-            let rank = rank(seed, periods * PERIOD + request);
-            let threshold = of_thousand.partition_point(|count| *count <= rank);
-            if let Some(ends) = ends_at.get_mut(threshold) {
-                *ends += 1;
-            }
-        }
-        let mut sum = 0;
-        for (within, ends) in within.iter_mut().zip(ends_at) {
-            sum += ends;
-            *within += sum;
+    pub(super) fn within(self, seed: u64, requests: u64) -> Within {
+        let periods = requests / PERIOD;
+        let mut within = self.within_of(seed, periods * PERIOD..requests);
+        for (within, of_thousand) in within.iter_mut().zip(self.of_thousand()) {
+            *within += periods * of_thousand;
         }
         within
     }
-}
 
-impl Latency {
     /// How many of the requests with these numbers are within each threshold.
-    #[must_use]
-    pub fn within_of(self, seed: u64, numbers: &[u64]) -> Within {
+    pub(super) fn within_of(self, seed: u64, numbers: impl IntoIterator<Item = u64>) -> Within {
         let of_thousand = self.of_thousand();
         let mut within = [0; THRESHOLDS.len()];
         for number in numbers {
-            let rank = rank(seed, *number);
-            let first = of_thousand.partition_point(|count| *count <= rank);
-            within.iter_mut().skip(first).for_each(|count| *count += 1);
+            let rank = rank(seed, number);
+            // Those that take longer than the last threshold are within none.
+            if let Some(first) = within.get_mut(of_thousand.partition_point(|count| *count <= rank)) {
+                *first += 1;
+            }
         }
-        within
+        let mut sum = 0;
+        within.map(|first| {
+            sum += first;
+            sum
+        })
     }
 }
 
@@ -109,9 +100,8 @@ fn rank(seed: u64, number: u64) -> u64 {
 
 /// The time in milliseconds within which `share` (0..=1) of `total` requests are, evenly spread between the
 /// thresholds around it; `None` if `total` is 0.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub fn percentile(within: &Within, total: u64, share: f64) -> Option<f64> {
+pub(super) fn percentile(within: &Within, total: u64, share: f64) -> Option<f64> {
     if total == 0 {
         return None;
     }
@@ -153,8 +143,7 @@ mod tests {
     #[test]
     fn single_requests_add_up_to_the_count() {
         for requests in [0, 1, 999, 1000, 2345] {
-            let numbers: Vec<u64> = (0..requests).collect();
-            assert_eq!(USUAL.within_of(9, &numbers), USUAL.within(9, requests));
+            assert_eq!(USUAL.within_of(9, 0..requests), USUAL.within(9, requests));
         }
     }
 

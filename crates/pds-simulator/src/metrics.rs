@@ -8,12 +8,11 @@ use pds_interface::response_time::ResponseTime;
 use pds_interface::run_execution_time::{Datapoint, RunExecutionTime};
 use pds_interface::{Number, TimeRange};
 
-use super::answer::ErrorReply;
-use super::asked::Asked;
-use super::blueprint::{self, Container};
+use super::answer::Answer;
+use super::blueprint::Container;
 use super::chance::{hash, unit};
 use super::latency::{THRESHOLDS, percentile};
-use super::routes::instant;
+use super::routes::{Asked, instant};
 use super::state::App;
 
 /// The default range: the last hour.
@@ -24,14 +23,14 @@ const MAX_DATAPOINTS: u64 = 1500;
 
 /// The range that a reply is about.
 struct Range {
-    start: Timestamp,
-    end: Timestamp,
+    start_date: String,
+    end_date: String,
     /// The part that the service counts.
     seen: TimeRange,
 }
 
 /// The requested range. Missing bounds are an hour ago and now.
-fn range(asked: &Asked, app: App) -> Result<Range, ErrorReply> {
+fn range(asked: &Asked, app: App) -> Result<Range, Answer> {
     let settings = asked.world.settings();
     let bound = |name| {
         let text = asked.value(name).filter(|_| !settings.quirks.ignores_range);
@@ -41,34 +40,27 @@ fn range(asked: &Asked, app: App) -> Result<Range, ErrorReply> {
     let now = Timestamp::from_second(asked.now.as_second()).unwrap_or(asked.now);
     let end = end.unwrap_or_else(|| now.max(start.unwrap_or(now)));
     let start = start.unwrap_or_else(|| end.saturating_sub(DEFAULT_RANGE).unwrap_or(end));
-    if end < start {
-        return Err(ErrorReply::new(400, "end must not be before start"));
-    }
     let longest = i64::from(settings.quirks.longest_range);
     if longest > 0 && end.duration_since(start).as_secs() > longest {
-        return Err(ErrorReply::new(400, format!("a range may be {longest} seconds long at most")));
+        return Err(Answer::refusal(400, format!("a range may be {longest} seconds long at most")));
     }
     if settings.quirks.refuses(start, end, now) {
-        return Err(ErrorReply::new(400, "no data for this range"));
+        return Err(Answer::refusal(400, "no data for this range"));
     }
     let (start, end) = settings.quirks.rounded(start, end);
     let seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
-    Ok(Range { start, end, seen })
-}
-
-/// The bounds as written in the reply.
-fn answered_range(asked: &Asked, range: &Range) -> (String, String) {
-    match asked.world.settings().quirks.unnamed_ranges {
-        true => (String::new(), String::new()),
-        false => (range.start.to_string(), range.end.to_string()),
-    }
+    let date = |bound: Timestamp| match settings.quirks.unnamed_ranges {
+        true => String::new(),
+        false => bound.to_string(),
+    };
+    Ok(Range { start_date: date(start), end_date: date(end), seen })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, ErrorReply> {
+pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Answer> {
     let app = asked.app()?;
-    let range = range(asked, app)?;
-    let counts = asked.world.known(app.number, range.seen, asked.value("container_id"));
+    let Range { start_date, end_date, seen } = range(asked, app)?;
+    let counts = asked.world.known(app.number, seen, asked.value("container_id"));
     let percentiles = [("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99)].map(|(name, share)| {
         let millis = percentile(&counts.within, counts.requests, share);
         (name.into(), millis.map_or(Number::Missing, |millis| Number::Value(thousandths(millis))))
@@ -79,7 +71,6 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
         .iter()
         .zip(counts.within)
         .map(|((label, _), within)| ((*label).into(), Number::Value(within as f64 * 100.0 / all)));
-    let (start_date, end_date) = answered_range(asked, &range);
     let data = ResponseTime {
         percentiles: NumberMap(percentiles.to_vec()),
         distribution: NumberMap(distribution.collect()),
@@ -91,11 +82,10 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Err
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionTime>, ErrorReply> {
+pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionTime>, Answer> {
     let app = asked.app()?;
-    let range = range(asked, app)?;
-    let (time_series, total) = datapoints(asked, app, range.seen);
-    let (start_date, end_date) = answered_range(asked, &range);
+    let Range { start_date, end_date, seen } = range(asked, app)?;
+    let (time_series, total) = datapoints(asked, app, seen);
     let data =
         RunExecutionTime { time_series, total_runs: Number::Value(total as f64), start_date, end_date };
     Ok(Envelope::success(data))
@@ -105,8 +95,7 @@ pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionT
 /// and the total number of runs.
 fn datapoints(asked: &Asked, app: App, range: TimeRange) -> (Vec<Datapoint>, u64) {
     let seed = asked.world.settings().seed;
-    let mut containers = blueprint::containers(seed, app.number);
-    containers.retain(|part| asked.value("container_id").is_none_or(|id| id == part.id));
+    let containers = asked.world.containers(app.number, asked.value("container_id"));
     let runs_before = |second: i64| -> u64 { containers.iter().map(|part| part.runs.before(second)).sum() };
     let late = |start, end| -> u64 {
         let unknown =

@@ -7,10 +7,10 @@ use pds_interface::branches::{Branch, BranchesReply};
 use pds_interface::file_tree::FileTreeReply;
 use pds_interface::zip_contents::ZipContentsReply;
 
-use super::answer::ErrorReply;
-use super::asked::Asked;
+use super::answer::Answer;
 use super::blueprint;
 use super::chance::hash;
+use super::routes::Asked;
 
 /// The owner of the repositories. Each app has one, named like the app without its project.
 pub(super) const OWNER: &str = "acme";
@@ -30,12 +30,12 @@ const FILES: [&str; 7] = [
 ];
 
 /// The number of the repository's app.
-fn repository(asked: &Asked) -> Result<usize, ErrorReply> {
+fn repository(asked: &Asked) -> Result<usize, Answer> {
     let id = format!("{}-{}", asked.project, asked.id("repo"));
     let app = asked.world.state(|state| state.projects.get(&asked.project)?.apps.get(id.as_str()).copied());
     match app.filter(|_| asked.id("owner") == OWNER) {
         Some(app) => Ok(app.number),
-        None => Err(ErrorReply::new(404, "there is no such repository")),
+        None => Err(Answer::no_such("repository")),
     }
 }
 
@@ -48,7 +48,7 @@ fn sha(asked: &Asked, repository: usize, branch: usize) -> String {
     sha
 }
 
-pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, ErrorReply> {
+pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, Answer> {
     let repository = repository(asked)?;
     let branch = |(index, (name, protected)): (usize, &(&str, bool))| Branch {
         name: (*name).to_owned(),
@@ -60,12 +60,12 @@ pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, ErrorReply> {
     Ok(BranchesReply { branches })
 }
 
-pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, ErrorReply> {
+pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, Answer> {
     let repository = repository(asked)?;
     if let Some(wanted) = asked.value("ref") {
         let mut known = BRANCHES.iter().enumerate();
         if !known.any(|(index, (name, _))| *name == wanted || sha(asked, repository, index) == wanted) {
-            return Err(ErrorReply::new(404, "there is no such branch or commit"));
+            return Err(Answer::no_such("branch or commit"));
         }
     }
     let directory = asked.value("path").unwrap_or_default().trim_matches('/');
@@ -81,7 +81,7 @@ pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, ErrorReply> {
         }
     }
     if count == 0 {
-        return Err(ErrorReply::new(404, "there is no such directory"));
+        return Err(Answer::no_such("directory"));
     }
     let total_count = Number::Value(f64::from(count));
     Ok(FileTreeReply { tree, total_count, truncated: Some(false) })
@@ -105,11 +105,11 @@ fn plant(tree: &mut Vec<Value>, parents: &str, inside: &str) -> u32 {
     }
 }
 
-pub(super) fn zip_contents(asked: &Asked) -> Result<ZipContentsReply, ErrorReply> {
+pub(super) fn zip_contents(asked: &Asked) -> Result<ZipContentsReply, Answer> {
     let (app, id) = (asked.app()?, asked.id("build_id"));
     let builds = blueprint::builds(asked.world.settings().seed, app.number);
     let Some(age) = builds.iter().position(|build| build == id) else {
-        return Err(ErrorReply::new(404, "there is no such build"));
+        return Err(Answer::no_such("build"));
     };
     // Older builds had fewer files.
     let files = FILES.iter().take(FILES.len() - age).enumerate();

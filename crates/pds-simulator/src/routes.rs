@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use http::header;
+use bytes::Bytes;
+use http::{HeaderValue, Request, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
@@ -11,21 +12,10 @@ use pds_interface::param::{ParamKind, check_range};
 use pds_interface::range::parse_rfc3339;
 use pds_interface::{Handler, TimeRange, handlers};
 
-use super::answer::{Answer, ErrorReply};
-use super::asked::Asked;
-use super::faults::AskedMetrics;
+use super::answer::Answer;
+use super::journal::Entry;
+use super::state::{App, Domain, Project};
 use super::world::World;
-
-/// A request as received.
-#[derive(Debug)]
-pub(super) struct Incoming<'a> {
-    pub(super) method: &'a str,
-    pub(super) path: &'a str,
-    pub(super) query: &'a str,
-    pub(super) authorization: Option<&'a [u8]>,
-    pub(super) content_type: Option<&'a [u8]>,
-    pub(super) body: &'a [u8],
-}
 
 /// The call of a path and method, with the identifiers in the path.
 #[derive(Debug)]
@@ -37,7 +27,7 @@ pub(super) struct Route {
 
 impl Route {
     /// The call of this path and method; 404 if no call has the path, 405 if none of them has the method.
-    pub(super) fn find(method: &str, path: &str) -> Result<Self, ErrorReply> {
+    pub(super) fn find(method: &str, path: &str) -> Result<Self, Answer> {
         let mut allowed: Vec<&str> = Vec::new();
         for (call, handler) in handlers::<Asked>() {
             let Some(ids) = call.path.values(path) else { continue };
@@ -47,10 +37,10 @@ impl Route {
             allowed.push(call.method.as_str());
         }
         if allowed.is_empty() {
-            return Err(ErrorReply::new(404, "there is nothing at this path"));
+            return Err(Answer::refusal(404, "there is nothing at this path"));
         }
         let message = format!("{method} is not allowed here");
-        Err(ErrorReply::new(405, message).with(header::ALLOW, &allowed.join(", ")))
+        Err(Answer::refusal(405, message).with(header::ALLOW, &allowed.join(", ")))
     }
 
     /// The identifier `name` of the path; empty if the path has none.
@@ -59,14 +49,68 @@ impl Route {
     }
 }
 
+/// A request with a valid token for its project and with valid parameters.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) world: World,
+    pub(super) now: Timestamp,
+    /// The project of the service account, and of the path if that names one.
+    pub(super) project: Arc<str>,
+    pub(super) route: Route,
+    /// Query parameters and fields of the body.
+    pub(super) values: Vec<(String, String)>,
+}
+
+impl Asked {
+    /// The identifier `name` of the path.
+    pub(super) fn id(&self, name: &str) -> &str {
+        self.route.id(name)
+    }
+
+    /// The query parameter or body field `name`.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        self.values.iter().find_map(|(key, value)| (key == name).then_some(value.as_str()))
+    }
+
+    /// The app in the path.
+    pub(super) fn app(&self) -> Result<App, Answer> {
+        let app = self.world.state(|state| state.projects.get(&self.project)?.app(self.id("app_id")));
+        app.ok_or_else(|| Answer::no_such("app"))
+    }
+
+    /// Reads or changes the project.
+    pub(super) fn with_project<T>(
+        &self,
+        read: impl FnOnce(&mut Project) -> Result<T, Answer>,
+    ) -> Result<T, Answer> {
+        self.world.state(|state| match state.projects.get_mut(&self.project) {
+            Some(project) => read(project),
+            None => Err(Answer::no_such("project")),
+        })
+    }
+
+    /// Reads or changes the domain in the path.
+    pub(super) fn with_domain<T>(
+        &self,
+        read: impl FnOnce(&mut Domain) -> Result<T, Answer>,
+    ) -> Result<T, Answer> {
+        self.with_project(|project| match project.domains.get_mut(self.id("domain_id")) {
+            Some(domain) => read(domain),
+            None => Err(Answer::no_such("domain")),
+        })
+    }
+}
+
 /// Answers one request to the call that `route` found.
-pub(super) fn answer(world: &World, route: &Route, incoming: &Incoming<'_>) -> Result<Answer, ErrorReply> {
+pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> Result<Answer, Answer> {
     let now = world.clock().now();
-    let project = authorize(world, route, incoming.authorization, now)?;
-    let mut values = parameters(world, route.call, incoming.query, now)?;
-    values.extend(body(route.call, incoming, now)?);
-    let asked = Asked { world: world.clone(), now, project, ids: route.ids.clone(), values };
-    Ok(Answer::of(route.call.reply.format, (route.handler)(&asked)??))
+    let authorization = request.headers().get(header::AUTHORIZATION);
+    let project = authorize(world, &route, authorization.map(HeaderValue::as_bytes), now)?;
+    let mut values = parameters(world, route.call, request, now)?;
+    values.extend(body(route.call, request, now)?);
+    let (call, handler) = (route.call, route.handler);
+    let reply = handler(&Asked { world: world.clone(), now, project, route, values })??;
+    Ok(Answer::of(call.reply.format, reply))
 }
 
 /// The project of the token: 401 without a valid token, 403 for another project, 404 for a missing one.
@@ -75,39 +119,49 @@ fn authorize(
     route: &Route,
     authorization: Option<&[u8]>,
     now: Timestamp,
-) -> Result<Arc<str>, ErrorReply> {
+) -> Result<Arc<str>, Answer> {
     let wanted = route.id("project_id");
     world.state(|state| {
         let account = state
             .tokens
             .account(authorization, now)
-            .map_err(|message| ErrorReply::new(401, message).with(header::WWW_AUTHENTICATE, "Bearer"))?;
+            .map_err(|message| Answer::refusal(401, message).with(header::WWW_AUTHENTICATE, "Bearer"))?;
         if wanted.is_empty() || *account.project == *wanted {
             return Ok(Arc::clone(&account.project));
         }
         match state.projects.contains_key(wanted) {
-            true => Err(ErrorReply::new(403, "the service account does not belong to this project")),
-            false => Err(ErrorReply::new(404, "there is no such project")),
+            true => Err(Answer::refusal(403, "the service account does not belong to this project")),
+            false => Err(Answer::no_such("project")),
         }
     })
+}
+
+/// The query parameters of a request.
+fn query(request: &Request<Bytes>) -> url::form_urlencoded::Parse<'_> {
+    url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes())
+}
+
+/// The first query parameter called `name`.
+pub(super) fn query_value(request: &Request<Bytes>, name: &str) -> Option<String> {
+    query(request).find_map(|(key, value)| (key == name).then(|| value.into_owned()))
 }
 
 /// The query parameters by their default names, checked against the interface. Unknown names are ignored.
 fn parameters(
     world: &World,
     call: &Call,
-    query: &str,
+    request: &Request<Bytes>,
     now: Timestamp,
-) -> Result<Vec<(String, String)>, ErrorReply> {
+) -> Result<Vec<(String, String)>, Answer> {
     let known = |name: &str| call.query.iter().find(|param| world.settings().name_of(param.name) == name);
-    let given: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes())
+    let given: Vec<(String, String)> = query(request)
         .filter_map(|(name, value)| Some((known(&name)?.name.to_owned(), value.into_owned())))
         .collect();
     let value = |name: &str| given.iter().find_map(|(key, value)| (key == name).then_some(value.as_str()));
     for param in call.query {
         let Some(value) = value(param.name) else { continue };
         if given.iter().filter(|(key, _)| key == param.name).count() > 1 {
-            return Err(ErrorReply::new(400, format!("{} must be given once", param.name)));
+            return Err(Answer::refusal(400, format!("{} must be given once", param.name)));
         }
         param.check(value, now)?;
     }
@@ -116,23 +170,23 @@ fn parameters(
 }
 
 /// The fields of the body, checked in the same way. Calls without a body ignore it.
-fn body(call: &Call, incoming: &Incoming<'_>, now: Timestamp) -> Result<Vec<(String, String)>, ErrorReply> {
+fn body(call: &Call, request: &Request<Bytes>, now: Timestamp) -> Result<Vec<(String, String)>, Answer> {
     if call.body.is_empty() {
         return Ok(Vec::new());
     }
-    let essence = |value: &'_ [u8]| {
-        let end = value.iter().position(|byte| *byte == b';').unwrap_or(value.len());
-        value[..end].trim_ascii().eq_ignore_ascii_case(b"application/json")
+    let is_json = |value: &HeaderValue| {
+        let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+        essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
     };
-    if !incoming.content_type.is_some_and(essence) {
-        return Err(ErrorReply::new(415, "the body must be application/json"));
+    if !request.headers().get(header::CONTENT_TYPE).is_some_and(is_json) {
+        return Err(Answer::refusal(415, "the body must be application/json"));
     }
-    let fields: Map<String, Value> = serde_json::from_slice(incoming.body)
-        .map_err(|_| ErrorReply::new(400, "the body must be a JSON object"))?;
+    let fields: Map<String, Value> = serde_json::from_slice(request.body())
+        .map_err(|_| Answer::refusal(400, "the body must be a JSON object"))?;
     let mut values = Vec::with_capacity(call.body.len());
     for field in call.body {
         let value = fields.get(field.name).and_then(Value::as_str);
-        let value = value.ok_or_else(|| ErrorReply::new(400, format!("{} must be a string", field.name)))?;
+        let value = value.ok_or_else(|| Answer::refusal(400, format!("{} must be a string", field.name)))?;
         field.check(value, now)?;
         values.push((field.name.to_owned(), value.to_owned()));
     }
@@ -140,29 +194,30 @@ fn body(call: &Call, incoming: &Incoming<'_>, now: Timestamp) -> Result<Vec<(Str
 }
 
 /// An RFC 3339 timestamp as a Unix second, rounded down.
-pub(super) fn second(name: &str, text: &str) -> Result<i64, ErrorReply> {
+pub(super) fn second(name: &str, text: &str) -> Result<i64, Answer> {
     instant(name, text).map(|time| time.as_second() - i64::from(time.subsec_nanosecond() < 0))
 }
 
 /// The same, with its fraction.
-pub(super) fn instant(name: &str, text: &str) -> Result<Timestamp, ErrorReply> {
-    parse_rfc3339(text).ok_or_else(|| ErrorReply::new(400, format!("{name} must be an RFC 3339 timestamp")))
+pub(super) fn instant(name: &str, text: &str) -> Result<Timestamp, Answer> {
+    parse_rfc3339(text).ok_or_else(|| Answer::refusal(400, format!("{name} must be an RFC 3339 timestamp")))
 }
 
-/// The range and container of a metrics request, for the journal.
-pub(super) fn asked_range(world: &World, call: &Call, query: &str) -> AskedMetrics {
-    let ranged = call.query.iter().any(|param| param.kind == ParamKind::RangeStart);
-    if !ranged || query.is_empty() {
-        return (None, None);
-    }
-    let value = |wanted: &str| {
-        let wanted = world.settings().name_of(wanted);
-        let mut pairs = url::form_urlencoded::parse(query.as_bytes());
-        pairs.find_map(|(key, value)| (key == wanted).then(|| value.into_owned()))
-    };
+/// What the journal says of a request before it is answered.
+pub(super) fn entry(world: &World, route: &Route, request: &Request<Bytes>) -> Entry {
+    let id = |name| Some(route.id(name)).filter(|id| !id.is_empty()).map(Arc::from);
+    let ranged = route.call.query.iter().any(|param| param.kind == ParamKind::RangeStart);
+    let value = |name: &str| query_value(request, world.settings().name_of(name)).filter(|_| ranged);
     let bound = |name: &str| second(name, &value(name)?).ok();
-    let range = bound("start").zip(bound("end")).map(|(start, end)| TimeRange { start, end });
-    (range, value("container_id"))
+    Entry {
+        at: world.clock().now(),
+        call: route.call.id,
+        project: id("project_id"),
+        app: id("app_id"),
+        range: bound("start").zip(bound("end")).map(|(start, end)| TimeRange { start, end }),
+        container: value("container_id"),
+        status: None,
+    }
 }
 
 #[cfg(test)]

@@ -70,21 +70,21 @@ impl Domain {
 
     /// The item as call 11 lists it.
     pub(super) fn item(&self, id: &str) -> list_domains::Domain {
-        let fields = [
-            ("id", json!(id)),
-            ("name", json!(self.name)),
-            ("validationStatus", json!(self.status)),
-            (
-                "dnsValidation",
-                json!({ "type": "CNAME", "name": format!("_pds.{}", self.name), "value": format!("{id}.validate.example.com") }),
-            ),
-            ("appId", json!(self.app)),
-            ("region", json!(self.region)),
-            ("createdAt", json!(self.created.to_string())),
-            ("updatedAt", json!(self.updated.to_string())),
-        ];
-        let fields = fields.map(|(name, value)| (name.to_owned(), value));
-        list_domains::Domain { fields: fields.into_iter().collect() }
+        let item = json!({
+            "id": id,
+            "name": self.name,
+            "validationStatus": self.status,
+            "dnsValidation": {
+                "type": "CNAME",
+                "name": format!("_pds.{}", self.name),
+                "value": format!("{id}.validate.example.com"),
+            },
+            "appId": self.app,
+            "region": self.region,
+            "createdAt": self.created,
+            "updatedAt": self.updated,
+        });
+        serde_json::from_value(item).unwrap_or_default()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Service accounts and their tokens.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -82,10 +81,5 @@ fn signature(seed: u64, signed: &str) -> String {
 /// The secret value of a new API key.
 pub(super) fn api_key(seed: u64, project: &str, number: u64) -> Secret {
     let start = hash_text(hash(&[seed, number]), project);
-    let mut text = "pk-".to_owned();
-    for part in 0..2 {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{:016x}", hash(&[start, part]));
-    }
-    Secret::new(&text)
+    Secret::new(&format!("pk-{:016x}{:016x}", hash(&[start, 0]), hash(&[start, 1])))
 }

@@ -11,28 +11,27 @@ const HALVINGS: u32 = 22;
 
 /// The distribution of a stream's events over time.
 #[derive(Clone, Copy, Debug)]
-pub struct Rhythm {
+pub(super) struct Rhythm {
     /// Drop of the rate from noon to midnight (UTC) in percent, 0..=100.
-    pub night: u64,
+    pub(super) night: u64,
     /// How uneven each halving may be, 0..1: 0.1 is calm, 0.7 is bursty.
-    pub unrest: f64,
+    pub(super) unrest: f64,
 }
 
 /// A source of events.
 #[derive(Clone, Copy, Debug)]
-pub struct Stream {
+pub(super) struct Stream {
     /// The seed.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// Events in an average hour.
-    pub per_hour: u64,
+    pub(super) per_hour: u64,
     /// Their distribution over time.
-    pub rhythm: Rhythm,
+    pub(super) rhythm: Rhythm,
 }
 
 impl Stream {
     /// The number of events from the Unix epoch to `second` (exclusive).
-    #[must_use]
-    pub fn before(&self, second: i64) -> u64 {
+    pub(super) fn before(&self, second: i64) -> u64 {
         let second = u64::try_from(second).unwrap_or(0);
         let whole = (self.per_hour << HALVINGS) / 3600;
         let mut start = second >> HALVINGS << HALVINGS;

@@ -9,7 +9,7 @@ use pds_core::clock::Clock;
 use pds_core::secret::Secret;
 use pds_interface::TimeRange;
 
-use super::blueprint;
+use super::blueprint::{self, Container};
 use super::faults::Faults;
 use super::journal::{Journal, Recorder};
 use super::latency::{THRESHOLDS, Within};
@@ -74,16 +74,12 @@ impl World {
     /// The token of the project's service account, which does not expire; `None` for an unknown project.
     #[must_use]
     pub fn token(&self, project: &str) -> Option<Secret> {
-        self.issue(project, None)
+        self.token_until(project, None)
     }
 
-    /// A token of the project's service account that expires at `at`.
+    /// A token of the project's service account that expires at `expires`, if ever.
     #[must_use]
-    pub fn token_expiring(&self, project: &str, at: Timestamp) -> Option<Secret> {
-        self.issue(project, Some(at))
-    }
-
-    fn issue(&self, project: &str, expires: Option<Timestamp>) -> Option<Secret> {
+    pub fn token_until(&self, project: &str, expires: Option<Timestamp>) -> Option<Secret> {
         let seed = self.0.settings.seed;
         self.state(|state| {
             let (id, _) = state.projects.get_key_value(project)?;
@@ -153,17 +149,21 @@ impl World {
         self.0.settings.quirks.unknown(stream, range, self.0.clock.unix_seconds())
     }
 
+    /// The containers of app number `app`, or the one with the id `only`.
+    pub(super) fn containers(&self, app: usize, only: Option<&str>) -> Vec<Container> {
+        let mut containers = blueprint::containers(self.0.settings.seed, app);
+        containers.retain(|part| only.is_none_or(|id| id == part.id));
+        containers
+    }
+
     /// As [`World::count`], without data that the service does not know yet.
     pub(super) fn known(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let mut known = self.count(app, range, container);
-        for part in blueprint::containers(self.0.settings.seed, app) {
-            if container.is_some_and(|id| id != part.id) {
-                continue;
-            }
+        for part in self.containers(app, container) {
             let requests = self.unknown(&part.requests, range);
             known.requests -= requests.len() as u64;
             known.runs -= self.unknown(&part.runs, range).len() as u64;
-            let within = part.latency.within_of(part.requests.seed, &requests);
+            let within = part.latency.within_of(part.requests.seed, requests);
             for (sum, unknown) in known.within.iter_mut().zip(within) {
                 *sum -= unknown;
             }
@@ -174,15 +174,14 @@ impl World {
     /// The counts of app number `app` in `range`, for one container or all.
     pub(super) fn count(&self, app: usize, range: TimeRange, container: Option<&str>) -> Truth {
         let mut truth = Truth { requests: 0, runs: 0, within: [0; THRESHOLDS.len()] };
-        for part in blueprint::containers(self.0.settings.seed, app) {
-            if container.is_some_and(|id| id != part.id) || range.end <= range.start {
-                continue;
-            }
-            let (from, to) = (part.requests.before(range.start), part.requests.before(range.end));
+        if range.end <= range.start {
+            return truth;
+        }
+        for Container { requests, runs, latency, .. } in self.containers(app, container) {
+            let (from, to) = (requests.before(range.start), requests.before(range.end));
             truth.requests += to - from;
-            truth.runs += part.runs.before(range.end) - part.runs.before(range.start);
-            let seed = part.requests.seed;
-            let (before, until) = (part.latency.within(seed, from), part.latency.within(seed, to));
+            truth.runs += runs.before(range.end) - runs.before(range.start);
+            let (before, until) = (latency.within(requests.seed, from), latency.within(requests.seed, to));
             for ((sum, before), until) in truth.within.iter_mut().zip(before).zip(until) {
                 *sum += until - before;
             }

@@ -174,12 +174,8 @@ pub async fn run(
     let base_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let mut projects = Vec::new();
     for (project, apps) in world.projects() {
-        let token = match expiry {
-            Some(expiry) => world.token_expiring(&project, expiry),
-            None => world.token(&project),
-        };
         // A simulated token is no secret: it only opens this simulator.
-        let token = token.map(|token| token.expose().to_owned());
+        let token = world.token_until(&project, expiry).map(|token| token.expose().to_owned());
         projects.push(DraftProject {
             id: project.to_string(),
             token,

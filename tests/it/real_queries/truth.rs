@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use pds_interface::response_time::threshold_seconds;
-use pds_simulator::Truth;
-use pds_simulator::latency::THRESHOLDS;
+use pds_simulator::{THRESHOLDS, Truth};
 
 use super::MINUTE;
 

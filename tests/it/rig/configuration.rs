@@ -83,10 +83,7 @@ impl<'a> Configuration<'a> {
     pub(crate) fn text(&self) -> String {
         let mut text = format!("[api]\nbase_url = \"{}\"\n{}{}", self.service, self.api, self.tables);
         for (index, (project, apps)) in self.world.projects().iter().enumerate() {
-            let token = match self.expiry {
-                Some(at) => self.world.token_expiring(project, at),
-                None => self.world.token(project),
-            };
+            let token = self.world.token_until(project, self.expiry);
             let token = token.unwrap();
             let token = match &self.token_folder {
                 Some(folder) => {

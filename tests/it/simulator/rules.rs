@@ -32,7 +32,7 @@ async fn only_a_good_token_for_the_same_project_gets_in() {
 async fn a_token_expires_by_the_simulators_clock_and_says_when() {
     let mut service = Service::start().await;
     let at = Timestamp::from_second(NOON + 60).unwrap();
-    service.token = service.world.token_expiring(&service.project, at).unwrap();
+    service.token = service.world.token_until(&service.project, Some(at)).unwrap();
     let claims = service.token.expose().split('.').nth(1).unwrap().to_owned();
     let claims = jsonwebtoken_claims(&claims);
     assert_eq!(claims["exp"], NOON + 60);

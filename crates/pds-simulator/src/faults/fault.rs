@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::AskedMetrics;
-use pds_interface::{CALLS, Call, Resource, TimeRange};
+use pds_interface::{CALLS, Call, Resource};
+
+use crate::journal::Entry;
 
 /// A fault. It applies to all requests unless it is limited.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -169,12 +170,6 @@ impl Fault {
         Self { call: Some(resource.as_str().to_owned()), ..self }
     }
 
-    /// Limited to the call with this id, or polled as this resource.
-    #[must_use]
-    pub fn on_call(self, call: &str) -> Self {
-        Self { call: Some(call.to_owned()), ..self }
-    }
-
     /// Limited to this project.
     #[must_use]
     pub fn of_project(self, project: &str) -> Self {
@@ -234,15 +229,15 @@ impl Fault {
     }
 
     /// Whether the fault applies to this request.
-    pub(super) fn concerns(&self, call: &Call, (project, app): (&str, &str), metrics: &AskedMetrics) -> bool {
-        let is =
-            |wanted: &Option<String>, given: &str| wanted.as_deref().is_none_or(|wanted| wanted == given);
-        let is_longer =
-            |seconds| metrics.0.is_some_and(|range: TimeRange| range.seconds() > u64::from(seconds));
+    pub(super) fn concerns(&self, call: &Call, asked: &Entry) -> bool {
+        let is = |wanted: &Option<String>, given: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| wanted == given.unwrap_or_default())
+        };
+        let is_longer = |most| asked.range.is_some_and(|range| range.seconds() > u64::from(most));
         self.call.as_deref().is_none_or(|name| is_named(call, name))
-            && is(&self.project, project)
-            && is(&self.app, app)
-            && is(&self.container, metrics.1.as_deref().unwrap_or_default())
+            && is(&self.project, asked.project.as_deref())
+            && is(&self.app, asked.app.as_deref())
+            && is(&self.container, asked.container.as_deref())
             && self.longer_than.is_none_or(is_longer)
     }
 }
@@ -299,7 +294,7 @@ mod tests {
         }
         assert!(serde_json::from_str::<Fault>(r#"{"kind":"reset","apps":"x"}"#).is_err());
         assert!(Fault::status(99).check().is_err());
-        assert!(Fault::from(Kind::Reset).on_call("nothing").check().is_err());
+        assert!(Fault { call: Some("nothing".into()), ..Kind::Reset.into() }.check().is_err());
         assert!(Fault::from(Kind::Reset).with_probability(2.0).check().is_err());
     }
 }

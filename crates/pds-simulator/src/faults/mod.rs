@@ -4,14 +4,12 @@ mod fault;
 
 use std::sync::{Mutex, PoisonError};
 
-use pds_interface::{Call, TimeRange};
+use pds_interface::Call;
 
 use super::chance::{hash, unit};
+use super::journal::Entry;
 
 pub use fault::{Fault, FaultError, Kind, RetryAfter, parse};
-
-/// The range and the container of a metrics call.
-pub(super) type AskedMetrics = (Option<TimeRange>, Option<String>);
 
 /// The faults in force.
 #[derive(Debug)]
@@ -66,19 +64,12 @@ impl Faults {
     }
 
     /// The faults to apply to one request.
-    pub(super) fn draw(
-        &self,
-        call: &Call,
-        (project, app): (&str, &str),
-        metrics: &AskedMetrics,
-    ) -> Vec<Kind> {
+    pub(super) fn draw(&self, call: &Call, asked: &Entry) -> Vec<Kind> {
         self.armed(|armed| {
             let mut drawn = Vec::new();
             for (index, armed) in armed.iter_mut().enumerate() {
                 let fault = &armed.fault;
-                if !fault.concerns(call, (project, app), metrics)
-                    || fault.count.is_some_and(|count| armed.struck >= count)
-                {
+                if !fault.concerns(call, asked) || fault.count.is_some_and(|count| armed.struck >= count) {
                     continue;
                 }
                 armed.met += 1;
@@ -96,19 +87,25 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pds_interface::{get_app, list_projects, response_time};
+    use pds_interface::{TimeRange, get_app, list_projects, response_time};
+
+    /// Whether a fault is drawn for a request of this project and app.
+    fn strikes(faults: &Faults, call: &Call, project: &str, app: &str) -> bool {
+        let asked = Entry { project: Some(project.into()), app: Some(app.into()), ..Entry::default() };
+        !faults.draw(call, &asked).is_empty()
+    }
 
     #[test]
     fn a_fault_applies_only_to_the_requests_it_is_limited_to() {
         let faults = Faults::new(1);
         faults.set([Fault::status(500).on(get_app::RESOURCE).of_project("p-1").of_app("p-1-a").times(1)]);
-        let struck = |call, project, app| !faults.draw(call, (project, app), &(None, None)).is_empty();
+        let struck = |call, project, app| strikes(&faults, call, project, app);
         assert!(!struck(&response_time::CALL, "p-1", "p-1-a"));
         assert!(!struck(&get_app::CALL, "p-2", "p-1-a"));
         assert!(!struck(&get_app::CALL, "p-1", "p-1-b"));
         assert!(struck(&get_app::CALL, "p-1", "p-1-a"));
         assert!(!struck(&get_app::CALL, "p-1", "p-1-a"));
-        faults.set([Fault::from(Kind::Reset).on_call("list_projects")]);
+        faults.set([Fault { call: Some("list_projects".into()), ..Kind::Reset.into() }]);
         assert!(struck(&list_projects::CALL, "", ""));
         faults.clear();
         assert!(!struck(&list_projects::CALL, "", ""));
@@ -118,26 +115,26 @@ mod tests {
     fn a_fault_may_be_limited_to_a_container_or_to_long_ranges() {
         let faults = Faults::new(1);
         let struck = |seconds: i64, container: Option<&str>| {
-            let range = TimeRange { start: 60, end: 60 + seconds };
-            let metrics = (Some(range), container.map(str::to_owned));
-            !faults.draw(&response_time::CALL, ("p-1", "p-1-a"), &metrics).is_empty()
+            let range = Some(TimeRange { start: 60, end: 60 + seconds });
+            let asked = Entry { range, container: container.map(str::to_owned), ..Entry::default() };
+            !faults.draw(&response_time::CALL, &asked).is_empty()
         };
         faults.set([Fault::status(404).of_container("c-1")]);
         assert!(struck(60, Some("c-1")) && !struck(60, Some("c-2")) && !struck(60, None));
         faults.set([Fault::status(504).of_ranges_longer_than(300)]);
         assert!(struck(301, None) && !struck(300, None));
-        assert!(faults.draw(&get_app::CALL, ("p-1", "p-1-a"), &(None, None)).is_empty());
+        assert!(!strikes(&faults, &get_app::CALL, "p-1", "p-1-a"));
     }
 
     #[test]
     fn a_probability_is_a_share_of_the_requests_and_the_same_each_time() {
-        let strikes = || {
+        let struck = || {
             let faults = Faults::new(1);
             faults.add(Fault::status(503).with_probability(0.3));
-            (0..1000).map(|_| faults.draw(&get_app::CALL, ("", ""), &(None, None)).len()).collect::<Vec<_>>()
+            (0..1000).map(|_| strikes(&faults, &get_app::CALL, "", "")).collect::<Vec<_>>()
         };
-        let share = strikes().iter().sum::<usize>();
+        let share = struck().iter().filter(|struck| **struck).count();
         assert!((250..350).contains(&share), "{share}");
-        assert_eq!(strikes(), strikes());
+        assert_eq!(struck(), struck());
     }
 }

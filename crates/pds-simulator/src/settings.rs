@@ -1,0 +1,179 @@
+//! The size of a world, what it is generated from, and how it differs from an ideal service: late data, included ends,
+//! rounded ranges.
+
+use std::ops::Range;
+
+use jiff::Timestamp;
+
+use pds_interface::TimeRange;
+
+use super::blueprint;
+use super::chance::{hash, unit};
+use super::traffic::Stream;
+
+/// The size of a world, and what it is generated from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// The same seed gives the same world.
+    pub seed: u64,
+    /// Number of projects.
+    pub projects: usize,
+    /// Total number of apps, spread evenly over the projects.
+    pub apps: usize,
+    /// Seconds by which the metrics calls lag behind the clock: later events are not counted yet.
+    pub lag: u32,
+    /// Number of requests the journal keeps in full.
+    pub journal: usize,
+    /// How the metrics calls differ from ideal ones.
+    pub quirks: Quirks,
+    /// Renamed query parameters, by default name.
+    pub names: Vec<(String, String)>,
+}
+
+impl Default for Settings {
+    /// The demonstration: three projects with eight apps, one of each blueprint.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            projects: 3,
+            apps: blueprint::BLUEPRINTS.len(),
+            lag: 0,
+            journal: 10_000,
+            quirks: Quirks::default(),
+            names: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// The name of a query parameter here.
+    pub(super) fn name_of<'a>(&'a self, default: &'a str) -> &'a str {
+        self.names.iter().find_map(|(known, here)| (known == default).then_some(&**here)).unwrap_or(default)
+    }
+
+    /// The numbers of the apps of project number `project`.
+    pub(super) fn apps_of(&self, project: usize) -> Range<usize> {
+        let (each, more) = (self.apps / self.projects.max(1), self.apps % self.projects.max(1));
+        let start = project * each + project.min(more);
+        start..start + each + usize::from(project < more)
+    }
+}
+
+/// How the metrics calls differ from ideal ones. The truth is not affected.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Quirks {
+    /// Share of requests and runs (0..=1) that appear late.
+    pub late_share: f64,
+    /// They appear after a random delay of 1 to this many seconds.
+    pub late_within: u32,
+    /// Whether a range includes its last instant. Everything happens at the beginning of a second, so a range that
+    /// ends at a whole second counts that second, too.
+    pub inclusive_ends: bool,
+    /// Ranges are rounded outwards to whole multiples of this many seconds; 0 disables it.
+    pub round_to: u32,
+    /// Whether the requested bounds are ignored, as if their query names were wrong: replies are about the last hour.
+    pub ignores_range: bool,
+    /// Ranges longer than this many seconds are refused; 0 disables it.
+    pub longest_range: u32,
+    /// Ranges that begin more than this many seconds ago are refused; 0 disables it.
+    pub keeps_for: u32,
+    /// Ranges with one of these Unix seconds are refused; 0 is none.
+    pub refused_seconds: [i64; 8],
+    /// Whether replies do not name their range.
+    pub unnamed_ranges: bool,
+    /// Whether replies have no Date header.
+    pub undated: bool,
+    /// Whether replies are compressed (gzip) if the client accepts it.
+    pub compresses: bool,
+}
+
+impl Quirks {
+    /// The bounds that the service uses for the requested ones.
+    pub(super) fn rounded(&self, start: Timestamp, end: Timestamp) -> (Timestamp, Timestamp) {
+        let unit = i64::from(self.round_to) * 1000;
+        if unit == 0 {
+            return (start, end);
+        }
+        let at = |millis| Timestamp::from_millisecond(millis);
+        let first = at(start.as_millisecond().div_euclid(unit) * unit).unwrap_or(start);
+        let last = at((end.as_millisecond() + unit - 1).div_euclid(unit) * unit).unwrap_or(end);
+        (first, last)
+    }
+
+    /// Whether a range is too old, or holds a second that the service cannot answer for.
+    pub(super) fn refuses(&self, start: Timestamp, end: Timestamp, now: Timestamp) -> bool {
+        let (start, end) = (start.as_second(), end.as_second());
+        let holds = |second: &i64| *second > 0 && (start..end).contains(second);
+        (self.keeps_for > 0 && start < now.as_second() - i64::from(self.keeps_for))
+            || self.refused_seconds.iter().any(holds)
+    }
+
+    /// The whole seconds that lie between two bounds.
+    pub(super) fn seconds(&self, start: Timestamp, end: Timestamp) -> TimeRange {
+        let ceiling = |at: Timestamp| (at.as_millisecond() + 999).div_euclid(1000);
+        let last = if self.inclusive_ends { end.as_millisecond().div_euclid(1000) + 1 } else { ceiling(end) };
+        TimeRange { start: ceiling(start), end: last }
+    }
+
+    /// The numbers of the stream's events in `range` that the service does not know at `now`.
+    pub(super) fn unknown(&self, stream: &Stream, range: TimeRange, now: i64) -> Vec<u64> {
+        if self.late_share <= 0.0 {
+            return Vec::new();
+        }
+        let first = range.start.max(now - i64::from(self.late_within));
+        let unknown = |second: i64| {
+            let numbers = stream.before(second)..stream.before(second + 1);
+            numbers.filter(move |number| self.delay(stream.seed, *number) > now - second)
+        };
+        (first..range.end).flat_map(unknown).collect()
+    }
+
+    /// Delay in seconds until the service knows an event; 0 means at once.
+    fn delay(&self, seed: u64, number: u64) -> i64 {
+        let chance = hash(&[seed, 12, number]);
+        if unit(chance) >= self.late_share {
+            return 0;
+        }
+        i64::try_from(1 + hash(&[chance]) % u64::from(self.late_within.max(1))).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::traffic::Rhythm;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn quirks_round_ranges_outwards_and_include_their_end() {
+        let (start, end) = (at("2026-01-01T00:00:10Z"), at("2026-01-01T00:01:59.999Z"));
+        let plain = Quirks::default();
+        assert_eq!(plain.rounded(start, end), (start, end));
+        let rounding = Quirks { round_to: 60, ..plain };
+        assert_eq!(rounding.rounded(start, end), (at("2026-01-01T00:00:00Z"), at("2026-01-01T00:02:00Z")));
+        let whole = at("2026-01-01T00:02:00Z");
+        assert_eq!(plain.seconds(start, whole).seconds(), 110);
+        let inclusive = Quirks { inclusive_ends: true, ..plain };
+        assert_eq!(inclusive.seconds(start, whole).seconds(), 111);
+        assert_eq!(inclusive.seconds(start, end).seconds(), 110);
+    }
+
+    #[test]
+    fn a_share_of_the_events_is_late_and_all_are_known_in_the_end() {
+        let rhythm = Rhythm { night: 0, unrest: 0.1 };
+        let stream = Stream { seed: 5, per_hour: 36_000, rhythm };
+        let quirks = Quirks { late_share: 0.2, late_within: 600, ..Quirks::default() };
+        let end = 1_767_225_600;
+        let range = TimeRange { start: end - 300, end };
+        let events = stream.before(end) - stream.before(end - 300);
+        let unknown = |now| quirks.unknown(&stream, range, now).len() as u64;
+        assert!((events / 10..events / 5).contains(&unknown(end)), "{} of {events}", unknown(end));
+        assert!((0..700).map(|after| unknown(end + after)).is_sorted_by(|a, b| a >= b));
+        assert!(unknown(end + 299) > 0);
+        assert_eq!(unknown(end + 600), 0);
+        assert_eq!(Quirks::default().unknown(&stream, range, end), Vec::<u64>::new());
+    }
+}
