@@ -8,12 +8,11 @@ use std::time::Duration;
 use humantime::format_duration;
 use tokio::time::Instant;
 
-use super::config::TokenSource;
-use super::credentials::{Credentials, Token};
+use super::credentials::{Credentials, Token, TokenSource};
+use super::error::Reason;
 use super::observer::Observer;
-use super::pace::Pace;
+use super::pace::{Pace, whole_seconds};
 use super::redact::Redactor;
-use super::wait::{from_now, whole_seconds};
 
 /// A service account. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -24,11 +23,18 @@ pub(super) struct Inner {
     name: Arc<str>,
     pub(super) credentials: Credentials,
     pub(super) pace: Pace,
-    rejections: Mutex<HashMap<String, Rejection>>,
     observer: Arc<dyn Observer>,
+    state: Mutex<State>,
+}
+
+/// What the service's answers say of the account.
+#[derive(Debug, Default)]
+struct State {
+    /// By what they are about: [`WHOLE_ACCOUNT`], or [`Request::refused_as`](pds_interface::Request::refused_as).
+    rejections: HashMap<String, Rejection>,
     /// Whether the service accepts the token; `None` before its first answer.
-    accepted: Mutex<Option<bool>>,
-    ranges: Mutex<Ranges>,
+    accepted: Option<bool>,
+    ranges: Ranges,
 }
 
 /// Whether replies are about the ranges that were asked for.
@@ -44,22 +50,16 @@ enum Ranges {
 }
 
 /// A 401 or 403 that still applies.
-#[derive(Clone, Debug)]
-pub(super) struct Rejection {
-    pub(super) status: u16,
-    pub(super) message: String,
+#[derive(Debug)]
+struct Rejection {
+    status: u16,
+    message: String,
     /// Which token was refused.
     generation: u64,
     /// When the first of the consecutive refusals came.
     since: Instant,
     /// When the same token is tried again.
-    pub(super) until: Instant,
-}
-
-impl Rejection {
-    fn stands(&self, token: &Token) -> bool {
-        self.generation == token.generation && Instant::now() < self.until
-    }
+    until: Instant,
 }
 
 /// A 401 is about the token and stops the account. A 403 is about one path and stops only that.
@@ -76,10 +76,8 @@ impl Account {
         Self(Arc::new(Inner {
             credentials: Credentials::new(name.clone(), source, Arc::clone(observer), redactor.clone()),
             pace: Pace::new(name.clone(), Arc::clone(observer)),
-            rejections: Mutex::default(),
             observer: Arc::clone(observer),
-            accepted: Mutex::default(),
-            ranges: Mutex::default(),
+            state: Mutex::default(),
             name,
         }))
     }
@@ -102,120 +100,123 @@ impl Account {
         self.0.credentials.expiry()
     }
 
-    /// The refusal that keeps `token` from being sent to `path`, if any.
-    pub(super) fn refused(&self, path: &str, token: &Token) -> Option<Rejection> {
-        let rejections = self.rejections();
-        let standing = |key| rejections.get(key).filter(|refusal| refusal.stands(token)).cloned();
-        standing(WHOLE_ACCOUNT).or_else(|| standing(path))
-    }
-
-    /// As [`Account::refused`], for a request that is about to be sent. If a refusal has expired, this request tries
-    /// again, and the others wait for its outcome, for `again` at most.
-    pub(super) fn claim(&self, path: &str, token: &Token, again: Duration) -> Option<Rejection> {
-        let mut rejections = self.rejections();
+    /// Fails if a refusal keeps `token` from being sent to `path`. If one has expired, a request that gives `again` tries
+    /// again, and the others wait for its outcome, for that long at most.
+    pub(super) fn check(&self, path: &str, token: &Token, again: Option<Duration>) -> Result<(), Reason> {
+        let (mut state, now) = (self.state(), Instant::now());
         for key in [WHOLE_ACCOUNT, path] {
-            let Some(refusal) = rejections.get_mut(key) else { continue };
-            if refusal.stands(token) {
-                return Some(refusal.clone());
+            let Some(refusal) = state.rejections.get_mut(key) else { continue };
+            if refusal.generation != token.generation {
+                // It stays until this token is accepted, which is then logged.
+                continue;
             }
-            // It was about another token. It stays until this one is accepted, which is then logged.
-            if refusal.generation == token.generation {
-                refusal.until = from_now(again);
+            if now < refusal.until {
+                return Err(Reason::Unauthorized {
+                    status: refusal.status,
+                    message: refusal.message.clone(),
+                    retry_after: whole_seconds(refusal.until - now),
+                });
             }
+            refusal.until = again.map_or(refusal.until, from_now);
         }
-        None
+        Ok(())
     }
 
     /// Records that the service refused `token` for `path`.
     pub(super) fn refuse(&self, path: &str, token: &Token, status: u16, message: &str, again: Duration) {
-        // A 403 is about the path. The token itself is valid.
-        self.note_accepted(status != 401);
-        let key = if status == 401 { WHOLE_ACCOUNT } else { path };
-        let mut rejections = self.rejections();
+        let whole = status == 401;
+        let key = if whole { WHOLE_ACCOUNT } else { path };
+        let mut state = self.state();
+        self.note_accepted(&mut state, !whole);
         let refusal = Rejection {
             status,
             message: message.to_owned(),
             generation: token.generation,
-            since: rejections.get(key).map_or_else(Instant::now, |before| before.since),
+            since: state.rejections.get(key).map_or_else(Instant::now, |before| before.since),
             until: from_now(again),
         };
-        if key != WHOLE_ACCOUNT {
+        if !whole {
             // The token itself is valid, then.
-            self.take_again(rejections.remove(WHOLE_ACCOUNT));
+            self.take_again(&mut state);
         }
-        let before = rejections.insert(key.to_owned(), refusal);
-        drop(rejections);
+        let before = state.rejections.insert(key.to_owned(), refusal);
+        drop(state);
         let is_new = before.is_none_or(|before| before.generation != token.generation);
         // A refusal of one path is logged by its target.
-        if is_new && key == WHOLE_ACCOUNT {
+        if is_new && whole {
             self.0.observer.token_refused(self.name(), self.file(), status, message);
         }
     }
 
-    /// Records that the service did not refuse a request to `path`, which ends a refusal.
-    pub(super) fn accept(&self, path: &str) {
-        let mut rejections = self.rejections();
-        if !rejections.is_empty() {
-            self.take_again(rejections.remove(WHOLE_ACCOUNT));
-            rejections.remove(path);
+    /// Records that the service did not refuse a request to `path`, which ends a refusal; if it answered `well`, it
+    /// accepts the token.
+    pub(super) fn accept(&self, path: &str, well: bool) {
+        let mut state = self.state();
+        if !state.rejections.is_empty() {
+            self.take_again(&mut state);
+            state.rejections.remove(path);
+        }
+        if well {
+            self.note_accepted(&mut state, true);
         }
     }
 
-    /// Records whether the service accepts the token.
-    pub(super) fn note_accepted(&self, accepted: bool) {
-        let mut known = self.0.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.replace(accepted) != Some(accepted) {
+    fn note_accepted(&self, state: &mut State, accepted: bool) {
+        if state.accepted.replace(accepted) != Some(accepted) {
             self.0.observer.token_accepted(self.name(), accepted);
         }
     }
 
-    /// Records that a reply is about the range that was asked for.
-    pub fn range_honoured(&self) {
-        let mut ranges = self.ranges();
-        if !matches!(*ranges, Ranges::Honoured) {
-            if matches!(*ranges, Ranges::Ignored(_)) {
-                tracing::info!(token = self.name(), "the service answers the range that it is asked for");
-            }
-            *ranges = Ranges::Honoured;
-            self.0.observer.range_honoured(self.name(), None);
-        }
-    }
-
-    /// Records that a reply is about another range than was asked for, for the reason that `told` says. Returns whether
-    /// that is so of all replies so far: the service does not know the query parameters.
-    pub fn range_ignored(&self, told: &str) -> bool {
-        let mut ranges = self.ranges();
-        if matches!(*ranges, Ranges::Unknown) {
-            *ranges = Ranges::Ignored(told.into());
-            self.0.observer.range_honoured(self.name(), Some(told));
-        }
-        matches!(*ranges, Ranges::Ignored(_))
-    }
-
-    /// Why no reply was about the range that was asked for; `None` if one was, or nothing is known yet.
-    #[must_use]
-    pub fn ignored_range(&self) -> Option<Arc<str>> {
-        match &*self.ranges() {
-            Ranges::Ignored(told) => Some(Arc::clone(told)),
-            Ranges::Unknown | Ranges::Honoured => None,
-        }
-    }
-
-    fn ranges(&self) -> MutexGuard<'_, Ranges> {
-        self.0.ranges.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Records that the service accepts the token again, or the one that replaced it.
-    fn take_again(&self, refusal: Option<Rejection>) {
-        if let Some(refusal) = refusal {
+    fn take_again(&self, state: &mut State) {
+        if let Some(refusal) = state.rejections.remove(WHOLE_ACCOUNT) {
             let after = format_duration(whole_seconds(refusal.since.elapsed())).to_string();
             tracing::info!(token = self.name(), after, "the service takes the token again");
         }
     }
 
-    fn rejections(&self) -> MutexGuard<'_, HashMap<String, Rejection>> {
-        self.0.rejections.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Records that a reply is about the range that was asked for.
+    pub fn range_honoured(&self) {
+        match std::mem::replace(&mut self.state().ranges, Ranges::Honoured) {
+            Ranges::Honoured => return,
+            Ranges::Ignored(_) => {
+                tracing::info!(token = self.name(), "the service answers the range that it is asked for");
+            }
+            Ranges::Unknown => {}
+        }
+        self.0.observer.range_honoured(self.name(), None);
     }
+
+    /// Records that a reply is about another range than was asked for, for the reason that `told` says. Returns whether
+    /// that is so of all replies so far: the service does not know the query parameters.
+    pub fn range_ignored(&self, told: &str) -> bool {
+        let mut state = self.state();
+        let ranges = &mut state.ranges;
+        if matches!(ranges, Ranges::Unknown) {
+            *ranges = Ranges::Ignored(told.into());
+            self.0.observer.range_honoured(self.name(), Some(told));
+        }
+        matches!(ranges, Ranges::Ignored(_))
+    }
+
+    /// Why no reply was about the range that was asked for; `None` if one was, or nothing is known yet.
+    #[must_use]
+    pub fn ignored_range(&self) -> Option<Arc<str>> {
+        match &self.state().ranges {
+            Ranges::Ignored(told) => Some(Arc::clone(told)),
+            Ranges::Unknown | Ranges::Honoured => None,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The instant `wait` from now. A wait beyond the range of the clock ends in two years.
+fn from_now(wait: Duration) -> Instant {
+    const MAX_WAIT: Duration = Duration::from_secs(2 * 365 * 24 * 3600);
+    Instant::now() + wait.min(MAX_WAIT)
 }
 
 impl PartialEq for Account {

@@ -3,83 +3,66 @@
 use std::error::Error;
 use std::io;
 
-/// The kinds of outcome of a request: the values of the label `code`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// The service answered with this HTTP status.
-    Status(u16),
+/// Declares the classes without an HTTP status: each with its label value.
+macro_rules! classes {
+    ($($(#[$doc:meta])+ $class:ident = $value:literal,)+) => {
+        /// The kinds of outcome of a request: the values of the label `code`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Class {
+            /// The service answered with this HTTP status.
+            Status(u16),
+            $($(#[$doc])+ $class,)+
+        }
+
+        impl Class {
+            /// Those without an HTTP status.
+            pub const WITHOUT_STATUS: &[Self] = &[$(Self::$class),+];
+
+            /// The class as a label value. Unusual statuses share one value per hundred, so that no service can make
+            /// the set grow.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    Self::Status(status) => status_as_str(status),
+                    $(Self::$class => $value,)+
+                }
+            }
+        }
+    };
+}
+
+classes! {
     /// No complete reply within `api.timeout`.
-    Timeout,
+    Timeout = "timeout",
     /// No connection, or none within `api.connect_timeout`.
-    Connect,
+    Connect = "connect",
     /// The host's name has no address.
-    Dns,
+    Dns = "dns",
     /// No trusted TLS connection.
-    Tls,
+    Tls = "tls",
     /// The connection ended before a reply began.
-    Reset,
+    Reset = "reset",
     /// The reply is not HTTP.
-    Protocol,
+    Protocol = "protocol",
     /// The connection ended before the reply did.
-    Body,
+    Body = "body",
     /// The reply is larger than `api.max_response_bytes`.
-    TooLarge,
+    TooLarge = "too_large",
     /// The reply's body is not what the interface says.
-    Decode,
+    Decode = "decode",
     /// No token; nothing was sent.
-    Credentials,
+    Credentials = "credentials",
     /// The token was refused not long ago; nothing was sent.
-    UnauthorizedPaused,
+    UnauthorizedPaused = "unauthorized_paused",
     /// The token was refused for this path not long ago; nothing was sent.
-    ForbiddenPaused,
+    ForbiddenPaused = "forbidden_paused",
     /// The service asked to wait; nothing was sent.
-    Paused,
+    Paused = "paused",
     /// The request cannot be sent.
-    Invalid,
+    Invalid = "invalid",
 }
 
 impl Class {
-    /// Those without an HTTP status.
-    pub const WITHOUT_STATUS: [Self; 14] = [
-        Self::Timeout,
-        Self::Connect,
-        Self::Dns,
-        Self::Tls,
-        Self::Reset,
-        Self::Protocol,
-        Self::Body,
-        Self::TooLarge,
-        Self::Decode,
-        Self::Credentials,
-        Self::UnauthorizedPaused,
-        Self::ForbiddenPaused,
-        Self::Paused,
-        Self::Invalid,
-    ];
-
-    /// The class as a label value. Unusual statuses share one value per hundred, so that no service can make the set
-    /// grow.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Status(status) => status_as_str(status),
-            Self::Timeout => "timeout",
-            Self::Connect => "connect",
-            Self::Dns => "dns",
-            Self::Tls => "tls",
-            Self::Reset => "reset",
-            Self::Protocol => "protocol",
-            Self::Body => "body",
-            Self::TooLarge => "too_large",
-            Self::Decode => "decode",
-            Self::Credentials => "credentials",
-            Self::UnauthorizedPaused => "unauthorized_paused",
-            Self::ForbiddenPaused => "forbidden_paused",
-            Self::Paused => "paused",
-            Self::Invalid => "invalid",
-        }
-    }
-
     /// A network failure of this class, in words.
     pub(super) fn what_broke(self) -> &'static str {
         match self {
@@ -93,37 +76,22 @@ impl Class {
     }
 }
 
+/// The statuses that are values of their own, the usual one first.
+const STATUSES: [&str; 20] = [
+    "200", "201", "202", "204", "400", "401", "402", "403", "404", "405", "408", "409", "410", "422", "429",
+    "500", "501", "502", "503", "504",
+];
+
 fn status_as_str(status: u16) -> &'static str {
-    match status {
-        200 => "200",
-        201 => "201",
-        202 => "202",
-        204 => "204",
-        400 => "400",
-        401 => "401",
-        402 => "402",
-        403 => "403",
-        404 => "404",
-        405 => "405",
-        408 => "408",
-        409 => "409",
-        410 => "410",
-        422 => "422",
-        429 => "429",
-        500 => "500",
-        501 => "501",
-        502 => "502",
-        503 => "503",
-        504 => "504",
-        _ => match status / 100 {
-            1 => "1xx",
-            2 => "2xx",
-            3 => "3xx",
-            4 => "4xx",
-            5 => "5xx",
-            _ => "other",
-        },
-    }
+    let own = STATUSES.iter().copied().find(|own| own.parse() == Ok(status));
+    own.unwrap_or(match status / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        5 => "5xx",
+        _ => "other",
+    })
 }
 
 /// The class of a library's error, before the head of the reply arrived (`head`) or after it.

@@ -5,7 +5,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -14,7 +14,6 @@ use http::HeaderValue;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::config::TokenSource;
 use super::observer::Observer;
 use super::redact::Redactor;
 use pds_core::error_chain::with_sources;
@@ -26,6 +25,24 @@ const REREAD_EVERY: Duration = Duration::from_secs(1);
 
 /// No token is larger. A larger file was named by mistake and is not read into memory.
 pub const MAX_TOKEN_BYTES: u64 = 64 * 1024;
+
+/// Where a bearer token comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TokenSource {
+    /// The configuration or the environment.
+    Inline(Secret),
+    /// A file, read again whenever it changes.
+    File(PathBuf),
+}
+
+impl TokenSource {
+    fn file(&self) -> Option<&Path> {
+        match self {
+            Self::File(path) => Some(path),
+            Self::Inline(_) => None,
+        }
+    }
+}
 
 /// Why no token is available.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -115,21 +132,16 @@ impl Credentials {
 
     /// The file that it is read from, if any.
     pub(super) fn file(&self) -> Option<&Path> {
-        match &self.source {
-            Some(TokenSource::File(path)) => Some(path),
-            _ => None,
-        }
+        self.source.as_ref()?.file()
     }
 
     /// The token to send now.
     pub(super) fn current(&self) -> Result<Arc<Token>, CredentialsError> {
-        if matches!(self.source, Some(TokenSource::File(_))) {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            if state.read.elapsed() >= REREAD_EVERY {
-                self.read_into(&mut state);
-            }
+        let mut state = self.state();
+        if self.file().is_some() && state.read.elapsed() >= REREAD_EVERY {
+            self.read_into(&mut state);
         }
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).token.clone()
+        state.token.clone()
     }
 
     /// The expiry that the current token states.
@@ -139,7 +151,11 @@ impl Credentials {
 
     /// Reads the token again at once: the service has just refused the one that was sent.
     pub(super) fn reread(&self) {
-        self.read_into(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        self.read_into(&mut self.state());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read_into(&self, state: &mut State) {
@@ -148,7 +164,7 @@ impl Credentials {
         let known = before.is_some();
         let read = read(source, before.map(|token| &**token));
         state.read = Instant::now();
-        if matches!(source, TokenSource::File(_)) {
+        if source.file().is_some() {
             self.observer.token_read(&self.name, read.is_ok());
         }
         match read {
@@ -170,27 +186,18 @@ impl Credentials {
             }
             Err(error) => {
                 if !std::mem::replace(&mut state.failing, true) {
-                    self.say_unreadable(&error, known);
+                    let consequence = match known {
+                        true => "the last good token is kept",
+                        false => "requests that need it fail",
+                    };
+                    let error = with_sources(&error);
+                    self.observer.token_unreadable(&self.name, self.file(), &error, consequence);
                 }
                 if !known {
                     state.token = Err(error);
                 }
             }
         }
-    }
-
-    fn say_unreadable(&self, error: &CredentialsError, kept: bool) {
-        let consequence = if kept { "the last good token is kept" } else { "requests that need it fail" };
-        self.observer.token_unreadable(&self.name, self.file(), &with_sources(error), consequence);
-    }
-}
-
-impl Token {
-    /// `None` if no HTTP header can carry it.
-    fn new(secret: Secret, generation: u64) -> Option<Self> {
-        let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose())).ok()?;
-        header.set_sensitive(true);
-        Some(Self { secret, header, generation, readable_by_others: false })
     }
 }
 
@@ -204,16 +211,18 @@ pub fn check_token(source: &TokenSource) -> Result<(), CredentialsError> {
 
 /// The token that `source` holds now. `None` if it is still the one `before`.
 fn read(source: &TokenSource, before: Option<&Token>) -> Result<Option<Token>, CredentialsError> {
-    let ((secret, readable_by_others), path) = match source {
-        TokenSource::File(path) => (read_file(path)?, Some(path)),
-        TokenSource::Inline(secret) => ((secret.clone(), false), None),
+    let (secret, readable_by_others) = match source {
+        TokenSource::File(path) => read_file(path)?,
+        TokenSource::Inline(secret) => (secret.clone(), false),
     };
     if before.is_some_and(|before| before.secret == secret) {
         return Ok(None);
     }
+    let mut header = HeaderValue::try_from(format!("Bearer {}", secret.expose()))
+        .map_err(|_| CredentialsError::Unsendable { path: source.file().map(Path::to_owned) })?;
+    header.set_sensitive(true);
     let generation = before.map_or(0, |before| before.generation + 1);
-    let token = Token::new(secret, generation).map(|token| Token { readable_by_others, ..token });
-    token.map(Some).ok_or_else(|| CredentialsError::Unsendable { path: path.cloned() })
+    Ok(Some(Token { secret, header, generation, readable_by_others }))
 }
 
 /// Reads the file on the current thread: it is small, local, and read at most once a second.

@@ -1,5 +1,7 @@
 //! Why a request has no usable reply.
 
+use std::error::Error;
+use std::fmt;
 use std::time::Duration;
 
 use humantime::format_duration;
@@ -7,15 +9,34 @@ use humantime::format_duration;
 use super::class::Class;
 use super::credentials::CredentialsError;
 
-/// Why a request has no usable reply. Every text names the request as `METHOD URL` without its query, and none
-/// contains a token.
+/// A request without a usable reply. Its text contains no token.
+#[derive(Debug)]
+pub struct FetchError {
+    /// `METHOD URL`, without the query.
+    pub request: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.request, self.reason)
+    }
+}
+
+impl Error for FetchError {
+    /// The cause of the reason, which is in the text itself.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.reason.source()
+    }
+}
+
+/// Why a request has no usable reply.
 #[derive(Debug, thiserror::Error)]
-pub enum FetchError {
+pub enum Reason {
     /// The service answered with a status other than 2xx.
-    #[error("{request} answered {status}{}", excerpt(message))]
+    #[error("answered {status}{}", excerpt(message))]
     Status {
-        /// `METHOD URL`.
-        request: String,
         /// The HTTP status.
         status: u16,
         /// The service's message (section 7), shortened. May be empty.
@@ -24,74 +45,47 @@ pub enum FetchError {
         retry_after: Option<Duration>,
     },
     /// The service answered with a redirect.
-    #[error("{request} answered {status}, a redirect to {location}; redirects are not followed")]
+    #[error("answered {status}, a redirect to {location}; redirects are not followed")]
     Redirect {
-        /// `METHOD URL`.
-        request: String,
         /// The HTTP status, 3xx.
         status: u16,
         /// Where to, without query.
         location: String,
     },
     /// No complete reply in time.
-    #[error("{request} got no complete reply within {}", format_duration(*limit))]
+    #[error("got no complete reply within {}", format_duration(*limit))]
     Timeout {
-        /// `METHOD URL`.
-        request: String,
         /// `api.timeout`.
         limit: Duration,
     },
     /// The network, or whatever stands between, failed.
-    #[error("{request} failed: {}", class.what_broke())]
+    #[error("failed: {}", class.what_broke())]
     Transport {
-        /// `METHOD URL`.
-        request: String,
         /// What kind of failure it was.
         class: Class,
         /// The error of the library.
         source: reqwest::Error,
     },
     /// A reply larger than what is read.
-    #[error("{request} answered with more than the {limit} bytes of api.max_response_bytes")]
-    TooLarge {
-        /// `METHOD URL`.
-        request: String,
-        /// `api.max_response_bytes`.
-        limit: u64,
-    },
+    #[error("answered with more than the {0} bytes of api.max_response_bytes")]
+    TooLarge(u64),
     /// A compressed reply. None was requested, and none is decompressed.
-    #[error("{request} answered in content encoding '{encoding}', which was not asked for")]
-    Encoded {
-        /// `METHOD URL`.
-        request: String,
-        /// The encoding's name.
-        encoding: String,
-    },
-    /// A successful reply whose body is not what the interface says.
-    #[error("{request} gave a reply that cannot be used: {problem}")]
-    Decode {
-        /// `METHOD URL`.
-        request: String,
-        /// What is wrong with it. In words: the error itself quotes the reply at any length.
-        problem: String,
-    },
+    #[error("answered in content encoding '{0}', which was not asked for")]
+    Encoded(String),
+    /// A successful reply whose body is not what the interface says, in words: the error itself quotes the reply at any
+    /// length.
+    #[error("gave a reply that cannot be used: {0}")]
+    Decode(String),
     /// There is no token to send. Nothing was sent.
-    #[error("{request} was not sent")]
-    Credentials {
-        /// `METHOD URL`.
-        request: String,
-        /// Why there is none.
-        source: CredentialsError,
-    },
+    #[error("was not sent")]
+    Credentials(#[from] CredentialsError),
     /// The service refused this token not long ago. Nothing was sent.
     #[error(
-        "{request} was not sent: the service refused this token with {status}{}; asked again when the token changes or {} have passed",
+        "was not sent: the service refused this token with {status}{}; asked again when the token changes or {} have passed",
         excerpt(message),
         format_duration(*retry_after)
     )]
     Unauthorized {
-        /// `METHOD URL`.
-        request: String,
         /// The refusal's status, 401 or 403.
         status: u16,
         /// The refusal's message.
@@ -100,54 +94,44 @@ pub enum FetchError {
         retry_after: Duration,
     },
     /// The service asked this service account to wait, longer than a request may. Nothing was sent.
-    #[error("{request} was not sent: the service asked to wait for another {}", format_duration(*retry_after))]
+    #[error("was not sent: the service asked to wait for another {}", format_duration(*retry_after))]
     Paused {
-        /// `METHOD URL`.
-        request: String,
         /// How much longer, in whole seconds.
         retry_after: Duration,
     },
-    /// [`super::Client::fetch`] only reads. Nothing was sent.
-    #[error("{request} was not sent: only GET is, outside of explicit calls")]
-    NotGet {
-        /// `METHOD URL`.
-        request: String,
-    },
+    /// [`super::Client::read`] only reads. Nothing was sent.
+    #[error("was not sent: only GET is, outside of explicit calls")]
+    NotGet,
     /// The request is invalid. Nothing was sent.
-    #[error("{request} was not sent: it is not a valid request")]
-    Invalid {
-        /// `METHOD URL`.
-        request: String,
-        /// Why.
-        source: reqwest::Error,
-    },
+    #[error("was not sent: it is not a valid request")]
+    Invalid(#[source] reqwest::Error),
 }
 
 impl FetchError {
     /// Its class, the only part that may become a label value.
     #[must_use]
     pub fn class(&self) -> Class {
-        match self {
-            Self::Status { status, .. } | Self::Redirect { status, .. } => Class::Status(*status),
-            Self::Timeout { .. } => Class::Timeout,
-            Self::Transport { class, .. } => *class,
-            Self::TooLarge { .. } => Class::TooLarge,
-            Self::Encoded { .. } | Self::Decode { .. } => Class::Decode,
-            Self::Credentials { .. } => Class::Credentials,
-            Self::Unauthorized { status: 403, .. } => Class::ForbiddenPaused,
-            Self::Unauthorized { .. } => Class::UnauthorizedPaused,
-            Self::Paused { .. } => Class::Paused,
-            Self::NotGet { .. } | Self::Invalid { .. } => Class::Invalid,
+        match &self.reason {
+            Reason::Status { status, .. } | Reason::Redirect { status, .. } => Class::Status(*status),
+            Reason::Timeout { .. } => Class::Timeout,
+            Reason::Transport { class, .. } => *class,
+            Reason::TooLarge(_) => Class::TooLarge,
+            Reason::Encoded(_) | Reason::Decode(_) => Class::Decode,
+            Reason::Credentials(_) => Class::Credentials,
+            Reason::Unauthorized { status: 403, .. } => Class::ForbiddenPaused,
+            Reason::Unauthorized { .. } => Class::UnauthorizedPaused,
+            Reason::Paused { .. } => Class::Paused,
+            Reason::NotGet | Reason::Invalid(_) => Class::Invalid,
         }
     }
 
     /// The HTTP status of the reply, or of the earlier refusal of the token.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
-        match self {
-            Self::Status { status, .. }
-            | Self::Redirect { status, .. }
-            | Self::Unauthorized { status, .. } => Some(*status),
+        match &self.reason {
+            Reason::Status { status, .. }
+            | Reason::Redirect { status, .. }
+            | Reason::Unauthorized { status, .. } => Some(*status),
             _ => None,
         }
     }
@@ -167,9 +151,11 @@ impl FetchError {
     /// How long the service asked to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Status { retry_after, .. } => *retry_after,
-            Self::Paused { retry_after, .. } | Self::Unauthorized { retry_after, .. } => Some(*retry_after),
+        match &self.reason {
+            Reason::Status { retry_after, .. } => *retry_after,
+            Reason::Paused { retry_after, .. } | Reason::Unauthorized { retry_after, .. } => {
+                Some(*retry_after)
+            }
             _ => None,
         }
     }
@@ -177,23 +163,10 @@ impl FetchError {
     /// The service's message (section 7); empty if there is none.
     #[must_use]
     pub fn message(&self) -> &str {
-        match self {
-            Self::Status { message, .. } | Self::Unauthorized { message, .. } => message,
+        match &self.reason {
+            Reason::Status { message, .. } | Reason::Unauthorized { message, .. } => message,
             _ => "",
         }
-    }
-
-    /// Whether anything was sent.
-    #[must_use]
-    pub fn was_sent(&self) -> bool {
-        !matches!(
-            self.class(),
-            Class::Credentials
-                | Class::UnauthorizedPaused
-                | Class::ForbiddenPaused
-                | Class::Paused
-                | Class::Invalid
-        )
     }
 }
 
@@ -208,28 +181,21 @@ mod tests {
     #[test]
     fn texts_name_the_request_and_what_to_expect() {
         let request = || "GET https://api.example.com/v2/projects".to_owned();
-        let refused = FetchError::Status {
-            request: request(),
-            status: 401,
-            message: "token expired".into(),
-            retry_after: None,
-        };
+        let (status, message) = (401, "token expired".to_owned());
+        let reason = Reason::Status { status, message: message.clone(), retry_after: None };
+        let refused = FetchError { request: request(), reason };
         assert_eq!(
             refused.to_string(),
             "GET https://api.example.com/v2/projects answered 401: token expired"
         );
-        assert!(refused.is_unauthorized() && !refused.is_not_found() && refused.was_sent());
-        let paused = FetchError::Unauthorized {
-            request: request(),
-            status: 401,
-            message: "token expired".into(),
-            retry_after: Duration::from_secs(270),
-        };
+        assert!(refused.is_unauthorized() && !refused.is_not_found());
+        let reason = Reason::Unauthorized { status, message, retry_after: Duration::from_secs(270) };
+        let paused = FetchError { request: request(), reason };
         assert_eq!(
             paused.to_string(),
             "GET https://api.example.com/v2/projects was not sent: the service refused this token with 401: \
              token expired; asked again when the token changes or 4m 30s have passed"
         );
-        assert!(paused.is_unauthorized() && !paused.was_sent());
+        assert!(paused.is_unauthorized());
     }
 }

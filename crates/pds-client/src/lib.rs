@@ -1,13 +1,12 @@
 //! The client of the service: HTTP, tokens, rate limits, retries, typed errors.
 //!
-//! A poll uses [`Client::fetch`]. A request passes through these (`attempt`), in order:
+//! A poll uses [`Client::read`]. A request passes through these (`attempt`, which also retries), in order:
 //!
 //! - `account`: the token of its service account, unless the service has refused it (`credentials` reads the
 //!   token's file); then the account's own pace (`pace`: pauses that the service asked for, and an adaptive rate);
 //! - `limits`: the rate and the concurrency allowed over all accounts;
 //! - `transport`: one HTTP exchange, bounded in time and size, and in memory with all others (`redact`
-//!   removes tokens from them, `skew` compares the clocks);
-//! - `retry`: which failures are retried, and the budget of retries over all requests;
+//!   removes tokens from them); it compares the clocks;
 //! - `error`: why it failed in the end, and `class`: the label value of that.
 //!
 //! Waits follow tokio's time. Everything is counted here, through the [`Observer`].
@@ -15,34 +14,32 @@
 mod account;
 mod attempt;
 mod class;
-pub mod config;
 mod credentials;
 mod error;
 mod limits;
-mod line;
 mod observer;
 mod pace;
 pub mod redact;
-mod retry;
-mod skew;
 mod transport;
-mod wait;
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinError;
+use tokio::time::Instant;
 use url::Url;
 
 pub use account::Account;
 pub use class::Class;
-pub use config::{Config, TokenSource};
-pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, check_token};
-pub use error::FetchError;
+pub use credentials::{CredentialsError, MAX_TOKEN_BYTES, TokenSource, check_token};
+pub use error::{FetchError, Reason};
 pub use observer::{Observer, Unobserved};
 pub use transport::Fetched;
 
+use attempt::{Budget, Exchange};
 use limits::Limits;
 use pds_core::clock::Clock;
 use pds_core::error_chain::{shortened, with_sources};
@@ -50,11 +47,55 @@ use pds_core::memory::{Holder, MemoryBudget, Share};
 use pds_http::{BuildError, is_open};
 use pds_interface::call::Method;
 use pds_interface::reply::DecodeError;
-use pds_interface::{Request, Resource};
+use pds_interface::{QueryNames, Request, Resource};
 use redact::Redactor;
-use retry::Budget;
-use skew::Skew;
 use transport::{ReplyRoom, Transport};
+
+/// The service and its limits: the section `[api]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// http or https. May have a path; never a query, fragment or credentials.
+    pub base_url: Url,
+    /// The default service account; `None` only if every project has one of its own.
+    pub token: Option<TokenSource>,
+    /// Limit of a whole request, body included.
+    pub timeout: Duration,
+    /// Limit of name lookup, TCP connect and TLS handshake.
+    pub connect_timeout: Duration,
+    /// Requests in flight, over all targets.
+    pub max_concurrent_requests: NonZeroU32,
+    /// Requests per second, over all targets; `None` means unlimited.
+    pub max_requests_per_second: Option<NonZeroU32>,
+    /// Size of a reply in bytes, after decompression. A few hundred bytes must fit, and no reply may fill the
+    /// machine's memory.
+    pub max_response_bytes: u64,
+    /// Retries of one request within one poll.
+    pub max_retries: u32,
+    /// Additional trust anchors (PEM).
+    pub ca_file: Option<PathBuf>,
+    /// An http or https proxy.
+    pub proxy_url: Option<Url>,
+    /// Hosts reached without the proxy, as in the variable `NO_PROXY`.
+    pub no_proxy: Option<String>,
+    /// The field of a custom domain that holds its validation status; `None` means the usual ones.
+    pub domain_status_field: Option<String>,
+    /// Names of the query parameters.
+    pub query_names: QueryNames,
+}
+
+impl Config {
+    /// The way to the service: trust anchors, proxy and the time to connect.
+    #[must_use]
+    pub fn reached(&self) -> pds_http::Config<'_> {
+        pds_http::Config {
+            ca_key: "api.ca_file",
+            ca_file: self.ca_file.as_deref(),
+            proxy_url: self.proxy_url.as_ref(),
+            no_proxy: self.no_proxy.as_deref(),
+            connect_timeout: self.connect_timeout,
+        }
+    }
+}
 
 /// The client of the service. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -70,7 +111,6 @@ struct Inner {
     transport: Transport,
     limits: Limits,
     budget: Budget,
-    skew: Skew,
     observer: Arc<dyn Observer>,
     /// The account of projects without one of their own.
     default: Account,
@@ -91,7 +131,8 @@ const ASK_AGAIN: Duration = Duration::from_secs(300);
 
 impl Client {
     /// A client for the service of `api`, with the service accounts of `api` and of `projects`: their ids, each with a
-    /// token of its own, if it has one. Reads the tokens for the first time. One that cannot be read is logged, and read again with each request.
+    /// token of its own, if it has one. Reads the tokens for the first time. One that cannot be read is logged, and read
+    /// again with each request.
     ///
     /// # Errors
     /// If CA file, proxy or TLS cannot be set up.
@@ -102,7 +143,7 @@ impl Client {
         clock: Clock,
     ) -> Result<Self, BuildError> {
         let redactor = Redactor::default();
-        let transport = Transport::new(api, redactor.clone())?;
+        let transport = Transport::new(api, redactor.clone(), clock, Arc::clone(&observer))?;
         if let Some(warning) = plain_http_warning(&api.base_url) {
             tracing::warn!("{warning}");
         }
@@ -112,7 +153,6 @@ impl Client {
             transport,
             limits: Limits::new(api),
             budget: Budget::new(),
-            skew: Skew::new(clock, Arc::clone(&observer)),
             observer,
             default,
             projects: HashMap::with_capacity(projects.len()),
@@ -159,25 +199,12 @@ impl Client {
         self.inner.accounts.iter()
     }
 
-    /// Sends a GET request for `resource`: waits for its turn, retries failures that a retry may cure, and counts
-    /// everything.
+    /// Sends a GET request for `resource` and decodes the reply's body by `decode`: waits for its turn, retries failures
+    /// that a retry may cure, and counts everything; a reply that cannot be decoded is a failure. A large body is decoded
+    /// off the event loop.
     ///
     /// # Errors
     /// The failure of the last try, or why nothing was sent.
-    pub async fn fetch(
-        &self,
-        account: &Account,
-        resource: Resource,
-        request: &Request,
-    ) -> Result<Fetched, FetchError> {
-        self.read(account, resource, request, |_| Ok(())).await.map(|((), fetched)| fetched)
-    }
-
-    /// As [`Client::fetch`], and decodes the body by `decode`, so that a reply that cannot be decoded counts as a
-    /// failure. A large body is decoded off the event loop.
-    ///
-    /// # Errors
-    /// As [`Client::fetch`], and [`FetchError::Decode`] where `decode` fails.
     pub async fn read<T: Send + 'static>(
         &self,
         account: &Account,
@@ -186,9 +213,11 @@ impl Client {
         decode: impl FnOnce(&[u8]) -> Result<T, DecodeError> + Send + 'static,
     ) -> Result<(T, Fetched), FetchError> {
         if request.method != Method::Get {
-            return Err(FetchError::NotGet { request: self.inner.transport.name(request) });
+            return Err(self.inner.transport.failed(request, Reason::NotGet));
         }
-        let fetched = self.send_with_retries(account, Some(resource), request).await?;
+        let exchange =
+            Exchange { client: self, account, resource: Some(resource), request, since: Instant::now() };
+        let fetched = exchange.run().await?;
         let read = if fetched.body.len() > LARGE {
             let body = fetched.body.clone();
             match tokio::task::spawn_blocking(move || decode(&body)).await.map_err(JoinError::try_into_panic)
@@ -201,9 +230,10 @@ impl Client {
         } else {
             decode(&fetched.body)
         };
-        let read = read.map_err(|error| FetchError::Decode {
-            request: self.inner.transport.name(request),
-            problem: shortened(&self.inner.transport.redactor.text(&with_sources(&error))),
+        let read = read.map_err(|error| {
+            let transport = &self.inner.transport;
+            let problem = transport.redactor.text(&with_sources(&error));
+            transport.failed(request, Reason::Decode(shortened(&problem)))
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));
         self.inner.observer.request_done(resource, class.as_str(), fetched.took);
@@ -213,9 +243,9 @@ impl Client {
     /// Sends any request on behalf of an operator, without counting it. Only a GET is retried.
     ///
     /// # Errors
-    /// As [`Client::fetch`].
+    /// As [`Client::read`].
     pub async fn call(&self, account: &Account, request: &Request) -> Result<Fetched, FetchError> {
-        self.send_with_retries(account, None, request).await
+        Exchange { client: self, account, resource: None, request, since: Instant::now() }.run().await
     }
 }
 

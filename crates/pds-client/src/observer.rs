@@ -7,71 +7,58 @@ use std::time::Duration;
 use jiff::Timestamp;
 use pds_interface::Resource;
 
-/// Counts what the client does, and logs what someone has to do something about.
+/// Counts what the client does, and logs what someone has to do something about. What it does not implement, it
+/// ignores.
 ///
 /// `token` names a service account: "default", or the id of the first project that uses it.
+#[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync {
     /// A request ended after `took`; `code` is its HTTP status or the class of its failure.
-    fn request_done(&self, resource: Resource, code: &str, took: Duration);
+    fn request_done(&self, resource: Resource, code: &str, took: Duration) {}
 
     /// A request was not sent; `code` is the class of the reason.
-    fn request_not_sent(&self, resource: Resource, code: &str);
+    fn request_not_sent(&self, resource: Resource, code: &str) {}
 
     /// A request is sent again inside one poll.
-    fn retried(&self, resource: Resource);
+    fn retried(&self, resource: Resource) {}
 
     /// A request waited `waited` for the rate limit or for a pause to end.
-    fn throttled(&self, resource: Resource, waited: Duration);
+    fn throttled(&self, resource: Resource, waited: Duration) {}
 
     /// The service's clock is `seconds` ahead of ours (behind if negative).
-    fn clock_skew(&self, seconds: f64);
+    fn clock_skew(&self, seconds: f64) {}
 
     /// When the token expires; `None` if it does not say.
-    fn token_expiry(&self, token: &str, expiry: Option<Timestamp>);
+    fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {}
 
     /// Whether the token's file could be read.
-    fn token_read(&self, token: &str, good: bool);
+    fn token_read(&self, token: &str, good: bool) {}
 
     /// Whether the service accepts the token.
-    fn token_accepted(&self, token: &str, accepted: bool);
+    fn token_accepted(&self, token: &str, accepted: bool) {}
 
     /// The service begins to refuse the token, with this HTTP status and message. It is asked again when the token changes
     /// or after some time.
-    fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str);
+    fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str) {}
 
     /// The token cannot be read from now on, for the reason `error`.
-    fn token_unreadable(&self, token: &str, file: Option<&Path>, error: &str, consequence: &str);
+    fn token_unreadable(&self, token: &str, file: Option<&Path>, error: &str, consequence: &str) {}
 
     /// The service asks to wait longer than a request may take.
-    fn paused(&self, token: &str, wait: &str);
+    fn paused(&self, token: &str, wait: &str) {}
 
     /// Whether the service answers the ranges that it is asked for; if not, what it does instead.
-    fn range_honoured(&self, token: &str, ignored: Option<&str>);
+    fn range_honoured(&self, token: &str, ignored: Option<&str>) {}
 
     /// The account is slowed down to `per_second` requests per second; `None` if it no longer is.
-    fn pace(&self, token: &str, per_second: Option<f64>);
+    fn pace(&self, token: &str, per_second: Option<f64>) {}
 
     /// The accounts change; what was reported of them no longer applies.
-    fn forget_tokens(&self);
+    fn forget_tokens(&self) {}
 }
 
 /// An observer that ignores everything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
-impl Observer for Unobserved {
-    fn request_done(&self, _: Resource, _: &str, _: Duration) {}
-    fn request_not_sent(&self, _: Resource, _: &str) {}
-    fn retried(&self, _: Resource) {}
-    fn throttled(&self, _: Resource, _: Duration) {}
-    fn clock_skew(&self, _: f64) {}
-    fn token_expiry(&self, _: &str, _: Option<Timestamp>) {}
-    fn token_read(&self, _: &str, _: bool) {}
-    fn token_accepted(&self, _: &str, _: bool) {}
-    fn token_refused(&self, _: &str, _: Option<&Path>, _: u16, _: &str) {}
-    fn token_unreadable(&self, _: &str, _: Option<&Path>, _: &str, _: &str) {}
-    fn paused(&self, _: &str, _: &str) {}
-    fn range_honoured(&self, _: &str, _: Option<&str>) {}
-    fn pace(&self, _: &str, _: Option<f64>) {}
-    fn forget_tokens(&self) {}
-}
+impl Observer for Unobserved {}

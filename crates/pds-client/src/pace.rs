@@ -4,15 +4,15 @@
 //! tenths. Then it grows fast to near the pace that last worked, stays there for a while, and goes carefully beyond. It
 //! never grows to more than twice what was really sent, so that the service has accepted each step.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use humantime::format_duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::line::Line;
 use super::observer::Observer;
-use super::wait::whole_seconds;
 
 /// A second 429 within this time is a repeated one. After a single one the account only waits.
 const REPEATED_WITHIN: Duration = Duration::from_secs(60);
@@ -34,9 +34,6 @@ pub(super) struct Pace {
     name: Arc<str>,
     observer: Arc<dyn Observer>,
     state: Mutex<State>,
-    /// Requests that wait for the adapted pace. Only the first one sleeps, so that a pace that has grown meanwhile
-    /// applies to all others.
-    line: Line,
 }
 
 #[derive(Debug)]
@@ -52,6 +49,21 @@ struct State {
     /// Number of recent requests, decaying with time, and when it was computed.
     recent: f64,
     recent_at: Instant,
+    /// Requests that wait for the adapted pace: the one that has waited longest is first, whenever it joined. Only that
+    /// one sleeps, so that a pace that has grown meanwhile applies to all others.
+    waiting: BTreeMap<Place, Arc<Notify>>,
+    /// How many have waited so far.
+    joined: u64,
+}
+
+/// Since when a request has waited, and how many joined before it.
+type Place = (Instant, u64);
+
+/// A place among those that wait, given up on drop.
+struct Ticket<'a> {
+    pace: &'a Pace,
+    place: Place,
+    wake: Arc<Notify>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -79,8 +91,10 @@ impl Pace {
             heeded: None,
             recent: 0.0,
             recent_at: Instant::now(),
+            waiting: BTreeMap::new(),
+            joined: 0,
         };
-        Self { name, observer, state: Mutex::new(state), line: Line::default() }
+        Self { name, observer, state: Mutex::new(state) }
     }
 
     /// How much longer a pause lasts; zero without one.
@@ -109,32 +123,32 @@ impl Pace {
     /// Waits until the adapted pace, if there is one, allows one more request, and returns for how long. Of several
     /// requests the one that has been waiting since the earliest `since` goes first.
     pub(super) async fn acquire(&self, since: Instant) -> Duration {
-        if self.state().adapted.is_none() && self.line.is_empty() {
+        if self.state().is_free() {
             return Duration::ZERO;
         }
         let began = Instant::now();
-        let ticket = self.line.join(since);
+        let ticket = self.join(since);
         loop {
-            if !ticket.is_first() {
-                ticket.woken().await;
-                continue;
-            }
-            let now = Instant::now();
-            let next = match &mut self.state().adapted {
-                Some(adapted) if now < adapted.next => adapted.next,
-                Some(adapted) => {
-                    adapted.next = now + adapted.gap();
-                    break;
-                }
-                None => break,
-            };
-            tokio::select! {
-                () = tokio::time::sleep_until(next) => {}
-                // The pace has grown, or someone who has waited longer has joined.
-                () = ticket.woken() => {}
+            let turn = self.state().take_turn(ticket.place);
+            let woken = ticket.wake.notified();
+            match turn {
+                Ok(()) => break,
+                // Until it may be first.
+                Err(None) => woken.await,
+                // Until then, or the pace has grown, or a request that has waited longer has joined.
+                Err(Some(next)) => drop(tokio::time::timeout_at(next, woken).await),
             }
         }
         began.elapsed()
+    }
+
+    /// Joins those that wait, as a request that has waited since `since`.
+    fn join(&self, since: Instant) -> Ticket<'_> {
+        let mut state = self.state();
+        state.joined += 1;
+        let (place, wake) = ((since, state.joined), Arc::new(Notify::new()));
+        state.waiting.insert(place, Arc::clone(&wake));
+        Ticket { pace: self, place, wake }
     }
 
     /// Records that a request is sent now.
@@ -197,13 +211,13 @@ impl Pace {
         let Some(adapted) = &mut state.adapted else { return };
         adapted.grow(now, measured);
         let per_second = adapted.per_second;
-        // Requests still in line would all go at once.
-        let recovered = per_second >= adapted.before && self.line.is_empty();
+        // Requests that still wait would all go at once.
+        let recovered = per_second >= adapted.before && state.waiting.is_empty();
         if recovered {
             state.adapted = None;
         }
+        state.wake_first();
         drop(state);
-        self.line.wake_first();
         self.observer.pace(&self.name, (!recovered).then_some(per_second));
         if recovered {
             tracing::info!(token = &*self.name, "back at full pace");
@@ -238,7 +252,43 @@ impl Adapted {
     }
 }
 
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        let mut state = self.pace.state();
+        state.waiting.remove(&self.place);
+        state.wake_first();
+    }
+}
+
 impl State {
+    /// Whether requests need not wait for the pace.
+    fn is_free(&self) -> bool {
+        self.adapted.is_none() && self.waiting.is_empty()
+    }
+
+    /// Takes the turn of the request at `place`, if it is the first and the pace allows it; else says when it will, if
+    /// the request is the first.
+    fn take_turn(&mut self, place: Place) -> Result<(), Option<Instant>> {
+        if self.waiting.first_key_value().is_none_or(|(first, _)| *first != place) {
+            return Err(None);
+        }
+        if let Some(adapted) = &mut self.adapted {
+            let now = Instant::now();
+            if now < adapted.next {
+                return Err(Some(adapted.next));
+            }
+            adapted.next = now + adapted.gap();
+        }
+        Ok(())
+    }
+
+    /// Wakes the first, which checks again whether it may go.
+    fn wake_first(&self) {
+        if let Some((_, first)) = self.waiting.first_key_value() {
+            first.notify_one();
+        }
+    }
+
     /// Adds `more` to the number of recent requests and returns it.
     fn count(&mut self, now: Instant, more: f64) -> f64 {
         let elapsed = (now - self.recent_at).as_secs_f64();
@@ -246,6 +296,11 @@ impl State {
         self.recent_at = now;
         self.recent
     }
+}
+
+/// `wait` in whole seconds, rounded up, for log lines and errors.
+pub(super) fn whole_seconds(wait: Duration) -> Duration {
+    Duration::from_secs(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }
 
 #[cfg(test)]
@@ -346,7 +401,7 @@ mod tests {
         while let Some(per_second) = adapted(&pace) {
             shares.push(per_second / worked);
             // Others wait, so the adaptation goes on beyond the pace before.
-            let _waiting = (shares.len() < 31).then(|| pace.line.join(Instant::now()));
+            let _waiting = (shares.len() < 31).then(|| pace.join(Instant::now()));
             tokio::time::advance(Duration::from_secs(1)).await;
             pace.state().count(Instant::now(), 2.0 * per_second);
             pace.went_well();

@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,14 +22,15 @@ use url::Url;
 use super::Config;
 use super::class::classify;
 use super::credentials::Token;
-use super::error::FetchError;
+use super::error::{FetchError, Reason};
+use super::observer::Observer;
 use super::redact::Redactor;
-use super::skew::Skew;
-use super::wait::from_now;
+use pds_core::clock::{Clock, MAX_SKEW, differ};
 use pds_core::error_chain::shortened;
 use pds_core::memory::{Room, Share};
 use pds_http::BuildError;
 use pds_interface::Request;
+use pds_interface::call::Method;
 use pds_interface::reply::error_message;
 
 /// Idle connections are kept longer than the default poll interval, and not as long as most servers keep them.
@@ -82,10 +84,19 @@ pub(super) struct Transport {
     timeout: Duration,
     max_bytes: u64,
     pub(super) redactor: Redactor,
+    clock: Clock,
+    observer: Arc<dyn Observer>,
+    /// Whether it is logged that the clocks differ.
+    skewed: AtomicBool,
 }
 
 impl Transport {
-    pub(super) fn new(api: &Config, redactor: Redactor) -> Result<Self, BuildError> {
+    pub(super) fn new(
+        api: &Config,
+        redactor: Redactor,
+        clock: Clock,
+        observer: Arc<dyn Observer>,
+    ) -> Result<Self, BuildError> {
         let most_idle = usize::try_from(api.max_concurrent_requests.get()).unwrap_or(usize::MAX);
         let builder = api
             .reached()
@@ -106,12 +117,15 @@ impl Transport {
             timeout: api.timeout,
             max_bytes: api.max_response_bytes,
             redactor,
+            clock,
+            observer,
+            skewed: AtomicBool::new(false),
         })
     }
 
-    /// `METHOD URL` without the query, for error texts.
-    pub(super) fn name(&self, request: &Request) -> String {
-        format!("{} {}{}", request.method.as_str(), self.base, request.path)
+    /// The error of `request`, which has failed for this reason.
+    pub(super) fn failed(&self, request: &Request, reason: Reason) -> FetchError {
+        FetchError { request: format!("{} {}{}", request.method.as_str(), self.base, request.path), reason }
     }
 
     /// Sends `request` and reads the reply.
@@ -119,19 +133,18 @@ impl Transport {
         &self,
         request: &Request,
         token: &Token,
-        skew: &Skew,
         room: &ReplyRoom,
-    ) -> Result<Fetched, FetchError> {
+    ) -> Result<Fetched, Reason> {
         let began = Instant::now();
         // One timer for head and body.
-        let mut deadline = std::pin::pin!(tokio::time::sleep_until(from_now(self.timeout)));
-        let timeout = || FetchError::Timeout { request: self.name(request), limit: self.timeout };
-        let sent_at = skew.now();
+        let mut deadline = std::pin::pin!(tokio::time::sleep(self.timeout));
+        let timeout = || Reason::Timeout { limit: self.timeout };
+        let sent_at = self.clock.now();
         let head = before(deadline.as_mut(), self.prepared(request, token).send()).await;
-        let response = head.ok_or_else(timeout)?.map_err(|error| self.failed(request, error, true))?;
+        let response = head.ok_or_else(timeout)?.map_err(|error| broken(error, true))?;
         let date = http_date(response.headers(), &DATE);
         if let Some(date) = date {
-            skew.observe(date, sent_at, began.elapsed());
+            self.compare_clocks(date, sent_at, began.elapsed());
         }
         let status = response.status();
         if !status.is_success() {
@@ -139,31 +152,51 @@ impl Transport {
             let headers = response.headers().clone();
             let mut body = Body::new(MAX_ERROR_BYTES.min(self.max_bytes));
             let read = before(deadline, body.read(response, room)).await;
-            let complete = matches!(read, Some(Ok(Complete::Yes)));
+            let complete = matches!(read, Some(Ok(true)));
             let message = error_message(&self.redactor.reply(body.bytes, complete));
-            return Err(self.refused(request, status.as_u16(), &headers, message, skew.now()));
+            return Err(self.refused(status.as_u16(), &headers, message));
         }
         if let Some(encoding) = self.encoding(response.headers()) {
-            return Err(FetchError::Encoded { request: self.name(request), encoding });
+            return Err(Reason::Encoded(encoding));
         }
         let mut body = Body::new(self.max_bytes);
-        match before(deadline, body.read(response, room)).await.ok_or_else(timeout)? {
-            Ok(Complete::Yes) => {}
-            Ok(Complete::TooLarge) => {
-                return Err(FetchError::TooLarge { request: self.name(request), limit: self.max_bytes });
-            }
-            Err(error) => return Err(self.failed(request, error, false)),
+        let read = before(deadline, body.read(response, room)).await.ok_or_else(timeout)?;
+        if !read.map_err(|error| broken(error, false))? {
+            return Err(Reason::TooLarge(self.max_bytes));
         }
         let (bytes, room) = (self.redactor.reply(body.bytes, true), Arc::new(body.room));
         Ok(Fetched { status: status.as_u16(), body: bytes.into(), date, took: began.elapsed(), _room: room })
     }
 
+    /// Compares the service's clock with ours: a request sent at `sent_at` got a reply dated `date` after `round_trip`.
+    /// A difference is logged once.
+    fn compare_clocks(&self, date: Timestamp, sent_at: Timestamp, round_trip: Duration) {
+        // The date was written half a round trip ago. It has whole seconds, so it is half a second early on average.
+        let date = date.as_duration().as_secs_f64() + 0.5;
+        let ours = sent_at.as_duration().as_secs_f64() + round_trip.as_secs_f64() / 2.0;
+        let skew = date - ours;
+        self.observer.clock_skew(skew);
+        let large = differ(skew);
+        if self.skewed.swap(large, Ordering::Relaxed) == large {
+            return;
+        }
+        if large {
+            tracing::warn!(
+                skew_seconds = skew.round(),
+                limit_seconds = MAX_SKEW.as_secs(),
+                "the service's clock and ours differ; set this machine's clock by NTP"
+            );
+        } else {
+            tracing::info!(skew_seconds = skew.round(), "the service's clock and ours agree again");
+        }
+    }
+
     fn prepared(&self, request: &Request, token: &Token) -> reqwest::RequestBuilder {
         let method = match request.method {
-            pds_interface::call::Method::Get => http::Method::GET,
-            pds_interface::call::Method::Post => http::Method::POST,
-            pds_interface::call::Method::Patch => http::Method::PATCH,
-            pds_interface::call::Method::Delete => http::Method::DELETE,
+            Method::Get => http::Method::GET,
+            Method::Post => http::Method::POST,
+            Method::Patch => http::Method::PATCH,
+            Method::Delete => http::Method::DELETE,
         };
         let mut url = self.url.clone();
         url.set_path(&[self.url.path().trim_end_matches('/'), &request.path].concat());
@@ -172,19 +205,9 @@ impl Transport {
         match &request.body {
             Some(body) => prepared.header(CONTENT_TYPE, "application/json").body(body.to_string()),
             // Strict front ends answer 411 without it.
-            None if request.method == pds_interface::call::Method::Post => prepared.header(CONTENT_LENGTH, 0),
+            None if request.method == Method::Post => prepared.header(CONTENT_LENGTH, 0),
             None => prepared,
         }
-    }
-
-    fn failed(&self, request: &Request, error: reqwest::Error, head: bool) -> FetchError {
-        let request = self.name(request);
-        // `request` has as much of the URL as may be shown.
-        let source = error.without_url();
-        if source.is_builder() {
-            return FetchError::Invalid { request, source };
-        }
-        FetchError::Transport { request, class: classify(&source, head), source }
     }
 
     /// The content encoding of a reply, if it has one, shortened.
@@ -194,22 +217,24 @@ impl Transport {
         encoded.then(|| self.redactor.text(encoding).chars().take(20).collect())
     }
 
-    fn refused(
-        &self,
-        request: &Request,
-        status: u16,
-        headers: &HeaderMap,
-        message: String,
-        now: Timestamp,
-    ) -> FetchError {
-        let request = self.name(request);
+    fn refused(&self, status: u16, headers: &HeaderMap, message: String) -> Reason {
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
                 let location = shortened(&self.redactor.text(&shown(&self.base, location)));
-                FetchError::Redirect { request, status, location }
+                Reason::Redirect { status, location }
             }
-            _ => FetchError::Status { request, status, message, retry_after: retry_after(headers, now) },
+            _ => Reason::Status { status, message, retry_after: retry_after(headers, self.clock.now()) },
         }
+    }
+}
+
+/// Why no reply came: `error` of the library, before or after the `head` of the reply.
+fn broken(error: reqwest::Error, head: bool) -> Reason {
+    // The request's name has as much of the URL as may be shown.
+    let source = error.without_url();
+    match source.is_builder() {
+        true => Reason::Invalid(source),
+        false => Reason::Transport { class: classify(&source, head), source },
     }
 }
 
@@ -229,21 +254,17 @@ struct Body {
     room: Vec<Room>,
 }
 
-enum Complete {
-    Yes,
-    TooLarge,
-}
-
 impl Body {
     fn new(limit: u64) -> Self {
         Self { bytes: Vec::new(), limit, room: Vec::new() }
     }
 
-    /// Reads chunk by chunk. What arrived before an error, or before this future is dropped, is kept.
-    async fn read(&mut self, mut response: Response, room: &ReplyRoom) -> Result<Complete, reqwest::Error> {
+    /// Reads chunk by chunk, and returns whether the body is within the limit. What arrived before an error, or before
+    /// this future is dropped, is kept.
+    async fn read(&mut self, mut response: Response, room: &ReplyRoom) -> Result<bool, reqwest::Error> {
         let announced = response.content_length();
         if announced.is_some_and(|length| length > self.limit) && response.status().is_success() {
-            return Ok(Complete::TooLarge);
+            return Ok(false);
         }
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         self.room.push(room.small.acquire(SMALL).await);
@@ -258,10 +279,10 @@ impl Body {
             let left = size(self.limit).saturating_sub(self.bytes.len());
             self.bytes.extend_from_slice(chunk.get(..left).unwrap_or(&chunk));
             if chunk.len() > left {
-                return Ok(Complete::TooLarge);
+                return Ok(false);
             }
         }
-        Ok(Complete::Yes)
+        Ok(true)
     }
 }
 

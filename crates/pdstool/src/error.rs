@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use pds_client::FetchError;
+use pds_client::{FetchError, Reason};
 use pds_exporter::config::LoadError;
 use pds_http::BuildError;
 use pds_interface::{DecodeError, RuleError};
@@ -129,7 +129,7 @@ impl ToolError {
 #[must_use]
 pub fn code_of_fetch(error: &FetchError) -> u8 {
     match error {
-        FetchError::Credentials { .. } => 4,
+        FetchError { reason: Reason::Credentials(_), .. } => 4,
         error if error.is_not_found() => 3,
         error if error.is_unauthorized() => 4,
         _ => 1,

@@ -199,7 +199,7 @@ fn log() -> impl tracing::Subscriber + Send + Sync {
         .with_target("pds_client::credentials", LevelFilter::OFF)
         .with_target("pds_client::account", LevelFilter::OFF)
         // The doctor and `check service` report it.
-        .with_target("pds_client::skew", LevelFilter::OFF);
+        .with_target("pds_client::transport", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(false)

@@ -184,8 +184,8 @@ async fn a_reply_that_is_held_keeps_the_room_it_takes() {
     let account = asking.client.account("p");
     let mut held = Vec::new();
     let error = loop {
-        match asking.client.fetch(&account, get_app::RESOURCE, &request("p", "a")).await {
-            Ok(fetched) => held.push(fetched),
+        match asking.client.read(&account, get_app::RESOURCE, &request("p", "a"), |_| Ok(())).await {
+            Ok((_, fetched)) => held.push(fetched),
             Err(error) => break error,
         }
     };

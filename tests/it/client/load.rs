@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use pds_client::FetchError;
+use pds_client::Reason;
 use pds_core::secret::Secret;
 use pds_exporter::config::TokenSource;
 use pds_interface::call::Method;
@@ -160,8 +160,8 @@ async fn what_changes_something_is_never_sent_twice_and_never_by_a_poll() {
         asking.client.call(&account, &request).await.unwrap_err();
         assert_eq!(server.count() - before, 1);
         assert_eq!(server.seen().last().unwrap().method, method.as_str());
-        let refused = asking.client.fetch(&account, get_app::RESOURCE, &request).await.unwrap_err();
-        assert!(matches!(refused, FetchError::NotGet { .. }));
+        let read = asking.client.read(&account, get_app::RESOURCE, &request, |_| Ok(()));
+        assert!(matches!(read.await.unwrap_err().reason, Reason::NotGet));
         assert_eq!(server.count() - before, 1);
     }
 }

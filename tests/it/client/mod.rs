@@ -67,7 +67,8 @@ impl Asking {
     /// Asks for app `app` of project `project`, with the project's service account.
     async fn ask(&self, project: &str, app: &str) -> Result<String, FetchError> {
         let account = self.client.account(project);
-        let fetched = self.client.fetch(&account, get_app::RESOURCE, &request(project, app)).await?;
+        let request = request(project, app);
+        let (_, fetched) = self.client.read(&account, get_app::RESOURCE, &request, |_| Ok(())).await?;
         Ok(String::from_utf8(fetched.body.to_vec()).unwrap())
     }
 

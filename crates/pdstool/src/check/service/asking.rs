@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::error::ToolError;
 use crate::service::Service;
-use pds_client::{Account, FetchError};
+use pds_client::{Account, FetchError, Reason};
 use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::{
@@ -179,9 +179,8 @@ impl Asking {
 pub fn refused<T>(answer: Result<T, ToolError>) -> Result<Result<T, String>, ToolError> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
-        Err(ToolError::Fetch(FetchError::Status {
-            status: status @ (400 | 404 | 413 | 414 | 416 | 422),
-            message,
+        Err(ToolError::Fetch(FetchError {
+            reason: Reason::Status { status: status @ (400 | 404 | 413 | 414 | 416 | 422), message, .. },
             ..
         })) => Ok(Err(format!("{status} {message}").trim_end().to_owned())),
         Err(error) => Err(error),
