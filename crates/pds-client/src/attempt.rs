@@ -1,7 +1,8 @@
 //! One request: waiting for its turn, sending, retries and their budget, and what its failure means for later requests.
 
 use std::iter::successors;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::SemaphorePermit;
@@ -14,7 +15,7 @@ use pds_interface::call::Method;
 use pds_interface::{Request, Resource};
 
 /// A request on behalf of a service account.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct Exchange<'a> {
     pub(super) client: &'a Client,
     pub(super) account: &'a Account,
@@ -177,7 +178,7 @@ fn ceilings() -> impl Iterator<Item = Duration> {
 /// The budget of retries over all requests: one for ten requests, and a few in reserve. So an outage increases the load
 /// by a tenth at most, instead of `max_retries` times.
 #[derive(Debug)]
-pub(super) struct Budget(Mutex<u32>);
+pub(super) struct Budget(AtomicU32);
 
 /// In tenths of a retry.
 const TRY: u32 = 10;
@@ -185,21 +186,21 @@ const RESERVE: u32 = 10 * TRY;
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self(Mutex::new(RESERVE))
+        Self(AtomicU32::new(RESERVE))
     }
 
     /// Records a request's first try.
-    pub(super) fn earn(&self) {
-        let mut tenths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *tenths = (*tenths + 1).min(RESERVE);
+    fn earn(&self) {
+        self.update(|tenths| Some((tenths + 1).min(RESERVE)));
     }
 
     /// Takes one retry, if any is left.
-    pub(super) fn spend(&self) -> bool {
-        let mut tenths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = tenths.checked_sub(TRY);
-        *tenths = left.unwrap_or(*tenths);
-        left.is_some()
+    fn spend(&self) -> bool {
+        self.update(|tenths| tenths.checked_sub(TRY))
+    }
+
+    fn update(&self, change: impl FnMut(u32) -> Option<u32>) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, change).is_ok()
     }
 }
 

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::Sleep;
 
-use super::journal::Counted;
+use super::journal::Journal;
+use super::world::World;
 
 /// The chunks of a body and how they are sent.
 pub(super) struct Chunks {
@@ -31,6 +32,25 @@ impl From<Vec<u8>> for Chunks {
     fn from(body: Vec<u8>) -> Self {
         let length = Some(body.len() as u64);
         Self::new((!body.is_empty()).then(|| Bytes::from(body)).into_iter(), length)
+    }
+}
+
+/// A request in flight, or an open connection: the journal counts it until this is dropped.
+pub(super) struct Counted {
+    world: World,
+    end: fn(&mut Journal),
+}
+
+impl Counted {
+    pub(super) fn new(world: &World, begin: fn(&mut Journal), end: fn(&mut Journal)) -> Self {
+        world.journal(begin);
+        Self { world: world.clone(), end }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.world.journal(self.end);
     }
 }
 

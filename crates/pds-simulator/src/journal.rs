@@ -1,7 +1,7 @@
 //! The received requests: counters, and the last ones in full. Tests check the client with them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -58,67 +58,33 @@ impl Journal {
     pub fn of<'a>(&'a self, call: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.call == call)
     }
-}
 
-/// The journal while it is recorded.
-#[derive(Clone, Debug)]
-pub(super) struct Recorder {
-    journal: Arc<Mutex<Journal>>,
-    most: usize,
-}
-
-impl Recorder {
-    pub(super) fn new(most: usize) -> Self {
-        Self { journal: Arc::default(), most }
+    /// Adds a request, and keeps the last `most` in full.
+    pub(super) fn record(&mut self, entry: Entry, most: usize) {
+        self.total += 1;
+        *self.by_call.entry(entry.call).or_default() += 1;
+        *self.by_status.entry(entry.status.unwrap_or(0)).or_default() += 1;
+        self.entries.push_back(entry);
+        if self.entries.len() > most {
+            self.entries.pop_front();
+        }
     }
 
-    pub(super) fn read<T>(&self, read: impl FnOnce(&mut Journal) -> T) -> T {
-        read(&mut self.journal.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn begin_request(&mut self) {
+        self.under_way += 1;
+        self.most_under_way = self.most_under_way.max(self.under_way);
     }
 
-    pub(super) fn record(&self, entry: Entry) {
-        let most = self.most;
-        self.read(|journal| {
-            journal.total += 1;
-            *journal.by_call.entry(entry.call).or_default() += 1;
-            *journal.by_status.entry(entry.status.unwrap_or(0)).or_default() += 1;
-            if most > 0 {
-                if journal.entries.len() == most {
-                    journal.entries.pop_front();
-                }
-                journal.entries.push_back(entry);
-            }
-        });
+    pub(super) fn end_request(&mut self) {
+        self.under_way -= 1;
     }
 
-    /// Counts a request as in flight until the returned guard is dropped.
-    pub(super) fn begin(&self) -> Counted {
-        self.read(|journal| {
-            journal.under_way += 1;
-            journal.most_under_way = journal.most_under_way.max(journal.under_way);
-        });
-        Counted { recorder: self.clone(), end: |journal| journal.under_way -= 1 }
+    pub(super) fn connect(&mut self) {
+        self.connections += 1;
+        self.open += 1;
     }
 
-    /// Counts a connection as open until the returned guard is dropped.
-    pub(super) fn connect(&self) -> Counted {
-        self.read(|journal| {
-            journal.connections += 1;
-            journal.open += 1;
-        });
-        Counted { recorder: self.clone(), end: |journal| journal.open -= 1 }
-    }
-}
-
-/// A request in flight, or an open connection.
-#[derive(Debug)]
-pub(super) struct Counted {
-    recorder: Recorder,
-    end: fn(&mut Journal),
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.recorder.read(self.end);
+    pub(super) fn disconnect(&mut self) {
+        self.open -= 1;
     }
 }

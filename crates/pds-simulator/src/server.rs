@@ -23,10 +23,10 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::answer::Answer;
-use super::body::{Chunks, Sending};
+use super::body::{Chunks, Counted, Sending};
 use super::control;
 use super::disturb::{Disturbed, http_date, replaces_the_call};
-use super::journal::Counted;
+use super::journal::Journal;
 use super::routes::{self, Route};
 use super::world::World;
 
@@ -72,7 +72,7 @@ pub async fn serve_over(
 }
 
 async fn connection(world: World, stream: TcpStream, tls: Option<TlsAcceptor>, watcher: Watcher) {
-    let _connected = world.recorder().connect();
+    let _connected = Counted::new(&world, Journal::connect, Journal::disconnect);
     // Small replies must not wait for an acknowledgement.
     let _ = stream.set_nodelay(true);
     // A second descriptor, as the connection owns the stream.
@@ -114,12 +114,14 @@ async fn respond(
     reset: Arc<Notify>,
     request: Request<Incoming>,
 ) -> Result<Response<Sending>, Infallible> {
-    let under_way = world.recorder().begin();
+    let under_way = Counted::new(&world, Journal::begin_request, Journal::end_request);
     let (parts, body) = request.into_parts();
     let gzip = world.settings().quirks.compresses
         && parts.headers.get(header::ACCEPT_ENCODING).is_some_and(|accepted| accepted.as_bytes() == b"gzip");
     let mut disturbed = match Limited::new(body, MAX_BODY).collect().await {
-        Ok(body) => reply(&world, &Request::from_parts(parts, body.to_bytes())),
+        Ok(body) => {
+            reply(&world, &Request::from_parts(parts, body.to_bytes())).unwrap_or_else(Disturbed::new)
+        }
         Err(_) => Disturbed::new(Answer::refusal(413, "the body is too large")),
     };
     if gzip {
@@ -136,15 +138,12 @@ async fn respond(
 }
 
 /// Finds the call, answers it, and applies faults.
-fn reply(world: &World, request: &Request<Bytes>) -> Disturbed {
+fn reply(world: &World, request: &Request<Bytes>) -> Result<Disturbed, Answer> {
     let path = request.uri().path();
     if let Some(subject) = path.strip_prefix(control::PREFIX) {
-        return Disturbed::new(control::answer(world, subject, request).unwrap_or_else(identity));
+        return control::answer(world, subject, request).map(Disturbed::new);
     }
-    let route = match Route::find(request.method().as_str(), path) {
-        Ok(route) => route,
-        Err(refusal) => return Disturbed::new(refusal),
-    };
+    let route = Route::find(request.method().as_str(), path)?;
     let mut entry = routes::entry(world, &route, request);
     let now = entry.at;
     let faults = world.faults().draw(route.call, &entry);
@@ -157,8 +156,8 @@ fn reply(world: &World, request: &Request<Bytes>) -> Disturbed {
         disturbed.apply(fault, now);
     }
     entry.status = (!disturbed.reset).then_some(disturbed.answer.status);
-    world.recorder().record(entry);
-    disturbed
+    world.journal(|journal| journal.record(entry, world.settings().journal));
+    Ok(disturbed)
 }
 
 fn response(world: &World, disturbed: Disturbed, under_way: Counted) -> Response<Sending> {

@@ -11,7 +11,7 @@ use pds_interface::TimeRange;
 
 use super::blueprint::{self, Container};
 use super::faults::Faults;
-use super::journal::{Journal, Recorder};
+use super::journal::Journal;
 use super::latency::{THRESHOLDS, Within};
 use super::settings::Settings;
 use super::state::{self, State};
@@ -43,7 +43,7 @@ struct Inner {
     clock: Clock,
     state: Mutex<State>,
     faults: Faults,
-    recorder: Recorder,
+    journal: Mutex<Journal>,
 }
 
 impl World {
@@ -51,8 +51,8 @@ impl World {
     #[must_use]
     pub fn new(settings: Settings, clock: Clock) -> Self {
         let state = Mutex::new(State::new(&settings));
-        let (faults, recorder) = (Faults::new(settings.seed), Recorder::new(settings.journal));
-        Self(Arc::new(Inner { settings, clock, state, faults, recorder }))
+        let (faults, journal) = (Faults::new(settings.seed), Mutex::default());
+        Self(Arc::new(Inner { settings, clock, state, faults, journal }))
     }
 
     /// The projects with their apps' ids in the order of creation, without deleted apps.
@@ -108,7 +108,7 @@ impl World {
     /// The requests so far.
     #[must_use]
     pub fn requests(&self) -> Journal {
-        self.0.recorder.read(|journal| journal.clone())
+        self.journal(|journal| journal.clone())
     }
 
     /// The settings of the world.
@@ -121,8 +121,9 @@ impl World {
         &self.0.clock
     }
 
-    pub(super) fn recorder(&self) -> &Recorder {
-        &self.0.recorder
+    /// Reads or writes the journal.
+    pub(super) fn journal<T>(&self, read: impl FnOnce(&mut Journal) -> T) -> T {
+        read(&mut self.0.journal.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn state<T>(&self, read: impl FnOnce(&mut State) -> T) -> T {
