@@ -5,7 +5,7 @@ use pds_interface::polled::{Reading, Terms};
 use pds_interface::{Arguments, Cadence, Subject, Tally, TimeRange, Window};
 
 use super::error::PollError;
-use super::plan::{Context, Plan, Target};
+use super::plan::Poll;
 
 /// The reply to a request.
 pub(super) struct Answer {
@@ -13,89 +13,81 @@ pub(super) struct Answer {
     pub date: Option<jiff::Timestamp>,
 }
 
-/// Sends one request of `target` and reads its reply for each of `subjects`.
-pub(super) async fn ask(
-    context: &Context,
-    plan: &Plan,
-    target: &Target,
-    range: Option<TimeRange>,
-    container: Option<&str>,
-    subjects: &[Subject<'_>],
-) -> Result<Answer, PollError> {
-    let resource = target.key.resource;
-    let mut arguments = Arguments::about(&target.key.owner.project, &target.key.owner.app)
-        .in_container(container)
-        .at_resolution(plan.config.poll.resolution);
-    if let Some(range) = range {
-        arguments = arguments.in_range_to(range, plan.config.accounting.range_end);
+impl<'a> Poll<'a> {
+    /// Sends one request and reads its reply for each of `subjects`.
+    pub(super) async fn ask(
+        self,
+        range: Option<TimeRange>,
+        container: Option<&str>,
+        subjects: &[Subject<'_>],
+    ) -> Result<Answer, PollError> {
+        let Self { context, plan, target, .. } = self;
+        let resource = target.key.resource;
+        let mut arguments = Arguments::about(&target.key.owner.project, &target.key.owner.app)
+            .in_container(container)
+            .at_resolution(plan.config.poll.resolution);
+        if let Some(range) = range {
+            arguments = arguments.in_range_to(range, plan.config.accounting.range_end);
+        }
+        let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
+        let endpoint = target.endpoint;
+        let terms = Terms { range, domain_status: plan.config.api.domain_status_field.clone() };
+        let decode = move |body: &[u8]| endpoint.decode(body, &terms);
+        let (read, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
+        let step = plan.watermark.observe(fetched.date);
+        if let (Some(step), Some(date), Some(_)) = (step, fetched.date, range) {
+            return Err(PollError::Clock { date, step });
+        }
+        // Metrics calls keep the reply behind the first window.
+        if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
+            let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
+            let text = || std::str::from_utf8(&fetched.body).map_or_else(lossy, str::to_owned);
+            let now = context.clock.now();
+            context.store.replies().keep(&target.key, now, fetched.body.len(), text);
+        }
+        Ok(Answer { reading: read(subjects), date: fetched.date })
     }
-    let request = resource.call().request(&arguments, &plan.config.api.query_names)?;
-    let endpoint = target.endpoint;
-    let terms = Terms { range, domain_status: plan.config.api.domain_status_field.clone() };
-    let decode = move |body: &[u8]| endpoint.decode(body, &terms);
-    let (read, fetched) = plan.client.read(&target.account, resource, &request, decode).await?;
-    let step = plan.watermark.observe(fetched.date);
-    if let (Some(step), Some(date), Some(_)) = (step, fetched.date, range) {
-        return Err(PollError::Clock { date, step });
-    }
-    // Metrics calls keep the reply behind the first window.
-    if subjects.iter().any(|subject| subject.window.is_none_or(|of| of.first && of.container.is_none())) {
-        let lossy = |_| String::from_utf8_lossy(&fetched.body).into_owned();
-        let text = || std::str::from_utf8(&fetched.body).map_or_else(lossy, str::to_owned);
-        let now = context.clock.now();
-        context.store.replies().keep(&target.key, now, fetched.body.len(), text);
-    }
-    Ok(Answer { reading: read(subjects), date: fetched.date })
-}
 
-/// Asks how many there were in `range`, for nothing else.
-pub(super) async fn tally(
-    context: &Context,
-    plan: &Plan,
-    target: &Target,
-    range: TimeRange,
-) -> Result<Tally, PollError> {
-    let answer = ask(context, plan, target, Some(range), None, &[]).await?;
-    Ok(answer.reading.tally.unwrap_or_default())
-}
+    /// Asks how many there were in `range`, for nothing else.
+    pub(super) async fn tally(self, range: TimeRange) -> Result<(Tally, Option<jiff::Timestamp>), PollError> {
+        let answer = self.ask(Some(range), None, &[]).await?;
+        Ok((answer.reading.tally.unwrap_or_default(), answer.date))
+    }
 
-/// Replaces the series of each subject with those of `reading`.
-pub(super) fn show(
-    context: &Context,
-    plan: &Plan,
-    target: &Target,
-    reading: Reading,
-    variant: impl Fn(usize) -> Variant,
-) {
-    if !reading.unexpected.is_empty() {
-        context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
-    }
-    // After a reload, a running poll may have asked for something that is no longer configured.
-    if plan.is_replaced() {
-        return;
-    }
-    if let [subject] = &*target.subjects {
-        subject.cell.set_message(reading.message);
-    }
-    for (index, sink) in reading.sinks.into_iter().enumerate() {
-        // A target of one app has a reading per window; a target of an account has one per project.
-        let subject =
-            if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
-        if let Some(subject) = subject {
-            subject.cell.replace(&variant(index), sink);
+    /// Replaces the series of each subject with those of `reading`.
+    pub(super) fn show(self, reading: Reading, variant: impl Fn(usize) -> Variant) {
+        let Self { context, plan, target, .. } = self;
+        if !reading.unexpected.is_empty() {
+            context.telemetry.unexpected(target.key.resource, &reading.unexpected, &target.key.to_string());
+        }
+        // After a reload, a running poll may have asked for something that is no longer configured.
+        if plan.is_replaced() {
+            return;
+        }
+        if let [subject] = &*target.subjects {
+            subject.cell.set_message(reading.message);
+        }
+        for (index, sink) in reading.sinks.into_iter().enumerate() {
+            // A target of one app has a reading per window; a target of an account has one per project.
+            let subject =
+                if target.subjects.len() == 1 { target.subjects.first() } else { target.subjects.get(index) };
+            if let Some(subject) = subject {
+                subject.cell.replace(&variant(index), sink);
+            }
         }
     }
-}
 
-/// Subjects a reply describes: all of them, or one per window for metrics calls.
-pub(super) fn subjects<'a>(plan: &'a Plan, target: &Target, windows: &[Window<'a>]) -> Vec<Subject<'a>> {
-    match target.endpoint.cadence {
-        Cadence::Settings => {
-            target.subjects.iter().filter_map(|subject| plan.subject(subject, None)).collect()
-        }
-        Cadence::Metrics => {
-            let subject = target.subjects.first();
-            windows.iter().filter_map(|window| plan.subject(subject?, Some(*window))).collect()
+    /// Subjects a reply describes: all of them, or one per window for metrics calls.
+    pub(super) fn subjects(self, windows: &[Window<'a>]) -> Vec<Subject<'a>> {
+        let Self { plan, target, .. } = self;
+        match target.endpoint.cadence {
+            Cadence::Settings => {
+                target.subjects.iter().filter_map(|subject| plan.subject(subject, None)).collect()
+            }
+            Cadence::Metrics => {
+                let subject = target.subjects.first();
+                windows.iter().filter_map(|window| plan.subject(subject?, Some(*window))).collect()
+            }
         }
     }
 }

@@ -11,9 +11,8 @@ use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, TimeRange};
 use pds_ledger::hour::HOUR;
 
-use super::ask::tally;
 use super::evidence::Assumption;
-use super::plan::{Context, Plan, Target};
+use super::plan::{Plan, Poll};
 use super::ranges;
 use super::schedule::Phase;
 
@@ -39,7 +38,8 @@ const APART: i64 = 4 * 20;
 
 /// The range of `target` that is due to be audited, if any; it is taken for audited from now on. The first is due in the
 /// second period of the process, so that a start audits nothing.
-pub(super) fn due(context: &Context, plan: &Plan, target: &Target) -> Option<TimeRange> {
+pub(super) fn due(poll: Poll<'_>) -> Option<TimeRange> {
+    let Poll { plan, target, .. } = poll;
     let accounting = &plan.config.accounting;
     target.counter.as_ref().filter(|_| accounting.audit)?;
     let requests = i64::try_from(ranges::windows(plan, target).len()).unwrap_or(1) + 1;
@@ -52,7 +52,7 @@ pub(super) fn due(context: &Context, plan: &Plan, target: &Target) -> Option<Tim
     }
     let range = newest(plan, settled);
     // An app without traffic proves nothing.
-    (ledger_of(context, target, range) != Some(0)).then_some(range)
+    (ledger_of(poll, range) != Some(0)).then_some(range)
 }
 
 /// The newest range of whole hours, or of two steps if that is longer, that ended before `settled`.
@@ -65,36 +65,35 @@ fn newest(plan: &Plan, settled: i64) -> TimeRange {
 }
 
 /// What the ledger added for the range, where it knows.
-fn ledger_of(context: &Context, target: &Target, range: TimeRange) -> Option<u64> {
+fn ledger_of(Poll { context, target, .. }: Poll<'_>, range: TimeRange) -> Option<u64> {
     let ledger = context.ledgers.ledger(&target.key)?;
     (range.end - range.start == HOUR && range.end <= ledger.until)
         .then(|| ledger.added_in_hour(range.start))?
 }
 
 /// Audits `range`.
-pub(super) async fn audit(context: &Context, plan: &Plan, target: &Target, range: TimeRange) {
-    let known = plan.audit.broken(target.account.name());
-    let check = Check { context, plan, target, range, added: ledger_of(context, target, range), known };
+pub(super) async fn audit(poll: Poll<'_>, range: TimeRange) {
+    let known = poll.plan.audit.broken(poll.target.account.name());
+    let check = Check { poll, range, added: ledger_of(poll, range), known };
     check.record(check.finding().await);
 }
 
 /// Finds out whether the replies of the target's account can be believed although they name no range. Called by an app
 /// with traffic; nothing happens if another one has just done so.
-pub(super) async fn verify(context: &Context, plan: &Plan, target: &Target) {
+pub(super) async fn verify(poll: Poll<'_>) {
+    let Poll { plan, target, .. } = poll;
     if !plan.audit.may_verify(target.account.name()) {
         return;
     }
     let (step, end) = (plan.watermark.step(), plan.watermark.settled_step());
     let range = TimeRange { start: end - newest(plan, end).seconds().cast_signed().max(2 * step), end };
-    let check = Check { context, plan, target, range, added: None, known: None };
+    let check = Check { poll, range, added: None, known: None };
     check.record(check.finding().await);
 }
 
 /// One check of one range.
 struct Check<'a> {
-    context: &'a Context,
-    plan: &'a Plan,
-    target: &'a Target,
+    poll: Poll<'a>,
     range: TimeRange,
     /// What the ledger added for it.
     added: Option<u64>,
@@ -138,7 +137,7 @@ impl Check<'_> {
     /// Why the parts of the range do not add up to `whole` but to `sum`.
     async fn diagnose(&self, whole: u64, sum: u64, middle: i64) -> Result<Assumption, Finding> {
         let TimeRange { start, end } = self.range;
-        let step = self.plan.watermark.step();
+        let step = self.poll.plan.watermark.step();
         // A bound that is ignored gives a step of the range as much as all of it.
         let ignores_end = whole > 0 && self.total(start, start + step).await? >= whole;
         let ignores_start = whole > 0 && self.total(end - step, end).await? >= whole;
@@ -148,7 +147,7 @@ impl Check<'_> {
             (false, true) => return Ok(Assumption::Names(Ignored::End)),
             (false, false) => {}
         }
-        if self.plan.config.accounting.range_end == RangeEnd::Inclusive {
+        if self.poll.plan.config.accounting.range_end == RangeEnd::Inclusive {
             return Ok(if sum < whole { Assumption::EndIncluded } else { Assumption::Totals });
         }
         // What happened at the middle was counted twice: its bucket, or its last instant.
@@ -164,7 +163,7 @@ impl Check<'_> {
 
     /// How the ends of ranges are treated, if the steps of an hour add up to more than its halves.
     fn of_ends(&self) -> Assumption {
-        match self.plan.config.accounting.range_end {
+        match self.poll.plan.config.accounting.range_end {
             RangeEnd::Exclusive => Assumption::EndExcluded,
             RangeEnd::Inclusive => Assumption::Totals,
         }
@@ -173,11 +172,11 @@ impl Check<'_> {
     /// A whole step within the range, another one each time. None of the outermost where there are others, and none that
     /// a service rounds to: its minutes, say, are no multiple of 2, 3 or 5.
     fn middle(&self) -> i64 {
-        let step = self.plan.watermark.step();
+        let step = self.poll.plan.watermark.step();
         let steps = (self.range.end - self.range.start) / step;
         let (first, last) = if steps > 4 { (2, steps - 2) } else { (1, steps - 1) };
-        let turn =
-            (self.range.end / step).wrapping_mul(7919) + (self.target.key.owner.digest() >> 33).cast_signed();
+        let turn = (self.range.end / step).wrapping_mul(7919)
+            + (self.poll.target.key.owner.digest() >> 33).cast_signed();
         let places = (last - first + 1).max(1);
         let at = |place: i64| self.range.start + step * (first + (turn + place).rem_euclid(places));
         let is_odd = |at: &i64| [2, 3, 5].iter().all(|width| at.div_euclid(step) % width != 0);
@@ -186,8 +185,7 @@ impl Check<'_> {
 
     async fn total(&self, start: i64, end: i64) -> Result<u64, Finding> {
         let range = TimeRange { start, end };
-        let tally =
-            tally(self.context, self.plan, self.target, range).await.map_err(|_| Finding::Unanswered)?;
+        let (tally, _) = self.poll.tally(range).await.map_err(|_| Finding::Unanswered)?;
         let broken = tally.range.and_then(|answered| Assumption::broken_by(range, answered));
         match broken {
             Some(broken) if end > start => Err(Finding::Different(broken)),
@@ -197,20 +195,19 @@ impl Check<'_> {
 
     /// Counts the finding, and says what was found for the first time.
     fn record(&self, finding: Finding) {
-        let key = &self.target.key;
-        let telemetry = &self.context.telemetry;
-        let account = self.target.account.name();
+        let Poll { context, plan, target, .. } = self.poll;
+        let (key, telemetry, account) = (&target.key, &context.telemetry, target.account.name());
         match finding {
             Finding::Idle => {}
             Finding::Unanswered => telemetry.audited(key.resource, AuditResult::Unanswered),
             Finding::Equal { both } => {
                 if both {
-                    self.plan.audit.passes(account);
+                    plan.audit.passes(account);
                 }
                 telemetry.audited(key.resource, AuditResult::Equal);
             }
             Finding::Different(broken) => {
-                let is_new = self.plan.audit.breaks(account, broken);
+                let is_new = plan.audit.breaks(account, broken);
                 telemetry.audited(key.resource, AuditResult::Different);
                 telemetry.audit_differs(Difference {
                     account: account.into(),

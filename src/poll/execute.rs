@@ -6,12 +6,10 @@ use crate::store::{PollFailure, PollRecord, Variant};
 use pds_core::error_chain::with_sources;
 use pds_interface::Cadence;
 
-use super::ask::{ask, show, subjects};
 use super::error::PollError;
 use super::ledger_update::LedgerUpdate;
 use super::metrics;
-use super::plan::{Context, Plan, Target};
-use super::slots::SlotPermit;
+use super::plan::{Context, Plan, Poll, Target};
 use super::transition_log::TransitionLog;
 
 /// The result of a poll for the schedule.
@@ -30,23 +28,24 @@ pub async fn poll(
     plan: &Plan,
     target: &Target,
     transitions: &TransitionLog,
-    permit: SlotPermit,
+    permit: impl Send,
 ) -> Outcome {
     let began = Instant::now();
-    let mut update = LedgerUpdate::begin(context, plan, target);
+    let poll = Poll { context, plan, target, transitions };
+    let mut update = LedgerUpdate::begin(poll);
     // The memory of the requests is freed before waiting for the disk.
     let (result, gone) = match target.endpoint.cadence {
         Cadence::Settings => {
-            let asked = Box::pin(settings(context, plan, target)).await;
+            let asked = Box::pin(settings(poll)).await;
             let gone = asked.as_ref().is_err_and(PollError::is_not_found);
             (asked, gone)
         }
-        Cadence::Metrics => Box::pin(metrics::poll(context, plan, target, &mut update, transitions)).await,
+        Cadence::Metrics => Box::pin(metrics::poll(poll, &mut update)).await,
     };
     let took = began.elapsed();
     drop(permit);
     // A failed commit is counted and logged by the store. It says nothing of the service.
-    let _ = update.end(context, plan, target, transitions).await;
+    let _ = update.end().await;
     let now = context.clock.now();
     let failure =
         |error: &PollError| PollFailure { class: error.class(), message: with_sources(error).into() };
@@ -68,9 +67,8 @@ pub async fn poll(
     if gone { Outcome::Slow } else { Outcome::Usual }
 }
 
-async fn settings(context: &Context, plan: &Plan, target: &Target) -> Result<(), PollError> {
-    let subjects = subjects(plan, target, &[]);
-    let reading = ask(context, plan, target, None, None, &subjects).await?.reading;
-    show(context, plan, target, reading, |_| Variant::default());
+async fn settings(poll: Poll<'_>) -> Result<(), PollError> {
+    let reading = poll.ask(None, None, &poll.subjects(&[])).await?.reading;
+    poll.show(reading, |_| Variant::default());
     Ok(())
 }

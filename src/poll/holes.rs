@@ -7,16 +7,13 @@
 //! service keeps: all of it is given up, up to the oldest step that is answered. A service that fails at random refuses
 //! steps that it answers a moment later, so both ends of a hole have to be refused again and again.
 
-use pds_interface::{Counted, Tally, TimeRange};
+use pds_interface::{Counted, TimeRange};
 use pds_ledger::Ledger;
 
-use super::ask::ask;
-use super::error::PollError;
 use super::ledger_update::LedgerUpdate;
-use super::plan::{Context, Plan, Target};
+use super::plan::Poll;
 use super::progress::Hole;
 use super::ranges::{self, Purpose, RangeAsk};
-use super::transition_log::TransitionLog;
 
 /// Steps that are asked for one by one.
 const MAX_SINGLE: i64 = 8;
@@ -30,16 +27,16 @@ const CONFIRMATIONS: u32 = 8;
 const MAX_PROBES: u32 = 96;
 
 /// Looks for the hole in `refused`, the range at the cursor, and gives it up. Returns whether there is one.
-pub(super) async fn give_up(
-    (context, plan, target): (&Context, &Plan, &Target),
-    update: &mut LedgerUpdate,
-    transitions: &TransitionLog,
+pub(super) async fn give_up<'a>(
+    poll: Poll<'a>,
+    update: &mut LedgerUpdate<'a>,
     refused: TimeRange,
     reason: &str,
 ) -> bool {
+    let Poll { plan, target, transitions, .. } = poll;
     let step = plan.watermark.step();
     let newest = plan.watermark.settled_step() - step;
-    let mut search = Search { context, plan, target, update, step, left: MAX_PROBES };
+    let mut search = Search { poll, update, step, left: MAX_PROBES };
     // Otherwise the service refuses everything, and time is not the cause.
     let answered = if refused.start < newest { search.is_answered(newest).await } else { None };
     if answered == Some(false) {
@@ -60,17 +57,15 @@ pub(super) async fn give_up(
     false
 }
 
-struct Search<'a> {
-    context: &'a Context,
-    plan: &'a Plan,
-    target: &'a Target,
-    update: &'a mut LedgerUpdate,
+struct Search<'a, 'u> {
+    poll: Poll<'a>,
+    update: &'u mut LedgerUpdate<'a>,
     step: i64,
     /// Requests left.
     left: u32,
 }
 
-impl Search<'_> {
+impl Search<'_, '_> {
     /// Counts what is answered at the beginning of `refused`, then finds the hole behind it. `None` if there is none, or
     /// the search did not end.
     async fn hole(&mut self, refused: TimeRange, newest: i64) -> Option<TimeRange> {
@@ -85,7 +80,7 @@ impl Search<'_> {
                 start = end;
                 if end == bad {
                     // Each part is answered: the range was too long.
-                    ranges::no_longer_than(self.target, answered);
+                    ranges::no_longer_than(self.poll.target, answered);
                     return None;
                 }
             } else if end == bad {
@@ -94,8 +89,9 @@ impl Search<'_> {
                 bad = end;
             }
         }
-        let kept = self.plan.audit.reach(self.target.account.name());
-        let kept = kept.map(|reach| (self.plan.watermark.settled_step() - reach) / self.step * self.step);
+        let Poll { plan, target, .. } = self.poll;
+        let kept = plan.audit.reach(target.account.name());
+        let kept = kept.map(|reach| (plan.watermark.settled_step() - reach) / self.step * self.step);
         let mut end = bad;
         for _ in 0..MAX_SINGLE {
             if end >= newest || self.is_answered(end).await? {
@@ -107,7 +103,7 @@ impl Search<'_> {
             }
         }
         let end = self.oldest_answered(end, newest, kept).await?;
-        self.plan.audit.reaches(self.target.account.name(), self.plan.watermark.settled_step() - end);
+        plan.audit.reaches(target.account.name(), plan.watermark.settled_step() - end);
         Some(TimeRange { start, end })
     }
 
@@ -146,9 +142,8 @@ impl Search<'_> {
     async fn is_answered(&mut self, start: i64) -> Option<bool> {
         let range = TimeRange { start, end: start + self.step };
         self.probe()?;
-        let answer = self.answer(range).await;
-        let distributed = self.target.endpoint.counted == Some(Counted::Requests);
-        match answer {
+        let distributed = self.poll.target.endpoint.counted == Some(Counted::Requests);
+        match self.poll.tally(range).await {
             Ok((tally, _)) => Some(Ledger::open(start).add(range, &tally, distributed, i64::MAX).is_ok()),
             Err(error) => error.is_refusal().then_some(false),
         }
@@ -156,10 +151,9 @@ impl Search<'_> {
 
     /// Adds the range at the cursor. Returns whether it is answered; `None` if that could not be found out.
     async fn counts(&mut self, range: TimeRange) -> Option<bool> {
-        let asked = RangeAsk { range, container: None, windows: Vec::new(), purpose: Purpose::Counted };
         self.probe()?;
-        let taken = match self.answer(range).await {
-            Ok((tally, date)) => self.update.take(self.context, self.plan, self.target, &tally, &asked, date),
+        let taken = match self.poll.tally(range).await {
+            Ok((tally, date)) => self.update.take(&tally, &RangeAsk::of(range, Purpose::Counted), date),
             Err(error) => Err(error),
         };
         match taken {
@@ -172,10 +166,5 @@ impl Search<'_> {
     fn probe(&mut self) -> Option<()> {
         self.left = self.left.checked_sub(1)?;
         Some(())
-    }
-
-    async fn answer(&self, range: TimeRange) -> Result<(Tally, Option<jiff::Timestamp>), PollError> {
-        let answer = ask(self.context, self.plan, self.target, Some(range), None, &[]).await?;
-        Ok((answer.reading.tally.unwrap_or_default(), answer.date))
     }
 }

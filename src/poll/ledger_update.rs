@@ -7,14 +7,14 @@ use pds_interface::{Counted, Tally, TimeRange};
 use pds_ledger::{Hold, Ledger, MAX_THRESHOLDS, NotCommitted, Refusal, hour::HOUR, recheck::Recheck};
 
 use super::error::PollError;
-use super::plan::{Context, Plan, Target};
+use super::plan::{Poll, Target};
 use super::ranges::{Purpose, RangeAsk};
 use super::schedule::Phase;
-use super::transition_log::TransitionLog;
 
 /// The ledger of a target while it is polled.
 #[derive(Debug)]
-pub struct LedgerUpdate {
+pub struct LedgerUpdate<'a> {
+    poll: Poll<'a>,
     /// The ledger so far; `None` if nothing is counted, or it is not yet known where counting begins.
     ledger: Option<Arc<Ledger>>,
     /// The ledger before the poll.
@@ -38,18 +38,18 @@ enum Change {
     Added,
 }
 
-impl LedgerUpdate {
+impl<'a> LedgerUpdate<'a> {
     /// The ledger of the target; time that is too old is given up.
-    #[must_use]
-    pub fn begin(context: &Context, plan: &Plan, target: &Target) -> Self {
+    pub(super) fn begin(poll: Poll<'a>) -> Self {
+        let Poll { context, target, .. } = poll;
         let counts = target.counter.is_some();
         // While the ledger is being restored nothing is added: the restored one replaces it.
         let may_open = counts && context.ledgers.held_back(&target.key) != Some(Hold::Unknown);
         let ledger = context.ledgers.ledger(&target.key).filter(|_| may_open);
         let before = ledger.clone();
         let mut update =
-            Self { ledger, before, may_open, change: Change::None, gave_up: None, rechecked: None };
-        update.follow_clock(context, plan, target);
+            Self { poll, ledger, before, may_open, change: Change::None, gave_up: None, rechecked: None };
+        update.follow_clock();
         update
     }
 
@@ -61,7 +61,8 @@ impl LedgerUpdate {
 
     /// The hour to be counted again now, if any.
     #[must_use]
-    pub fn recheck_due(&self, plan: &Plan, target: &Target) -> Option<TimeRange> {
+    pub fn recheck_due(&self) -> Option<TimeRange> {
+        let Poll { plan, target, .. } = self.poll;
         let ledger = self.ledger().filter(|_| target.progress.may_recheck())?;
         ledger.recheck_due(plan.watermark.ages(), phase(target), ledger.until)
     }
@@ -72,13 +73,11 @@ impl LedgerUpdate {
     /// If the reply cannot be added; the cursor does not move.
     pub fn take(
         &mut self,
-        context: &Context,
-        plan: &Plan,
-        target: &Target,
         tally: &Tally,
         asked: &RangeAsk,
         date: Option<jiff::Timestamp>,
     ) -> Result<(), PollError> {
+        let Poll { plan, target, .. } = self.poll;
         let (range, watermark) = (asked.range, &plan.watermark);
         let unsettled = date.filter(|_| !watermark.has_settled(range, date));
         if let (Some(date), true) = (unsettled, asked.purpose != Purpose::Window) {
@@ -88,7 +87,7 @@ impl LedgerUpdate {
             match plan.audit.believes(target.account.name()) {
                 Ok(true) => {}
                 Ok(false) => {
-                    self.follow_clock(context, plan, target);
+                    self.follow_clock();
                     return Ok(());
                 }
                 Err(broken) => {
@@ -98,16 +97,16 @@ impl LedgerUpdate {
             }
         }
         if asked.purpose == Purpose::Counted && watermark.is_too_old(range) {
-            self.follow_clock(context, plan, target);
+            self.follow_clock();
             return Err(Refusal::TooOld { start: range.start }.into());
         }
         if asked.purpose == Purpose::Window {
             // A ledger that is opened now knows the thresholds of this reply.
-            self.follow_clock(context, plan, target);
+            self.follow_clock();
         }
         let distributed = target.endpoint.counted == Some(Counted::Requests);
         if let Some(ledger) = &self.ledger {
-            note_beyond_room(ledger, tally, context, target);
+            note_beyond_room(ledger, tally, self.poll);
             match asked.purpose {
                 Purpose::Window => {
                     if let Some(learnt) = learn(ledger, tally) {
@@ -127,7 +126,7 @@ impl LedgerUpdate {
             }
         }
         // The very first reply: only now is it known where counting begins and what is too old.
-        self.follow_clock(context, plan, target);
+        self.follow_clock();
         Ok(())
     }
 
@@ -154,13 +153,8 @@ impl LedgerUpdate {
     ///
     /// # Errors
     /// If writing fails. The previous ledger stays, and the ranges are requested again.
-    pub async fn end(
-        self,
-        context: &Context,
-        plan: &Plan,
-        target: &Target,
-        transitions: &TransitionLog,
-    ) -> Result<(), NotCommitted> {
+    pub async fn end(self) -> Result<(), NotCommitted> {
+        let Poll { context, plan, target, transitions } = self.poll;
         let Some(ledger) = self.ledger else {
             // It is being restored.
             if let Some(ledger) = context.ledgers.ledger(&target.key) {
@@ -200,7 +194,8 @@ impl LedgerUpdate {
 
     /// Opens a missing ledger at the current step, resumes one that another shard had, and gives up time that is too
     /// old, as far as both clocks allow.
-    fn follow_clock(&mut self, context: &Context, plan: &Plan, target: &Target) {
+    fn follow_clock(&mut self) {
+        let Poll { context, plan, target, .. } = self.poll;
         let watermark = &plan.watermark;
         match &self.ledger {
             None => {
@@ -247,7 +242,7 @@ fn learn(ledger: &Ledger, tally: &Tally) -> Option<Ledger> {
 }
 
 /// Counts the thresholds of a reply that the ledger has no room for as unexpected.
-fn note_beyond_room(ledger: &Ledger, tally: &Tally, context: &Context, target: &Target) {
+fn note_beyond_room(ledger: &Ledger, tally: &Tally, Poll { context, target, .. }: Poll<'_>) {
     let unknown = ledger.beyond_room(tally).min(MAX_THRESHOLDS);
     if unknown > 0 {
         let fields = vec!["distribution"; unknown];

@@ -6,16 +6,14 @@ use crate::store::Variant;
 use pds_interface::{Counted, TimeRange, Window};
 use pds_ledger::{Refusal, hour::HOUR};
 
-use super::ask::{ask, show, subjects};
 use super::audit;
 use super::error::{PollError, Reach};
 use super::evidence::Assumption;
 use super::holes;
 use super::ledger_update::LedgerUpdate;
-use super::plan::{Context, Plan, Target};
+use super::plan::{Poll, Target};
 use super::ranges::{self, MAX_HALVINGS, Purpose, RangeAsk};
 use super::shown::Replies;
-use super::transition_log::TransitionLog;
 
 /// The most hours that one poll counts again.
 const MAX_RECHECKS_AT_ONCE: usize = 8;
@@ -23,21 +21,12 @@ const MAX_RECHECKS_AT_ONCE: usize = 8;
 /// Requests every range that is due, first those that the previous poll did not reach. The windows and the counted range
 /// never block each other, and the outcome for a container does not affect its app. Returns the poll's result, and
 /// whether the service says that the app does not exist.
-pub async fn poll(
-    context: &Context,
-    plan: &Plan,
-    target: &Target,
-    update: &mut LedgerUpdate,
-    transitions: &TransitionLog,
-) -> (Result<(), PollError>, bool) {
-    let mut poll = MetricsPoll {
-        context,
-        plan,
-        target,
-        transitions,
+pub(super) async fn poll<'a>(poll: Poll<'a>, update: &mut LedgerUpdate<'a>) -> (Result<(), PollError>, bool) {
+    let mut all = MetricsPoll {
+        poll,
         update,
         replies: Replies::default(),
-        settled_step: plan.watermark.settled_step(),
+        settled_step: poll.plan.watermark.settled_step(),
         result: Ok(()),
         asked: 0,
         not_found: 0,
@@ -45,22 +34,19 @@ pub async fn poll(
         refused: None,
         counted: None,
     };
-    poll.all().await;
-    poll.look_for_hole().await;
-    poll.audit().await;
-    poll.compare_window();
-    poll.replies.show(plan, target);
-    poll.replies.compare_containers(plan, target);
-    let gone = poll.asked > 0 && poll.asked == poll.not_found;
-    (poll.result, gone)
+    all.ranges().await;
+    all.look_for_hole().await;
+    all.audit().await;
+    all.compare_window();
+    all.replies.show(poll);
+    all.replies.compare_containers(poll);
+    let gone = all.asked > 0 && all.asked == all.not_found;
+    (all.result, gone)
 }
 
-struct MetricsPoll<'a> {
-    context: &'a Context,
-    plan: &'a Plan,
-    target: &'a Target,
-    transitions: &'a TransitionLog,
-    update: &'a mut LedgerUpdate,
+struct MetricsPoll<'a, 'u> {
+    poll: Poll<'a>,
+    update: &'u mut LedgerUpdate<'a>,
     replies: Replies,
     /// The last whole step that had settled when the poll began.
     settled_step: i64,
@@ -77,10 +63,11 @@ struct MetricsPoll<'a> {
     counted: Option<(TimeRange, u64)>,
 }
 
-impl MetricsPoll<'_> {
-    async fn all(&mut self) {
-        let progress = &self.target.progress;
-        let mut windows = ranges::windows(self.plan, self.target);
+impl MetricsPoll<'_, '_> {
+    async fn ranges(&mut self) {
+        let Poll { context, plan, target, .. } = self.poll;
+        let progress = &target.progress;
+        let mut windows = ranges::windows(plan, target);
         let places = windows.len().max(1);
         let first = progress.unreached_window.swap(0, Ordering::Relaxed) as usize % places;
         let begin_with = |window: usize| {
@@ -118,12 +105,11 @@ impl MetricsPoll<'_> {
             return;
         }
         // Restored counters wait for the hours that were due, so those are asked for one after the other.
-        let held = self.context.ledgers.held_back(&self.target.key).is_some();
+        let held = context.ledgers.held_back(&target.key).is_some();
         for _ in 0..if held { MAX_RECHECKS_AT_ONCE } else { 1 } {
-            let due = self.update.recheck_due(self.plan, self.target).filter(|_| self.result.is_ok());
+            let due = self.update.recheck_due().filter(|_| self.result.is_ok());
             let Some(range) = due else { break };
-            self.range(&RangeAsk { range, container: None, windows: Vec::new(), purpose: Purpose::Recheck })
-                .await;
+            self.range(&RangeAsk::of(range, Purpose::Recheck)).await;
         }
     }
 
@@ -132,13 +118,12 @@ impl MetricsPoll<'_> {
     async fn counted(&mut self) -> Reach {
         let (mut reach, mut last) = (Reach::Itself, None);
         for _ in 0..2 {
-            let due = ranges::due(self.plan, self.target, self.update.ledger(), self.settled_step);
-            let Some(range) = due.filter(|range| last != Some(*range) && reach == Reach::Itself) else {
+            let Some(range) = self.due().filter(|range| last != Some(*range) && reach == Reach::Itself)
+            else {
                 break;
             };
             last = Some(range);
-            let purpose = Purpose::Counted;
-            reach = self.range(&RangeAsk { range, container: None, windows: Vec::new(), purpose }).await;
+            reach = self.range(&RangeAsk::of(range, Purpose::Counted)).await;
             if range.end % HOUR != 0 {
                 break;
             }
@@ -148,16 +133,20 @@ impl MetricsPoll<'_> {
 
     /// Whether the reply about this window also serves the counters.
     fn is_counted(&self, window: &RangeAsk) -> bool {
-        window.container.is_none()
-            && ranges::due(self.plan, self.target, self.update.ledger(), self.settled_step)
-                == Some(window.range)
+        window.container.is_none() && self.due() == Some(window.range)
+    }
+
+    /// The range to count next.
+    fn due(&self) -> Option<TimeRange> {
+        ranges::due(self.poll.plan, self.poll.target, self.update.ledger(), self.settled_step)
     }
 
     /// Requests one range. Returns which other requests would fail as well.
     async fn range(&mut self, asked: &RangeAsk) -> Reach {
+        let Poll { plan, target, transitions, .. } = self.poll;
         let Err(error) = self.answer(asked).await else {
             if let Some(container) = &asked.container {
-                self.target.progress.container_answers(container);
+                target.progress.container_answers(container);
             }
             if asked.container.is_none() && asked.purpose != Purpose::Recheck {
                 self.asked += 1;
@@ -170,8 +159,8 @@ impl MetricsPoll<'_> {
             if error.is_not_found() {
                 self.forget(asked);
             }
-            if self.target.progress.container_fails(container) {
-                self.transitions.container_failed(&self.target.key, container, &error);
+            if target.progress.container_fails(container) {
+                transitions.container_failed(&target.key, container, &error);
             }
             return Reach::Itself;
         }
@@ -183,8 +172,7 @@ impl MetricsPoll<'_> {
         }
         let reach = error.reach();
         if asked.purpose == Purpose::Counted && error.is_refusal() {
-            let interval = self.plan.interval(self.target);
-            if self.target.progress.is_refused(asked.range.start, interval) {
+            if target.progress.is_refused(asked.range.start, plan.interval(target)) {
                 self.refused = Some((asked.range, error.to_string()));
             }
         }
@@ -199,21 +187,21 @@ impl MetricsPoll<'_> {
         let (Some(counted), Some((window, total))) = (self.counted, self.replies.first_window()) else {
             return;
         };
-        if self.target.progress.is_short(window, total, counted) {
-            let key = &self.target.key;
-            let field = match self.target.endpoint.counted {
+        let Poll { context, target, .. } = self.poll;
+        if target.progress.is_short(window, total, counted) {
+            let key = &target.key;
+            let field = match target.endpoint.counted {
                 Some(Counted::Requests) => "total_requests",
                 _ => "total_runs",
             };
-            self.context.telemetry.unexpected(key.resource, &[field], &key.to_string());
+            context.telemetry.unexpected(key.resource, &[field], &key.to_string());
         }
     }
 
     /// Gives up time that the service always refuses, while it answers for later time.
     async fn look_for_hole(&mut self) {
         if let Some((range, reason)) = self.refused.take() {
-            let search = (self.context, self.plan, self.target);
-            if holes::give_up(search, self.update, self.transitions, range, &reason).await {
+            if holes::give_up(self.poll, self.update, range, &reason).await {
                 // At once: what the service keeps begins later with every second.
                 self.counted().await;
             }
@@ -225,14 +213,14 @@ impl MetricsPoll<'_> {
         if self.result.is_err() {
             return;
         }
-        if let Some(range) = audit::due(self.context, self.plan, self.target) {
-            audit::audit(self.context, self.plan, self.target, range).await;
+        if let Some(range) = audit::due(self.poll) {
+            audit::audit(self.poll, range).await;
         }
     }
 
     /// Hides the samples of the range's windows.
     fn forget(&self, asked: &RangeAsk) {
-        for subject in &self.target.subjects {
+        for subject in &self.poll.target.subjects {
             for &window in &asked.windows {
                 subject.cell.forget(&self.variant(asked, window));
             }
@@ -242,12 +230,12 @@ impl MetricsPoll<'_> {
     }
 
     fn variant(&self, asked: &RangeAsk, window: usize) -> Variant {
-        let window = self.plan.windows.get(window).map_or(0, |window| window.seconds.unsigned_abs());
+        let window = self.poll.plan.windows.get(window).map_or(0, |window| window.seconds.unsigned_abs());
         Variant { window, container: asked.container.clone() }
     }
 
     async fn answer(&mut self, asked: &RangeAsk) -> Result<(), PollError> {
-        let (plan, target) = (self.plan, self.target);
+        let Poll { plan, target, .. } = self.poll;
         let windows: Vec<Window<'_>> = asked
             .windows
             .iter()
@@ -259,9 +247,8 @@ impl MetricsPoll<'_> {
                 range: asked.range,
             })
             .collect();
-        let subjects = subjects(plan, target, &windows);
-        let container = asked.container.as_deref();
-        let answer = ask(self.context, plan, target, Some(asked.range), container, &subjects).await;
+        let subjects = self.poll.subjects(&windows);
+        let answer = self.poll.ask(Some(asked.range), asked.container.as_deref(), &subjects).await;
         match (asked.purpose, &answer) {
             (Purpose::Counted, answer) => {
                 let step = plan.watermark.step();
@@ -274,7 +261,7 @@ impl MetricsPoll<'_> {
         if let Some(answered) = answer.reading.tally.as_ref().and_then(|tally| tally.range) {
             self.compare(asked, answered)?;
         }
-        self.replies.add(plan, target, asked, &answer.reading);
+        self.replies.add(self.poll, asked, &answer.reading);
         let tally = answer.reading.tally.take();
         if asked.purpose == Purpose::Counted {
             self.counted = tally.as_ref().and_then(|tally| Some((asked.range, tally.total?)));
@@ -285,33 +272,32 @@ impl MetricsPoll<'_> {
             && asked.purpose == Purpose::Counted
             && plan.audit.believes(target.account.name()) != Ok(true)
         {
-            audit::verify(self.context, plan, target).await;
+            audit::verify(self.poll).await;
         }
         if is_unnamed && plan.audit.ignores_ranges(target.account.name()) {
             self.replies = Replies::default();
             ranges::windows(plan, target).iter().for_each(|window| self.forget(window));
         } else {
-            show(self.context, plan, target, answer.reading, |index| {
+            self.poll.show(answer.reading, |index| {
                 self.variant(asked, asked.windows.get(index).copied().unwrap_or(usize::MAX))
             });
         }
         match tally {
-            Some(tally) => self.update.take(self.context, plan, target, &tally, asked, answer.date),
+            Some(tally) => self.update.take(&tally, asked, answer.date),
             None => Ok(()),
         }
     }
-}
 
-impl MetricsPoll<'_> {
     /// Compares the range of a reply with the one asked for. Whether a counted range is exact is left to the ledger.
     fn compare(&self, asked: &RangeAsk, answered: TimeRange) -> Result<(), PollError> {
-        let account = &self.target.account;
+        let Poll { plan, target, .. } = self.poll;
+        let account = &target.account;
         if answered.is_rounded_from(asked.range) {
             account.range_honoured();
             return Ok(());
         }
         if let Some(ignored) = answered.ignores(asked.range) {
-            let told = self.plan.config.api.query_names.told(ignored, asked.range, answered);
+            let told = plan.config.api.query_names.told(ignored, asked.range, answered);
             if account.range_ignored(&told) {
                 return Err(PollError::NotBelieved { broken: Assumption::Names(ignored), told });
             }

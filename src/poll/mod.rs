@@ -4,7 +4,7 @@
 //! account. The [`Poller`] runs it: one loop holds all due times and starts a bounded number of concurrent polls. A
 //! panic stays inside its poll; missed ticks are skipped.
 //!
-//! - [`plan`]: the targets of a configuration; `objective`: the configured objectives.
+//! - [`plan`]: the targets of a configuration, and their cells in the store.
 //! - [`progress`]: what one poll passes to the next.
 //! - [`counters`]: which counters are exposed.
 //! - [`schedule`]: when each target is due.
@@ -12,7 +12,6 @@
 //! - [`execute`]: one poll of one target; `ask`: one request of it; [`error`]: why it fails.
 //! - [`metrics`]: one poll of a metrics call.
 //! - [`transition_log`]: log lines about failures and recoveries.
-//! - [`slots`]: how many polls run at once.
 //! - [`datapoints`]: which datapoint of a series is complete; [`shown`]: what the replies of one poll show together.
 //! - [`ranges`]: which ranges a metrics target needs, without duplicates.
 //! - [`audit`]: whether the service counts as assumed, and [`evidence`]: what is known of that; [`holes`]: time that it does not answer for.
@@ -28,14 +27,12 @@ pub mod execute;
 pub mod holes;
 pub mod ledger_update;
 pub mod metrics;
-mod objective;
 pub mod plan;
 pub mod poller;
 pub mod progress;
 pub mod ranges;
 pub mod schedule;
 pub mod shown;
-pub mod slots;
 pub mod transition_log;
 
 pub use plan::{Context, Plan};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Duration, Instant, sleep_until};
 
@@ -14,7 +14,6 @@ use super::error::PANIC;
 use super::execute::{self, Outcome};
 use super::plan::{Context, Plan};
 use super::schedule::{Phase, Schedule};
-use super::slots::PollSlots;
 use super::transition_log::TransitionLog;
 
 /// An idle poller starts polls up to this much late, but at most a hundredth of the shortest interval, so that polls due
@@ -30,7 +29,9 @@ pub struct Poller {
     context: Arc<Context>,
     plan: Arc<Plan>,
     schedule: Schedule,
-    slots: PollSlots,
+    /// One for each poll with requests in flight. A poll that waits for the disk holds none: commits are rare, and with ten
+    /// thousand apps hundreds of polls wait for the same one.
+    slots: Arc<Semaphore>,
     running: JoinSet<Outcome>,
     /// The target of each running poll.
     tasks: HashMap<Id, Started>,
@@ -62,7 +63,7 @@ impl Poller {
             context: Arc::new(context),
             plan: Arc::clone(&plan),
             schedule: Schedule::default(),
-            slots: PollSlots::default(),
+            slots: slots(&plan),
             running: JoinSet::new(),
             tasks: HashMap::new(),
             origin: Instant::now(),
@@ -89,7 +90,7 @@ impl Poller {
             self.start_due();
             self.transitions.sum_up(Some(Instant::now()));
             let (due, summary) = (self.schedule.next_due(), self.transitions.next_summary());
-            let (most, slack) = (self.most_at_once(), self.slack);
+            let (slots, slack) = (Arc::clone(&self.slots), self.slack);
             let restorer = self.restorer.clone();
             let read_back = async {
                 match &restorer {
@@ -98,7 +99,7 @@ impl Poller {
                 }
             };
             let due_with_room = async {
-                self.slots.has_place_again(most).await;
+                let _ = slots.acquire().await;
                 sleep_until(due.unwrap_or_else(Instant::now) + slack).await;
             };
             tokio::select! {
@@ -159,6 +160,9 @@ impl Poller {
             true
         });
         let shortest = plan.targets.iter().map(|target| plan.interval(target)).min();
+        if plan.config.api.max_concurrent_requests != self.plan.config.api.max_concurrent_requests {
+            self.slots = slots(&plan);
+        }
         self.slack = shortest.map_or(MAX_SLACK, |interval| (interval / 100).min(MAX_SLACK));
         self.plan = plan;
     }
@@ -180,20 +184,15 @@ impl Poller {
         }
     }
 
-    fn most_at_once(&self) -> u32 {
-        self.plan.config.api.max_concurrent_requests.get()
-    }
-
     /// Starts due polls as long as slots are free, the longest due first.
     fn start_due(&mut self) {
         let now = Instant::now();
-        while self.slots.has_place(self.most_at_once()) {
+        while let Ok(permit) = Arc::clone(&self.slots).try_acquire_owned() {
             let Some((due, index)) = self.schedule.pop_due(now) else { return };
             let Some(target) = self.plan.targets.get(index).map(Arc::clone) else { continue };
             self.context.telemetry.poll_lag(now - due);
             let context = Arc::clone(&self.context);
             let (plan, transitions) = (Arc::clone(&self.plan), Arc::clone(&self.transitions));
-            let permit = self.slots.enter();
             let task = self
                 .running
                 .spawn(async move { execute::poll(&context, &plan, &target, &transitions, permit).await });
@@ -241,4 +240,9 @@ impl Poller {
         target.progress.set_due(due);
         self.schedule.add(due, index);
     }
+}
+
+/// Slots for the polls of `plan`. Those of a former plan end with its polls.
+fn slots(plan: &Plan) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(plan.config.api.max_concurrent_requests.get() as usize))
 }

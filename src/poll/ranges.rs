@@ -21,6 +21,13 @@ pub struct RangeAsk {
     pub purpose: Purpose,
 }
 
+impl RangeAsk {
+    /// The range, for the ledger alone.
+    pub(super) fn of(range: TimeRange, purpose: Purpose) -> Self {
+        Self { range, container: None, windows: Vec::new(), purpose }
+    }
+}
+
 /// What the ledger does with a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {

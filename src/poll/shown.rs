@@ -7,7 +7,7 @@ use pds_interface::polled::{Reading, Tally};
 use pds_interface::subject::Window;
 use pds_interface::{Point, TimeRange};
 
-use super::plan::{Plan, Target};
+use super::plan::Poll;
 use super::ranges::RangeAsk;
 
 /// Consecutive polls with equal replies for a container and the whole app after which the filter seems to be ignored.
@@ -29,7 +29,7 @@ struct WindowReply {
 
 impl Replies {
     /// Records the reply to `wanted`.
-    pub fn add(&mut self, plan: &Plan, target: &Target, wanted: &RangeAsk, reading: &Reading) {
+    pub(super) fn add(&mut self, Poll { plan, target, .. }: Poll<'_>, wanted: &RangeAsk, reading: &Reading) {
         let range = wanted.range;
         // A range rounded outwards begins with a whole bucket. Data beyond the requested end has not settled.
         let answered = reading.tally.as_ref().and_then(|tally| tally.range);
@@ -59,7 +59,7 @@ impl Replies {
 
     /// Shows for each container the datapoint of the first configured window that has a complete one. If no reply has
     /// one, nothing is shown; if a reply is missing, the previous datapoint stays until it is stale.
-    pub fn show(&self, plan: &Plan, target: &Target) {
+    pub(super) fn show(&self, Poll { plan, target, .. }: Poll<'_>) {
         let Some(subject) = target.subjects.first().filter(|_| target.endpoint.has_series()) else { return };
         for container in super::plan::containers(plan.app(subject)) {
             let of = || self.0.iter().filter(|reply| reply.container == container);
@@ -86,7 +86,7 @@ impl Replies {
 
     /// Warns once if the container filter seems to be ignored: for several polls with traffic, the replies for a container
     /// equalled those for the whole app.
-    pub fn compare_containers(&self, plan: &Plan, target: &Target) {
+    pub(super) fn compare_containers(&self, Poll { plan, target, .. }: Poll<'_>) {
         let whole = |window| self.0.iter().find(|reply| reply.window == window && reply.container.is_none());
         for reply in &self.0 {
             let (Some(container), Some(whole)) = (&reply.container, whole(reply.window)) else { continue };

@@ -34,24 +34,13 @@ pub(super) struct Segment {
 }
 
 impl Writer {
-    /// Begins the first segment of a page.
-    pub(super) fn first(encoding: Encoding) -> Self {
-        match encoding {
-            // Level 1: a higher one takes longer than rendering the page, and saves nothing on a local network.
-            Encoding::Gzip => Self::deflate(HEADER.to_vec()),
-            _ => Self::Identity(Vec::new()),
+    /// Begins a segment: the first of a page, or a further one.
+    pub(super) fn new(encoding: Encoding, is_first: bool) -> Self {
+        if encoding != Encoding::Gzip {
+            return Self::Identity(Vec::new());
         }
-    }
-
-    /// Begins a further segment.
-    pub(super) fn further(encoding: Encoding) -> Self {
-        match encoding {
-            Encoding::Gzip => Self::deflate(Vec::new()),
-            _ => Self::Identity(Vec::new()),
-        }
-    }
-
-    fn deflate(begin: Vec<u8>) -> Self {
+        let begin = if is_first { HEADER.to_vec() } else { Vec::new() };
+        // Level 1: a higher one takes longer than rendering the page, and saves nothing on a local network.
         Self::Gzip(Box::new(DeflateEncoder::new(begin, Compression::fast())), Crc::new())
     }
 
@@ -103,10 +92,10 @@ impl Writer {
     pub(super) fn close(self, before: &Crc) -> Bytes {
         match self {
             Self::Identity(bytes) => bytes.into(),
-            Self::Gzip(encoder, telemetry) => {
+            Self::Gzip(encoder, own) => {
                 let mut crc = Crc::new();
                 crc.combine(before);
-                crc.combine(&telemetry);
+                crc.combine(&own);
                 let mut bytes = encoder.finish().unwrap_or_default();
                 bytes.extend_from_slice(&crc.sum().to_le_bytes());
                 bytes.extend_from_slice(&crc.amount().to_le_bytes());
@@ -125,11 +114,11 @@ mod tests {
     #[test]
     fn stretches_of_different_times_are_one_gzip_member() {
         let text = "pds_up{project=\"p\"} 1\n".repeat(20_000);
-        let mut first = Writer::first(Encoding::Gzip);
+        let mut first = Writer::new(Encoding::Gzip, true);
         first.write(text.as_bytes());
         let (first, crc) = first.pause();
         for end in ["# EOF\n", "", "process_open_fds 7\n"] {
-            let mut further = Writer::further(Encoding::Gzip);
+            let mut further = Writer::new(Encoding::Gzip, false);
             further.write(end.as_bytes());
             let page = [&first[..], &further.close(&crc)].concat();
             let mut decoder = GzDecoder::new(&page[..]);
@@ -140,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_page_that_goes_out_as_it_is_written_is_whole_too() {
-        let mut writer = Writer::first(Encoding::Gzip);
+        let mut writer = Writer::new(Encoding::Gzip, true);
         let mut page = Vec::new();
         for n in 0..200_000 {
             writer.write(format!("line {n}\n").as_bytes());

@@ -12,8 +12,7 @@ use tokio::time::Duration;
 use pds_exposition::{Family, Samples};
 
 use super::changes::Changes;
-use super::course::{Course, Point, SlotSummary};
-use super::packed::{pack, unpack};
+use super::course::{Course, Point, SlotSummary, pack, unpack};
 
 /// Successes kept per target: of the last 20 polls of an app, its two metrics calls make 10 each.
 const SUCCESSES: usize = 10;

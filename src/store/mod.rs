@@ -6,8 +6,7 @@
 //! never wait for each other.
 //!
 //! - [`target_state`]: one target's samples, health and expiry; [`health`]: whether its polls succeed.
-//! - [`history`]: its recent polls; [`course`]: an app's last hours; `changes`: what changed in its settings;
-//!   `packed`: values of a trend in two bytes.
+//! - [`history`]: its recent polls; [`course`]: an app's last hours; `changes`: what changed in its settings.
 //! - [`replies`]: last replies in full, within a memory limit.
 //! - [`render`]: a snapshot as text, chunk by chunk; `filter`: the part of it that a query asks for.
 //! - [`pages`]: ready pages, made at most once per change; `gzip`: their bytes, plain or compressed.
@@ -18,7 +17,6 @@ mod filter;
 mod gzip;
 pub mod health;
 pub mod history;
-mod packed;
 pub mod pages;
 pub mod render;
 pub mod replies;

@@ -191,7 +191,7 @@ impl Pages {
             self.0.telemetry.write(&mut end, format, |family| filter.wants(family));
         }
         end.extend_from_slice(format.trailer().as_bytes());
-        let mut writer = Writer::further(encoding);
+        let mut writer = Writer::new(encoding, false);
         writer.write(&end);
         writer.close(before)
     }
@@ -243,7 +243,7 @@ impl Pages {
         let filter = snapshot.filter();
         let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
         let mut kept = (encoding == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
-        let mut writer = Writer::first(encoding);
+        let mut writer = Writer::new(encoding, true);
         snapshot.write(format, &mut |chunk: &[u8]| {
             writer.write(chunk);
             let Some(piece) = writer.take_piece() else { return Ok(()) };
@@ -272,7 +272,7 @@ impl Pages {
 
 /// The samples of the service as a segment.
 fn samples(snapshot: &Snapshot, format: Format, encoding: Encoding) -> Segment {
-    let (mut writer, mut pieces) = (Writer::first(encoding), Vec::new());
+    let (mut writer, mut pieces) = (Writer::new(encoding, true), Vec::new());
     let Ok(()) = snapshot.write(format, &mut |chunk: &[u8]| {
         writer.write(chunk);
         pieces.extend(writer.take_piece());

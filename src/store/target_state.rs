@@ -1,7 +1,6 @@
 //! One target's place in the store.
 
 mod recent;
-mod trouble;
 
 use std::num::NonZero;
 use std::sync::atomic::Ordering;
@@ -14,11 +13,10 @@ use pds_exposition::{Samples, Sink};
 use pds_interface::{Cadence, Scope};
 use pds_ledger::Key;
 
-use super::health::{Failure, Health, Transition};
+use super::health::{Failure, Health, Transition, Trouble};
 use super::history::History;
 
 use super::{Section, Shared};
-use trouble::Trouble;
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

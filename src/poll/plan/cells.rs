@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tokio::time::Duration;
 
 use crate::config::{App, Config};
-use crate::poll::objective;
-use crate::store::{Desired, Section};
-use pds_interface::{Cadence, Resource, Scope};
+use crate::store::{Desired, Section, Store, Variant};
+use pds_exposition::Sink;
+use pds_exposition::encode::LabelNumber;
+use pds_interface::{Cadence, Resource, Scope, response_time};
 use pds_ledger::{Key, Owner};
 
 /// The time between two polls.
@@ -64,7 +65,10 @@ pub(super) fn apps<'a>(
 
 /// The cells that a configuration wants in the store.
 pub(super) fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
-    let mut cells = objective::wanted(apps(config, owners));
+    let promised = apps(config, owners).filter(|(app, _)| app.objective.is_some());
+    let mut cells: Vec<Desired> = promised
+        .map(|(_, owner)| Desired { key: objective(owner), section: Section::Objective, stale_after: None })
+        .collect();
     for resource in polled(config) {
         let endpoint = resource.polled();
         for (project, owners) in config.projects.iter().zip(owners) {
@@ -85,4 +89,22 @@ pub(super) fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
         }
     }
     cells
+}
+
+/// Writes the configured objectives of apps, which alert rules read, to their cells.
+pub(super) fn show_objectives<'a>(apps: impl Iterator<Item = (&'a App, &'a Arc<Owner>)>, store: &Store) {
+    for (app, owner) in apps {
+        let Some(promised) = app.objective else { continue };
+        let Some(cell) = store.cell(&objective(owner), Section::Objective) else { continue };
+        let mut sink = Sink::default();
+        sink.next_family();
+        let seconds = promised.threshold.as_secs_f64();
+        sink.put_with(&[("threshold", LabelNumber::default().text(seconds))], promised.share());
+        cell.replace(&Variant::default(), sink);
+    }
+}
+
+/// The key of an app's objective: that of its response times, which the objective is about.
+fn objective(owner: &Arc<Owner>) -> Key {
+    Key { owner: Arc::clone(owner), resource: response_time::RESOURCE }
 }

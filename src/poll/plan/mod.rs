@@ -18,10 +18,10 @@ use pds_interface::{Cadence, Resource, Scope, Subject, Window};
 use pds_ledger::{KEPT_AFTER_REMOVAL, Key, LedgerStore, Watermark};
 
 use super::evidence::Audit;
-use super::objective;
 use super::progress::Progress;
+use super::transition_log::TransitionLog;
 
-use cells::{Owners, apps, interval, owners, polled, stale_after, wanted};
+use cells::{Owners, apps, interval, owners, polled, show_objectives, stale_after, wanted};
 
 /// What polls work with, independent of the configuration.
 #[derive(Clone, Debug)]
@@ -83,6 +83,15 @@ pub struct Target {
     pub progress: Arc<Progress>,
 }
 
+/// One poll of a target: what each of its steps works with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Poll<'a> {
+    pub(super) context: &'a Context,
+    pub(super) plan: &'a Plan,
+    pub(super) target: &'a Target,
+    pub(super) transitions: &'a TransitionLog,
+}
+
 /// The index of a project in the configuration, and of an app in that.
 type SubjectIndex = (usize, Option<usize>);
 
@@ -113,7 +122,7 @@ impl Plan {
             before.replaced.store(true, Ordering::Release);
         }
         context.store.reconcile(wanted(&config, &owners));
-        objective::show(apps(&config, &owners), &context.store);
+        show_objectives(apps(&config, &owners), &context.store);
         let windows: Vec<ConfiguredWindow> = config
             .poll
             .windows

@@ -15,7 +15,6 @@ use std::time::Duration;
 use pds_core::clock::Clock;
 use pds_exporter::config::Config;
 use pds_exporter::pages::{Rendered, StatusPages};
-use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::{Source, Status};
@@ -107,7 +106,7 @@ impl Rig {
     async fn poll(&self, cadence: Cadence) {
         let (context, plan, _) = self.running.as_ref().unwrap();
         for target in plan.targets.iter().filter(|target| target.endpoint.cadence == cadence) {
-            execute::poll(context, plan, target, &self.transitions, PollSlots::default().enter()).await;
+            execute::poll(context, plan, target, &self.transitions, ()).await;
         }
     }
 

@@ -11,7 +11,6 @@ use pds_core::clock::Clock;
 use pds_exporter::app;
 use pds_exporter::config;
 use pds_exporter::pages::{Rendered, StatusPages};
-use pds_exporter::poll::slots::PollSlots;
 use pds_exporter::poll::transition_log::TransitionLog;
 use pds_exporter::poll::{Context, Plan, execute};
 use pds_exporter::status::Source;
@@ -120,7 +119,7 @@ async fn poll(world: &World, context: &Context, plan: &Plan, source: &Source) {
         }
         for target in &plan.targets {
             if target.endpoint.cadence == Cadence::Metrics || minute % 5 == 4 || minute == 0 {
-                execute::poll(context, plan, target, &transitions, PollSlots::default().enter()).await;
+                execute::poll(context, plan, target, &transitions, ()).await;
             }
         }
         drop(source.status());
