@@ -43,7 +43,7 @@ fn actionlint_and_shellcheck_find_no_fault() {
     assert_eq!(succeed(actionlint), "");
     let mut shellcheck = command("shellcheck", ["--external-sources"]);
     let scripts = ".ci/archive .ci/deb .ci/dist .ci/facts .ci/image .ci/notes .ci/run tests/packages/install \
-                   tests/packages/lock tests/run tests/soak benches/run";
+                   tests/packages/lock tests/mutants tests/run tests/soak benches/run";
     shellcheck.args(scripts.split(' '));
     shellcheck.current_dir(project());
     assert_eq!(succeed(shellcheck), "");
