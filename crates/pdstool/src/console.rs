@@ -1,6 +1,5 @@
 //! The terminal or its replacement: the one place where the tool writes and prompts.
 
-use std::fmt;
 use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -40,17 +39,6 @@ pub struct Console {
     pub cut: bool,
 }
 
-impl fmt::Debug for Console {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Console")
-            .field("out_is_terminal", &self.out_is_terminal)
-            .field("can_ask", &self.can_ask)
-            .field("color", &self.color)
-            .field("width", &self.width)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A terminal that does not show what is typed, until this is dropped.
 struct Silent;
 
@@ -85,7 +73,7 @@ impl Console {
             color: out_is_terminal && !no_color,
             cut: width.is_some(),
             width: width.unwrap_or(USUAL_WIDTH),
-            out: Box::new(out.lock()),
+            out: Box::new(out),
             err: Box::new(err),
             input: Box::new(input.lock()),
         }
@@ -118,8 +106,16 @@ impl Console {
         if !self.can_ask {
             return Err(ToolError::Usage(format!("there is no terminal to prompt on; use {flag}")));
         }
-        let _ = write!(self.err, "{question} ");
-        let _ = self.err.flush();
+        self.answer(question)
+    }
+
+    /// Writes a question that is answered in the same line. A failure is ignored: there is nowhere to report it.
+    fn prompt(&mut self, question: &str) {
+        let _ = write!(self.err, "{question} ").and_then(|()| self.err.flush());
+    }
+
+    fn answer(&mut self, question: &str) -> Result<String, ToolError> {
+        self.prompt(question);
         let mut answer = String::new();
         match self.input.read_line(&mut answer)? {
             0 => Err(ToolError::NotConfirmed),
@@ -132,8 +128,7 @@ impl Console {
     /// # Errors
     /// If the terminal cannot be set up or was closed.
     pub fn ask_secret(&mut self, question: &str) -> Result<String, ToolError> {
-        let _ = write!(self.err, "{question} ");
-        let _ = self.err.flush();
+        self.prompt(question);
         let silent = Silent::begin()?;
         let mut answer = Vec::new();
         let ended = loop {
@@ -166,11 +161,7 @@ impl Console {
                 "this {consequence}; there is no terminal to prompt on: use --yes to confirm"
             )));
         }
-        let _ = write!(self.err, "This {consequence}. Go on? [y/N] ");
-        let _ = self.err.flush();
-        let mut answer = String::new();
-        self.input.read_line(&mut answer)?;
-        match answer.trim().to_lowercase().as_str() {
+        match &*self.answer(&format!("This {consequence}. Go on? [y/N]"))?.to_lowercase() {
             "y" | "yes" => Ok(()),
             _ => Err(ToolError::NotConfirmed),
         }

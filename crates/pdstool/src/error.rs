@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use pds_client::{FetchError, Reason};
 use pds_exporter::config::LoadError;
@@ -45,6 +44,9 @@ pub enum ToolError {
     /// The request got no reply that can be used.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// The reply is about another range than was asked for.
+    #[error("{0}")]
+    RangeIgnored(String),
     /// A successful reply that cannot be shown.
     #[error("the call succeeded, but its reply cannot be read; --output json prints it as received")]
     Reply(#[from] DecodeError),
@@ -101,14 +103,12 @@ impl ToolError {
         match self {
             Self::Usage(_) | Self::Rule(_) => 2,
             Self::Config(_) | Self::NoConfig(_) | Self::Web(_) | Self::Client(_) => 78,
-            Self::Fetch(error) => code_of_fetch(error),
+            Self::Fetch(error) if error.is_not_found() => 3,
+            Self::Fetch(error) if error.is_unauthorized() => 4,
+            Self::Fetch(FetchError { reason: Reason::Credentials(_), .. }) => 4,
             Self::Failed { code, .. } => *code,
             Self::Interrupted(_) => 130,
-            Self::Reply(_)
-            | Self::NotConfirmed
-            | Self::File { .. }
-            | Self::System { .. }
-            | Self::Output(_) => 1,
+            _ => 1,
         }
     }
 
@@ -116,22 +116,5 @@ impl ToolError {
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
-    }
-
-    /// The exit code, as `main` returns it.
-    #[must_use]
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(if self.is_broken_pipe() { 0 } else { self.code() })
-    }
-}
-
-/// The exit code that says why a request failed.
-#[must_use]
-pub fn code_of_fetch(error: &FetchError) -> u8 {
-    match error {
-        FetchError { reason: Reason::Credentials(_), .. } => 4,
-        error if error.is_not_found() => 3,
-        error if error.is_unauthorized() => 4,
-        _ => 1,
     }
 }

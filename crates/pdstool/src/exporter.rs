@@ -59,6 +59,8 @@ pub fn address(text: &str) -> Result<Url, String> {
 /// A running exporter.
 #[derive(Clone, Debug)]
 pub struct Exporter {
+    /// Its address without user, password and the path of the status.
+    pub name: String,
     http: reqwest::Client,
     url: Url,
 }
@@ -122,17 +124,12 @@ impl Exporter {
         let http = client.build().map_err(|error| failed(&error))?;
         let mut url = base.clone();
         url.set_path(&format!("{}{STATUS_PATH}", base.path().trim_end_matches('/')));
-        Ok(Self { http, url })
-    }
-
-    /// Its address without user, password and the path of the status.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let mut url = self.url.clone();
+        let mut shown = url.clone();
         // Neither fails for a URL with a host.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
-        url.as_str().trim_end_matches(STATUS_PATH).to_owned()
+        let _ = shown.set_username("");
+        let _ = shown.set_password(None);
+        let name = shown.as_str().trim_end_matches(STATUS_PATH).to_owned();
+        Ok(Self { name, http, url })
     }
 
     /// Its status: as far as the tool reads it, and with every field that it sends.
@@ -164,6 +161,21 @@ impl ExporterArgs {
     /// If no HTTP client can be set up.
     pub fn open(&self) -> Result<Exporter, ToolError> {
         Exporter::new(&self.exporter, self.exporter_ca_file.as_deref())
+    }
+
+    /// The name and the status of the exporter that the arguments name.
+    ///
+    /// # Errors
+    /// If it does not reply with its status.
+    pub async fn ask(&self) -> Result<(String, ExporterStatus, Value), ToolError> {
+        let exporter = self.open()?;
+        let (status, sent) = exporter.status().await.map_err(|error| {
+            let hint =
+                if error.is_connect() { "; is it running? --exporter gives another address" } else { "" };
+            let message = format!("no status from {}: {}{hint}", exporter.name, with_sources(&error));
+            ToolError::Failed { message, code: 1 }
+        })?;
+        Ok((exporter.name, status, sent))
     }
 }
 

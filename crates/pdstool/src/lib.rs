@@ -7,7 +7,7 @@
 //! - [`init`]: a first configuration.
 //! - [`check`]: configuration and tokens.
 //! - [`doctor`]: what is right between configuration and service, and what is not.
-//! - [`probe`]: one request of a check; [`report`]: what checks find.
+//! - [`report`]: what checks find.
 //! - [`backfill`]: history for Prometheus.
 //! - [`status`](mod@status): a running exporter's verdict and apps, once.
 //! - [`state`]: the ledgers of a state file or a Prometheus, or where they differ.
@@ -34,7 +34,6 @@ pub mod metrics;
 pub mod openapi;
 pub mod output;
 pub mod page;
-pub mod probe;
 pub mod report;
 pub mod service;
 pub mod simulate;
@@ -143,12 +142,11 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
     };
     match result.and_then(|()| Ok(console.out.flush()?)) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            if !error.is_broken_pipe() {
-                let label = console.styled(BAD, "error:");
-                console.say(&format!("{label} {}", plain_lines(&with_sources(&error))));
-            }
-            error.exit_code()
+            let label = console.styled(BAD, "error:");
+            console.say(&format!("{label} {}", plain_lines(&with_sources(&error))));
+            error.code().into()
         }
     }
 }

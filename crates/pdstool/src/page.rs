@@ -6,7 +6,6 @@ use std::io;
 use serde_json::{Map, Value};
 
 use pds_core::printable::plain;
-
 use pds_core::units;
 
 use super::console::{BAR, Console, FAINT, STRONG};
@@ -51,6 +50,18 @@ pub enum Align {
 
 /// The width of the longest bar.
 const BAR_WIDTH: usize = 40;
+
+impl Table {
+    /// A table of texts.
+    pub fn of_texts<const N: usize>(
+        names: [&'static str; N],
+        rows: impl IntoIterator<Item = Vec<String>>,
+        empty: &'static str,
+    ) -> Self {
+        let columns = columns(names.map(|name| (name, Align::Left)));
+        Self { columns, rows: rows.into_iter().collect(), empty }
+    }
+}
 
 /// Columns with names that do not depend on the data.
 pub fn columns<const N: usize>(columns: [(&'static str, Align); N]) -> Vec<(Cow<'static, str>, Align)> {
@@ -102,16 +113,17 @@ pub fn print_as(console: &mut Console, format: OutputFormat, blocks: &[Block]) -
         OutputFormat::Csv => match blocks.iter().find_map(as_table) {
             Some(table) => print_csv(console, table),
             None => {
-                let facts = blocks.iter().filter_map(|block| match block {
-                    Block::Facts(facts) => Some(facts),
-                    _ => None,
-                });
+                let facts = blocks.iter().flat_map(as_facts);
                 let rows: Vec<_> =
-                    facts.flatten().map(|(name, value)| vec![(*name).to_owned(), value.clone()]).collect();
+                    facts.map(|(name, value)| vec![(*name).to_owned(), value.clone()]).collect();
                 print_csv_rows(console, &["FIELD", "VALUE"], &rows)
             }
         },
     }
+}
+
+fn as_facts(block: &Block) -> &[(&'static str, String)] {
+    if let Block::Facts(facts) = block { facts } else { &[] }
 }
 
 fn as_table(block: &Block) -> Option<&Table> {
@@ -125,12 +137,11 @@ fn as_table(block: &Block) -> Option<&Table> {
 fn narrow(block: &Block) -> Vec<Block> {
     match block {
         Block::Columns(table, shown) if table.columns.len() > *shown && !table.rows.is_empty() => {
-            let first = |row: &Vec<String>| row.iter().take(*shown).cloned().collect();
-            let columns = table.columns.iter().take(*shown).cloned().collect();
-            let rows = table.rows.iter().map(first).collect();
             let more = units::counted(table.columns.len() - shown, "more column", "more columns");
-            let text = format!("{more}: -o wide");
-            vec![Block::Table(Table { columns, rows, empty: table.empty }), Block::Text(text)]
+            let mut narrow = table.clone();
+            narrow.columns.truncate(*shown);
+            narrow.rows.iter_mut().for_each(|row| row.truncate(*shown));
+            vec![Block::Table(narrow), Block::Text(format!("{more}: -o wide"))]
         }
         block => vec![block.clone()],
     }
@@ -143,28 +154,19 @@ fn json(blocks: &[Block]) -> Value {
         Ok(number) if align == Align::Right && number.is_finite() => Value::from(number),
         _ => Value::from(cell),
     };
-    let mut facts = Map::new();
-    let mut rows: Vec<Value> = Vec::new();
-    for block in blocks {
-        if let Block::Facts(more) = block {
-            facts.extend(more.iter().map(|(name, value)| (key(name), Value::from(&**value))));
-        }
-        for (table, row) in
-            as_table(block).into_iter().flat_map(|table| table.rows.iter().map(move |row| (table, row)))
-        {
-            let cells = table.columns.iter().zip(row);
-            rows.push(
-                cells
-                    .map(|((name, align), cell)| (key(name), value(*align, cell)))
-                    .collect::<Map<_, _>>()
-                    .into(),
-            );
-        }
-    }
+    let object = |table: &Table, row: &Vec<String>| {
+        let cells = table.columns.iter().zip(row);
+        cells.map(|((name, align), cell)| (key(name), value(*align, cell))).collect::<Map<_, _>>()
+    };
+    let facts = blocks.iter().flat_map(as_facts);
+    let mut fields: Map<_, _> = facts.map(|(name, value)| (key(name), Value::from(&**value))).collect();
+    let tables = blocks.iter().filter_map(as_table);
+    let rows: Vec<_> =
+        tables.flat_map(|table| table.rows.iter().map(move |row| object(table, row))).collect();
     if !rows.is_empty() {
-        facts.insert("rows".to_owned(), rows.into());
+        fields.insert("rows".to_owned(), rows.into());
     }
-    facts.into()
+    fields.into()
 }
 
 /// Writes `table` as comma-separated values (RFC 4180), the columns' names first.
@@ -172,9 +174,8 @@ fn json(blocks: &[Block]) -> Value {
 /// # Errors
 /// If it cannot be written.
 pub fn print_csv(console: &mut Console, table: &Table) -> io::Result<()> {
-    let names: Vec<String> =
-        table.columns.iter().map(|(name, _)| name.to_lowercase().replace(' ', "_")).collect();
-    print_csv_rows(console, &names, &table.rows)
+    let names = table.columns.iter().map(|(name, _)| name.to_lowercase().replace(' ', "_"));
+    print_csv_rows(console, &names.collect::<Vec<_>>(), &table.rows)
 }
 
 /// As [`print_csv`], for rows with these names.
@@ -186,17 +187,17 @@ pub fn print_csv_rows<N: AsRef<str>>(
     names: &[N],
     rows: &[Vec<String>],
 ) -> io::Result<()> {
-    let quoted = |text: &str| match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    };
-    let names: Vec<String> = names.iter().map(|name| quoted(&plain(name.as_ref()))).collect();
-    console.print(&names.join(","))?;
-    for row in rows {
-        let cells: Vec<String> = row.iter().map(|cell| quoted(&plain(cell))).collect();
-        console.print(&cells.join(","))?;
-    }
+    print_csv_row(console, names)?;
+    rows.iter().try_for_each(|row| print_csv_row(console, row))?;
     console.out.flush()
+}
+
+fn print_csv_row<C: AsRef<str>>(console: &mut Console, cells: &[C]) -> io::Result<()> {
+    let quoted = |cell: &C| match plain(cell.as_ref()) {
+        text if text.contains(['"', ',', '\n', '\r']) => format!("\"{}\"", text.replace('"', "\"\"")),
+        text => text.into_owned(),
+    };
+    console.print(&cells.iter().map(quoted).collect::<Vec<_>>().join(","))
 }
 
 /// Writes `value` as indented JSON. Control characters are escaped by JSON itself.
@@ -212,7 +213,7 @@ fn print_facts(console: &mut Console, facts: &[(&'static str, String)]) -> io::R
     let facts: Vec<_> = facts.iter().filter(|(_, value)| !value.is_empty()).collect();
     let width = facts.iter().map(|(name, _)| length(name)).max().unwrap_or(0);
     for (name, value) in facts {
-        let name = console.styled(FAINT, &pad(name, width, Align::Left));
+        let name = console.styled(FAINT, &format!("{name:<width$}"));
         console.print(&format!("{name}  {}", plain(value)))?;
     }
     Ok(())
@@ -222,32 +223,28 @@ fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
     if table.rows.is_empty() {
         return console.print(table.empty);
     }
-    let rows: Vec<Vec<String>> =
-        table.rows.iter().map(|row| row.iter().map(|cell| plain(cell).into_owned()).collect()).collect();
-    let mut widths: Vec<usize> = table
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(column, (name, _))| {
-            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| length(cell));
-            cells.chain([length(name)]).max().unwrap_or(0)
-        })
-        .collect();
+    let names: Vec<Cow<'_, str>> = table.columns.iter().map(|(name, _)| plain(name)).collect();
+    let rows = table.rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect());
+    let lines: Vec<Vec<Cow<'_, str>>> = std::iter::once(names).chain(rows).collect();
+    let mut widths = vec![0; table.columns.len()];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = length(cell).max(*width);
+        }
+    }
     if console.cut {
         shrink(&mut widths, &table.columns, console.width);
     }
-    let line = |cells: &[String]| {
-        let columns = cells.iter().zip(&widths).zip(&table.columns);
-        let padded: Vec<String> = columns
-            .map(|((cell, width), (_, align))| pad(&shortened(cell, *width), *width, *align))
-            .collect();
-        padded.join("  ").trim_end().to_owned()
-    };
-    let names: Vec<String> = table.columns.iter().map(|(name, _)| name.clone().into_owned()).collect();
-    let head = console.styled(FAINT, &line(&names));
-    console.print(&head)?;
-    for row in &rows {
-        console.print(&line(row))?;
+    for (index, line) in lines.iter().enumerate() {
+        let cells = line.iter().zip(&widths).zip(&table.columns);
+        let cells = cells.map(|((cell, &width), (_, align))| match align {
+            Align::Left => format!("{:<width$}", shortened(cell, width)),
+            Align::Right => format!("{:>width$}", shortened(cell, width)),
+        });
+        let text = cells.collect::<Vec<_>>().join("  ");
+        let text = text.trim_end();
+        let text = if index == 0 { console.styled(FAINT, text) } else { text.to_owned() };
+        console.print(&text)?;
     }
     Ok(())
 }
@@ -267,13 +264,11 @@ fn shrink(widths: &mut [usize], columns: &[(Cow<'static, str>, Align)], width: u
 }
 
 /// `text` in at most `width` columns, with a sign where it was cut.
-fn shortened(text: &str, width: usize) -> String {
+pub(crate) fn shortened(text: &str, width: usize) -> Cow<'_, str> {
     if length(text) <= width {
-        return text.to_owned();
+        return text.into();
     }
-    let mut short: String = text.chars().take(width.saturating_sub(1)).collect();
-    short.push('…');
-    short
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
 fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Result<()> {
@@ -281,9 +276,8 @@ fn print_bars(console: &mut Console, bars: &[(String, f64, String)]) -> io::Resu
     let texts = bars.iter().map(|(.., text)| length(text)).max().unwrap_or(0);
     let width = BAR_WIDTH.min(console.width.saturating_sub(labels + texts + 4)).max(8);
     for (label, share, text) in bars {
-        let bar = console.styled(BAR, &pad(&bar(*share, width), width, Align::Left));
-        let label = pad(&plain(label), labels, Align::Right);
-        console.print(&format!("{label}  {bar}  {}", pad(text, texts, Align::Right)))?;
+        let bar = console.styled(BAR, &format!("{:<width$}", bar(*share, width)));
+        console.print(&format!("{:>labels$}  {bar}  {text:>texts$}", plain(label)))?;
     }
     Ok(())
 }
@@ -303,15 +297,14 @@ pub fn bar(share: f64, width: usize) -> String {
     "█".repeat(eighths / 8) + EIGHTHS.get(eighths % 8).unwrap_or(&"")
 }
 
-fn pad(text: &str, width: usize, align: Align) -> String {
-    let spaces = " ".repeat(width.saturating_sub(length(text)));
-    match align {
-        Align::Left => format!("{text}{spaces}"),
-        Align::Right => format!("{spaces}{text}"),
-    }
+/// `text` with its first letter in upper case.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
-fn length(text: &str) -> usize {
+/// The columns of a terminal that `text` takes.
+pub(crate) fn length(text: &str) -> usize {
     text.chars().count()
 }
 

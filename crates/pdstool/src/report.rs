@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
 use crate::error::ToolError;
 use crate::output::OutputFormat;
-use crate::page::{self, Align, Table};
+use crate::page::{self, Table, capitalized};
 use pds_core::printable::plain;
 use pds_core::units;
 
@@ -111,11 +111,11 @@ impl Report {
 
     /// The last line: the number of problems and warnings.
     fn summary(&self) -> String {
-        let of =
-            |count: usize, word: &str| (count > 0).then(|| units::counted(count, word, &format!("{word}s")));
-        let wrong = [of(self.count(State::Problem), "problem"), of(self.count(State::Warning), "warning")];
-        let wrong: Vec<String> = wrong.into_iter().flatten().collect();
-        if wrong.is_empty() { "no problems".to_owned() } else { wrong.join(", ") }
+        let counts = [State::Problem, State::Warning].map(|state| (state.as_str(), self.count(state)));
+        let wrong = counts.into_iter().filter(|(_, count)| *count > 0);
+        let wrong = wrong.map(|(word, count)| units::counted(count, word, &format!("{word}s")));
+        let wrong = wrong.collect::<Vec<_>>().join(", ");
+        if wrong.is_empty() { "no problems".to_owned() } else { wrong }
     }
 
     /// Prints what was found since the last time, where `format` is for people.
@@ -123,7 +123,7 @@ impl Report {
     /// # Errors
     /// If it cannot be written.
     pub fn print_new(&mut self, console: &mut Console, format: OutputFormat) -> Result<(), ToolError> {
-        if matches!(format, OutputFormat::Table | OutputFormat::Wide) {
+        if format.is_for_people() {
             self.print_findings(console)?;
             self.printed = self.findings.len();
         }
@@ -138,9 +138,15 @@ impl Report {
         match format {
             OutputFormat::Json => page::print_json(console, &self.json())?,
             OutputFormat::Csv => page::print_csv(console, &self.table())?,
-            OutputFormat::Table | OutputFormat::Wide => self.print_rest(console)?,
+            OutputFormat::Table | OutputFormat::Wide => {
+                self.print_findings(console)?;
+                // Problems are counted in the error message instead.
+                if self.result().is_ok() {
+                    console.print(&format!("\n{}", self.summary()))?;
+                }
+            }
         }
-        Ok(())
+        Ok(console.out.flush()?)
     }
 
     /// The findings for programs.
@@ -154,20 +160,12 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let columns =
-            page::columns(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"].map(|name| (name, Align::Left)));
-        let rows = self.findings.iter().map(|finding| {
-            let seconds = finding.seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
-            let remedy = finding.remedy.clone().unwrap_or_default();
-            vec![
-                finding.check.to_owned(),
-                finding.state.as_str().to_owned(),
-                finding.text.clone(),
-                remedy,
-                seconds,
-            ]
+        let rows = self.findings.iter().map(|Finding { check, state, text, remedy, seconds }| {
+            let seconds = seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
+            let remedy = remedy.as_deref().unwrap_or_default();
+            [check, state.as_str(), text, remedy, &seconds].map(str::to_owned).to_vec()
         });
-        Table { columns, rows: rows.collect(), empty: "" }
+        Table::of_texts(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"], rows, "")
     }
 
     fn print_findings(&self, console: &mut Console) -> Result<(), ToolError> {
@@ -178,9 +176,9 @@ impl Report {
         let mut check = before.last().map_or("", |finding| finding.check);
         for finding in rest {
             if finding.check != check {
-                let heading = console.styled(STRONG, &capitalized(finding.check));
-                console.print(&heading)?;
                 check = finding.check;
+                let heading = if check == "http" { "HTTP" } else { &*capitalized(check) };
+                console.print(&console.styled(STRONG, heading))?;
             }
             let style = match finding.state {
                 State::Ok => GOOD,
@@ -188,28 +186,20 @@ impl Report {
                 State::Warning => WARN,
                 State::Problem => BAD,
             };
-            let took =
-                finding.seconds.map(|seconds| format!(", {}", units::seconds(seconds))).unwrap_or_default();
-            let text = format!("{}{took}", finding.text.replace('\n', " "));
+            let mut text = finding.text.replace('\n', " ");
+            if let Some(seconds) = finding.seconds {
+                text += &format!(", {}", units::seconds(seconds));
+            }
             let text = plain(&text);
             let state = console.styled(style, &format!("{:<7}", finding.state.as_str()));
-            for (index, line) in wrapped(&text, width).into_iter().enumerate() {
-                let head = if index == 0 { format!("  {state}") } else { " ".repeat(9) };
+            let mut head = format!("  {state}");
+            for line in wrapped(&text, width) {
                 console.print(&format!("{head}  {line}"))?;
+                head = " ".repeat(9);
             }
             for line in finding.remedy.iter().flat_map(|remedy| wrapped(&plain(remedy), width - 3)) {
                 console.print(&format!("{}-> {line}", " ".repeat(INDENT)))?;
             }
-        }
-        Ok(console.out.flush()?)
-    }
-
-    /// Prints what is not printed yet, and the last line.
-    fn print_rest(&self, console: &mut Console) -> Result<(), ToolError> {
-        self.print_findings(console)?;
-        // Problems are counted in the error message instead.
-        if self.result().is_ok() {
-            console.print(&format!("\n{}", self.summary()))?;
         }
         Ok(console.out.flush()?)
     }
@@ -234,12 +224,16 @@ pub fn first_few(subjects: &[String]) -> String {
     if rest.is_empty() { named } else { format!("{named} and {} more", rest.len()) }
 }
 
-fn capitalized(text: &str) -> String {
-    if text == "http" {
-        return text.to_uppercase();
+/// The values of each key, the keys in the order in which they come first.
+pub fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
     }
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+    groups
 }
 
 /// `text` in lines of at most `width` characters, broken between words.

@@ -1,16 +1,17 @@
 //! How commands reach the service: through the daemon's configuration, or two flags.
 
 use std::path::{Path, PathBuf};
-
 use std::sync::Arc;
 
 use clap::Args;
+use jiff::Timestamp;
 use url::Url;
 
-use pds_client::{Client, Unobserved};
+use pds_client::{Account, Client, Fetched, Unobserved};
 use pds_core::clock::Clock;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
 use pds_exporter::config::{self, Config};
+use pds_interface::{Arguments, Cadence, Resource, TimeRange};
 
 use super::error::ToolError;
 
@@ -105,12 +106,39 @@ impl Service {
         Ok(Self { config, client })
     }
 
-    /// The given project, or the only one configured.
+    /// Each account that a configured project uses, once; the default one if there are no projects.
+    #[must_use]
+    pub fn accounts(&self) -> Vec<Account> {
+        let accounts: Vec<Account> = self.client.accounts().cloned().collect();
+        if accounts.is_empty() { vec![self.client.account("")] } else { accounts }
+    }
+
+    /// Requests `resource` once, as a poll does; metrics for the last five settled minutes.
     ///
     /// # Errors
-    /// If none is given and the configuration does not have exactly one.
-    pub fn project(&self, given: Option<&str>) -> Result<String, ToolError> {
-        project(&self.config, given)
+    /// If the service does not reply, or the reply cannot be read or ignores the range.
+    pub async fn probe(
+        &self,
+        account: &Account,
+        resource: Resource,
+        project: &str,
+        app: &str,
+    ) -> Result<Fetched, ToolError> {
+        let Config { api, poll, accounting, .. } = &self.config;
+        let end = Timestamp::now().as_second() - i64::try_from(poll.settle.as_secs()).unwrap_or(0);
+        let asked = TimeRange { start: end - 300, end };
+        let mut arguments = Arguments::about(project, app).at_resolution(poll.resolution);
+        if resource.polled().cadence == Cadence::Metrics {
+            arguments = arguments.in_range_to(asked, accounting.range_end);
+        }
+        let request = resource.call().request(&arguments, &api.query_names)?;
+        let read = move |body: &[u8]| resource.polled().read(body, &[]);
+        let (reading, fetched) = self.client.read(account, resource, &request, read).await?;
+        let Some(answered) = reading.tally.and_then(|tally| tally.range) else { return Ok(fetched) };
+        match answered.ignores(asked) {
+            Some(ignored) => Err(ToolError::RangeIgnored(api.query_names.told(ignored, asked, answered))),
+            None => Ok(fetched),
+        }
     }
 }
 
@@ -126,11 +154,8 @@ pub fn project(config: &Config, given: Option<&str>) -> Result<String, ToolError
             Err(ToolError::Usage("no project given; use --project or set PDSTOOL_PROJECT".to_owned()))
         }
         (None, several) => {
-            let ids: Vec<&str> = several.iter().map(|project| &*project.id).collect();
-            Err(ToolError::Usage(format!(
-                "several projects are configured ({}); use --project",
-                ids.join(", ")
-            )))
+            let ids = several.iter().map(|project| &*project.id).collect::<Vec<_>>().join(", ");
+            Err(ToolError::Usage(format!("several projects are configured ({ids}); use --project")))
         }
     }
 }

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::exporter::{Exporter, ExporterArgs, ExporterError, ExporterStatus};
+use super::exporter::{ExporterArgs, ExporterStatus};
 use super::output::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
 use pds_core::units;
@@ -58,9 +58,7 @@ pub struct AppsArgs {
 /// # Errors
 /// If the exporter does not answer; also if numbers cannot be trusted, or an app is in error.
 pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), ToolError> {
-    let exporter = args.exporter.open()?;
-    let (status, mut sent) =
-        exporter.status().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
+    let (exporter, status, mut sent) = args.exporter.ask().await?;
     match args.output.format {
         OutputFormat::Json => {
             if let Some(fields) = sent.as_object_mut() {
@@ -77,7 +75,7 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), Tool
         (_, Verdict::Problem) if !args.numbers_only => "apps are unwell",
         _ => return Ok(()),
     };
-    Err(ToolError::Failed { message: format!("{}: {wrong}", exporter.name()), code: 1 })
+    Err(ToolError::Failed { message: format!("{exporter}: {wrong}"), code: 1 })
 }
 
 /// Prints the apps, problems first.
@@ -85,41 +83,27 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), Tool
 /// # Errors
 /// If the exporter does not answer.
 pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolError> {
-    let exporter = args.exporter.open()?;
-    let (status, mut sent) =
-        exporter.status().await.map_err(|error| unreachable_exporter(&exporter, &error))?;
-    let wanted: Vec<bool> = status.apps.iter().map(|app| args.wants(app)).collect();
-    let mut keep = wanted.iter().copied();
+    let (_, status, mut sent) = args.exporter.ask().await?;
+    let wants = |app: &App| (!args.problems || app.verdict != Verdict::Ok) && app.holds(&args.filter);
     if args.output.format == OutputFormat::Json {
+        let mut wanted = status.apps.iter().map(wants);
         let mut apps = sent.get_mut("apps").map(serde_json::Value::take).unwrap_or_default();
         if let Some(apps) = apps.as_array_mut() {
-            apps.retain(|_| keep.next().unwrap_or_default());
+            apps.retain(|_| wanted.next().unwrap_or_default());
         }
         return Ok(page::print_json(console, &apps)?);
     }
     let mut rows = status.apps;
-    rows.retain(|_| keep.next().unwrap_or_default());
+    rows.retain(wants);
     // Stable: apps of the same verdict stay in the order of the configuration.
     rows.sort_by_key(|app| app.verdict);
     Ok(page::print_as(console, args.output.format, &[Block::Table(table(&rows, args.output.format))])?)
 }
 
-impl AppsArgs {
-    fn wants(&self, app: &App) -> bool {
-        (!self.problems || app.verdict != Verdict::Ok) && app.holds(&self.filter)
-    }
-}
-
-fn unreachable_exporter(exporter: &Exporter, error: &ExporterError) -> ToolError {
-    let why = pds_core::error_chain::with_sources(error);
-    let hint = if error.is_connect() { "; is it running? --exporter gives another address" } else { "" };
-    ToolError::Failed { message: format!("no status from {}: {why}{hint}", exporter.name()), code: 1 }
-}
-
-fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
+fn verdict(exporter: &str, status: &ExporterStatus) -> Vec<Block> {
     let summary = &status.summary;
     let facts = vec![
-        ("exporter", exporter.name()),
+        ("exporter", exporter.to_owned()),
         ("version", status.exporter.version.to_string()),
         ("started", units::time(status.exporter.started)),
         ("service", status.service.base_url.clone()),
@@ -131,24 +115,18 @@ fn verdict(exporter: &Exporter, status: &ExporterStatus) -> Vec<Block> {
     let mut blocks = vec![Block::Facts(facts)];
     if !summary.reasons.is_empty() {
         blocks.push(Block::Heading("Reasons".to_owned()));
-        for reason in &summary.reasons {
-            blocks.push(Block::Text(format!(
-                "{}: {}\n    {}",
-                reason.verdict.as_str(),
-                reason.text,
-                reason.remedy
-            )));
-        }
     }
+    blocks.extend(summary.reasons.iter().map(|Reason { verdict, text, remedy, .. }| {
+        Block::Text(format!("{}: {text}\n    {remedy}", verdict.as_str()))
+    }));
     blocks
 }
 
 fn reasons(status: &ExporterStatus) -> Table {
-    let columns = page::columns(["CODE", "VERDICT", "REASON", "REMEDY"].map(|name| (name, Align::Left)));
-    let row = |reason: &Reason| {
-        [&reason.code, reason.verdict.as_str(), &reason.text, &reason.remedy].map(str::to_owned).to_vec()
-    };
-    Table { columns, rows: status.summary.reasons.iter().map(row).collect(), empty: "No reasons." }
+    let rows = status.summary.reasons.iter().map(|Reason { code, verdict, text, remedy, .. }| {
+        [code, verdict.as_str(), text, remedy].map(str::to_owned).to_vec()
+    });
+    Table::of_texts(["CODE", "VERDICT", "REASON", "REMEDY"], rows, "No reasons.")
 }
 
 /// The apps in the columns that `format` has room for; for programs all with a name, in base units.

@@ -189,8 +189,7 @@ fn the_terminal_is_as_it_was_found_after_a_signal() {
 #[test]
 #[ignore = "it panics on purpose, in the terminal of the test below"]
 fn a_panic_with_the_screen_taken_over() {
-    let mut console = pdstool::console::Console::of_process(true, None);
-    let _screen = pdstool::top::Screen::open(&mut console).unwrap();
+    let _screen = pdstool::top::Screen::open().unwrap();
     panic!("this was meant to happen");
 }
 

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::error::{ToolError, code_of_fetch};
+use crate::error::ToolError;
+use crate::report::grouped;
 use crate::service::Service;
-use pds_client::Account;
 use pds_core::error_chain::with_sources;
 use pds_interface::Request;
 
@@ -20,10 +20,8 @@ pub async fn ask(
     request: &Request,
     project: Option<&str>,
 ) -> Result<(Bytes, Option<ToolError>), ToolError> {
-    let mut accounts: Vec<Account> = service.client.accounts().cloned().collect();
-    if project.is_some() || accounts.is_empty() {
-        accounts = vec![service.client.account(project.unwrap_or_default())];
-    }
+    let accounts =
+        project.map_or_else(|| service.accounts(), |project| vec![service.client.account(project)]);
     let several = accounts.len() > 1;
     let mut entries: Vec<Value> = Vec::new();
     let mut refusals = Vec::new();
@@ -41,7 +39,10 @@ pub async fn ask(
                 Err(error) => refusals.push((account.name(), format!("the reply is not a list: {error}"), 1)),
             },
             Err(error) if !several => return Err(error.into()),
-            Err(error) => refusals.push((account.name(), with_sources(&error), code_of_fetch(&error))),
+            Err(error) => {
+                let reason = with_sources(&error);
+                refusals.push((account.name(), reason, ToolError::from(error).code()));
+            }
         }
     }
     let refused = (!refusals.is_empty()).then(|| refused(&refusals, accounts.len()));
@@ -53,13 +54,7 @@ pub async fn ask(
 
 /// The tokens without a list, and why; the same reason once.
 fn refused(refusals: &[(&str, String, u8)], tokens: usize) -> ToolError {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, reason, _) in refusals {
-        match reasons.iter_mut().find(|(known, _)| known == reason) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((reason, vec![name])),
-        }
-    }
+    let reasons = grouped(refusals.iter().map(|(name, reason, _)| (reason, *name)));
     let reasons: Vec<String> =
         reasons.iter().map(|(reason, names)| format!("{}: {reason}", names.join(", "))).collect();
     let message = format!("{} of {tokens} tokens failed: {}", refusals.len(), reasons.join("; "));

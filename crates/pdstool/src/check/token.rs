@@ -7,7 +7,6 @@ use crate::console::Console;
 use crate::error::ToolError;
 use crate::output::{OutputArg, OutputFormat};
 use crate::page::{self, Align, Block, Table};
-use crate::probe::{self, Unanswered};
 use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::{Account, Fetched};
 use pds_core::error_chain::with_sources;
@@ -116,7 +115,7 @@ async fn ask_all(
             };
             if due {
                 let app = app.as_deref().unwrap_or_default();
-                let answer = probe::ask(service, account, resource, project, app).await;
+                let answer = service.probe(account, resource, project, app).await;
                 rows.push(outcome.row(resource, project, app, answer));
             }
         }
@@ -176,7 +175,7 @@ impl Outcome {
         resource: Resource,
         project: &str,
         app: &str,
-        answer: Result<Fetched, Unanswered>,
+        answer: Result<Fetched, ToolError>,
     ) -> Vec<String> {
         self.asked += 1;
         let of = match resource.polled().scope {

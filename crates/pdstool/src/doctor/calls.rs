@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::probe::{self, Unanswered};
+use crate::error::ToolError;
 use crate::service::Service;
 use pds_core::clock::differ;
 use pds_core::error_chain::with_sources;
@@ -19,14 +19,12 @@ const CHECK: &str = "calls";
 /// The most apps whose settings are asked for.
 const MAX_APPS: usize = 200;
 
-/// A reply's clock against ours, in seconds: the service's minus ours.
-type Skew = f64;
-
 /// Findings so far.
 #[derive(Debug, Default)]
 struct Answers {
     took: Vec<Duration>,
-    skews: Vec<Skew>,
+    /// The service's clock minus ours at each reply, in seconds.
+    skews: Vec<f64>,
     undated: usize,
     failures: Vec<Failure>,
 }
@@ -46,24 +44,20 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
     let mut answers = Answers::default();
     for resource in service.config.poll.resources.clone() {
         let subjects = subjects(service, resource);
-        let asked = subjects.len();
         let mut took = Vec::new();
         for (project, app) in &subjects {
             took.extend(answers.ask(service, resource, project, app).await);
         }
-        let purpose = resource.call().purpose;
         if let (Some(least), Some(most)) = (took.iter().min(), took.iter().max()) {
-            let of = if asked == took.len() {
-                format!("all {asked}")
-            } else {
-                format!("{} of {asked}", took.len())
+            let [least, most] = [least, most].map(|took| units::seconds(took.as_secs_f64()));
+            let text = match (subjects.len(), took.len()) {
+                (1, _) => format!("answers in {most}"),
+                (asked, answered) if asked == answered => {
+                    format!("all {asked} answer, in {least} to {most}")
+                }
+                (asked, answered) => format!("{answered} of {asked} answer, in {least} to {most}"),
             };
-            let time = units::seconds(most.as_secs_f64());
-            let text = match asked {
-                1 => format!("{purpose}: answers in {time}"),
-                _ => format!("{purpose}: {of} answer, in {} to {time}", units::seconds(least.as_secs_f64())),
-            };
-            report.ok(CHECK, text);
+            report.ok(CHECK, format!("{}: {text}", resource.call().purpose));
         }
         answers.took.extend(took);
     }
@@ -120,15 +114,13 @@ impl Answers {
         app: &str,
     ) -> Option<Duration> {
         let account = service.client.account(project);
-        match probe::ask(service, &account, resource, project, app).await {
+        match service.probe(&account, resource, project, app).await {
             Ok(fetched) => {
-                match fetched.date {
-                    Some(date) => {
-                        let ours =
-                            Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
-                        // A date has whole seconds, so is half a second early on average.
-                        self.skews.push(date.as_duration().as_secs_f64() + 0.5 - ours);
-                    }
+                let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
+                // A date has whole seconds, so is half a second early on average.
+                let skew = |date: Timestamp| date.as_duration().as_secs_f64() + 0.5 - ours;
+                match fetched.date.map(skew) {
+                    Some(skew) => self.skews.push(skew),
                     None => self.undated += 1,
                 }
                 Some(fetched.took)
@@ -145,12 +137,12 @@ impl Answers {
         }
     }
 
-    fn failed(&mut self, resource: Resource, subject: String, error: &Unanswered) {
+    fn failed(&mut self, resource: Resource, subject: String, error: &ToolError) {
         let text = with_sources(error);
         // The request is named by its subject: `GET URL answered ...`.
         let reason = match error {
-            Unanswered::Fetch(_) => text.splitn(3, ' ').nth(2).unwrap_or(&text).to_owned(),
-            Unanswered::Rule(_) | Unanswered::RangeIgnored(_) => text,
+            ToolError::Fetch(_) => text.splitn(3, ' ').nth(2).unwrap_or(&text).to_owned(),
+            _ => text,
         };
         let cause = cause(error);
         // After a refusal, the token's other calls are not sent.
@@ -166,11 +158,11 @@ impl Answers {
 }
 
 /// The cause of a call that does not answer.
-fn cause(error: &Unanswered) -> &'static Cause {
+fn cause(error: &ToolError) -> &'static Cause {
     match error {
-        Unanswered::Fetch(error) => Cause::of_class(error.class().as_str()),
-        Unanswered::Rule(_) => &cause::REQUEST_REFUSED,
-        Unanswered::RangeIgnored(_) => &cause::RANGE_IGNORED,
+        ToolError::Fetch(error) => Cause::of_class(error.class().as_str()),
+        ToolError::RangeIgnored(_) => &cause::RANGE_IGNORED,
+        _ => &cause::REQUEST_REFUSED,
     }
 }
 
@@ -185,17 +177,14 @@ fn clock(report: &mut Report, answers: &Answers) {
         }
         return;
     };
-
     let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
-    // Dates have whole seconds.
-    if skew.abs() <= 1.5 {
-        report.ok(CHECK, "the clocks of the service and this machine agree within 1.5 s");
+    let text = format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs()));
+    if differ(*skew) {
+        report.warning(CHECK, text, cause::CLOCKS_DIFFER.remedy);
+    } else if skew.abs() > 1.5 {
+        report.ok(CHECK, text);
     } else {
-        let text = format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs()));
-        if differ(*skew) {
-            report.warning(CHECK, text, cause::CLOCKS_DIFFER.remedy);
-        } else {
-            report.ok(CHECK, text);
-        }
+        // Dates have whole seconds.
+        report.ok(CHECK, "the clocks of the service and this machine agree within 1.5 s");
     }
 }

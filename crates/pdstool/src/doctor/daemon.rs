@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::exporter::{Exporter, ExporterError};
+use crate::exporter::Exporter;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::cause;
@@ -20,9 +20,8 @@ pub async fn state_file(report: &mut Report, path: Option<&Path>) {
         report.note(CHECK, "none (state.path is empty): counters start at zero on every start");
         return;
     };
-    let examined = state::examine(path).await;
     let name = path.display();
-    match examined {
+    match state::examine(path).await {
         Ok(Examined::InUse) => report.ok(CHECK, format!("{name} is in use by a running daemon")),
         Ok(Examined::Ledgers(count)) => {
             report.ok(CHECK, format!("{name} is sound and holds {count} ledgers"))
@@ -62,10 +61,10 @@ pub async fn restore_source(report: &mut Report, config: Option<&Prometheus>) {
 /// The verdict of a running daemon. A missing one is a problem only if its address was given (`expected`).
 pub async fn running(report: &mut Report, exporter: &Exporter, expected: bool) {
     const CHECK: &str = "daemon";
-    let name = exporter.name();
+    let name = &exporter.name;
     let status = match exporter.status().await {
         Ok((status, _)) => status,
-        Err(ExporterError::Http(error)) if error.is_connect() && !expected => {
+        Err(error) if error.is_connect() && !expected => {
             report.note(CHECK, format!("no daemon at {name}; use --exporter for another address"));
             return;
         }

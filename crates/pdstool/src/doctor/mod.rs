@@ -14,6 +14,7 @@ pub mod wire;
 use std::path::PathBuf;
 
 use clap::Args;
+use url::Url;
 
 use super::console::Console;
 use super::error::ToolError;
@@ -21,7 +22,7 @@ use super::exporter::{Exporter, address};
 use super::output::OutputArg;
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
-use url::Url;
+use pds_core::error_chain::with_sources;
 
 /// `pdstool doctor`.
 #[derive(Clone, Debug, Args)]
@@ -69,15 +70,14 @@ pub async fn run(
         report.print_new(console, args.output.format)?;
         let state = args.state_path.clone().or_else(|| config.state.path.clone());
         let restore = config.state.prometheus.clone();
-        match (Service::new(config), reached) {
-            (Ok(service), reached) => {
+        match Service::new(config) {
+            Ok(service) => {
                 settings::tokens(&mut report, &service);
                 let answers = if reached { calls::check(&mut report, &service).await } else { Vec::new() };
                 settings::limits(&mut report, &service.config, &answers);
             }
-            (Err(error), _) => {
-                let text = pds_core::error_chain::with_sources(&error);
-                report.problem("configuration", text, "Correct the key that it names.");
+            Err(error) => {
+                report.problem("configuration", with_sources(&error), "Correct the key that it names.");
             }
         }
         report.print_new(console, args.output.format)?;

@@ -7,10 +7,15 @@ use std::time::Duration;
 
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, CertificateError, ClientConfig, Error as TlsError};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+/// What TLS is spoken over.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// The reply of a port to a plain HTTP request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +24,7 @@ pub enum Plain {
     Http,
     /// HTTP 400, as web servers reply on their TLS ports.
     BadRequest,
-    /// A TLS record.
-    Tls,
-    /// Nothing, or the connection was closed.
-    Nothing,
-    /// Something else.
+    /// Something else, or nothing.
     Other,
 }
 
@@ -34,44 +35,41 @@ pub async fn plain(address: SocketAddr, host: &str, limit: Duration) -> Plain {
         let request = format!("HEAD / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         let mut head = [0; 12];
-        let mut length = 0;
-        while let Some(rest) = head.get_mut(length..).filter(|rest| !rest.is_empty()) {
-            match stream.read(rest).await? {
-                0 => break,
-                read => length += read,
-            }
-        }
-        io::Result::Ok((head, length))
+        stream.read_exact(&mut head).await?;
+        io::Result::Ok(head)
     };
-    let Ok(Ok((head, length))) = timeout(limit, exchange).await else { return Plain::Nothing };
-    match head.get(..length).unwrap_or_default() {
-        [] => Plain::Nothing,
-        // A TLS alert or handshake record, version 3.x.
-        [0x15 | 0x16, 3, ..] => Plain::Tls,
-        [b'H', b'T', b'T', b'P', b'/', .., b'4', b'0', b'0'] => Plain::BadRequest,
-        [b'H', b'T', b'T', b'P', b'/', ..] => Plain::Http,
+    match timeout(limit, exchange).await {
+        Ok(Ok([b'H', b'T', b'T', b'P', b'/', .., b'4', b'0', b'0'])) => Plain::BadRequest,
+        Ok(Ok([b'H', b'T', b'T', b'P', b'/', ..])) => Plain::Http,
         _ => Plain::Other,
     }
 }
 
-/// Whether `address` answers a TLS handshake, trusted or not.
-pub async fn speaks_tls(
-    address: SocketAddr,
-    name: ServerName<'static>,
-    config: Arc<ClientConfig>,
+/// A TLS handshake with `host`.
+///
+/// # Errors
+/// If it fails, or takes longer than `limit`.
+pub async fn handshake<S: Stream>(
+    host: &str,
+    stream: S,
+    tls: &Arc<ClientConfig>,
     limit: Duration,
-) -> bool {
-    let handshake = async {
-        let stream = TcpStream::connect(address).await?;
-        TlsConnector::from(config).connect(name, stream).await.map(drop)
+) -> io::Result<TlsStream<S>> {
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|_| io::Error::other(format!("{host} is not a name that a certificate can be for")))?;
+    let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+    timeout(limit, TlsConnector::from(Arc::clone(tls)).connect(name, stream)).await.map_err(late)?
+}
+
+/// Whether `address` answers a TLS handshake, trusted or not.
+pub async fn speaks_tls(address: SocketAddr, host: &str, tls: &Arc<ClientConfig>, limit: Duration) -> bool {
+    let shaken = match timeout(limit, TcpStream::connect(address)).await {
+        Ok(Ok(stream)) => handshake(host, stream, tls, limit).await,
+        _ => return false,
     };
-    match timeout(limit, handshake).await {
-        Ok(Ok(())) => true,
-        Ok(Err(error)) => match tls_error(&error) {
-            Some(TlsError::InvalidMessage(_)) | None => false,
-            Some(_) => true,
-        },
-        Err(_) => false,
+    match shaken {
+        Ok(_) => true,
+        Err(error) => tls_error(&error).is_some_and(|error| !matches!(error, TlsError::InvalidMessage(_))),
     }
 }
 
@@ -84,42 +82,39 @@ pub fn tls_error(error: &io::Error) -> Option<&TlsError> {
 /// The meaning of a failed handshake, and the remedy.
 #[must_use]
 pub fn explain(error: &io::Error, ca_file: bool) -> (String, &'static str) {
+    use CertificateError as Bad;
     let Some(tls) = tls_error(error) else {
         return (
             format!("the connection ended during the TLS handshake: {error}"),
             "Look for a firewall that cuts TLS; if a proxy is needed, set api.proxy_url.",
         );
     };
-    match tls {
-        TlsError::InvalidCertificate(CertificateError::UnknownIssuer) => (
-            "the certificate is signed by an authority that is not trusted".to_owned(),
-            if ca_file {
+    let (meaning, remedy) = match tls {
+        TlsError::InvalidCertificate(Bad::UnknownIssuer) => {
+            let remedy = if ca_file {
                 "Add the certificate of the authority that signed the service's to api.ca_file."
             } else {
                 "Set api.ca_file to a file with the authority's certificate."
-            },
-        ),
-        TlsError::InvalidCertificate(CertificateError::Expired | CertificateError::ExpiredContext { .. }) => {
-            (
-                format!("the certificate has expired: {tls}"),
-                "Renew the service's certificate; check this machine's clock.",
-            )
+            };
+            return ("the certificate is signed by an authority that is not trusted".to_owned(), remedy);
         }
-        TlsError::InvalidCertificate(
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
-        ) => (format!("the certificate is not valid yet: {tls}"), "Check this machine's clock."),
-        TlsError::InvalidCertificate(
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-        ) => (
-            format!("the certificate is for another name: {tls}"),
-            "Use the name that the certificate is for in api.base_url.",
-        ),
         TlsError::AlertReceived(AlertDescription::CertificateRequired | AlertDescription::BadCertificate) => {
-            (
+            return (
                 "the service requires a client certificate, which is not supported".to_owned(),
                 "Use an address of the service that does not require one.",
-            )
+            );
         }
-        _ => (format!("no trusted TLS connection: {tls}"), "Check the TLS settings of the service."),
-    }
+        TlsError::InvalidCertificate(Bad::Expired | Bad::ExpiredContext { .. }) => {
+            ("the certificate has expired", "Renew the service's certificate; check this machine's clock.")
+        }
+        TlsError::InvalidCertificate(Bad::NotValidYet | Bad::NotValidYetContext { .. }) => {
+            ("the certificate is not valid yet", "Check this machine's clock.")
+        }
+        TlsError::InvalidCertificate(Bad::NotValidForName | Bad::NotValidForNameContext { .. }) => (
+            "the certificate is for another name",
+            "Use the name that the certificate is for in api.base_url.",
+        ),
+        _ => ("no trusted TLS connection", "Check the TLS settings of the service."),
+    };
+    (format!("{meaning}: {tls}"), remedy)
 }

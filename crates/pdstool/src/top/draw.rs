@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, Wrap};
 
 use super::view::{Over, View};
+use crate::page::{length, shortened};
 use pds_core::printable::plain;
 use pds_core::units;
 use pds_exporter::status::columns::{COLUMNS, Column};
@@ -45,17 +46,15 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
     }
     frame.render_widget(Paragraph::new(title(view)), head);
     frame.render_widget(Paragraph::new(reasons), why);
-    let problem_text = view.selected().map(|row| problems(&row)).unwrap_or_default();
-    let style = paint(view, Color::Yellow);
-    frame.render_widget(Paragraph::new(plain(&problem_text).into_owned()).style(style), problem);
+    let selected = view.selected().unwrap_or_default();
+    let problems = selected.problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>().join("; ");
+    frame.render_widget(Paragraph::new(&*plain(&problems)).style(paint(view, Color::Yellow)), problem);
     frame.render_widget(Paragraph::new(foot(view)), keys);
     let apps = apps(view, table.width);
     frame.render_stateful_widget(apps, table, &mut view.table);
     match &view.over {
         Over::Nothing => {}
-        Over::Help => {
-            over(frame, table, "Keys", KEYS.lines().map(|line| Line::from(line.to_owned())).collect())
-        }
+        Over::Help => over(frame, table, "Keys", KEYS.lines().map(Line::from).collect()),
         Over::Copied(title, text) => {
             let note = "Copied, where the terminal allows it (OSC 52).";
             over(frame, table, title, vec![Line::from(plain(text).into_owned()), Line::from(note)]);
@@ -66,10 +65,6 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
             }
         }
     }
-}
-
-fn problems(app: &App) -> String {
-    app.problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>().join("; ")
 }
 
 /// A box over the table.
@@ -118,22 +113,17 @@ fn color(verdict: Verdict) -> Color {
 /// Source, number of apps shown and not ok, and age of the data.
 fn title(view: &View) -> Line<'static> {
     let shown = view.shown().len();
-    let count = if shown == view.count() {
-        units::counted(shown, "app", "apps")
-    } else {
-        format!("{shown} of {} apps", view.count())
+    let count = match view.rows.len() {
+        all if all == shown => units::counted(shown, "app", "apps"),
+        all => format!("{shown} of {all} apps"),
     };
-    let unwell = match view.unwell() {
+    let unwell = match view.rows.iter().filter(|row| row.verdict != Verdict::Ok).count() {
         0 => String::new(),
         unwell => format!(", {unwell} not ok"),
     };
-    let age = match view.answered {
-        Some(time) => {
-            let seconds = Timestamp::now().duration_since(time).as_secs().max(0);
-            format!("{seconds} s ago")
-        }
-        None => "nothing yet".to_owned(),
-    };
+    let seconds = |time| Timestamp::now().duration_since(time).as_secs().max(0);
+    let age =
+        view.answered.map_or_else(|| "nothing yet".to_owned(), |time| format!("{} s ago", seconds(time)));
     let source = view.source.trim_end_matches('/');
     let mut spans = vec![Span::raw(format!("{}  {count}{unwell}  {age}", plain(source)))];
     let verdict = view.summary.verdict;
@@ -146,20 +136,18 @@ fn title(view: &View) -> Line<'static> {
 
 /// Why the last refresh failed, and the reasons of the verdict.
 fn reasons(view: &View) -> Vec<Line<'static>> {
-    let failure = view.failure.iter().map(|failure| (Verdict::Problem, failure.clone()));
-    let reasons = view.summary.reasons.iter().map(|reason| (reason.verdict, reason.text.clone()));
-    let all: Vec<_> = failure.chain(reasons).collect();
-    let line = |(verdict, text): &(Verdict, String)| {
-        let style = paint(view, color(*verdict)).add_modifier(Modifier::BOLD);
-        Line::from(vec![
-            Span::styled(format!("{}: ", verdict.as_str()), style),
-            Span::raw(plain(text).into_owned()),
-        ])
-    };
-    let mut lines: Vec<Line<'static>> = all.iter().take(MAX_REASONS).map(line).collect();
-    if all.len() > MAX_REASONS {
-        lines.pop();
-        lines.push(Line::from(format!("and {} more reasons: pdstool status", all.len() + 1 - MAX_REASONS)));
+    let failure = view.failure.iter().map(|failure| (Verdict::Problem, failure));
+    let all = failure.chain(view.summary.reasons.iter().map(|reason| (reason.verdict, &reason.text)));
+    let mut lines: Vec<Line<'static>> = all
+        .map(|(verdict, text)| {
+            let style = paint(view, color(verdict)).add_modifier(Modifier::BOLD);
+            let verdict = Span::styled(format!("{}: ", verdict.as_str()), style);
+            Line::from(vec![verdict, Span::raw(plain(text).into_owned())])
+        })
+        .collect();
+    if lines.len() > MAX_REASONS {
+        let more = lines.split_off(MAX_REASONS - 1).len();
+        lines.push(Line::from(format!("and {more} more reasons: pdstool status")));
     }
     lines
 }
@@ -212,19 +200,6 @@ fn sparkline(values: &[Option<f64>]) -> String {
     if is_curve { values.iter().map(|value| value.map_or(' ', block)).collect() } else { String::new() }
 }
 
-fn length(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// `text` in at most `width` characters, with a sign where it was cut.
-fn shortened(text: String, width: usize) -> String {
-    if length(&text) <= width {
-        text
-    } else {
-        text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-    }
-}
-
 /// A column as it is on the screen now: with the text of each row, and as wide as the longest.
 struct Drawn {
     column: &'static Column,
@@ -239,7 +214,8 @@ impl Drawn {
             _ if column.is_number() => usize::MAX,
             _ => MAX_WORD,
         };
-        let cells: Vec<String> = rows.iter().map(|app| shortened(text(column, app), most)).collect();
+        let cells = rows.iter().map(|app| shortened(&text(column, app), most).into_owned());
+        let cells: Vec<String> = cells.collect();
         // With room for the mark of the order.
         let width = cells.iter().map(|cell| length(cell)).chain([length(column.title) + 1]).max();
         Self { column, cells, width: width.unwrap_or_default() }

@@ -7,21 +7,14 @@ pub mod draw;
 pub mod view;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, Write as _};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use clap::Args;
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::Show;
+use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
@@ -61,11 +54,8 @@ pub struct TopArgs {
 
 fn interval(text: &str) -> Result<Duration, String> {
     let interval = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if interval < Duration::from_millis(100) {
-        Err("must be at least 100ms".to_owned())
-    } else {
-        Ok(interval)
-    }
+    let is_slow = interval >= Duration::from_millis(100);
+    is_slow.then_some(interval).ok_or_else(|| "must be at least 100ms".to_owned())
 }
 
 /// Watches until `q`, or a signal to end.
@@ -81,14 +71,13 @@ pub async fn run(console: &mut Console, args: &TopArgs) -> Result<(), ToolError>
         return Err(ToolError::Usage("top needs a terminal; use pdstool apps instead".to_owned()));
     }
     let exporter = args.exporter.open()?;
-    let view = View::new(exporter.name(), args.filter.clone(), console.color);
+    let view = View::new(exporter.name.clone(), args.filter.clone(), console.color);
     let _silence = tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::new());
-    let screen = Screen::open(console).map_err(ToolError::Output)?;
-    watch(screen, exporter, args.interval, view).await
+    watch(Screen::open()?, exporter, args.interval, view).await
 }
 
 async fn watch(
-    mut screen: Screen<'_>,
+    mut screen: Screen,
     exporter: Exporter,
     interval: Duration,
     mut view: View,
@@ -111,7 +100,7 @@ async fn watch(
     let mut ended = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     loop {
-        screen.terminal.draw(|frame| draw::draw(frame, &mut view))?;
+        screen.0.draw(|frame| draw::draw(frame, &mut view))?;
         tokio::select! {
             Some(answer) = answers.recv() => view.answered(answer),
             key = keys.recv() => match key {
@@ -146,51 +135,29 @@ fn keys() -> mpsc::Receiver<Event> {
 }
 
 /// The terminal in raw mode; restored when dropped, and before a panic is printed.
-pub struct Screen<'a> {
-    terminal: Terminal<CrosstermBackend<&'a mut Box<dyn Write>>>,
-}
+#[derive(Debug)]
+pub struct Screen(DefaultTerminal);
 
-impl fmt::Debug for Screen<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Screen").finish_non_exhaustive()
-    }
-}
-
-impl<'a> Screen<'a> {
+impl Screen {
     /// Takes the terminal over.
     ///
     /// # Errors
     /// If it cannot be set up.
-    pub fn open(console: &'a mut Console) -> io::Result<Self> {
-        // What a panic says belongs on the terminal as it was found, not on the screen that vanishes.
-        let former = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            let _ = disable_raw_mode();
-            let _ = execute!(io::stderr(), LeaveAlternateScreen, Show);
-            former(panic);
-        }));
-        enable_raw_mode()?;
-        execute!(console.out, EnterAlternateScreen)?;
-        Ok(Self { terminal: Terminal::new(CrosstermBackend::new(&mut console.out))? })
+    pub fn open() -> io::Result<Self> {
+        ratatui::try_init().map(Self)
     }
 
     /// Asks the terminal to put `text` into the clipboard (OSC 52).
     fn copy(&mut self, text: &str) -> io::Result<()> {
-        let out = self.terminal.backend_mut();
+        let out = self.0.backend_mut();
         write!(out, "\x1b]52;c;{}\x07", BASE64_STANDARD.encode(text))?;
         out.flush()
     }
 }
 
-impl Drop for Screen<'_> {
+impl Drop for Screen {
     fn drop(&mut self) {
         // A terminal that is gone needs no restoring.
-        let _ = disable_raw_mode();
-        let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen);
-        let _ = self.terminal.show_cursor();
-        // A panicking thread cannot change the hook, and needs it no more.
-        if !std::thread::panicking() {
-            drop(std::panic::take_hook());
-        }
+        let _ = ratatui::try_restore();
     }
 }

@@ -6,9 +6,9 @@ use ratatui::widgets::TableState;
 
 use crate::exporter::ExporterStatus;
 use pds_exporter::pages::links::encode;
+use pds_exporter::status::App;
 use pds_exporter::status::columns::{COLUMNS, Column};
 use pds_exporter::status::verdict::Summary;
-use pds_exporter::status::{App, Verdict};
 
 /// What an exporter answered, or the error as one sentence.
 pub type Answer = Result<ExporterStatus, String>;
@@ -30,7 +30,7 @@ pub enum Next {
 }
 
 /// The view and its state.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct View {
     /// Where rows come from.
     pub source: String,
@@ -54,7 +54,8 @@ pub struct View {
     pub summary: Summary,
     /// What covers the table.
     pub over: Over,
-    rows: Vec<App>,
+    /// All rows, shown or not.
+    pub rows: Vec<App>,
 }
 
 /// What covers the table.
@@ -78,20 +79,7 @@ impl View {
     /// A view without rows yet.
     #[must_use]
     pub fn new(source: String, filter: String, color: bool) -> Self {
-        Self {
-            source,
-            color,
-            filter,
-            typing: false,
-            sort: Default::default(),
-            reverse: false,
-            table: TableState::new().with_selected(0),
-            answered: None,
-            failure: None,
-            summary: Summary::default(),
-            over: Over::Nothing,
-            rows: Vec::new(),
-        }
+        Self { source, color, filter, table: TableState::new().with_selected(0), ..Self::default() }
     }
 
     /// Takes over new rows.
@@ -105,18 +93,6 @@ impl View {
             }
             Err(failure) => self.failure = Some(failure),
         }
-    }
-
-    /// How many rows there are, shown or not.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// How many rows are not ok.
-    #[must_use]
-    pub fn unwell(&self) -> usize {
-        self.rows.iter().filter(|row| row.verdict != Verdict::Ok).count()
     }
 
     /// The rows shown, in their order.
@@ -134,10 +110,8 @@ impl View {
     #[must_use]
     pub fn selected(&self) -> Option<App> {
         let shown = self.shown();
-        self.table
-            .selected()
-            .and_then(|index| shown.get(index.min(shown.len().saturating_sub(1))))
-            .map(|row| (*row).clone())
+        let index = self.table.selected()?.min(shown.len().saturating_sub(1));
+        shown.get(index).map(|row| (*row).clone())
     }
 
     /// The column so many places after the present one.
@@ -215,6 +189,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pds_exporter::status::Verdict;
 
     fn row(id: &str, verdict: Verdict, requests_per_minute: Option<f64>) -> App {
         App { id: id.into(), verdict, requests_per_minute, ..App::default() }
@@ -275,6 +250,6 @@ mod tests {
         let mut view = View::new(String::new(), String::new(), false);
         view.answered(Ok(status(vec![row("a", Verdict::Ok, None)])));
         view.answered(Err("cannot connect".to_owned()));
-        assert_eq!((view.count(), view.failure.as_deref()), (1, Some("cannot connect")));
+        assert_eq!((view.rows.len(), view.failure.as_deref()), (1, Some("cannot connect")));
     }
 }
