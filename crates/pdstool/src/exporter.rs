@@ -137,20 +137,12 @@ impl Exporter {
     /// # Errors
     /// If it does not reply, refuses, or replies with something else.
     pub async fn status(&self) -> Result<(ExporterStatus, Value), ExporterError> {
-        let sent: Value = serde_json::from_slice(&self.fetch().await?)?;
-        Ok((ExporterStatus::deserialize(&sent)?, sent))
-    }
-
-    async fn fetch(&self) -> Result<Vec<u8>, ExporterError> {
-        let mut request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
-        if !self.url.username().is_empty() {
-            request = request.basic_auth(self.url.username(), self.url.password());
-        }
+        // User and password of the address become a header.
+        let request = self.http.get(self.url.clone()).header(ACCEPT, "application/json");
         let reply = request.send().await?.error_for_status()?;
-        match read_body(reply, MAX_STATUS).await? {
-            (body, true) => Ok(body),
-            (_, false) => Err(ExporterError::TooLarge),
-        }
+        let (body, true) = read_body(reply, MAX_STATUS).await? else { return Err(ExporterError::TooLarge) };
+        let sent: Value = serde_json::from_slice(&body)?;
+        Ok((ExporterStatus::deserialize(&sent)?, sent))
     }
 }
 

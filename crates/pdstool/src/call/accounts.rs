@@ -22,12 +22,13 @@ pub async fn ask(
 ) -> Result<(Bytes, Option<ToolError>), ToolError> {
     let accounts =
         project.map_or_else(|| service.accounts(), |project| vec![service.client.account(project)]);
-    let several = accounts.len() > 1;
+    if let [account] = &*accounts {
+        return Ok((service.client.call(account, request).await?.body, None));
+    }
     let mut entries: Vec<Value> = Vec::new();
     let mut refusals = Vec::new();
     for account in &accounts {
         match service.client.call(account, request).await {
-            Ok(reply) if !several => return Ok((reply.body, None)),
             Ok(reply) => match serde_json::from_slice::<Vec<Value>>(&reply.body) {
                 Ok(list) => {
                     for entry in list {
@@ -38,7 +39,6 @@ pub async fn ask(
                 }
                 Err(error) => refusals.push((account.name(), format!("the reply is not a list: {error}"), 1)),
             },
-            Err(error) if !several => return Err(error.into()),
             Err(error) => {
                 let reason = with_sources(&error);
                 refusals.push((account.name(), reason, ToolError::from(error).code()));

@@ -8,55 +8,44 @@ use clap::{Arg, ArgMatches, Command, FromArgMatches, Subcommand};
 use jiff::Timestamp;
 use jiff::civil::Date;
 
+use crate::page::capitalized;
+use crate::report::grouped;
 use crate::time_arg::TimeArg;
 use pds_interface::param::{Param, ParamKind};
 use pds_interface::range::{parse_rfc3339, rfc3339};
 use pds_interface::{Arguments, CALLS, Call};
 
-/// A call with its arguments.
+/// A call with what was given on the command line.
 #[derive(Clone, Debug)]
 pub struct Called {
     /// Which call.
     pub call: &'static Call,
-    /// Its arguments.
-    pub given: Given,
+    /// The values by the names of the call's identifiers, query parameters and body fields.
+    pub given: BTreeMap<&'static str, String>,
 }
 
-/// What was given on the command line, by the names of the call's identifiers, query parameters and body fields.
-#[derive(Clone, Debug, Default)]
-pub struct Given(BTreeMap<&'static str, String>);
-
-impl Given {
-    /// The value of a name, if one was given.
-    #[must_use]
-    pub fn option(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
-    /// Gives `name` a value.
-    pub fn set(&mut self, name: &'static str, value: String) {
-        self.0.insert(name, value);
-    }
-
-    /// The arguments of `call`. A time in RFC 3339 is sent as given, any other is resolved; a range without an end
+impl Called {
+    /// The arguments of the call. A time in RFC 3339 is sent as given, any other is resolved; a range without an end
     /// reaches until `now`.
     #[must_use]
-    pub fn arguments(&self, call: &Call, now: Timestamp) -> Arguments<'_> {
+    pub fn arguments(&self, now: Timestamp) -> Arguments<'_> {
         let mut arguments = Arguments::default().at(now);
-        for (name, value) in &self.0 {
+        for (name, value) in &self.given {
             arguments = arguments.with(name, value.as_str());
         }
-        let ranged = |kind| call.query.iter().find(|param| param.kind == kind).map(|param| param.name);
+        let ranged = |kind| self.call.query.iter().find(|param| param.kind == kind).map(|param| param.name);
         let (start, end) = (ranged(ParamKind::RangeStart), ranged(ParamKind::RangeEnd));
         for name in start.into_iter().chain(end) {
-            if let Some(text) = self.option(name).filter(|text| parse_rfc3339(text).is_none())
+            if let Some(text) = self.given.get(name).filter(|text| parse_rfc3339(text).is_none())
                 && let Ok(time) = text.parse::<TimeArg>()
             {
                 arguments = arguments.replace(name, rfc3339(time.resolve(now)));
             }
         }
-        match (start.and_then(|name| self.option(name)), end.filter(|name| self.option(name).is_none())) {
-            (Some(_), Some(end)) => arguments.with(end, rfc3339(now.as_second())),
+        match (start, end) {
+            (Some(start), Some(end)) if self.given.contains_key(start) && !self.given.contains_key(end) => {
+                arguments.with(end, rfc3339(now.as_second()))
+            }
             _ => arguments,
         }
     }
@@ -92,11 +81,6 @@ fn command(call: &'static Call) -> Command {
             command.arg(valued(Arg::new(field.name), field).value_name(value_name).required(true).help(help));
     }
     call.query.iter().fold(command, |command, param| command.arg(option(param)))
-}
-
-fn capitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// A query parameter as an option.
@@ -145,21 +129,6 @@ fn kebab(name: &str) -> String {
     kebab
 }
 
-impl Called {
-    /// The call that the words name, with its arguments.
-    fn find(words: &[&str], matches: &ArgMatches) -> Option<Self> {
-        let call = CALLS.iter().find(|call| call.command.words == words)?;
-        let names = identifiers(call).chain(call.body.iter().chain(call.query).map(|param| param.name));
-        let mut given = Given::default();
-        for name in names {
-            if let Some(value) = matches.get_one::<String>(name) {
-                given.set(name, value.clone());
-            }
-        }
-        Some(Self { call, given })
-    }
-}
-
 impl FromArgMatches for Called {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let mut words = Vec::new();
@@ -168,7 +137,11 @@ impl FromArgMatches for Called {
             words.push(word);
             at = inner;
         }
-        Self::find(&words, at).ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))
+        let call = CALLS.iter().find(|call| call.command.words == words);
+        let call = call.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))?;
+        let names = identifiers(call).chain(call.body.iter().chain(call.query).map(|param| param.name));
+        let given = names.filter_map(|name| Some((name, at.get_one::<String>(name)?.clone())));
+        Ok(Self { call, given: given.collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -179,17 +152,12 @@ impl FromArgMatches for Called {
 
 impl Subcommand for Called {
     fn augment_subcommands(parent: Command) -> Command {
-        let mut groups: Vec<Command> = Vec::new();
-        for call in CALLS {
-            let [word, _] = call.command.words else {
-                groups.push(command(call));
-                continue;
-            };
-            let at = groups.iter().position(|group| group.get_name() == *word);
-            let group = at.map_or_else(|| group(word), |at| groups.remove(at));
-            groups.insert(at.unwrap_or(groups.len()), group.subcommand(command(call)));
-        }
-        parent.subcommand_required(true).arg_required_else_help(true).subcommands(groups)
+        let calls = grouped(CALLS.iter().map(|call| (call.command.words.first(), *call)));
+        let commands = calls.into_iter().map(|(word, calls)| match &*calls {
+            [call] if call.command.words.len() == 1 => command(call),
+            calls => group(word.copied().unwrap_or_default(), calls),
+        });
+        parent.subcommand_required(true).arg_required_else_help(true).subcommands(commands)
     }
 
     fn augment_subcommands_for_update(parent: Command) -> Command {
@@ -202,17 +170,13 @@ impl Subcommand for Called {
 }
 
 /// The command that holds the calls about one resource.
-fn group(word: &'static str) -> Command {
-    let purposes: Vec<&str> = CALLS
-        .iter()
-        .filter(|call| call.command.words.first() == Some(&word))
-        .map(|call| call.purpose)
-        .collect();
-    let mut about = purposes.join(", ");
-    if let Some(first) = about.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    Command::new(word).about(about).subcommand_required(true).arg_required_else_help(true)
+fn group(word: &'static str, calls: &[&'static Call]) -> Command {
+    let purposes = calls.iter().map(|call| call.purpose).collect::<Vec<_>>().join(", ");
+    let group = Command::new(word).about(capitalized(&purposes));
+    group
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommands(calls.iter().copied().map(command))
 }
 
 #[cfg(test)]

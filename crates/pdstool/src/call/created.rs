@@ -1,14 +1,113 @@
-//! Compares what was created with what was requested: the names of query parameters are not documented, and a service
-//! ignores names that it does not know.
+//! What was created: its secret printed once, alone, or written to a file with mode 0600; and whether it is what was
+//! asked for. The names of query parameters are not documented, and a service ignores names that it does not know.
+
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use crate::console::Console;
 use crate::error::ToolError;
+use crate::output::OutputFormat;
+use crate::page;
+use pds_core::printable::plain;
+use pds_core::secret::REDACTED;
 use pds_interface::param::{Param, ParamKind};
 use pds_interface::{Arguments, Call};
+
+use super::show::fields::flat;
+use super::{print_json, show};
+
+/// A new file for a secret. It is created before the call, since a secret that cannot be stored is lost, and removed if
+/// nothing is written.
+#[derive(Debug)]
+pub struct SecretFile {
+    path: PathBuf,
+    file: File,
+    written: bool,
+}
+
+impl SecretFile {
+    /// Makes the file, with mode 0600.
+    ///
+    /// # Errors
+    /// If it cannot be created, or exists.
+    pub fn create(path: &Path) -> Result<Self, ToolError> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file =
+            file.map_err(|source| ToolError::File { doing: "cannot create", path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), file, written: false })
+    }
+
+    fn write(&mut self, secret: &str) -> Result<(), ToolError> {
+        let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
+        self.written = true;
+        written.map_err(|source| ToolError::File { doing: "cannot write", path: self.path.clone(), source })
+    }
+}
+
+impl Drop for SecretFile {
+    fn drop(&mut self) {
+        if !self.written {
+            // An empty file left behind does no harm.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Delivers the secret of `reply`: to `file`, or alone on standard output; as JSON with the whole reply. Other fields
+/// go to standard error, so that standard output can be piped.
+///
+/// # Errors
+/// If it cannot be written; a secret that does not fit into its file is printed.
+pub fn deliver(
+    console: &mut Console,
+    reply: &[u8],
+    file: Option<SecretFile>,
+    format: OutputFormat,
+    call: &'static Call,
+    field: &str,
+) -> Result<(), ToolError> {
+    let mut known: Value = serde_json::from_slice(reply).unwrap_or_default();
+    let Some(Value::String(secret)) =
+        known.get_mut(field).map(|secret| std::mem::replace(secret, REDACTED.into()))
+    else {
+        // Not what the interface states, but it must not be lost.
+        return print_json(console, reply);
+    };
+    // On a terminal without control characters.
+    let shown = if console.out_is_terminal { plain(&secret) } else { Cow::Borrowed(&*secret) };
+    let Some(mut file) = file else {
+        if !format.is_for_people() {
+            return print_json(console, reply);
+        }
+        console.print(&shown)?;
+        console.out.flush()?;
+        let others = known.as_object().map(flat).unwrap_or_default();
+        for (name, value) in others.iter().filter(|(name, value)| name != field && !value.is_empty()) {
+            console.say(&plain(&format!("{name}: {value}")));
+        }
+        console.say("This is the only time the key is shown: save it now.");
+        return Ok(());
+    };
+    if let Err(error) = file.write(&secret) {
+        console.print(&shown)?;
+        return Err(error);
+    }
+    let redacted = known.to_string().into_bytes();
+    if !format.is_for_people() {
+        return print_json(console, &redacted);
+    }
+    page::print(console, &show::view(call, &redacted)?.blocks)?;
+    console.say(&format!("Wrote the key to {}, readable only by you.", file.path.display()));
+    Ok(())
+}
 
 /// Checks that `reply` has what the arguments requested. Fields missing in the reply are not compared.
 ///

@@ -6,23 +6,20 @@
 //!
 //! - [`arguments`]: calls as clap commands, and their parsed arguments.
 //! - [`accounts`]: a call about no project, made with every token.
-//! - [`csv`]: replies for programs that read tables.
-//! - [`created`]: what was created, compared with what was asked for.
+//! - [`created`]: a secret that was created, and whether it is what was asked for.
 //! - [`show`]: replies for people.
-//! - [`secret`]: the reply that holds a secret.
 
 pub mod accounts;
 pub mod arguments;
 pub mod created;
-pub mod csv;
-pub mod secret;
 pub mod show;
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use pds_core::printable::plain_lines;
 use pds_core::secret::REDACTED;
@@ -35,7 +32,8 @@ use super::output::OutputFormat;
 use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
 
-pub use arguments::{Called, Given};
+pub use arguments::Called;
+use show::fields::{Field, cell, flat, names, value};
 
 /// A reply for people.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -92,8 +90,11 @@ pub async fn run(
 ) -> Result<(), ToolError> {
     let (call, now) = (called.call, Timestamp::now());
     let config = options.service.load(environment)?;
-    let given = given(&config, options, called)?;
-    let arguments = given.arguments(call, now);
+    let mut called = called.clone();
+    if call.path.names().any(|name| name == "project_id") {
+        called.given.insert("project_id", service::project(&config, options.project.as_deref())?);
+    }
+    let arguments = called.arguments(now);
     let request = call.request(&arguments, &config.api.query_names)?;
     if options.dry_run {
         return dry_run(console, &config, options, &request);
@@ -108,23 +109,22 @@ pub async fn run(
         });
         console.confirm(&filled?, options.yes)?;
     }
-    let file = options.secret_file.as_deref().map(secret::SecretFile::create).transpose()?;
+    let file = options.secret_file.as_deref().map(created::SecretFile::create).transpose()?;
     let service = Service::new(config)?;
     // A call without a project uses the token of the project given, if any.
-    let project = given.option("project_id").or(options.project.as_deref());
+    let project = called.given.get("project_id").or(options.project.as_ref());
     let format = output_format(console, options);
-    let (reply, refused) = accounts::ask(&service, &request, project).await?;
+    let (reply, refused) = accounts::ask(&service, &request, project.map(String::as_str)).await?;
     if let Some(field) = call.command.secret {
-        secret::deliver(console, &reply, file, format, call, field)?;
+        created::deliver(console, &reply, file, format, call, field)?;
         return created::is_as_asked(call, &arguments, &reply);
     }
     let view = show::view(call, &reply);
     match format {
         OutputFormat::Json => print_json(console, &reply)?,
-        OutputFormat::Csv => csv::print(console, &reply)?,
+        OutputFormat::Csv => print_csv(console, &reply)?,
         OutputFormat::Table | OutputFormat::Wide => {
-            let blocks = view.as_ref().map_or(Vec::new(), |view| view.blocks.clone());
-            page::print_as(console, format, &blocks)?;
+            page::print_as(console, format, view.as_ref().map_or(&[], |view| &*view.blocks))?;
         }
     }
     if let Some(refused) = refused {
@@ -141,15 +141,6 @@ pub async fn run(
 /// The format asked for; otherwise one for people on a terminal, one for programs elsewhere.
 fn output_format(console: &Console, options: &CallOptions) -> OutputFormat {
     options.output.unwrap_or(if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json })
-}
-
-/// What was given, with the project that is meant.
-fn given(config: &Config, options: &CallOptions, called: &Called) -> Result<Given, ToolError> {
-    let mut given = called.given.clone();
-    if called.call.path.names().any(|name| name == "project_id") {
-        given.set("project_id", service::project(config, options.project.as_deref())?);
-    }
-    Ok(given)
 }
 
 /// Prints the request as it would be sent, but for the token.
@@ -174,17 +165,42 @@ fn dry_run(
 
 /// Writes a reply as it came; on a terminal indented, where it is JSON.
 fn print_json(console: &mut Console, reply: &[u8]) -> Result<(), ToolError> {
-    let indented =
-        serde_json::from_slice::<Value>(reply).and_then(|value| serde_json::to_string_pretty(&value));
-    match indented {
-        Ok(text) if console.out_is_terminal => console.print(&plain_lines(&text))?,
-        Err(_) if console.out_is_terminal => console.print(&plain_lines(&String::from_utf8_lossy(reply)))?,
-        _ => {
-            console.out.write_all(reply)?;
-            if !reply.is_empty() && !reply.ends_with(b"\n") {
-                console.out.write_all(b"\n")?;
-            }
+    if console.out_is_terminal {
+        let indented = serde_json::from_slice::<Value>(reply).map(|value| format!("{value:#}"));
+        let text = indented.unwrap_or_else(|_| String::from_utf8_lossy(reply).into_owned());
+        console.print(&plain_lines(&text))?;
+    } else {
+        console.out.write_all(reply)?;
+        if !reply.is_empty() && !reply.ends_with(b"\n") {
+            console.out.write_all(b"\n")?;
         }
     }
     Ok(console.out.flush()?)
+}
+
+/// Prints a reply as comma-separated values, as the service sends them: a row for each entry of its list, or for each of
+/// its fields if it has none.
+fn print_csv(console: &mut Console, reply: &[u8]) -> io::Result<()> {
+    let text = || Value::from(String::from_utf8_lossy(reply).trim());
+    let reply = serde_json::from_slice(reply).unwrap_or_else(|_| text());
+    let Some(entries) = entries(&reply) else {
+        let fields = match &reply {
+            Value::Object(fields) => flat(fields),
+            other => vec![(String::new(), cell(other))],
+        };
+        let rows: Vec<_> = fields.into_iter().map(|(name, value)| vec![name, value]).collect();
+        return page::print_csv_rows(console, &["field", "value"], &rows);
+    };
+    let entries: Vec<_> = entries.into_iter().map(flat).collect();
+    let names = names(&entries);
+    let row = |entry: &Vec<Field>| names.iter().map(|name| value(entry, &[name])).collect();
+    page::print_csv_rows(console, &names, &entries.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The entries of the reply's list: the reply itself, or its only field that holds a list of objects.
+fn entries(reply: &Value) -> Option<Vec<&Map<String, Value>>> {
+    fn objects(value: &Value) -> Option<Vec<&Map<String, Value>>> {
+        value.as_array()?.iter().map(Value::as_object).collect()
+    }
+    objects(reply).or_else(|| reply.get("data").unwrap_or(reply).as_object()?.values().find_map(objects))
 }

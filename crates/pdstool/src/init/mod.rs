@@ -21,7 +21,7 @@ use super::check::service::asking::Asking;
 use super::check::service::{Findings, examine, patch};
 use super::console::Console;
 use super::error::ToolError;
-use super::service::{Environment, Service, base_url};
+use super::service::{Environment, Service, ServiceArgs, base_url};
 use draft::{Draft, DraftProject};
 
 /// `pdstool init`.
@@ -71,7 +71,12 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     }
     let url = address(console, args)?;
     let token_file = token_file(console, args)?;
-    let service = service(environment, &url, &token_file)?;
+    let reached = ServiceArgs {
+        config_file: args.file.clone(),
+        base_url: Some(url.clone()),
+        token_file: Some(token_file.clone()),
+    };
+    let service = reached.open(environment)?;
     let listed = list(&service).await?;
     let shown: Vec<String> =
         listed.iter().map(|project| format!("{} ({})", project.id, project.note)).collect();
@@ -80,20 +85,19 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     for project in &mut projects {
         project.apps = apps(console, args, &service, &project.id).await?;
     }
-    let unused = args.app.iter().find(|app| {
-        let known = |project: &DraftProject| {
-            project.apps.iter().any(|id| id == *app || *id == format!("{}-{app}", project.id))
-        };
-        !projects.iter().any(known)
-    });
-    if let Some(app) = unused {
+    let is_of = |app: &str, DraftProject { id: project, apps, .. }: &DraftProject| {
+        apps.iter().any(|id| id == app || *id == format!("{project}-{app}"))
+    };
+    if let Some(app) = args.app.iter().find(|app| !projects.iter().any(|project| is_of(app, project))) {
         let message = format!("no project of the token has an app {app}");
         return Err(ToolError::Failed { message, code: 3 });
     }
+    let absolute = std::path::absolute(&token_file)
+        .map_err(|source| ToolError::System { doing: "cannot find this folder", source })?;
     let draft = Draft {
         title: "The configuration of pds-exporter, written by pdstool init.".to_owned(),
         base_url: url.to_string(),
-        token_file: Some(absolute(&token_file)?.display().to_string()),
+        token_file: Some(absolute.display().to_string()),
         projects,
     };
     let text = examined(console, service, draft).await?;
@@ -106,10 +110,9 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
 
 /// The text of `draft`, with what the service was found to want where its interface is open.
 async fn examined(console: &mut Console, service: Service, draft: Draft) -> Result<String, ToolError> {
-    let of = |project: &DraftProject| {
-        project.apps.iter().map(|app| (project.id.clone(), app.clone())).collect::<Vec<_>>()
-    };
-    let apps: Vec<(String, String)> = draft.projects.iter().flat_map(of).take(MAX_EXAMINED).collect();
+    let apps = draft.projects.iter().flat_map(|project| project.apps.iter().map(|app| (&project.id, app)));
+    let apps = apps.take(MAX_EXAMINED).map(|(project, app)| (project.clone(), app.clone()));
+    let apps: Vec<(String, String)> = apps.collect();
     let text = draft.text();
     if apps.is_empty() {
         return Ok(text);
@@ -144,10 +147,6 @@ pub fn write(path: &Path, text: &str, over: bool) -> Result<(), ToolError> {
     options.write(true).create(true).truncate(true).create_new(!over).mode(0o600);
     let mut file = options.open(path).map_err(failed)?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
-}
-
-fn absolute(path: &Path) -> Result<PathBuf, ToolError> {
-    std::path::absolute(path).map_err(|source| ToolError::System { doing: "cannot find this folder", source })
 }
 
 /// The address given or asked for.
@@ -185,19 +184,6 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolErr
     Ok(path)
 }
 
-/// The service with this token, without a configuration file.
-fn service(environment: &Environment, url: &Url, token_file: &Path) -> Result<Service, ToolError> {
-    let mut environment: Environment = environment
-        .iter()
-        .filter(|(name, _)| !name.starts_with("PDS_EXPORTER__API__TOKEN"))
-        .cloned()
-        .collect();
-    environment.retain(|(name, _)| name != "PDS_EXPORTER__API__BASE_URL");
-    environment.push(("PDS_EXPORTER__API__BASE_URL".to_owned(), url.to_string()));
-    environment.push(("PDS_EXPORTER__API__TOKEN_FILE".to_owned(), token_file.display().to_string()));
-    Service::new(config::load_without_file(environment)?)
-}
-
 /// The projects that the token is for.
 async fn list(service: &Service) -> Result<Vec<DraftProject>, ToolError> {
     let names = &service.config.api.query_names;
@@ -225,11 +211,9 @@ fn chosen(
     if wanted.is_empty() {
         return Ok(listed);
     }
-    for id in &wanted {
-        if !listed.iter().any(|project| project.id == *id) {
-            let message = format!("the token is not for the project {id}");
-            return Err(ToolError::Failed { message, code: 3 });
-        }
+    if let Some(id) = wanted.iter().find(|id| !listed.iter().any(|project| project.id == **id)) {
+        let message = format!("the token is not for the project {id}");
+        return Err(ToolError::Failed { message, code: 3 });
     }
     Ok(listed.into_iter().filter(|project| wanted.contains(&project.id)).collect())
 }
@@ -254,18 +238,17 @@ async fn apps(
             wanted = words(&console.ask(&question, "--app")?);
         }
         let mut missing = None;
-        for app in &wanted {
-            match look_up(service, project, app).await? {
+        for app in wanted {
+            match look_up(service, project, &app).await? {
                 Some(id) if !found.contains(&id) => found.push(id),
                 Some(_) => {}
-                // A flag may be about another project.
-                None if asked => missing = Some(app.clone()),
-                None => {}
+                None => missing = Some(app),
             }
         }
         match missing {
-            Some(app) => console.say(&format!("{project} has no app {app}.")),
-            None => return Ok(found),
+            // A flag may be about another project.
+            Some(app) if asked => console.say(&format!("{project} has no app {app}.")),
+            _ => return Ok(found),
         }
     }
 }
@@ -280,10 +263,7 @@ async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<S
         match service.client.call(&service.client.account(project), &request).await {
             Ok(_) => return Ok(Some(id.to_owned())),
             Err(error) if error.is_not_found() => {}
-            Err(error) => {
-                tracing::debug!("{}", with_sources(&error));
-                return Err(error.into());
-            }
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(None)

@@ -69,8 +69,8 @@ fn compute(app: &App, fields: &mut Fields) -> Block {
 }
 
 fn scaling(fields: &mut Fields) -> Block {
-    let bounds = [fields.text("minReplicaCount"), fields.text("maxReplicaCount")];
-    let replicas = bounds.iter().filter(|bound| !bound.is_empty()).map(String::as_str).collect::<Vec<_>>();
+    let mut replicas = vec![fields.text("minReplicaCount"), fields.text("maxReplicaCount")];
+    replicas.retain(|bound| !bound.is_empty());
     Block::Facts(vec![
         ("replicas", replicas.join(" to ")),
         ("concurrency", fields.with_unit("replicaConcurrency", " requests a replica")),

@@ -2,9 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use crate::page::{self, Align, Block, Table};
+use crate::page::{Block, Table};
 use pds_core::units;
 use pds_interface::reply::json;
+
+/// A field with its value as a cell.
+pub(in crate::call) type Field = (String, String);
 
 /// The fields of a reply that are not shown yet, as they are on the wire.
 #[derive(Clone, Debug)]
@@ -44,29 +47,31 @@ impl Fields {
 
     /// Takes a number of seconds out as a duration; empty if it has no value.
     pub(super) fn duration(&mut self, name: &str) -> String {
-        match self.text(name).parse::<f64>() {
-            Ok(seconds) => units::seconds(seconds),
-            Err(_) => String::new(),
+        self.text(name).parse().map(units::seconds).unwrap_or_default()
+    }
+
+    /// The others than these.
+    pub(super) fn without(mut self, shown: &[&str]) -> Self {
+        for name in shown {
+            self.take(name);
         }
+        self
+    }
+
+    /// As [`flat`]; none if this is no object.
+    pub(super) fn flat(self) -> Vec<Field> {
+        self.0.as_object().map(flat).unwrap_or_default()
     }
 
     /// `blocks`, and after them the fields that are left.
-    pub(super) fn after(self, mut blocks: Vec<Block>) -> Vec<Block> {
-        let rows = match &self.0 {
-            Value::Object(fields) => flat(fields),
-            _ => Vec::new(),
-        };
-        if !rows.is_empty() {
-            blocks.push(Block::Heading("Further fields".to_owned()));
-            blocks.push(table(rows));
-        }
-        blocks
+    pub(super) fn after(self, blocks: Vec<Block>) -> Vec<Block> {
+        further(blocks, self.flat())
     }
 
-    /// A row per field that is left, named as one of `owner`.
-    pub(super) fn named(self, owner: &str) -> Vec<Vec<String>> {
+    /// The fields that are left, named as those of `owner`.
+    pub(super) fn named(self, owner: &str) -> Vec<Field> {
         let fields = self.0.as_object().into_iter().flatten();
-        fields.map(|(name, value)| vec![format!("{owner} {name}"), cell(value)]).collect()
+        fields.map(|(name, value)| (format!("{owner} {name}"), cell(value))).collect()
     }
 
     /// All fields; for a list those of each entry.
@@ -80,36 +85,46 @@ impl Fields {
     }
 }
 
-impl From<Value> for Fields {
-    fn from(value: Value) -> Self {
-        Self(value)
+/// `blocks`, and after them these fields.
+pub(super) fn further(mut blocks: Vec<Block>, fields: Vec<Field>) -> Vec<Block> {
+    if !fields.is_empty() {
+        blocks.extend([Block::Heading("Further fields".to_owned()), table(fields)]);
     }
+    blocks
 }
 
-/// Fields and their values as a table.
-pub(super) fn table(rows: Vec<Vec<String>>) -> Block {
-    let columns = page::columns([("FIELD", Align::Left), ("VALUE", Align::Left)]);
-    Block::Table(Table { columns, rows, empty: "no fields" })
+fn table(fields: Vec<Field>) -> Block {
+    let rows = fields.into_iter().map(|(name, value)| vec![name, value]);
+    Block::Table(Table::of_texts(["FIELD", "VALUE"], rows, "no fields"))
 }
 
-/// A row per field that has a value: its name, for a field of a nested object its path (`record.name`), and its value.
-pub(in crate::call) fn flat(fields: &Map<String, Value>) -> Vec<Vec<String>> {
-    fn collect(path: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
-        match value {
-            Value::Object(fields) => {
-                for (name, value) in fields {
-                    collect(&format!("{path}.{name}"), value, rows);
-                }
-            }
-            Value::Null => {}
-            value => rows.push(vec![path.to_owned(), cell(value)]),
+/// The fields that have a value; one of a nested object is named by its path (`record.name`).
+pub(in crate::call) fn flat(fields: &Map<String, Value>) -> Vec<Field> {
+    let flatten = |(name, value): (&String, &Value)| match value {
+        Value::Object(inner) => {
+            flat(inner).into_iter().map(|(inner, value)| (format!("{name}.{inner}"), value)).collect()
+        }
+        Value::Null => Vec::new(),
+        value => vec![(name.clone(), cell(value))],
+    };
+    fields.iter().flat_map(flatten).collect()
+}
+
+/// The names of the fields of all entries, each once.
+pub(in crate::call) fn names(entries: &[Vec<Field>]) -> Vec<&str> {
+    let mut names = Vec::new();
+    for (name, _) in entries.iter().flatten() {
+        if !names.contains(&&**name) {
+            names.push(name);
         }
     }
-    let mut rows = Vec::new();
-    for (name, value) in fields {
-        collect(name, value, &mut rows);
-    }
-    rows
+    names
+}
+
+/// The value of the first of these names that the entry has.
+pub(in crate::call) fn value(entry: &[Field], names: &[&str]) -> String {
+    let of = |name: &&str| entry.iter().find(|(known, _)| known == name);
+    names.iter().find_map(of).map(|(_, value)| value.clone()).unwrap_or_default()
 }
 
 /// A JSON value as a cell: text without its quotes, everything else as JSON, nothing for null.

@@ -18,7 +18,7 @@ const SHOWN: [&str; 7] =
     ["percentiles", "distribution", "total_requests", "time_series", "total_runs", "start_date", "end_date"];
 
 /// How many requests, how slow, and how they spread.
-pub(super) fn response_time(reply: &ResponseTime, mut fields: Fields) -> View {
+pub(super) fn response_time(reply: &ResponseTime, fields: Fields) -> View {
     let mut blocks = vec![
         Block::Heading("Response time".to_owned()),
         Block::Facts(vec![
@@ -35,35 +35,27 @@ pub(super) fn response_time(reply: &ResponseTime, mut fields: Fields) -> View {
             .map(|(threshold, share)| (units::seconds(*threshold), *share, units::percent(*share)));
         blocks.push(Block::Bars(bars.collect()));
     }
-    for shown in SHOWN {
-        fields.take(shown);
-    }
-    fields.after(blocks).into()
+    fields.without(&SHOWN).after(blocks).into()
 }
 
 fn percentiles(percentiles: &NumberMap) -> String {
-    let known = percentiles
-        .0
-        .iter()
-        .filter_map(|(name, millis)| Some(format!("{name} {}", units::seconds(millis.value()? / 1e3))));
-    known.collect::<Vec<_>>().join("   ")
+    let seconds = percentiles.0.iter().filter_map(|(name, millis)| Some((name, millis.value()? / 1e3)));
+    let texts = seconds.map(|(name, seconds)| format!("{name} {}", units::seconds(seconds)));
+    texts.collect::<Vec<_>>().join("   ")
 }
 
 /// How many runs, and how slow over time.
-pub(super) fn run_execution_time(reply: &RunExecutionTime, mut fields: Fields) -> View {
-    let mut blocks = vec![
+pub(super) fn run_execution_time(reply: &RunExecutionTime, fields: Fields) -> View {
+    let blocks = vec![
         Block::Heading("Run execution time".to_owned()),
         Block::Facts(vec![
             ("range", range(&reply.start_date, &reply.end_date)),
             ("runs", counted(reply.total_runs)),
         ]),
+        Block::Heading("Percentiles over time".to_owned()),
+        series(reply),
     ];
-    blocks.push(Block::Heading("Percentiles over time".to_owned()));
-    blocks.push(series(reply));
-    for shown in SHOWN {
-        fields.take(shown);
-    }
-    fields.after(blocks).into()
+    fields.without(&SHOWN).after(blocks).into()
 }
 
 fn series(reply: &RunExecutionTime) -> Block {
@@ -78,7 +70,7 @@ fn series(reply: &RunExecutionTime) -> Block {
     let rows = reply.time_series.iter().map(|point| {
         let Datapoint { timestamp, p50, p90, p99 } = *point;
         let share = p99.value().filter(|_| slowest > 0.0).map_or(0.0, |p99| p99 / slowest);
-        vec![moment(timestamp), lasting(p50), lasting(p90), lasting(p99), crate::page::bar(share, 20)]
+        vec![moment(timestamp), lasting(p50), lasting(p90), lasting(p99), page::bar(share, 20)]
     });
     Block::Table(Table { columns, rows: rows.collect(), empty: "no datapoints in this range" })
 }

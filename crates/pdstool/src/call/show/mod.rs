@@ -4,22 +4,32 @@
 //! takes the fields that it shows out of `Fields`, and what is left stands at the end, as it came.
 
 mod app;
-mod build;
-mod domain;
 pub(super) mod fields;
 mod metrics;
-mod project;
-mod repo;
+mod tree;
 
-use crate::page::Block;
+use serde_json::{Map, Value};
+
+use crate::page::{self, Align, Block, Table};
 use pds_interface::{
-    Call, DecodeError, ReplyBody, Visitor, branches, change_plan, delete_app, delete_domain, file_tree,
-    get_app, list_domains, list_projects, payment_url, response_time, run_execution_time, unassign_domain,
-    validate_domain, visits, volume_alerts, zip_contents,
+    Call, DecodeError, Number, ReplyBody, Visitor, branches, change_plan, delete_app, delete_domain,
+    file_tree, get_app, list_domains, list_projects, payment_url, response_time, run_execution_time,
+    unassign_domain, validate_domain, visits, volume_alerts, zip_contents,
 };
 
 use super::View;
-use fields::Fields;
+use fields::{Field, Fields, cell, further, names, value};
+
+/// The columns of a domain with the names that are looked for, in this order; the interface names no field of it.
+const DOMAIN: [(&str, &[&str]); 4] = [
+    ("DOMAIN", &["domain", "name", "hostname"]),
+    ("STATUS", &["validationStatus", "validation_status", "status", "state"]),
+    ("APP", &["appId", "app_id", "app"]),
+    ("ID", &["id"]),
+];
+
+/// A text longer than this is a file's content and not a fact about it.
+const FACT: usize = 60;
 
 /// The reply of `call` for people.
 ///
@@ -37,6 +47,13 @@ struct Show {
     fields: Fields,
 }
 
+impl Show {
+    /// `block`, and after it the fields other than those `shown` in it.
+    fn block(&self, block: Block, shown: &[&str]) -> View {
+        self.fields.clone().without(shown).after(vec![block]).into()
+    }
+}
+
 impl Visitor for Show {
     type Output = View;
 
@@ -44,16 +61,50 @@ impl Visitor for Show {
         self.fields.clone().all().into()
     }
 
-    fn list_projects(&self, reply: list_projects::Reply) -> View {
-        project::list(&reply, &self.fields)
+    fn list_projects(&self, projects: list_projects::Reply) -> View {
+        let others = projects
+            .iter()
+            .zip(self.fields.each())
+            .flat_map(|(project, fields)| fields.without(&["id", "name", "role"]).named(&project.id));
+        let others = others.collect();
+        let rows = projects.into_iter().map(|project| vec![project.id, project.name, project.role]);
+        let table = Table::of_texts(["ID", "NAME", "ROLE"], rows, "no projects");
+        further(vec![Block::Table(table)], others).into()
     }
 
+    /// The domains: what people know them by, and in a wide table all other fields.
     fn list_domains(&self, reply: list_domains::Reply) -> View {
-        domain::list(&reply, self.fields.clone())
+        if reply.domains.is_none() {
+            let text = "The reply does not say which custom domains there are.";
+            return self.block(Block::Text(text.to_owned()), &["domains"]);
+        }
+        let domains = self.fields.inside("domains");
+        let domains: Vec<Vec<Field>> = domains.each().map(Fields::flat).collect();
+        let is_shown = |name: &&str| DOMAIN.iter().any(|(_, names)| names.contains(name));
+        let others: Vec<&str> = names(&domains).into_iter().filter(|name| !is_shown(name)).collect();
+        let mut columns = page::columns(DOMAIN.map(|(title, _)| (title, Align::Left)));
+        columns.extend(others.iter().map(|name| (name.to_uppercase().into(), Align::Left)));
+        let cells = |domain: &Vec<Field>| {
+            let first = DOMAIN.iter().map(|(_, names)| value(domain, names));
+            first.chain(others.iter().map(|name| value(domain, &[name]))).collect()
+        };
+        let rows = domains.iter().map(cells).collect();
+        let table = Table { columns, rows, empty: "no custom domains" };
+        self.block(Block::Columns(table, DOMAIN.len()), &["domains"])
     }
 
+    /// The percentages at which the owner is mailed.
     fn volume_alerts(&self, reply: volume_alerts::Reply) -> View {
-        project::volume_alerts(&reply, self.fields.clone())
+        let percentage = |threshold: &Number| threshold.value().map_or("?".to_owned(), |v| format!("{v} %"));
+        let sentence = match reply.thresholds.as_deref() {
+            None => "The reply does not say whether alerts are enabled.".to_owned(),
+            Some([]) => "Alerts are disabled.".to_owned(),
+            Some(thresholds) => {
+                let percentages = thresholds.iter().map(percentage).collect::<Vec<_>>().join(", ");
+                format!("The project's owner is mailed when storage is used to {percentages}.")
+            }
+        };
+        self.block(Block::Text(sentence), &["thresholds"])
     }
 
     fn get_app(&self, reply: get_app::Reply) -> View {
@@ -73,12 +124,11 @@ impl Visitor for Show {
     }
 
     fn change_plan(&self, _: change_plan::Reply) -> View {
-        let mut fields = self.fields.clone();
-        let sentence = match &*fields.text("redirectUrl") {
+        let sentence = match &*self.fields.clone().text("redirectUrl") {
             "" => "The plan is changed; there is nothing to pay.".to_owned(),
             url => format!("To complete the payment, open\n{url}"),
         };
-        fields.after(vec![Block::Text(sentence)]).into()
+        self.block(Block::Text(sentence), &["redirectUrl"])
     }
 
     /// The checkout URL and nothing else, so that it can be handed on.
@@ -87,19 +137,35 @@ impl Visitor for Show {
     }
 
     fn zip_contents(&self, reply: zip_contents::Reply) -> View {
-        build::zip_contents(&reply, self.fields.clone())
+        let mut fields = self.fields.clone().without(&["zipFiles"]);
+        let heading = Block::Heading(format!("Build {}", fields.text("id")));
+        let table = Table::of_texts(["FILE", "CONTENT"], files("", &reply.zip_files), "no files");
+        fields.after(vec![heading, Block::Table(table)]).into()
     }
 
     fn file_tree(&self, reply: file_tree::Reply) -> View {
-        repo::tree(&reply, self.fields.clone())
+        tree::view(&reply, self.fields.clone())
     }
 
     fn branches(&self, reply: branches::Reply) -> View {
-        repo::branches(&reply, self.fields.clone())
+        let mark = |value: &Value| match value {
+            Value::Bool(true) => "yes".to_owned(),
+            Value::Bool(false) => String::new(),
+            other => cell(other),
+        };
+        let rows = reply
+            .branches
+            .into_iter()
+            .map(|branch| vec![branch.name, mark(&branch.default), mark(&branch.protected), branch.sha]);
+        let table = Table::of_texts(["BRANCH", "DEFAULT", "PROTECTED", "SHA"], rows, "no branches");
+        self.block(Block::Table(table), &["branches"])
     }
 
+    /// The result of a validation; one that did not succeed is a failure.
     fn validate_domain(&self, reply: validate_domain::Reply) -> View {
-        domain::validated(&reply, self.fields.clone())
+        let message = Block::Text(self.fields.clone().text("message"));
+        let failure = (reply.success == Some(false)).then(|| "the domain is not validated".to_owned());
+        View { failure, ..self.block(message, &["message", "success"]) }
     }
 
     fn unassign_domain(&self, (): unassign_domain::Reply) -> View {
@@ -113,4 +179,19 @@ impl Visitor for Show {
 
 fn text(text: &str) -> View {
     vec![Block::Text(text.to_owned())].into()
+}
+
+/// The files of a build's archive. Their structure is unknown, so nested objects are taken for folders.
+fn files(folder: &str, entries: &Map<String, Value>) -> Vec<Vec<String>> {
+    let rows = |(name, value): (&String, &Value)| {
+        let path = format!("{folder}{name}");
+        match value {
+            Value::Object(inside) if !inside.is_empty() => files(&format!("{path}/"), inside),
+            Value::String(text) if text.chars().count() > FACT || text.contains('\n') => {
+                vec![vec![path, format!("{} bytes of text", text.len())]]
+            }
+            value => vec![vec![path, cell(value)]],
+        }
+    };
+    entries.iter().flat_map(rows).collect()
 }

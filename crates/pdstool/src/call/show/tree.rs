@@ -1,50 +1,26 @@
-//! Repositories of the code-hosting service.
+//! The file tree of a repository.
 
 use serde_json::{Map, Value};
 
 use crate::call::View;
-use crate::page::{self, Align, Block, Table};
+use crate::page::Block;
 use pds_core::units;
-use pds_interface::branches::BranchesReply;
 use pds_interface::file_tree::FileTreeReply;
 
 use super::fields::{Fields, cell};
 
-/// The branches of a repository.
-pub(super) fn branches(reply: &BranchesReply, mut fields: Fields) -> View {
-    let columns = page::columns([
-        ("BRANCH", Align::Left),
-        ("DEFAULT", Align::Left),
-        ("PROTECTED", Align::Left),
-        ("SHA", Align::Left),
-    ]);
-    let mark = |value: &Value| match value {
-        Value::Bool(true) => "yes".to_owned(),
-        Value::Bool(false) => String::new(),
-        other => cell(other),
-    };
-    let rows = reply.branches.iter().map(|branch| {
-        vec![branch.name.clone(), mark(&branch.default), mark(&branch.protected), branch.sha.clone()]
-    });
-    let rows = rows.collect();
-    fields.take("branches");
-    fields.after(vec![Block::Table(Table { columns, rows, empty: "no branches" })]).into()
-}
-
 /// The file tree of a repository, whether the reply nests its entries or lists their paths. The fields of its entries
 /// are not known: an entry without a path or name is shown as it came.
-pub(super) fn tree(reply: &FileTreeReply, mut fields: Fields) -> View {
+pub(super) fn view(reply: &FileTreeReply, fields: Fields) -> View {
     let mut root = Node::default();
     root.add_all(&reply.tree);
     let mut lines = Vec::new();
     root.draw("", &mut lines);
     let count = reply.total_count.value().map(|count| format!("{} entries", units::count(count)));
     let cut = reply.truncated.unwrap_or(false).then(|| "the service cut the tree short".to_owned());
-    let summary: Vec<String> = count.into_iter().chain(cut).collect();
-    for shown in ["tree", "totalCount", "truncated"] {
-        fields.take(shown);
-    }
-    fields.after(vec![Block::Text(lines.join("\n")), Block::Text(summary.join("; "))]).into()
+    let summary = count.into_iter().chain(cut).collect::<Vec<_>>().join("; ");
+    let blocks = vec![Block::Text(lines.join("\n")), Block::Text(summary)];
+    fields.without(&["tree", "totalCount", "truncated"]).after(blocks).into()
 }
 
 /// A folder or file of a tree.
