@@ -1,6 +1,6 @@
 //! A running exporter, read through its `/api/v1/status`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,6 +14,9 @@ use pds_core::error_chain::with_sources;
 use pds_exporter::status::verdict::Summary;
 use pds_exporter::status::{App, model};
 use pds_http::read_body;
+
+/// The address of an exporter on this machine.
+pub const DEFAULT_EXPORTER: &str = "http://127.0.0.1:10090";
 
 /// Where an exporter serves its status, below its own path.
 const STATUS_PATH: &str = "/api/v1/status";
@@ -32,7 +35,7 @@ pub struct ExporterArgs {
         long,
         value_name = "URL",
         value_parser = address,
-        default_value = "http://127.0.0.1:10090",
+        default_value = DEFAULT_EXPORTER,
         env = "PDSTOOL_EXPORTER",
         hide_env_values = true
     )]
@@ -106,32 +109,6 @@ impl ExporterError {
 }
 
 impl Exporter {
-    /// The exporter at `base`, which may carry a path; `ca_file` holds further trust anchors.
-    ///
-    /// # Errors
-    /// If no HTTP client can be set up, or the file cannot be used.
-    pub fn new(base: &Url, ca_file: Option<&Path>) -> Result<Self, ToolError> {
-        let failed =
-            |error: &dyn std::error::Error| ToolError::Failed { message: with_sources(error), code: 1 };
-        let reached = pds_http::Config {
-            ca_key: "--exporter-ca-file",
-            ca_file,
-            proxy_url: None,
-            no_proxy: None,
-            connect_timeout: TIMEOUT,
-        };
-        let client = reached.client().map_err(|error| failed(&error))?.timeout(TIMEOUT);
-        let http = client.build().map_err(|error| failed(&error))?;
-        let mut url = base.clone();
-        url.set_path(&format!("{}{STATUS_PATH}", base.path().trim_end_matches('/')));
-        let mut shown = url.clone();
-        // Neither fails for a URL with a host.
-        let _ = shown.set_username("");
-        let _ = shown.set_password(None);
-        let name = shown.as_str().trim_end_matches(STATUS_PATH).to_owned();
-        Ok(Self { name, http, url })
-    }
-
     /// Its status: as far as the tool reads it, and with every field that it sends.
     ///
     /// # Errors
@@ -152,7 +129,25 @@ impl ExporterArgs {
     /// # Errors
     /// If no HTTP client can be set up.
     pub fn open(&self) -> Result<Exporter, ToolError> {
-        Exporter::new(&self.exporter, self.exporter_ca_file.as_deref())
+        let failed =
+            |error: &dyn std::error::Error| ToolError::Failed { message: with_sources(error), code: 1 };
+        let reached = pds_http::Config {
+            ca_key: "--exporter-ca-file",
+            ca_file: self.exporter_ca_file.as_deref(),
+            proxy_url: None,
+            no_proxy: None,
+            connect_timeout: TIMEOUT,
+        };
+        let client = reached.client().map_err(|error| failed(&error))?.timeout(TIMEOUT);
+        let http = client.build().map_err(|error| failed(&error))?;
+        let mut url = self.exporter.clone();
+        url.set_path(&format!("{}{STATUS_PATH}", self.exporter.path().trim_end_matches('/')));
+        let mut shown = url.clone();
+        // Neither fails for a URL with a host.
+        let _ = shown.set_username("");
+        let _ = shown.set_password(None);
+        let name = shown.as_str().trim_end_matches(STATUS_PATH).to_owned();
+        Ok(Exporter { name, http, url })
     }
 
     /// The name and the status of the exporter that the arguments name.

@@ -79,14 +79,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Make any call of the service.
-    Call {
-        /// Options of every call.
-        #[command(flatten)]
-        options: call::CallOptions,
-        /// The call.
-        #[command(subcommand)]
-        called: call::Called,
-    },
+    Call(call::CallArgs),
     /// Diagnose configuration, tokens, network, service and daemon, with a remedy for each problem.
     Doctor(doctor::DoctorArgs),
     /// Write a first configuration, checked against the service.
@@ -153,7 +146,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
 
 async fn run(console: &mut Console, environment: &Environment, command: Command) -> Result<(), ToolError> {
     match command {
-        Command::Call { options, called } => call::run(console, environment, &options, &called).await,
+        Command::Call(args) => call::run(console, environment, args).await,
         Command::Doctor(args) => doctor::run(console, environment, &args).await,
         Command::Init(args) => init::run(console, environment, &args).await,
         Command::Check(check) => check::run(console, environment, &check).await,

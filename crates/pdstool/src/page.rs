@@ -237,14 +237,16 @@ fn print_table(console: &mut Console, table: &Table) -> io::Result<()> {
     }
     for (index, line) in lines.iter().enumerate() {
         let cells = line.iter().zip(&widths).zip(&table.columns);
-        let cells = cells.map(|((cell, &width), (_, align))| match align {
-            Align::Left => format!("{:<width$}", shortened(cell, width)),
-            Align::Right => format!("{:>width$}", shortened(cell, width)),
+        let cells = cells.map(|((cell, width), (_, align))| {
+            let text = shortened(cell, *width);
+            // The formatter pads to 65,535 columns at most.
+            let spaces = " ".repeat(width.saturating_sub(length(&text)));
+            if *align == Align::Left { format!("{text}{spaces}") } else { format!("{spaces}{text}") }
         });
-        let text = cells.collect::<Vec<_>>().join("  ");
-        let text = text.trim_end();
-        let text = if index == 0 { console.styled(FAINT, text) } else { text.to_owned() };
-        console.print(&text)?;
+        let line = cells.collect::<Vec<_>>().join("  ");
+        let line = line.trim_end();
+        let line = if index == 0 { &*console.styled(FAINT, line) } else { line };
+        console.print(line)?;
     }
     Ok(())
 }

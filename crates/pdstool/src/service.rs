@@ -11,7 +11,7 @@ use pds_client::{Account, Client, Fetched, Unobserved};
 use pds_core::clock::Clock;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
 use pds_exporter::config::{self, Config};
-use pds_interface::{Arguments, Cadence, Resource, TimeRange};
+use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
 use super::error::ToolError;
 
@@ -66,14 +66,11 @@ impl ServiceArgs {
     pub fn load(&self, environment: &Environment) -> Result<Config, ToolError> {
         let Some(base_url) = &self.base_url else { return load(&self.config_file, environment) };
         let mut environment = environment.clone();
-        let mut set = |name: &str, value: String| {
-            environment.retain(|(known, _)| known != name);
-            environment.push((name.to_owned(), value));
-        };
-        set("PDS_EXPORTER__API__BASE_URL", base_url.to_string());
+        // The last of a name counts.
+        environment.push(("PDS_EXPORTER__API__BASE_URL".to_owned(), base_url.to_string()));
         if let Some(file) = &self.token_file {
-            set("PDS_EXPORTER__API__TOKEN_FILE", file.display().to_string());
             environment.retain(|(name, _)| name != "PDS_EXPORTER__API__TOKEN");
+            environment.push(("PDS_EXPORTER__API__TOKEN_FILE".to_owned(), file.display().to_string()));
         }
         Ok(config::load_without_file(environment)?)
     }
@@ -111,6 +108,15 @@ impl Service {
     pub fn accounts(&self) -> Vec<Account> {
         let accounts: Vec<Account> = self.client.accounts().cloned().collect();
         if accounts.is_empty() { vec![self.client.account("")] } else { accounts }
+    }
+
+    /// The projects that the token of `account` is for.
+    ///
+    /// # Errors
+    /// If the service does not reply with a list of them.
+    pub async fn projects(&self, account: &Account) -> Result<list_projects::Reply, ToolError> {
+        let request = list_projects::CALL.request(&Arguments::default(), &self.config.api.query_names)?;
+        Ok(list_projects::Reply::decode(&self.client.call(account, &request).await?.body)?)
     }
 
     /// Requests `resource` once, as a poll does; metrics for the last five settled minutes.

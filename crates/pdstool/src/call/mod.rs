@@ -50,10 +50,10 @@ impl From<Vec<Block>> for View {
     }
 }
 
-/// Options of every call.
+/// `pdstool call`, with the options of every call.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Call options")]
-pub struct CallOptions {
+pub struct CallArgs {
     /// Project [default: the only configured project].
     #[arg(long, value_name = "ID", env = "PDSTOOL_PROJECT", hide_env_values = true, global = true)]
     project: Option<String>,
@@ -76,6 +76,9 @@ pub struct CallOptions {
 
     #[command(flatten)]
     service: ServiceArgs,
+
+    #[command(subcommand)]
+    called: Called,
 }
 
 /// Makes the call.
@@ -85,21 +88,19 @@ pub struct CallOptions {
 pub async fn run(
     console: &mut Console,
     environment: &Environment,
-    options: &CallOptions,
-    called: &Called,
+    mut args: CallArgs,
 ) -> Result<(), ToolError> {
-    let (call, now) = (called.call, Timestamp::now());
-    let config = options.service.load(environment)?;
-    let mut called = called.clone();
+    let call = args.called.call;
+    let config = args.service.load(environment)?;
     if call.path.names().any(|name| name == "project_id") {
-        called.given.insert("project_id", service::project(&config, options.project.as_deref())?);
+        args.called.given.insert("project_id", service::project(&config, args.project.as_deref())?);
     }
-    let arguments = called.arguments(now);
+    let arguments = args.called.arguments(Timestamp::now());
     let request = call.request(&arguments, &config.api.query_names)?;
-    if options.dry_run {
-        return dry_run(console, &config, options, &request);
+    if args.dry_run {
+        return dry_run(console, &config, &args, &request);
     }
-    if options.secret_file.is_some() && call.command.secret.is_none() {
+    if args.secret_file.is_some() && call.command.secret.is_none() {
         return Err(ToolError::Usage("--secret-file is only for calls that create a secret".to_owned()));
     }
     if let Some(consequence) = call.command.consequence {
@@ -107,13 +108,14 @@ pub async fn run(
             text.push_str(arguments.get(name).unwrap_or_default());
             Ok::<(), ToolError>(())
         });
-        console.confirm(&filled?, options.yes)?;
+        console.confirm(&filled?, args.yes)?;
     }
-    let file = options.secret_file.as_deref().map(created::SecretFile::create).transpose()?;
+    let file = args.secret_file.as_deref().map(created::SecretFile::create).transpose()?;
     let service = Service::new(config)?;
     // A call without a project uses the token of the project given, if any.
-    let project = called.given.get("project_id").or(options.project.as_ref());
-    let format = output_format(console, options);
+    let project = args.called.given.get("project_id").or(args.project.as_ref());
+    let usual = if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json };
+    let format = args.output.unwrap_or(usual);
     let (reply, refused) = accounts::ask(&service, &request, project.map(String::as_str)).await?;
     if let Some(field) = call.command.secret {
         created::deliver(console, &reply, file, format, call, field)?;
@@ -138,21 +140,16 @@ pub async fn run(
     }
 }
 
-/// The format asked for; otherwise one for people on a terminal, one for programs elsewhere.
-fn output_format(console: &Console, options: &CallOptions) -> OutputFormat {
-    options.output.unwrap_or(if console.out_is_terminal { OutputFormat::Table } else { OutputFormat::Json })
-}
-
 /// Prints the request as it would be sent, but for the token.
 fn dry_run(
     console: &mut Console,
     config: &Config,
-    options: &CallOptions,
+    args: &CallArgs,
     request: &Request,
 ) -> Result<(), ToolError> {
     let base = config.api.base_url.as_str().trim_end_matches('/');
     let (method, url) = (request.method.as_str(), format!("{base}{}", request.target()));
-    if output_format(console, options) == OutputFormat::Json && options.output.is_some() {
+    if args.output == Some(OutputFormat::Json) {
         let request = json!({ "method": method, "url": url, "body": request.body });
         return Ok(console.print(&request.to_string())?);
     }

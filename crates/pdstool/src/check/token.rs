@@ -12,7 +12,7 @@ use pds_client::{Account, Fetched};
 use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_exporter::config::{Config, Project};
-use pds_interface::{Arguments, ReplyBody as _, Resource, Scope, list_projects};
+use pds_interface::{Resource, Scope};
 
 /// `pdstool check token`.
 #[derive(Clone, Debug, Args)]
@@ -137,10 +137,7 @@ fn wanted(config: &Config, args: &TokenArgs) -> Vec<(String, Option<String>)> {
 
 /// The projects that the token is for, as the service lists them.
 async fn list(service: &Service, account: &Account) -> Option<String> {
-    let names = &service.config.api.query_names;
-    let request = list_projects::CALL.request(&Arguments::default(), names).ok()?;
-    let reply = service.client.call(account, &request).await.ok()?;
-    let projects = list_projects::Reply::decode(&reply.body).ok()?;
+    let projects = service.projects(account).await.ok()?;
     let shown = projects.iter().map(|project| format!("{} ({}, {})", project.id, project.name, project.role));
     Some(shown.collect::<Vec<_>>().join(", "))
 }

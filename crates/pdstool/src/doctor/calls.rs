@@ -25,7 +25,6 @@ struct Answers {
     took: Vec<Duration>,
     /// The service's clock minus ours at each reply, in seconds.
     skews: Vec<f64>,
-    undated: usize,
     failures: Vec<Failure>,
 }
 
@@ -119,10 +118,7 @@ impl Answers {
                 let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
                 // A date has whole seconds, so is half a second early on average.
                 let skew = |date: Timestamp| date.as_duration().as_secs_f64() + 0.5 - ours;
-                match fetched.date.map(skew) {
-                    Some(skew) => self.skews.push(skew),
-                    None => self.undated += 1,
-                }
+                self.skews.extend(fetched.date.map(skew));
                 Some(fetched.took)
             }
             Err(error) => {
@@ -172,7 +168,7 @@ fn clock(report: &mut Report, answers: &Answers) {
     let mut skews = answers.skews.clone();
     skews.sort_by(f64::total_cmp);
     let Some(skew) = skews.get(skews.len() / 2) else {
-        if answers.undated > 0 {
+        if !answers.took.is_empty() {
             report.note(CHECK, "replies have no Date header, so the clocks cannot be compared");
         }
         return;

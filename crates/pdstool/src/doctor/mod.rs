@@ -18,7 +18,7 @@ use url::Url;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::exporter::{Exporter, address};
+use super::exporter::{DEFAULT_EXPORTER, ExporterArgs, address};
 use super::output::OutputArg;
 use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs};
@@ -85,9 +85,9 @@ pub async fn run(
         daemon::restore_source(&mut report, restore.as_ref()).await;
     }
     report.print_new(console, args.output.format)?;
-    let usual = Url::parse("http://127.0.0.1:10090").ok();
-    if let Some(url) = args.exporter.as_ref().or(usual.as_ref()) {
-        daemon::running(&mut report, &Exporter::new(url, None)?, args.exporter.is_some()).await;
+    if let Some(exporter) = args.exporter.clone().or_else(|| address(DEFAULT_EXPORTER).ok()) {
+        let exporter = ExporterArgs { exporter, exporter_ca_file: None }.open()?;
+        daemon::running(&mut report, &exporter, args.exporter.is_some()).await;
     }
     report.print(console, args.output.format)?;
     report.result()

@@ -4,18 +4,20 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::Uri;
+use http::uri::Scheme;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use jiff::Timestamp;
 use rustls::ClientConfig;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::client::TlsStream;
-use url::Url;
 
 use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_exporter::config::Api;
-use pds_http::tls_config;
+use pds_http::{Config, tls_config};
 
 use super::wire::{self, Plain, Stream, explain};
 use crate::report::Report;
@@ -46,19 +48,18 @@ pub async fn check(report: &mut Report, api: &Api) -> bool {
     }
 }
 
-/// The host and port that a URL leads to.
-fn host_and_port(url: &Url) -> (String, u16) {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    (host, url.port_or_known_default().unwrap_or(443))
+/// The host and port that an address leads to.
+fn host_and_port(uri: &Uri) -> (&str, u16) {
+    let usual = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };
+    (uri.host().unwrap_or_default().trim_matches(['[', ']']), uri.port_u16().unwrap_or(usual))
 }
 
-/// Whether `NO_PROXY` names the host, itself or by its domain.
-fn excepted(no_proxy: Option<&str>, host: &str) -> bool {
-    let mut names = no_proxy.unwrap_or_default().split(',').map(|name| name.trim().trim_start_matches('.'));
-    names.any(|name| {
-        let inside = host.strip_suffix(name).is_some_and(|before| before.is_empty() || before.ends_with('.'));
-        name == "*" || (!name.is_empty() && inside)
-    })
+/// The proxy on the way to `uri`, if there is one: chosen as the client chooses it.
+fn proxy(reached: &Config<'_>, uri: &Uri) -> Option<Intercept> {
+    let except = reached.no_proxy.unwrap_or_default().trim();
+    // A lone asterisk means every host. The library applies it to names, but not to addresses.
+    let url = reached.proxy_url.filter(|_| except != "*")?;
+    Matcher::builder().all(url.as_str()).no(except).build().intercept(uri)
 }
 
 /// The way to the service.
@@ -70,29 +71,29 @@ struct Way<'a> {
 
 impl Way<'_> {
     async fn follow(&mut self) -> Result<(), Fault> {
-        let api = self.api;
-        let (host, port) = host_and_port(&api.base_url);
-        let is_https = api.base_url.scheme() == "https";
-        let proxy = api.proxy_url.as_ref().filter(|_| !excepted(api.no_proxy.as_deref(), &host));
-        let Some(proxy) = proxy else {
-            let (stream, address) = self.connect("api.base_url", &host, port).await?;
+        let uri: Uri = self.api.base_url.as_str().parse().unwrap_or_default();
+        let (host, port) = host_and_port(&uri);
+        let is_https = uri.scheme() == Some(&Scheme::HTTPS);
+        let Some(proxy) = proxy(&self.api.reached(), &uri) else {
+            let (stream, address) = self.connect("api.base_url", host, port).await?;
             if !is_https {
-                return self.plain(&host, address).await;
+                return self.plain(host, address).await;
             }
-            return self.secure("service", &host, stream, Some(address)).await.map(drop);
+            return self.secure("service", host, stream, Some(address)).await.map(drop);
         };
-        let (proxy_host, proxy_port) = host_and_port(proxy);
-        let (stream, _) = self.connect("api.proxy_url", &proxy_host, proxy_port).await?;
-        let stream: Box<dyn Stream> = match proxy.scheme() {
-            "https" => Box::new(self.secure("proxy", &proxy_host, stream, None).await?),
-            _ => Box::new(stream),
+        let (proxy_host, proxy_port) = host_and_port(proxy.uri());
+        let (stream, _) = self.connect("api.proxy_url", proxy_host, proxy_port).await?;
+        let stream: Box<dyn Stream> = if proxy.uri().scheme() == Some(&Scheme::HTTPS) {
+            Box::new(self.secure("proxy", proxy_host, stream, None).await?)
+        } else {
+            Box::new(stream)
         };
         if !is_https {
             self.report.note(CHECK, format!("the proxy {proxy_host}:{proxy_port} forwards plain http"));
             return Ok(());
         }
-        let stream = self.tunnel(stream, proxy, &format!("{host}:{port}")).await?;
-        self.secure("service", &host, stream, None).await.map(drop)
+        let stream = self.tunnel(stream, &proxy, &format!("{host}:{port}")).await?;
+        self.secure("service", host, stream, None).await.map(drop)
     }
 
     /// Reports a step that succeeded.
@@ -228,12 +229,12 @@ impl Way<'_> {
     async fn tunnel(
         &mut self,
         mut stream: Box<dyn Stream>,
-        proxy: &Url,
+        proxy: &Intercept,
         service: &str,
     ) -> Result<Box<dyn Stream>, Fault> {
         let began = Instant::now();
-        let login =
-            login(proxy).map(|login| format!("Proxy-Authorization: Basic {login}\r\n")).unwrap_or_default();
+        let login = proxy.basic_auth().and_then(|login| login.to_str().ok());
+        let login = login.map(|login| format!("Proxy-Authorization: {login}\r\n")).unwrap_or_default();
         let request = format!("CONNECT {service} HTTP/1.1\r\nHost: {service}\r\n{login}\r\n");
         let exchange = async {
             stream.write_all(request.as_bytes()).await?;
@@ -273,23 +274,23 @@ impl Way<'_> {
     }
 }
 
-/// User and password of the proxy as HTTP sends them.
-fn login(proxy: &Url) -> Option<String> {
-    use base64::Engine as _;
-    let decoded = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let user = Some(proxy.username()).filter(|user| !user.is_empty())?;
-    let login = format!("{}:{}", decoded(user), decoded(proxy.password().unwrap_or_default()));
-    Some(base64::engine::general_purpose::STANDARD.encode(login))
-}
-
 #[cfg(test)]
 mod tests {
+    use url::Url;
+
     use super::*;
 
     #[test]
-    fn hosts_are_excepted_from_the_proxy_by_name_and_domain() {
-        assert!(excepted(Some("*"), "a.example.com") && excepted(Some("x, .example.com"), "a.example.com"));
+    fn hosts_are_excepted_from_the_proxy_by_name_domain_and_network() {
+        let url = Url::parse("http://proxy:3128").unwrap();
+        let excepted = |no_proxy, host: &str| {
+            let (proxy_url, connect_timeout) = (Some(&url), std::time::Duration::ZERO);
+            let reached = Config { ca_key: "", ca_file: None, proxy_url, no_proxy, connect_timeout };
+            proxy(&reached, &format!("https://{host}/").parse().unwrap()).is_none()
+        };
+        assert!(excepted(Some("*"), "10.0.0.1") && excepted(Some("x, .example.com"), "a.example.com"));
         assert!(excepted(Some("10.0.0.1"), "10.0.0.1") && excepted(Some("example.com"), "example.com"));
+        assert!(excepted(Some("10.0.0.0/8"), "10.1.2.3"));
         assert!(!excepted(Some("ample.com,"), "example.com") && !excepted(None, "example.com"));
     }
 }

@@ -15,7 +15,7 @@ use url::Url;
 use pds_core::error_chain::with_sources;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
 use pds_exporter::config;
-use pds_interface::{Arguments, ReplyBody as _, get_app, list_projects};
+use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
 use super::check::service::{Findings, examine, patch};
@@ -186,16 +186,13 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolErr
 
 /// The projects that the token is for.
 async fn list(service: &Service) -> Result<Vec<DraftProject>, ToolError> {
-    let names = &service.config.api.query_names;
-    let request = list_projects::CALL.request(&Arguments::default(), names)?;
-    let reply = service.client.call(&service.client.account(""), &request).await?;
-    let projects = list_projects::Reply::decode(&reply.body)?;
-    let draft = |project: &list_projects::Project| DraftProject {
-        id: project.id.clone(),
+    let projects = service.projects(&service.client.account("")).await?;
+    let draft = |project: list_projects::Project| DraftProject {
         note: format!("{}, {}", project.name, project.role),
+        id: project.id,
         ..DraftProject::default()
     };
-    Ok(projects.iter().map(draft).collect())
+    Ok(projects.into_iter().map(draft).collect())
 }
 
 /// The projects wanted: those given, or on a terminal those named, or all.

@@ -46,8 +46,9 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
     }
     frame.render_widget(Paragraph::new(title(view)), head);
     frame.render_widget(Paragraph::new(reasons), why);
-    let selected = view.selected().unwrap_or_default();
-    let problems = selected.problems.iter().map(|problem| &*problem.text).collect::<Vec<_>>().join("; ");
+    let selected = view.selected();
+    let problems = selected.iter().flat_map(|app| &app.problems).map(|problem| &*problem.text);
+    let problems = problems.collect::<Vec<_>>().join("; ");
     frame.render_widget(Paragraph::new(&*plain(&problems)).style(paint(view, Color::Yellow)), problem);
     frame.render_widget(Paragraph::new(foot(view)), keys);
     let apps = apps(view, table.width);
@@ -60,8 +61,8 @@ pub fn draw(frame: &mut Frame<'_>, view: &mut View) {
             over(frame, table, title, vec![Line::from(plain(text).into_owned()), Line::from(note)]);
         }
         Over::App => {
-            if let Some(row) = view.selected() {
-                over(frame, table, &plain(&row.id), details(&row));
+            if let Some(app) = &selected {
+                over(frame, table, &plain(&app.id), details(app));
             }
         }
     }
