@@ -12,7 +12,7 @@ const NAMES_A_CALL: &[(&str, &str)] = &[
     ("crates/pdstool/src/call/show/", "replies that deserve more than a list of their fields"),
     ("crates/pdstool/src/check/service/", "what the metrics calls heed is found by asking them"),
     ("crates/pdstool/src/init/", "a first configuration has the projects and apps that the service knows"),
-    ("crates/pdstool/src/check/token.rs", "a token is described by the projects that it lists"),
+    ("crates/pdstool/src/service.rs", "a token is described by the projects that it lists"),
     ("src/status/overview.rs", "the columns of the overview are picked from several replies"),
     ("src/status/detail.rs", "an app's page plots response times and runs"),
     ("src/status/judge.rs", "an app's own error is a reason"),

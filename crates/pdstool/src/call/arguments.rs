@@ -172,11 +172,8 @@ impl Subcommand for Called {
 /// The command that holds the calls about one resource.
 fn group(word: &'static str, calls: &[&'static Call]) -> Command {
     let purposes = calls.iter().map(|call| call.purpose).collect::<Vec<_>>().join(", ");
-    let group = Command::new(word).about(capitalized(&purposes));
-    group
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommands(calls.iter().copied().map(command))
+    let group = Command::new(word).about(capitalized(&purposes)).subcommand_required(true);
+    group.arg_required_else_help(true).subcommands(calls.iter().copied().map(command))
 }
 
 #[cfg(test)]

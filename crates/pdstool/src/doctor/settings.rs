@@ -51,8 +51,8 @@ pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) 
 fn report_refused(report: &mut Report, error: ToolError) {
     let remedy = match error {
         ToolError::Config(LoadError::Problems { problems, .. }) => {
-            for (message, keys) in grouped(problems.into_iter().map(|problem| (problem.message, problem.key)))
-            {
+            let problems = problems.into_iter().map(|problem| (problem.message, problem.key));
+            for (message, keys) in grouped(problems) {
                 let text = format!("{}: {message}", first_few(&keys));
                 report.problem(CHECK, text, "Correct this key; pdstool check config checks the file.");
             }
@@ -73,8 +73,8 @@ pub fn tokens(report: &mut Report, service: &Service) {
     for account in service.accounts() {
         let name = account.name();
         let file = account.file().map(|path| path.display().to_string());
-        let what = match (account.file(), &file) {
-            (Some(path), Some(file)) => {
+        let what = match account.file().zip(file.as_deref()) {
+            Some((path, file)) => {
                 if let Some((what, remedy)) = unusable(path) {
                     report.problem(CHECK, format!("token {name}: {file} {what}"), remedy);
                     continue;
@@ -85,11 +85,11 @@ pub fn tokens(report: &mut Report, service: &Service) {
                 }
                 format!("token {name}, in {file}")
             }
-            _ if service.config.api.token.is_none() && account == service.client.account("") => {
+            None if service.config.api.token.is_none() && account == service.client.account("") => {
                 report.problem(CHECK, "no token is configured", "Set api.token_file.");
                 continue;
             }
-            _ => format!("token {name}, in the configuration or the environment"),
+            None => format!("token {name}, in the configuration or the environment"),
         };
         let Some(expiry) = account.expiry() else {
             report.ok(CHECK, format!("{what}: has no expiry"));
