@@ -1,15 +1,53 @@
 //! The configuration in force, for people: each key and flag with its value and where that came from.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use config::{Map, Value, ValueKind};
 use url::Url;
 
-use super::key::{Key, Kind, as_written};
-use super::keys;
-use super::origin::{Origin, variable_of};
-use super::raw::Included;
+use super::key::{Kind, as_written};
 use pds_core::secret::REDACTED;
+
+/// Where a value came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Not set.
+    Default,
+    /// The configuration file.
+    File,
+    /// An environment variable.
+    Environment,
+    /// The command line.
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Default => "default",
+            Self::File => "file",
+            Self::Environment => "environment",
+            Self::Flag => "flag",
+        })
+    }
+}
+
+impl Origin {
+    /// The origin of `value`. The `config` crate records nothing for defaults, the path for a file, and "the environment"
+    /// for variables. Merged tables lose their origin; their members keep it.
+    pub(super) fn of(value: &Value) -> Self {
+        match (value.origin(), &value.kind) {
+            (None, ValueKind::Table(members)) => {
+                let origins = members.values().map(Self::of);
+                origins.reduce(|a, b| if a == Self::Environment { a } else { b }).unwrap_or(Self::Default)
+            }
+            (None, _) => Self::Default,
+            (Some("the environment"), _) => Self::Environment,
+            (Some(_), _) => Self::File,
+        }
+    }
+}
 
 /// One key or flag in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,62 +85,8 @@ impl Explained {
     }
 }
 
-/// All keys that have a value, in the order of declaration; projects in the order of the files.
-pub(super) fn explain(values: &Map<String, Value>, included: &[Included]) -> Vec<Explained> {
-    let mut explained = Vec::new();
-    for key in keys::all().iter().filter(|key| !key.path.contains("[]")) {
-        let found = key.path.split('.').try_fold(None, |at: Option<&Value>, name| match at {
-            None => values.get(name).map(Some),
-            Some(at) => member(at, name).map(Some),
-        });
-        if let Some(Some(value)) = found {
-            explained.push(row(key.path.clone(), value, key, &key.kind));
-        }
-    }
-    if let Some(projects) = values.get("projects") {
-        explain_entries(projects, "projects", "projects", &mut explained);
-    }
-    for file in included {
-        explain_entries(&file.projects, "projects", &file.key(), &mut explained);
-    }
-    explained
-}
-
-fn explain_entries(list: &Value, declared: &str, shown: &str, explained: &mut Vec<Explained>) {
-    let ValueKind::Array(entries) = &list.kind else { return };
-    for (index, entry) in entries.iter().enumerate() {
-        let shown = format!("{shown}[{index}]");
-        if !matches!(entry.kind, ValueKind::Table(_)) {
-            explained.extend(keys::find(declared).map(|key| row(shown, entry, key, &Kind::Text)));
-            continue;
-        }
-        for key in keys::all() {
-            let name = key.path.strip_prefix(declared).and_then(|rest| rest.strip_prefix("[]."));
-            let Some(name) = name.filter(|name| !name.contains("[]")) else { continue };
-            match member(entry, name) {
-                None => {}
-                // Apps given as tables have rows of their own. A list of ids, which may be thousands, is one row.
-                Some(apps) if key.kind == Kind::Apps && has_table(apps) => {
-                    explain_entries(apps, &key.path, &format!("{shown}.{name}"), explained);
-                }
-                Some(value) => explained.push(row(format!("{shown}.{name}"), value, key, &key.kind)),
-            }
-        }
-    }
-}
-
-fn has_table(list: &Value) -> bool {
-    matches!(&list.kind, ValueKind::Array(entries) if entries.iter().any(|entry| matches!(entry.kind, ValueKind::Table(_))))
-}
-
-fn member<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
-    match &value.kind {
-        ValueKind::Table(table) => table.get(name),
-        _ => None,
-    }
-}
-
-fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
+/// The value of a key as TOML; secrets and credentials of URLs redacted.
+pub(super) fn shown(value: &Value, kind: &Kind) -> String {
     let text = match (kind, &value.kind) {
         (Kind::Secret, _) => REDACTED.to_owned(),
         (Kind::Headers, ValueKind::Table(headers)) => redacted_values(headers),
@@ -112,14 +96,8 @@ fn row(shown: String, value: &Value, key: &Key, kind: &Kind) -> Explained {
         }
         _ => toml_text(value),
     };
-    Explained {
-        key: shown,
-        // Rows live as long as the configuration, so the spare capacity of a long list is dropped.
-        value: text.into_boxed_str().into_string(),
-        origin: Origin::of(value),
-        variable: variable_of(&key.path, value),
-        help: Cow::Borrowed(key.why),
-    }
+    // It lives as long as the configuration, so the spare capacity of a long list is dropped.
+    text.into_boxed_str().into_string()
 }
 
 /// A table with the names of `members` and redacted values.
@@ -130,10 +108,15 @@ fn redacted_values(members: &Map<String, Value>) -> String {
     if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
 }
 
+/// Whether `url` contains a user name or password.
+pub(super) fn has_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
+}
+
 /// The URL without its credentials; `None` if there are none.
 fn redacted_url(text: &str) -> Option<String> {
     let mut url = Url::parse(text).ok()?;
-    if url.password().is_none() && url.username().is_empty() {
+    if !has_credentials(&url) {
         return None;
     }
     let hidden = url.set_username("").and_then(|()| url.set_password(None));

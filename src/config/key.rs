@@ -3,8 +3,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::value::in_bytes;
-
 /// The prefix of the environment names.
 pub const ENVIRONMENT_PREFIX: &str = "PDS_EXPORTER";
 /// Separates the parts of a path in environment names. So `PDS_EXPORTER_SERVICE_HOST`, which Kubernetes injects, is
@@ -121,6 +119,14 @@ impl fmt::Display for Kind {
             Self::Apps => f.write_str("list of: string or table"),
         }
     }
+}
+
+/// A number of bytes for people: `1KiB`.
+pub(super) fn in_bytes(bytes: u64) -> String {
+    let unit = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let whole = unit.into_iter().find(|(_, size)| bytes != 0 && bytes.is_multiple_of(*size));
+    let (unit, size) = whole.unwrap_or(("B", 1));
+    format!("{}{unit}", bytes / size)
 }
 
 impl Key {

@@ -3,18 +3,23 @@
 //! Defaults, environment names, suggestions for unknown keys, `config.example.toml`, the tables of the documentation and
 //! the `/config` page derive from [`all`].
 
+use std::cell::RefCell;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use super::key::{Key, Preset};
+use super::raw::{Found, Shared, Table};
 use super::section::Section as _;
 
 /// All keys, in the order of the example file.
 #[must_use]
 pub fn all() -> &'static [Key] {
     static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
-        let mut keys = Vec::new();
-        super::Config::declare("", &mut keys);
-        keys
+        let found = RefCell::new(Found { keys: Some(Vec::new()), ..Found::default() });
+        let shared = Shared { folder: Path::new(""), taken_labels: None, included: &[], found: &found };
+        // Reading a configuration without values declares the keys. That required ones are missing does not matter.
+        let _ = super::Config::read(&Table { key: String::new(), values: None, shared });
+        found.into_inner().keys.unwrap_or_default()
     });
     &ALL
 }
@@ -68,16 +73,11 @@ fn names_in(section: &str) -> Vec<&'static str> {
 /// The defaults as a TOML text.
 #[must_use]
 pub fn defaults() -> String {
-    let mut toml = String::new();
-    for key in all() {
-        if let Preset::Default(value) = key.preset {
-            toml.push_str(&key.path);
-            toml.push_str(" = ");
-            toml.push_str(value);
-            toml.push('\n');
-        }
-    }
-    toml
+    let defaults = all().iter().filter_map(|key| match key.preset {
+        Preset::Default(value) => Some(format!("{} = {value}\n", key.path)),
+        _ => None,
+    });
+    defaults.collect()
 }
 
 /// Minimum similarity for a suggestion (Damerau-Levenshtein, 1 = equal): half of the letters.

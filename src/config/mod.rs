@@ -7,28 +7,26 @@
 //! it is derived: the struct's field, the environment variable, `config.example.toml`, the tables of the documentation,
 //! the `/config` page, suggestions for misspelt keys.
 //!
-//! - `sections`, `state`, `projects`, `token`: the rows.
-//! - `section`: how rows become a struct and its reading.
-//! - `reader`, `selector`, [`value`]: which values a key takes.
+//! - `sections`, `state`, `projects`: the rows.
+//! - `section`: how rows become a struct, its reading and its keys.
+//! - `reader`, `selector`, `url`: which values a key takes.
 //! - [`key`](mod@key): one key; [`keys`]: all of them, as declared by the rows.
-//! - `raw`: the tables that are read, and where a value stands in them; [`origin`]: where it came from.
+//! - `raw`: the tables that are read, and where a value stands in them.
 //! - `file`: merges defaults, TOML file and environment; `include`: further files with projects.
-//! - [`error`]: why a configuration was refused.
-//! - [`explain`]: the configuration in force, for people.
-//! - [`example`](mod@example): the text of `config.example.toml`.
-//! - [`demand`]: how many requests a configuration asks for.
-//! - [`warnings`]: what is allowed, but hardly intended.
+//! - `error`: why a configuration was refused.
+//! - `explain`: the configuration in force, for people, and where each value came from.
+//! - `toml`: the configuration in force as a file, and `config.example.toml`.
+//! - `demand`: how many requests a configuration asks for.
+//! - `warnings`: what is allowed, but hardly intended.
 //! - [`shard`]: which of several daemons polls what.
 
-pub mod demand;
-pub mod error;
-pub mod example;
-pub mod explain;
+mod demand;
+mod error;
+mod explain;
 mod file;
 mod include;
 pub mod key;
 pub mod keys;
-pub mod origin;
 mod projects;
 mod raw;
 mod reader;
@@ -37,30 +35,27 @@ mod sections;
 mod selector;
 pub mod shard;
 mod state;
-mod token;
 mod toml;
-mod url_template;
-pub mod value;
-pub mod warnings;
+mod url;
+mod warnings;
 
 use std::cell::RefCell;
 use std::path::Path;
 
 pub use demand::{Load, Overload};
 pub use error::{LoadError, Problem};
-pub use explain::Explained;
-pub use origin::Origin;
+pub use explain::{Explained, Origin};
 pub use projects::{App, Objective, Project};
 pub use sections::{Accounting, Config, Log, Poll, Web};
 pub use shard::{Shard, ShardError};
 pub use state::State;
-pub use toml::toml;
-pub use url_template::UrlTemplate;
+pub use toml::{example, toml};
+pub use url::{UrlTemplate, parse_url};
 
 pub use pds_client::{Config as Api, TokenSource};
 use pds_interface::taken_labels;
 
-use raw::{Shared, Table};
+use raw::{Found, Shared, Table};
 use section::Section as _;
 
 /// What [`load`] found.
@@ -117,17 +112,16 @@ fn load_layers(
         Some(_) => include::read(&raw.values, folder, &mut raw.problems),
         None => Vec::new(),
     };
-    let problems = RefCell::new(raw.problems);
-    let shared =
-        Shared { folder, taken_labels: taken_labels.as_deref(), included: &included, problems: &problems };
-    let config = Config::read(&Table::top(&raw.values, shared));
-    let mut problems = problems.into_inner();
+    let found = RefCell::new(Found { problems: raw.problems, ..Found::default() });
+    let shared = Shared { folder, taken_labels: taken_labels.as_deref(), included: &included, found: &found };
+    let config = Config::read(&Table { key: String::new(), values: Some(&raw.values), shared });
+    let Found { mut problems, explained, .. } = found.into_inner();
     problems.sort();
     let (Some(mut config), true) = (config, problems.is_empty()) else {
         return Err(LoadError::Problems { file: file.map(Path::to_owned), problems });
     };
     config.api.no_proxy = no_proxy;
-    Ok(Loaded { config, explained: explain::explain(&raw.values, &included) })
+    Ok(Loaded { config, explained })
 }
 
 /// A checksum of the configuration file at `path` and of all files it includes under this `environment`. It changes

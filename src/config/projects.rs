@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use config::{Map, Value, ValueKind};
 
-use super::key::{Key, Kind, as_written, join};
-use super::raw::{Position, Shared, Table};
-use super::reader::{Id, List, MILLISECONDS, Reader, SECONDS};
-use super::section::{Fixed, Row, Section as _, optional, or_empty, required, section};
-use super::token::Tokens;
-use super::value;
+use super::key::{Kind, as_written};
+use super::raw::{Position, Shared, Table, has_table, key_in};
+use super::reader::{Reader, as_list, as_table, as_text, id, list, millionths, milliseconds, seconds};
+use super::section::{Section as _, declare_entries, fixed, optional, or_empty, required, section, tokens};
 use pds_client::TokenSource;
 use pds_exposition::family::{RESERVED_LABELS, is_label_name};
 
@@ -20,24 +18,23 @@ section! {
     /// One `[[projects]]` entry.
     pub struct Project {
         /// The project's id, as in the service's paths.
-        id: Arc<str> = required(Id, "\"p-abc12345\"", "The project's id, as in the service's paths."),
+        id: Arc<str> = required(id(), "\"p-abc12345\"", "The project's id, as in the service's paths."),
         /// Its own service account, if it has one.
-        token: Option<TokenSource> = Tokens {
-            file: ("\"/run/secrets/pds/search-token\"",
+        token: Option<TokenSource> = tokens(
+            ("\"/run/secrets/pds/search-token\"",
                 "A file with a token for this project, instead of the one under [api]."),
-            inline: "The token itself. Excludes `token_file`.",
-        },
+            "The token itself. Excludes `token_file`.",
+        ),
         /// Labels for the info series of the project and its apps, by name.
-        labels: Vec<(String, String)> = or_empty(Labels, "{ team = \"search\" }",
+        labels: Vec<(String, String)> = or_empty(labels(), "{ team = \"search\" }",
             "Labels added to pds_project_info and pds_app_info."),
         /// The objective of its apps.
-        objective: Option<Objective> = optional(Objectives, OBJECTIVE,
+        objective: Option<Objective> = optional(objective(), OBJECTIVE,
             "Objective of the project's apps for the alert rules: this share of requests within one of the service's thresholds."),
         /// Its apps, without duplicates.
-        apps: Vec<App> = or_empty(Apps, "[\"p-abc12345-ranker\"]",
-            "The project's apps: each an id, or a table with the keys below."),
+        apps: Vec<App> = apps,
         /// Whether this shard polls the project's own resources.
-        polled: bool = Fixed(true),
+        polled: bool = fixed(true),
     }
 }
 
@@ -64,18 +61,18 @@ section! {
     /// One app of a project.
     pub struct App {
         /// The app's id, as in the service's paths.
-        id: Arc<str> = required(Id, "\"p-abc12345-embed\"", "The app's id, as in the service's paths."),
+        id: Arc<str> = required(id(), "\"p-abc12345-embed\"", "The app's id, as in the service's paths."),
         /// Overrides [`Poll::interval`](super::Poll::interval).
-        interval: Option<Duration> = optional(SECONDS, "\"15s\"",
+        interval: Option<Duration> = optional(seconds(), "\"15s\"",
             "How often this app's metrics are polled, instead of poll.interval."),
         /// Containers whose windows are shown in addition to the app's.
-        containers: Vec<Arc<str>> = or_empty(List { of: Id, not_empty: false }, "[\"c-1\"]",
+        containers: Vec<Arc<str>> = or_empty(list(id()), "[\"c-1\"]",
             "Containers whose windows are shown in addition to the app's."),
         /// Labels for the app's info series, those of the project included unless overridden.
-        labels: Vec<(String, String)> = or_empty(Labels, "{ tier = \"gold\" }",
+        labels: Vec<(String, String)> = or_empty(labels(), "{ tier = \"gold\" }",
             "Labels added to pds_app_info; they override those of the project."),
         /// Its objective, or its project's.
-        objective: Option<Objective> = optional(Objectives, OBJECTIVE,
+        objective: Option<Objective> = optional(objective(), OBJECTIVE,
             "Objective of this app, instead of the project's."),
     }
 }
@@ -100,33 +97,21 @@ impl Objective {
 }
 
 /// A table with a threshold and a share.
-#[derive(Debug)]
-struct Objectives;
-
-impl Reader for Objectives {
-    type Value = Objective;
-
-    fn kind(&self) -> Kind {
-        Kind::Objective
-    }
-
-    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Objective> {
-        let ValueKind::Table(raw) = &raw.kind else {
-            return position.refuse(format!("must be a table such as {OBJECTIVE}"));
-        };
-        for name in raw.keys().filter(|name| !["threshold", "share"].contains(&name.as_str())) {
-            position
-                .member(&as_written(name))
-                .refuse::<()>(format!("unknown key; write for example {OBJECTIVE}"));
+fn objective() -> Reader<Objective> {
+    Reader::at(Kind::Objective, |raw, position| {
+        let members = position.check(as_table(raw, OBJECTIVE))?;
+        for name in members.keys().filter(|name| !["threshold", "share"].contains(&name.as_str())) {
+            let unknown = position.member(&as_written(name));
+            unknown.refuse::<()>(format!("unknown key; write for example {OBJECTIVE}"));
         }
-        let field = |name: &str| match raw.get(name) {
+        let member = |name: &str| match members.get(name) {
             Some(raw) => Some((raw, position.member(name))),
             None => position.member(name).refuse("required"),
         };
-        let threshold = field("threshold").and_then(|(raw, position)| MILLISECONDS.read(raw, &position));
-        let share = field("share").and_then(|(raw, position)| position.check(value::millionths(raw)));
+        let threshold = member("threshold").and_then(|(raw, at)| milliseconds().read(raw, &at));
+        let share = member("share").and_then(|(raw, at)| at.check(millionths(raw)));
         Some(Objective { threshold: threshold?, share_millionths: share? })
-    }
+    })
 }
 
 impl Project {
@@ -141,51 +126,46 @@ impl Project {
     }
 }
 
-/// The list of projects.
-#[derive(Debug)]
-pub(super) struct Projects;
-
-impl Row for Projects {
-    type Value = Vec<Project>;
-
-    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
-        Project::declare(&format!("{}[]", join(path, name)), keys);
+/// The row of the list of projects.
+pub(super) fn projects(table: &Table<'_>, name: &str) -> Option<Vec<Project>> {
+    declare_entries::<Project>(table, name);
+    let shared = table.shared;
+    if shared.taken_labels.is_none() {
+        return Some(Vec::new());
     }
+    let own = table.get(name).map(|list| (table.position(name), list));
+    let included = shared.included.iter().map(|file| {
+        let shared = Shared { folder: file.path.parent().unwrap_or(Path::new("")), ..shared };
+        (Position { key: key_in(&file.path, name), variable: None, shared }, &file.projects)
+    });
+    let mut entries: Vec<(Position<'_>, &Map<String, Value>)> = Vec::new();
+    let mut good = true;
+    for (position, list) in own.into_iter().chain(included) {
+        good &= tables(&position, list, &mut entries).is_some();
+    }
+    if entries.is_empty() && good {
+        return table.position(name).refuse("nothing to poll; write a [[projects]] entry with an id");
+    }
+    check_tokens(table, &entries);
+    let mut known = HashMap::new();
+    let projects = entries.into_iter().filter_map(|(position, entry)| {
+        let mut project = Project::read(&position.table(entry))?;
+        refuse_duplicate(&mut known, "project", &project.id, &position.member("id"));
+        project.pass_on();
+        Some(project)
+    });
+    Some(projects.collect())
+}
 
-    fn read(&self, table: &Table<'_>, name: &str) -> Option<Vec<Project>> {
-        if table.shared.taken_labels.is_none() {
-            return Some(Vec::new());
-        }
-        let mut lists: Vec<(Position<'_>, &Value)> = Vec::new();
-        lists.extend(table.get(name).map(|list| (table.position(name), list)));
-        for included in table.shared.included {
-            let shared = Shared { folder: included.path.parent().unwrap_or(Path::new("")), ..table.shared };
-            lists.push((Position { key: included.key(), variable: None, shared }, &included.projects));
-        }
-        let mut entries: Vec<(Position<'_>, &Map<String, Value>)> = Vec::new();
-        let mut good = true;
-        for (position, list) in lists {
-            good &= tables(&position, list, &mut entries).is_some();
-        }
-        if entries.is_empty() && good {
-            return table.position(name).refuse("nothing to poll; write a [[projects]] entry with an id");
-        }
-        check_tokens(table, &entries);
-        let mut projects: Vec<Project> = Vec::new();
-        let mut known: HashMap<Arc<str>, String> = HashMap::new();
-        for (position, entry) in entries {
-            let Some(mut project) = Project::read(&Table::new(position.key.clone(), entry, position.shared))
-            else {
-                continue;
-            };
-            let position = position.member("id");
-            if let Some(first) = known.insert(Arc::clone(&project.id), position.key.clone()) {
-                position.refuse::<()>(format!("duplicate of project {:?} at {first}", project.id));
-            }
-            project.pass_on();
-            projects.push(project);
-        }
-        Some(projects)
+/// Refuses the `id` at this position if it is `known`: at which position, by id.
+fn refuse_duplicate(
+    known: &mut HashMap<Arc<str>, String>,
+    what: &str,
+    id: &Arc<str>,
+    position: &Position<'_>,
+) {
+    if let Some(first) = known.insert(Arc::clone(id), position.key.clone()) {
+        position.refuse::<()>(format!("duplicate of {what} {id:?} at {first}"));
     }
 }
 
@@ -229,47 +209,35 @@ fn check_tokens(table: &Table<'_>, projects: &[(Position<'_>, &Map<String, Value
     }
 }
 
-/// A list of apps, each an id or a table.
-#[derive(Debug)]
-struct Apps;
-
-impl Reader for Apps {
-    type Value = Vec<App>;
-
-    fn kind(&self) -> Kind {
-        Kind::Apps
-    }
-
-    fn declare_below(&self, path: &str, keys: &mut Vec<Key>) {
-        App::declare(&format!("{path}[]"), keys);
-    }
-
-    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Vec<App>> {
-        let entries = position.check(value::list(raw))?;
-        let mut apps: Vec<App> = Vec::with_capacity(entries.len());
-        let mut known: HashMap<Arc<str>, String> = HashMap::new();
-        for (index, entry) in entries.iter().enumerate() {
+/// The row of the list of a project's apps, each an id or a table.
+fn apps(table: &Table<'_>, name: &str) -> Option<Vec<App>> {
+    const WHY: &str = "The project's apps: each an id, or a table with the keys below.";
+    let read = |raw: &Value, position: &Position<'_>| {
+        let mut known = HashMap::new();
+        let apps = position.check(as_list(raw))?.iter().enumerate().filter_map(|(index, entry)| {
             let position = position.item(index);
             let (app, id_at) = match &entry.kind {
-                ValueKind::Table(values) => (
-                    App::read(&Table::new(position.key.clone(), values, position.shared)),
-                    position.member("id"),
-                ),
-                ValueKind::String(_) => (Id.read(entry, &position).map(App::named), position),
+                ValueKind::Table(entry) => (App::read(&position.table(entry))?, position.member("id")),
+                ValueKind::String(_) => {
+                    // A list of ids alone, which may be thousands, is explained as a whole.
+                    if has_table(raw) {
+                        position.explain(entry, &Kind::Text, WHY);
+                    }
+                    (App::named(id().read(entry, &position)?), position)
+                }
                 _ => {
-                    position
-                        .refuse::<()>("must be an app's id in quotes, or a table such as { id = \"...\" }");
-                    continue;
+                    return position
+                        .refuse("must be an app's id in quotes, or a table such as { id = \"...\" }");
                 }
             };
-            let Some(app) = app else { continue };
-            if let Some(first) = known.insert(Arc::clone(&app.id), id_at.key.clone()) {
-                id_at.refuse::<()>(format!("duplicate of app {:?} at {first}", app.id));
-            }
-            apps.push(app);
-        }
-        Some(apps)
-    }
+            refuse_duplicate(&mut known, "app", &app.id, &id_at);
+            Some(app)
+        });
+        Some(apps.collect::<Vec<_>>())
+    };
+    let apps = or_empty(Reader::at(Kind::Apps, read), "[\"p-abc12345-ranker\"]", WHY)(table, name);
+    declare_entries::<App>(table, name);
+    apps
 }
 
 impl App {
@@ -280,30 +248,19 @@ impl App {
 }
 
 /// A table of label names and values.
-#[derive(Debug)]
-struct Labels;
-
-impl Reader for Labels {
-    type Value = Vec<(String, String)>;
-
-    fn kind(&self) -> Kind {
-        Kind::Labels
-    }
-
-    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value> {
-        let ValueKind::Table(raw) = &raw.kind else {
-            return position.refuse("must be a table such as { team = \"search\" }");
-        };
+fn labels() -> Reader<Vec<(String, String)>> {
+    Reader::at(Kind::Labels, |raw, position| {
+        let members = position.check(as_table(raw, "{ team = \"search\" }"))?;
         let taken = position.shared.taken_labels.unwrap_or_default();
         let mut labels = BTreeMap::new();
-        for (name, raw) in raw {
+        for (name, raw) in members {
             let position = position.member(&as_written(name));
             let name = position.check(allowed(name, taken));
-            let value = position.check(value::text(raw));
+            let value = position.check(as_text(raw));
             labels.extend(name.zip(value).map(|(name, value)| (name.to_owned(), value.to_owned())));
         }
         Some(labels.into_iter().collect())
-    }
+    })
 }
 
 /// A label name that may be configured.

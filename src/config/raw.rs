@@ -1,13 +1,14 @@
-//! The raw configuration: its tables, and the position of each value for error messages.
+//! The raw configuration: its tables, the position of each value for error messages, and what reading it finds.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use config::{Map, Value, ValueKind};
 
 use super::error::Problem;
-use super::key::join;
-use super::origin::variable_of;
+use super::explain::{Explained, Origin, shown};
+use super::key::{Key, Kind, environment_name, join};
 
 /// The `[[projects]]` of an included file.
 #[derive(Debug)]
@@ -18,16 +19,20 @@ pub(super) struct Included {
     pub(super) projects: Value,
 }
 
-impl Included {
-    /// The key of the projects, as shown to the user: file and key.
-    pub(super) fn key(&self) -> String {
-        key_in(&self.path, "projects")
-    }
-}
-
-/// The key `name` of the file at `path`, as shown to the user.
+/// The key `name` of the included file at `path`, as shown to the user.
 pub(super) fn key_in(path: &Path, name: &str) -> String {
     format!("{}: {name}", path.display())
+}
+
+/// What reading a configuration finds.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// All problems so far.
+    pub(super) problems: Vec<Problem>,
+    /// The keys in force so far.
+    pub(super) explained: Vec<Explained>,
+    /// The declared keys so far; `None` if nobody wants them.
+    pub(super) keys: Option<Vec<Key>>,
 }
 
 /// Shared by everything that reads one configuration.
@@ -39,31 +44,22 @@ pub(super) struct Shared<'a> {
     pub(super) taken_labels: Option<&'a [&'a str]>,
     /// The included files.
     pub(super) included: &'a [Included],
-    /// All problems so far.
-    pub(super) problems: &'a RefCell<Vec<Problem>>,
+    /// What was found so far.
+    pub(super) found: &'a RefCell<Found>,
 }
 
 /// A table of the raw configuration.
 #[derive(Debug)]
 pub(super) struct Table<'a> {
     /// Its key as shown to the user: `projects[0]`; empty at the top.
-    key: String,
-    values: Option<&'a Map<String, Value>>,
+    pub(super) key: String,
+    /// Its values; `None` if the section is missing.
+    pub(super) values: Option<&'a Map<String, Value>>,
     /// Shared state.
     pub(super) shared: Shared<'a>,
 }
 
 impl<'a> Table<'a> {
-    /// The table of all values.
-    pub(super) fn top(values: &'a Map<String, Value>, shared: Shared<'a>) -> Self {
-        Self::new(String::new(), values, shared)
-    }
-
-    /// The table `values`, shown to the user as `key`.
-    pub(super) fn new(key: String, values: &'a Map<String, Value>, shared: Shared<'a>) -> Self {
-        Self { key, values: Some(values), shared }
-    }
-
     /// The value of `name`, if it is set.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.values?.get(name)
@@ -72,7 +68,8 @@ impl<'a> Table<'a> {
     /// The position of `name`.
     pub(super) fn position(&self, name: &str) -> Position<'a> {
         let key = join(&self.key, name);
-        let variable = self.get(name).and_then(|value| variable_of(&key, value));
+        let origin = self.get(name).map(Origin::of);
+        let variable = origin.filter(|origin| *origin == Origin::Environment).and(environment_name(&key));
         Position { key, variable, shared: self.shared }
     }
 
@@ -97,20 +94,33 @@ pub(super) struct Position<'a> {
     pub(super) shared: Shared<'a>,
 }
 
-impl Position<'_> {
+impl<'a> Position<'a> {
     /// Records a problem; returns `None`.
     pub(super) fn refuse<T>(&self, message: impl Into<String>) -> Option<T> {
         let mut message = message.into();
         if let Some(variable) = &self.variable {
             message.push_str(&format!(" (set by {variable})"));
         }
-        self.shared.problems.borrow_mut().push(Problem { key: self.key.clone(), message });
+        self.shared.found.borrow_mut().problems.push(Problem { key: self.key.clone(), message });
         None
     }
 
     /// Returns the value, or records the problem and returns `None`.
     pub(super) fn check<T>(&self, result: Result<T, String>) -> Option<T> {
         result.map_or_else(|message| self.refuse(message), Some)
+    }
+
+    /// Explains the value `raw`, unless it is a list with tables: their keys are explained one by one.
+    pub(super) fn explain(&self, raw: &Value, kind: &Kind, why: &'static str) {
+        if !has_table(raw) {
+            self.shared.found.borrow_mut().explained.push(Explained {
+                key: self.key.clone(),
+                value: shown(raw, kind),
+                origin: Origin::of(raw),
+                variable: self.variable.clone(),
+                help: Cow::Borrowed(why),
+            });
+        }
     }
 
     /// The position of a list's item.
@@ -122,4 +132,14 @@ impl Position<'_> {
     pub(super) fn member(&self, name: &str) -> Self {
         Self { key: join(&self.key, name), ..self.clone() }
     }
+
+    /// The table `values` at this position.
+    pub(super) fn table(&self, values: &'a Map<String, Value>) -> Table<'a> {
+        Table { key: self.key.clone(), values: Some(values), shared: self.shared }
+    }
+}
+
+/// Whether `raw` is a list that contains a table.
+pub(super) fn has_table(raw: &Value) -> bool {
+    matches!(&raw.kind, ValueKind::Array(items) if items.iter().any(|item| matches!(item.kind, ValueKind::Table(_))))
 }

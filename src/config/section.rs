@@ -1,14 +1,13 @@
-//! How a section of the configuration is declared and read.
+//! How a section of the configuration is read, and its keys declared.
 //!
-//! A section is a struct whose fields are rows: `field: Type = row`. A row gives a key its reader
-//! (with bounds), default and help. [`section!`] turns the rows into the struct, the declarations behind
-//! [`super::keys`], and the code that reads the section.
-
-use std::marker::PhantomData;
+//! A section is a struct whose fields are rows: `field: Type = row`. A row is a function that reads the field's keys from a
+//! table. It gives a key its reader (with bounds), default and help. [`section!`] turns the rows into the struct and
+//! the code that reads it. Reading also declares the keys and explains their values.
 
 use super::key::{Key, Preset, join};
 use super::raw::Table;
-use super::reader::Reader;
+use super::reader::{Reader, file, token};
+use pds_client::TokenSource;
 
 /// Declares a section.
 ///
@@ -17,15 +16,15 @@ use super::reader::Reader;
 macro_rules! section {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident {
+        $vis:vis struct $name:ident {
             $($(#[$field_meta:meta])* $field:ident: $type:ty = $row:expr,)*
         }
         $(check($table:ident) $check:block)?
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct $name {
-            $($(#[$field_meta])* pub $field: $type,)*
+        $vis struct $name {
+            $($(#[$field_meta])* $vis $field: $type,)*
         }
         section! {
             for $name { $($field: $type = $row,)* }
@@ -39,14 +38,8 @@ macro_rules! section {
         $(check($table:ident) $check:block)?
     ) => {
         impl $crate::config::section::Section for $name {
-            fn declare(path: &str, keys: &mut Vec<$crate::config::key::Key>) {
-                use $crate::config::section::{Row as _, typed};
-                $(typed::<$type, _>($row).declare(path, stringify!($field), keys);)*
-            }
-
             fn read(table: &$crate::config::raw::Table<'_>) -> Option<Self> {
-                use $crate::config::section::{Row as _, typed};
-                $(let $field = typed::<$type, _>($row).read(table, stringify!($field));)*
+                let ($($field,)*): ($(Option<$type>,)*) = ($($row(table, stringify!($field)),)*);
                 $({
                     let $table = table;
                     $check
@@ -60,151 +53,109 @@ pub(super) use section;
 
 /// A section, declared by [`section!`].
 pub(super) trait Section: Sized {
-    /// Adds the keys of the section at `path` to `keys`.
-    fn declare(path: &str, keys: &mut Vec<Key>);
-
     /// Reads the section; `None` if a row has a problem.
     fn read(table: &Table<'_>) -> Option<Self>;
 }
 
-/// One field of a section.
-pub(super) trait Row {
-    /// The field's type.
-    type Value;
-
-    /// Adds the keys of the field `name` of the section at `path` to `keys`.
-    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>);
-
-    /// Reads the field; `None` if it has a problem.
-    fn read(&self, table: &Table<'_>, name: &str) -> Option<Self::Value>;
-}
-
-/// Returns `row`; infers its type from the field's type `T`.
-pub(super) fn typed<T, R: Row<Value = T>>(row: R) -> R {
-    row
-}
-
-/// A key that always has a value.
-#[derive(Debug)]
-pub(super) struct Set<R> {
-    reader: R,
-    preset: Preset,
-    why: &'static str,
-}
-
-/// An optional key.
-#[derive(Debug)]
-pub(super) struct Optional<R>(Set<R>);
-
 /// A key with a default, written in TOML.
-pub(super) fn default<R: Reader>(reader: R, toml: &'static str, why: &'static str) -> Set<R> {
-    Set { reader, preset: Preset::Default(toml), why }
+pub(super) fn default<T: 'static>(
+    reader: Reader<T>,
+    toml: &'static str,
+    why: &'static str,
+) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+    set(reader, Preset::Default(toml), why)
 }
 
 /// A required key with an example.
-pub(super) fn required<R: Reader>(reader: R, example: &'static str, why: &'static str) -> Set<R> {
-    Set { reader, preset: Preset::Required(example), why }
+pub(super) fn required<T: 'static>(
+    reader: Reader<T>,
+    example: &'static str,
+    why: &'static str,
+) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+    set(reader, Preset::Required(example), why)
 }
 
-/// An optional key.
-pub(super) fn optional<R: Reader>(reader: R, example: &'static str, why: &'static str) -> Optional<R> {
-    Optional(Set { reader, preset: Preset::Unset(example), why })
-}
-
-impl<R: Reader> Set<R> {
-    fn read_if_set(&self, table: &Table<'_>, name: &str) -> Option<Option<R::Value>> {
-        match table.get(name) {
-            Some(raw) => self.reader.read(raw, &table.position(name)).map(Some),
-            None => Some(None),
-        }
-    }
-}
-
-impl<R: Reader> Row for Set<R> {
-    type Value = R::Value;
-
-    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
-        keys.push(Key {
-            path: join(path, name),
-            preset: self.preset,
-            kind: self.reader.kind(),
-            why: self.why,
-        });
-        self.reader.declare_below(&join(path, name), keys);
-    }
-
-    fn read(&self, table: &Table<'_>, name: &str) -> Option<R::Value> {
-        let value = self.read_if_set(table, name)?;
-        value.or_else(|| {
-            table.position(name).refuse(format!("required; set it, for example to {}", self.preset.example()))
+/// A key that always has a value.
+fn set<T: 'static>(
+    reader: Reader<T>,
+    preset: Preset,
+    why: &'static str,
+) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+    move |table, name| {
+        key(reader, preset, why, table, name)?.or_else(|| {
+            table.position(name).refuse(format!("required; set it, for example to {}", preset.example()))
         })
     }
 }
 
-impl<R: Reader> Row for Optional<R> {
-    type Value = Option<R::Value>;
-
-    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
-        self.0.declare(path, name, keys);
-    }
-
-    fn read(&self, table: &Table<'_>, name: &str) -> Option<Self::Value> {
-        self.0.read_if_set(table, name)
-    }
+/// An optional key with an example.
+pub(super) fn optional<T: 'static>(
+    reader: Reader<T>,
+    example: &'static str,
+    why: &'static str,
+) -> impl FnOnce(&Table<'_>, &str) -> Option<Option<T>> {
+    move |table, name| key(reader, Preset::Unset(example), why, table, name)
 }
 
 /// An optional key that is empty if not set.
-#[derive(Debug)]
-pub(super) struct OrEmpty<R>(Set<R>);
-
-/// An optional key that is empty if not set.
-pub(super) fn or_empty<R: Reader>(reader: R, example: &'static str, why: &'static str) -> OrEmpty<R> {
-    OrEmpty(Set { reader, preset: Preset::Unset(example), why })
+pub(super) fn or_empty<T: Default + 'static>(
+    reader: Reader<T>,
+    example: &'static str,
+    why: &'static str,
+) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+    move |table, name| key(reader, Preset::Unset(example), why, table, name).map(Option::unwrap_or_default)
 }
 
-impl<R: Reader<Value: Default>> Row for OrEmpty<R> {
-    type Value = R::Value;
-
-    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
-        self.0.declare(path, name, keys);
+/// Declares the key `name`, and reads and explains its value if it is set.
+fn key<T: 'static>(
+    reader: Reader<T>,
+    preset: Preset,
+    why: &'static str,
+    table: &Table<'_>,
+    name: &str,
+) -> Option<Option<T>> {
+    if let Some(keys) = &mut table.shared.found.borrow_mut().keys {
+        keys.push(Key { path: join(&table.key, name), preset, kind: reader.kind.clone(), why });
     }
+    let Some(raw) = table.get(name) else { return Some(None) };
+    let position = table.position(name);
+    position.explain(raw, &reader.kind, why);
+    reader.read(raw, &position).map(Some)
+}
 
-    fn read(&self, table: &Table<'_>, name: &str) -> Option<Self::Value> {
-        self.0.read_if_set(table, name).map(Option::unwrap_or_default)
+/// Where a bearer token comes from: `token_file` (an example and its help) or `token` (its help), never both.
+pub(super) fn tokens(
+    (example, file_why): (&'static str, &'static str),
+    inline_why: &'static str,
+) -> impl FnOnce(&Table<'_>, &str) -> Option<Option<TokenSource>> {
+    const FILE: &str = "token_file";
+    const INLINE: &str = "token";
+    move |table, _| {
+        if table.get(FILE).and(table.get(INLINE)).is_some() {
+            let from = table.position(FILE).variable;
+            let from = from.map(|name| format!(" (token_file is set by {name})")).unwrap_or_default();
+            let message = format!("conflicts with token_file; set only one of the two{from}");
+            return table.position(INLINE).refuse(message);
+        }
+        let path = optional(file(), example, file_why)(table, FILE);
+        let token = optional(token(), "\"...\"", inline_why)(table, INLINE);
+        Some(path?.map(TokenSource::File).or(token?.map(TokenSource::Inline)))
     }
 }
 
 /// A section inside a section.
-#[derive(Debug)]
-pub(super) struct Inner<S>(PhantomData<S>);
-
-/// A section inside a section.
-pub(super) fn inner<S: Section>() -> Inner<S> {
-    Inner(PhantomData)
+pub(super) fn inner<S: Section>(table: &Table<'_>, name: &str) -> Option<S> {
+    S::read(&table.inner(name))
 }
 
-impl<S: Section> Row for Inner<S> {
-    type Value = S;
-
-    fn declare(&self, path: &str, name: &str, keys: &mut Vec<Key>) {
-        S::declare(&join(path, name), keys);
-    }
-
-    fn read(&self, table: &Table<'_>, name: &str) -> Option<S> {
-        S::read(&table.inner(name))
+/// Declares the keys of the tables in the list `name`.
+pub(super) fn declare_entries<S: Section>(table: &Table<'_>, name: &str) {
+    if table.shared.found.borrow().keys.is_some() {
+        S::read(&table.inner(&format!("{name}[]")));
     }
 }
 
 /// A field without a key, which starts with this value.
-#[derive(Debug)]
-pub(super) struct Fixed<T>(pub(super) T);
-
-impl<T: Clone> Row for Fixed<T> {
-    type Value = T;
-
-    fn declare(&self, _: &str, _: &str, _: &mut Vec<Key>) {}
-
-    fn read(&self, _: &Table<'_>, _: &str) -> Option<T> {
-        Some(self.0.clone())
-    }
+pub(super) fn fixed<T>(value: T) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+    move |_, _| Some(value)
 }

@@ -7,16 +7,15 @@ use std::time::Duration;
 use url::Url;
 
 use super::Level;
-use super::projects::{Project, Projects};
+use super::projects::{Project, projects};
 use super::reader::{
-    Count, EmptyIsNone, File, Flag, Limit, List, MILLISECONDS, Positive, ResourceName, SECONDS, Size, Step,
-    Text, Url as HttpUrl, Word,
+    count, empty_is_none, file, flag, limit, list, milliseconds, non_empty_list, positive, resource, seconds,
+    size, step, text, word,
 };
-use super::section::{Fixed, default, inner, required, section};
+use super::section::{default, fixed, inner, required, section, tokens};
 use super::shard::Shard;
 use super::state::State;
-use super::token::Tokens;
-use super::url_template::{AppUrl, UrlTemplate};
+use super::url::{UrlTemplate, app_url, http_url};
 use pds_client::{Config as Api, TokenSource};
 use pds_interface::{QueryNames, RangeEnd, Resolution, Resource};
 
@@ -24,73 +23,73 @@ section! {
     /// The whole configuration.
     pub struct Config {
         /// Patterns of files that hold further projects.
-        include: Vec<String> = default(List { of: Text, not_empty: false }, "[]",
+        include: Vec<String> = default(list(text()), "[]",
             "Files with further [[projects]], for example \"projects.d/*.toml\". Their paths are relative to this file, paths in them to their own folder."),
         /// How the service is reached.
-        api: Api = inner(),
+        api: Api = inner,
         /// What is polled, and how often.
-        poll: Poll = inner(),
+        poll: Poll = inner,
         /// Exact counters from consecutive ranges.
-        accounting: Accounting = inner(),
+        accounting: Accounting = inner,
         /// How counters survive a restart.
-        state: State = inner(),
+        state: State = inner,
         /// Links of the status pages to other programs.
-        web: Web = inner(),
+        web: Web = inner,
         /// Log messages.
-        log: Log = inner(),
+        log: Log = inner,
         /// The projects, without duplicates.
-        projects: Vec<Project> = Projects,
+        projects: Vec<Project> = projects,
         /// The shard that these projects belong to.
-        shard: Shard = Fixed(Shard::WHOLE),
+        shard: Shard = fixed(Shard::WHOLE),
     }
 }
 
 section! {
     for Api {
-        base_url: Url = required(HttpUrl { credentials_in: Some("token_file") }, "\"https://api.example.com\"",
+        base_url: Url = required(http_url(Some("token_file")), "\"https://api.example.com\"",
             "The address of the service. May have a path, but no query and no credentials."),
-        token: Option<TokenSource> = Tokens {
-            file: ("\"/run/secrets/pds/token\"",
+        token: Option<TokenSource> = tokens(
+            ("\"/run/secrets/pds/token\"",
                 "A file that holds the service account token. It is read again whenever it changes. Excludes `token`."),
-            inline: "The token itself. Better set as PDS_EXPORTER__API__TOKEN than written here.",
-        },
-        timeout: Duration = default(MILLISECONDS, "\"10s\"", "Time limit of a whole request, body included."),
-        connect_timeout: Duration = default(MILLISECONDS, "\"3s\"",
+            "The token itself. Better set as PDS_EXPORTER__API__TOKEN than written here.",
+        ),
+        timeout: Duration = default(milliseconds(), "\"10s\"", "Time limit of a whole request, body included."),
+        connect_timeout: Duration = default(milliseconds(), "\"3s\"",
             "Time limit of name lookup, TCP connect and TLS handshake."),
-        max_concurrent_requests: NonZeroU32 = default(Positive { max: 10_000 }, "32",
+        max_concurrent_requests: NonZeroU32 = default(positive(10_000), "32",
             "Maximum number of requests in flight, over all targets."),
-        max_requests_per_second: Option<NonZeroU32> = default(Limit { max: 1_000_000 }, "50",
+        max_requests_per_second: Option<NonZeroU32> = default(limit(1_000_000), "50",
             "Maximum number of requests per second, over all targets; 0 means no limit."),
-        max_response_bytes: u64 = default(Size { min: 1 << 10, max: 1 << 30 }, "\"2MiB\"",
+        max_response_bytes: u64 = default(size(1 << 10, 1 << 30), "\"2MiB\"",
             "Maximum size of a reply; a larger one fails the poll."),
-        max_retries: u32 = default(Count { min: 0, max: 10 }, "2",
+        max_retries: u32 = default(count(0, 10), "2",
             "How often a failed request is retried within one poll."),
-        ca_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
+        ca_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "Additional trust anchors (PEM), for a service with a private certificate authority; empty means none."),
-        proxy_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: None }), "\"\"",
+        proxy_url: Option<Url> = default(empty_is_none(http_url(None)), "\"\"",
             "The http or https proxy to the service; the variable NO_PROXY names hosts reached without it. Empty means none."),
-        no_proxy: Option<String> = Fixed(None),
-        domain_status_field: Option<String> = default(EmptyIsNone(Text), "\"\"",
+        no_proxy: Option<String> = fixed(None),
+        domain_status_field: Option<String> = default(empty_is_none(text()), "\"\"",
             "The field of a custom domain with its validation status, which is not documented; empty means the first of validationStatus, validation_status, status and state."),
-        query_names: QueryNames = inner(),
+        query_names: QueryNames = inner,
     }
 }
 
 section! {
     for QueryNames {
-        start: String = default(Text, "\"start\"",
+        start: String = default(text(), "\"start\"",
             "Query parameter for the start of a range. The service does not document these names."),
-        end: String = default(Text, "\"end\"", "Query parameter for the end of a range."),
-        container: String = default(Text, "\"container_id\"", "Query parameter for the container filter."),
-        resolution: String = default(Text, "\"resolution\"", "Query parameter for the data resolution."),
-        key_name: String = default(Text, "\"name\"",
+        end: String = default(text(), "\"end\"", "Query parameter for the end of a range."),
+        container: String = default(text(), "\"container_id\"", "Query parameter for the container filter."),
+        resolution: String = default(text(), "\"resolution\"", "Query parameter for the data resolution."),
+        key_name: String = default(text(), "\"name\"",
             "Query parameter for the name of a new API key. Only pdstool sends this one and those below."),
-        key_description: String = default(Text, "\"description\"",
+        key_description: String = default(text(), "\"description\"",
             "Query parameter for the description of a new API key."),
-        key_expires_at: String = default(Text, "\"expiresAt\"",
+        key_expires_at: String = default(text(), "\"expiresAt\"",
             "Query parameter for the expiration date of a new API key."),
-        tree_ref: String = default(Text, "\"ref\"", "Query parameter for the branch or commit of a file tree."),
-        tree_path: String = default(Text, "\"path\"", "Query parameter for the directory of a file tree."),
+        tree_ref: String = default(text(), "\"ref\"", "Query parameter for the branch or commit of a file tree."),
+        tree_path: String = default(text(), "\"path\"", "Query parameter for the directory of a file tree."),
     }
     check(table) {
         // Names in the same list are used in the same URL.
@@ -113,26 +112,26 @@ section! {
     /// `[poll]`: what is polled, and how often.
     pub struct Poll {
         /// The polled resources; not empty, without duplicates.
-        resources: Vec<Resource> = default(List { of: ResourceName, not_empty: true },
+        resources: Vec<Resource> = default(non_empty_list(resource()),
             Resource::all_as_toml(),
             "What is polled. Without run_execution_time, an app costs about half the requests."),
         /// Between polls of response time and of run execution time.
-        interval: Duration = default(SECONDS, "\"60s\"",
+        interval: Duration = default(seconds(), "\"60s\"",
             "How often response times and run execution times are polled."),
         /// Between polls of app, volume alerts, domains and projects.
-        settings_interval: Duration = default(SECONDS, "\"5m\"",
+        settings_interval: Duration = default(seconds(), "\"5m\"",
             "How often apps, volume alerts, domains and projects are polled."),
         /// Trailing ranges shown as gauges; at least one, each once, whole seconds.
-        windows: Vec<Duration> = default(List { of: SECONDS, not_empty: true }, "[\"5m\"]",
+        windows: Vec<Duration> = default(non_empty_list(seconds()), "[\"5m\"]",
             "Trailing ranges shown as gauges, in whole seconds. Each costs one more request per metrics call."),
         /// How far behind now every range ends.
-        settle: Duration = default(SECONDS, "\"30s\"",
+        settle: Duration = default(seconds(), "\"30s\"",
             "How far behind now every range ends, so that it includes late data."),
         /// Data resolution of the metrics calls.
-        resolution: Resolution = default(Word(Resolution::WORDS), "\"standard\"",
+        resolution: Resolution = default(word(Resolution::WORDS), "\"standard\"",
             "How many data points the service returns: standard, medium or high."),
         /// After this time without a successful poll a target's series vanish (never before 3 intervals).
-        stale_after: Duration = default(SECONDS, "\"5m\"",
+        stale_after: Duration = default(seconds(), "\"5m\"",
             "A target's series vanish after this time without a successful poll, but not before 3 of its intervals."),
     }
 }
@@ -143,21 +142,21 @@ section! {
     /// `[accounting]`: exact counters.
     pub struct Accounting {
         /// Whether counters are kept.
-        enabled: bool = default(Flag, "true", "Keep exact counters: ask for every second in exactly one range."),
+        enabled: bool = default(flag(), "true", "Keep exact counters: ask for every second in exactly one range."),
         /// Ranges are aligned to whole steps of UTC; whole seconds that divide an hour.
-        step: Duration = default(Step, "\"60s\"",
+        step: Duration = default(step(), "\"60s\"",
             "Ranges of the counters are aligned to this: whole seconds that divide an hour, or a day without recheck_after."),
         /// How far back to ask after an outage.
-        max_catch_up: Duration = default(SECONDS, "\"24h\"",
+        max_catch_up: Duration = default(seconds(), "\"24h\"",
             "How far back to ask after an outage. Older time is counted as unaccounted."),
         /// The ages at which each whole hour is counted again; empty means never.
-        recheck_after: Vec<Duration> = default(List { of: SECONDS, not_empty: false }, "[\"1h\"]",
+        recheck_after: Vec<Duration> = default(list(seconds()), "[\"1h\"]",
             "Each whole hour is counted again at these ages, and late data is added; [] never does."),
         /// Whether the service counts a range's last instant.
-        range_end: RangeEnd = default(Word(RangeEnd::WORDS), "\"exclusive\"",
+        range_end: RangeEnd = default(word(RangeEnd::WORDS), "\"exclusive\"",
             "Whether the service counts a range's last instant too: exclusive or inclusive. The log says if it seems to."),
         /// Whether the service's replies are audited.
-        audit: bool = default(Flag, "true",
+        audit: bool = default(flag(), "true",
             "About once an hour, compare an hour of each app with its two parts and with the counters."),
     }
     check(table) {
@@ -184,13 +183,13 @@ section! {
     /// `[web]`: links of the status pages to other programs.
     pub struct Web {
         /// The Prometheus that scrapes the exporter.
-        prometheus_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: Some("a URL without them") }), "\"\"",
+        prometheus_url: Option<Url> = default(empty_is_none(http_url(Some("a URL without them"))), "\"\"",
             "The Prometheus that scrapes this exporter: app pages link to its queries and to the app's alerts; empty means no links."),
         /// The Grafana with the exporter's dashboards.
-        grafana_url: Option<Url> = default(EmptyIsNone(HttpUrl { credentials_in: Some("a URL without them") }), "\"\"",
+        grafana_url: Option<Url> = default(empty_is_none(http_url(Some("a URL without them"))), "\"\"",
             "The Grafana with the dashboards of deploy/grafana: app pages link to the app there; empty means no links."),
         /// The service's own page of an app.
-        service_url: Option<UrlTemplate> = default(EmptyIsNone(AppUrl), "\"\"",
+        service_url: Option<UrlTemplate> = default(empty_is_none(app_url()), "\"\"",
             "The service's own page of an app, with {project} and {app} in it; empty means no links."),
     }
 }
@@ -199,7 +198,7 @@ section! {
     /// `[log]`: log messages.
     pub struct Log {
         /// Minimum severity; `None` follows the command line.
-        level: Option<Level> = default(Word(Level::WORDS), "\"\"",
+        level: Option<Level> = default(word(Level::WORDS), "\"\"",
             "Minimum severity of log messages: error, warn, info, debug or trace; empty follows --log.level."),
     }
 }

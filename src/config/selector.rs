@@ -1,29 +1,13 @@
 //! Label matchers of a query: `job="pds-exporter",cluster=~"eu-.*"`.
 
-use config::Value;
-
 use super::key::Kind;
-use super::raw::Position;
-use super::reader::Reader;
-use super::value;
+use super::reader::{Reader, as_text};
 use pds_exposition::family::is_label_name;
 
 /// Label matchers, separated by commas, without braces; may be empty. Only the syntax is checked, except for regular
 /// expressions.
-#[derive(Debug)]
-pub(super) struct Selector;
-
-impl Reader for Selector {
-    type Value = String;
-
-    fn kind(&self) -> Kind {
-        Kind::Text
-    }
-
-    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<String> {
-        let text = position.check(value::text(raw))?;
-        position.check(matchers(text))
-    }
+pub(super) fn selector() -> Reader<String> {
+    Reader::new(Kind::Text, |raw| matchers(as_text(raw)?))
 }
 
 const EXAMPLE: &str = "write for example 'job=\"pds-exporter\"'";

@@ -1,5 +1,6 @@
 //! `[state]`: the state file, and the Prometheus that counters are restored from.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,12 +8,12 @@ use config::{Value, ValueKind};
 use http::{HeaderName, HeaderValue};
 use url::Url;
 
-use super::key::{Key, Kind, as_written};
-use super::raw::{Position, Table};
-use super::reader::{EmptyIsNone, File, Reader, SECONDS, Text, Url as HttpUrl};
-use super::section::{Row, Section as _, default, or_empty, section};
-use super::selector::Selector;
-use super::value;
+use super::key::{Kind, as_written};
+use super::raw::Table;
+use super::reader::{Reader, as_table, as_text, empty_is_none, file, seconds, text};
+use super::section::{Section as _, default, or_empty, section};
+use super::selector::selector;
+use super::url::http_url;
 use pds_core::secret::Secret;
 use pds_ledger::config::{Login, Prometheus};
 
@@ -20,107 +21,77 @@ section! {
     /// `[state]`: how counters survive a restart.
     pub struct State {
         /// The state file; `None` keeps the counters in memory.
-        path: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
+        path: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "The file that keeps the counters across restarts; empty keeps them in memory only."),
         /// Where counters are restored from; `None` if they are not.
-        prometheus: Option<Prometheus> = PrometheusKeys,
+        prometheus: Option<Prometheus> = prometheus,
     }
-}
-
-/// The keys of [`Prometheus`].
-#[derive(Debug)]
-struct Keys {
-    prometheus_url: Option<Url>,
-    prometheus_token_file: Option<PathBuf>,
-    prometheus_username: Option<String>,
-    prometheus_password_file: Option<PathBuf>,
-    prometheus_ca_file: Option<PathBuf>,
-    prometheus_headers: Vec<(HeaderName, Secret)>,
-    prometheus_selector: String,
-    lookback: Duration,
 }
 
 section! {
-    for Keys {
+    /// The keys of [`Prometheus`].
+    struct Keys {
         prometheus_url: Option<Url> = default(
-            EmptyIsNone(HttpUrl { credentials_in: Some("prometheus_username and prometheus_password_file") }), "\"\"",
+            empty_is_none(http_url(Some("prometheus_username and prometheus_password_file"))), "\"\"",
             "The Prometheus (or Thanos, Mimir, VictoriaMetrics) from which the counters are read back at the start. May have a path; empty reads nothing back."),
-        prometheus_token_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
+        prometheus_token_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "A file that holds a bearer token for it. It is read again whenever it changes. Excludes prometheus_username."),
-        prometheus_username: Option<String> = default(EmptyIsNone(Text), "\"\"",
+        prometheus_username: Option<String> = default(empty_is_none(text()), "\"\"",
             "User name for basic authentication there."),
-        prometheus_password_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
+        prometheus_password_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "A file that holds the password for basic authentication. It is read again whenever it changes."),
-        prometheus_ca_file: Option<PathBuf> = default(EmptyIsNone(File), "\"\"",
+        prometheus_ca_file: Option<PathBuf> = default(empty_is_none(file()), "\"\"",
             "Additional trust anchors (PEM), for a Prometheus with a private certificate authority; empty means none."),
-        prometheus_headers: Vec<(HeaderName, Secret)> = or_empty(Headers, "{ X-Scope-OrgID = \"team\" }",
+        prometheus_headers: Vec<(HeaderName, Secret)> = or_empty(headers(), "{ X-Scope-OrgID = \"team\" }",
             "Headers sent with every query. Their values are never shown."),
-        prometheus_selector: String = default(Selector, "\"\"",
+        prometheus_selector: String = default(selector(), "\"\"",
             "Label matchers added to every query, for example 'job=\"pds-exporter\"', if other exporters' series are in the same Prometheus."),
-        lookback: Duration = default(SECONDS, "\"24h\"",
+        lookback: Duration = default(seconds(), "\"24h\"",
             "How far back the counters are looked for. More than accounting.max_catch_up is of little use: the time between is unaccounted."),
     }
     check(table) {
-        let set = |name: &'static str, set: bool| set.then_some(name);
-        let names = [
-            set("prometheus_token_file", matches!(prometheus_token_file, Some(Some(_)))),
-            set("prometheus_username", matches!(prometheus_username, Some(Some(_)))),
-            set("prometheus_password_file", matches!(prometheus_password_file, Some(Some(_)))),
-            set("prometheus_ca_file", matches!(prometheus_ca_file, Some(Some(_)))),
-            set("prometheus_headers", prometheus_headers.as_ref().is_some_and(|headers| !headers.is_empty())),
-            set("prometheus_selector", prometheus_selector.as_ref().is_some_and(|text| !text.is_empty())),
-        ];
-        check_together(table, matches!(prometheus_url, Some(None)), &names);
-    }
-}
-
-/// Refuses keys that conflict with or require another one; `names` are the keys that are set.
-fn check_together(table: &Table<'_>, without_url: bool, names: &[Option<&'static str>]) {
-    let is_set = |name| names.contains(&Some(name));
-    for name in names.iter().flatten().filter(|_| without_url) {
-        table
-            .position(name)
-            .refuse::<()>("has no effect without state.prometheus_url; set it, or remove this key");
-    }
-    let (user, password) = (is_set("prometheus_username"), is_set("prometheus_password_file"));
-    if is_set("prometheus_token_file") && (user || password) {
-        table.position("prometheus_token_file").refuse::<()>(
-            "conflicts with basic authentication; set either this, or prometheus_username and prometheus_password_file",
-        );
-    } else if user != password {
-        let (given, missing) = if user {
-            ("prometheus_username", "prometheus_password_file")
-        } else {
-            ("prometheus_password_file", "prometheus_username")
+        let refuse = |name: &str, message: &str| {
+            table.position(name).refuse::<()>(message);
         };
-        table.position(given).refuse::<()>(format!("needs state.{missing}; set both, or neither"));
+        let is_set = |name: &str| match table.get(name).map(|raw| &raw.kind) {
+            Some(ValueKind::String(text)) => !text.is_empty(),
+            Some(ValueKind::Table(members)) => !members.is_empty(),
+            other => other.is_some(),
+        };
+        let [url, token_file, username, password_file] =
+            ["prometheus_url", "prometheus_token_file", "prometheus_username", "prometheus_password_file"];
+        for name in
+            [token_file, username, password_file, "prometheus_ca_file", "prometheus_headers", "prometheus_selector"]
+        {
+            if is_set(name) && !is_set(url) {
+                refuse(name, "has no effect without state.prometheus_url; set it, or remove this key");
+            }
+        }
+        match (is_set(token_file), is_set(username), is_set(password_file)) {
+            (true, true, _) | (true, _, true) => refuse(
+                token_file,
+                "conflicts with basic authentication; set either this, or prometheus_username and prometheus_password_file",
+            ),
+            (_, true, false) => refuse(username, "needs state.prometheus_password_file; set both, or neither"),
+            (_, false, true) => refuse(password_file, "needs state.prometheus_username; set both, or neither"),
+            _ => {}
+        }
     }
 }
 
-/// The keys of a [`Prometheus`], read into one.
-#[derive(Debug)]
-struct PrometheusKeys;
-
-impl Row for PrometheusKeys {
-    type Value = Option<Prometheus>;
-
-    fn declare(&self, path: &str, _: &str, keys: &mut Vec<Key>) {
-        Keys::declare(path, keys);
-    }
-
-    fn read(&self, table: &Table<'_>, _: &str) -> Option<Self::Value> {
-        let keys = Keys::read(table)?;
-        let basic = keys.prometheus_username.zip(keys.prometheus_password_file);
-        let basic = basic.map(|(username, password_file)| Login::Basic { username, password_file });
-        Some(keys.prometheus_url.map(|url| Prometheus {
-            url,
-            login: keys.prometheus_token_file.map(Login::Token).or(basic),
-            ca_file: keys.prometheus_ca_file,
-            headers: keys.prometheus_headers,
-            selector: keys.prometheus_selector,
-            lookback: keys.lookback,
-        }))
-    }
+/// The row of the keys of a [`Prometheus`], read into one.
+fn prometheus(table: &Table<'_>, _: &str) -> Option<Option<Prometheus>> {
+    let keys = Keys::read(table)?;
+    let basic = keys.prometheus_username.zip(keys.prometheus_password_file);
+    let basic = basic.map(|(username, password_file)| Login::Basic { username, password_file });
+    Some(keys.prometheus_url.map(|url| Prometheus {
+        url,
+        login: keys.prometheus_token_file.map(Login::Token).or(basic),
+        ca_file: keys.prometheus_ca_file,
+        headers: keys.prometheus_headers,
+        selector: keys.prometheus_selector,
+        lookback: keys.lookback,
+    }))
 }
 
 /// Headers that the exporter or its HTTP client sets itself.
@@ -141,27 +112,15 @@ const OWN_HEADERS: &[&str] = &[
 ];
 
 /// A table of header names and values, sorted by name.
-#[derive(Debug)]
-struct Headers;
-
-impl Reader for Headers {
-    type Value = Vec<(HeaderName, Secret)>;
-
-    fn kind(&self) -> Kind {
-        Kind::Headers
-    }
-
-    fn read(&self, raw: &Value, position: &Position<'_>) -> Option<Self::Value> {
-        let ValueKind::Table(raw) = &raw.kind else {
-            return position.refuse("must be a table such as { X-Scope-OrgID = \"team\" }");
-        };
-        let mut names: Vec<&String> = raw.keys().collect();
-        names.sort();
-        let mut headers: Vec<(HeaderName, Secret)> = Vec::with_capacity(names.len());
-        for written in names {
+fn headers() -> Reader<Vec<(HeaderName, Secret)>> {
+    Reader::at(Kind::Headers, |raw, position| {
+        let members = position.check(as_table(raw, "{ X-Scope-OrgID = \"team\" }"))?;
+        let members: BTreeMap<&String, &Value> = members.iter().collect();
+        let mut headers: Vec<(HeaderName, Secret)> = Vec::with_capacity(members.len());
+        for (written, raw) in members {
             let position = position.member(&as_written(written));
             let name = position.check(header_name(written));
-            let value = raw.get(written).and_then(|raw| position.check(header_value(raw)));
+            let value = position.check(header_value(raw));
             let Some((name, value)) = name.zip(value) else { continue };
             if headers.iter().any(|(known, _)| *known == name) {
                 position.refuse::<()>("duplicate; header names are case-insensitive");
@@ -169,7 +128,7 @@ impl Reader for Headers {
             headers.push((name, value));
         }
         Some(headers)
-    }
+    })
 }
 
 /// A header that may be configured.
@@ -188,7 +147,7 @@ fn header_name(name: &str) -> Result<HeaderName, String> {
 
 /// A header's value. Messages never show it.
 fn header_value(raw: &Value) -> Result<Secret, String> {
-    let text = value::text(raw)?;
+    let text = as_text(raw)?;
     HeaderValue::from_str(text).map_err(|_| {
         "contains line breaks or other characters that are not allowed in a header".to_owned()
     })?;

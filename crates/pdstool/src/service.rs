@@ -46,7 +46,7 @@ pub struct ServiceArgs {
 /// # Errors
 /// If it is not a valid address.
 pub fn base_url(text: &str) -> Result<Url, String> {
-    config::value::url(&::config::Value::new(None, text))
+    config::parse_url(text)
 }
 
 /// A client of the service with its configuration.

@@ -5,7 +5,7 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use pds_exporter::config::{self, LoadError, Loaded, Origin, TokenSource, example};
+use pds_exporter::config::{self, LoadError, Loaded, Origin, TokenSource};
 
 use crate::golden::assert_golden;
 
@@ -125,7 +125,7 @@ fn a_valid_but_unlikely_configuration_gets_warnings() {
 #[test]
 fn the_example_file_is_up_to_date_and_sets_nothing_but_defaults() {
     let path = Path::new("config.example.toml");
-    assert_golden(path, &example::text());
+    assert_golden(path, &config::example());
     let example = load(path).unwrap().config;
     let minimal = load(Path::new("tests/it/config/good/minimal.toml")).unwrap().config;
     assert_eq!(

@@ -90,7 +90,7 @@ mod recipes {
         let config = config::load_text(std::path::Path::new("a.toml"), text).unwrap().config;
         assert!(config.poll.resources.contains(&Resource::find("regions").unwrap()), "polled by default");
         assert_eq!(config.web.footer.as_deref(), Some("ours"));
-        assert!(config::example::text().contains("footer = \"\""));
+        assert!(config::example().contains("footer = \"\""));
         assert_eq!(Column::of("message").unwrap().name, "error_message");
         assert!(crate::Cli::try_parse_from(["pdstool", "calls"]).is_ok());
         assert!(openapi::document()["paths"]["/v2/projects/{project_id}/regions"]["get"].is_object());

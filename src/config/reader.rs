@@ -1,0 +1,330 @@
+//! Readers: the values that a key accepts, and their conversion.
+//!
+//! A message says what to write instead. It shows the raw text only if that cannot be a secret.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Map, Value, ValueKind};
+use humantime::format_duration;
+
+use super::key::{Kind, in_bytes};
+use super::raw::Position;
+use pds_core::secret::Secret;
+use pds_interface::Resource;
+
+/// Reads the value of a key.
+pub(super) struct Reader<T> {
+    /// The values it accepts.
+    pub(super) kind: Kind,
+    read: Box<dyn Fn(&Value, &Position<'_>) -> Option<T>>,
+}
+
+impl<T: 'static> Reader<T> {
+    /// A reader whose message concerns the value as a whole.
+    pub(super) fn new(kind: Kind, read: impl Fn(&Value) -> Result<T, String> + 'static) -> Self {
+        Self::at(kind, move |raw, position| position.check(read(raw)))
+    }
+
+    /// A reader that records problems itself, for example with an item of a list.
+    pub(super) fn at(kind: Kind, read: impl Fn(&Value, &Position<'_>) -> Option<T> + 'static) -> Self {
+        Self { kind, read: Box::new(read) }
+    }
+
+    /// Reads `raw` at `position`; records a problem and returns `None` if it is not valid.
+    pub(super) fn read(&self, raw: &Value, position: &Position<'_>) -> Option<T> {
+        (self.read)(raw, position)
+    }
+}
+
+/// An optional value; the empty string means `None`.
+pub(super) fn empty_is_none<T: 'static>(of: Reader<T>) -> Reader<Option<T>> {
+    Reader::at(of.kind.clone(), move |raw, position| match &raw.kind {
+        ValueKind::String(text) if text.is_empty() => Some(None),
+        _ => of.read(raw, position).map(Some),
+    })
+}
+
+/// `true` or `false`.
+pub(super) fn flag() -> Reader<bool> {
+    Reader::new(Kind::Flag, |raw| match raw.kind {
+        ValueKind::Boolean(flag) => Ok(flag),
+        _ => Err("must be true or false, without quotes".to_owned()),
+    })
+}
+
+/// One of several words, each with its meaning.
+pub(super) fn word<T: Clone + 'static>(words: impl AsRef<[(&'static str, T)]> + 'static) -> Reader<T> {
+    let kind = Kind::Word(words.as_ref().iter().map(|(word, _)| *word).collect());
+    Reader::new(kind, move |raw| {
+        let words = words.as_ref();
+        let all = || words.iter().map(|(word, _)| format!("\"{word}\"")).collect::<Vec<_>>().join(", ");
+        let ValueKind::String(text) = &raw.kind else {
+            return Err(format!("must be one of {}", all()));
+        };
+        let found = words.iter().find(|(word, _)| word == text);
+        let meaning = found.map(|(_, meaning)| meaning.clone());
+        meaning.ok_or_else(|| format!("unknown value {text:?}; must be one of {}", all()))
+    })
+}
+
+/// The name of a polled resource.
+pub(super) fn resource() -> Reader<Resource> {
+    word(Resource::all().map(|resource| (resource.as_str(), resource)).collect::<Vec<_>>())
+}
+
+/// A list of distinct items.
+pub(super) fn list<T: PartialEq + 'static>(of: Reader<T>) -> Reader<Vec<T>> {
+    Reader::at(Kind::List(Box::new(of.kind.clone())), move |raw, position| {
+        let items = position.check(as_list(raw))?;
+        let mut read: Vec<T> = Vec::with_capacity(items.len());
+        let mut good = true;
+        for (index, item) in items.iter().enumerate() {
+            let position = position.item(index);
+            match of.read(item, &position) {
+                Some(item) if !read.contains(&item) => read.push(item),
+                Some(_) => good = position.refuse::<()>("duplicate; list each value once").is_some(),
+                None => good = false,
+            }
+        }
+        good.then_some(read)
+    })
+}
+
+/// A list of distinct items, at least one.
+pub(super) fn non_empty_list<T: PartialEq + 'static>(of: Reader<T>) -> Reader<Vec<T>> {
+    let list = list(of);
+    Reader::at(list.kind.clone(), move |raw, position| match &raw.kind {
+        ValueKind::Array(items) if items.is_empty() => position.refuse("must not be empty"),
+        _ => list.read(raw, position),
+    })
+}
+
+/// The items of a list.
+pub(super) fn as_list(raw: &Value) -> Result<&[Value], String> {
+    match &raw.kind {
+        ValueKind::Array(items) => Ok(items),
+        _ => Err("must be a list in brackets".to_owned()),
+    }
+}
+
+/// The members of a table, which looks like `example`.
+pub(super) fn as_table<'a>(raw: &'a Value, example: &str) -> Result<&'a Map<String, Value>, String> {
+    match &raw.kind {
+        ValueKind::Table(members) => Ok(members),
+        _ => Err(format!("must be a table such as {example}")),
+    }
+}
+
+/// The longest duration of any key: the service keeps data no longer.
+const MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// A duration of whole seconds, because the program counts in seconds.
+pub(super) fn seconds() -> Reader<Duration> {
+    let (min, max) = (Duration::from_secs(1), MAX);
+    Reader::new(Kind::Duration { min, max, whole_seconds: true }, move |raw| {
+        let duration = duration(raw)?;
+        if duration.subsec_nanos() != 0 {
+            return Err(format!("{raw} is not a whole number of seconds"));
+        }
+        within(raw, duration, min, max)
+    })
+}
+
+/// A duration from a millisecond.
+pub(super) fn milliseconds() -> Reader<Duration> {
+    let (min, max) = (Duration::from_millis(1), MAX);
+    let kind = Kind::Duration { min, max, whole_seconds: false };
+    Reader::new(kind, move |raw| within(raw, duration(raw)?, min, max))
+}
+
+/// Whole seconds that divide a day.
+pub(super) fn step() -> Reader<Duration> {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let seconds = seconds();
+    Reader::at(seconds.kind.clone(), move |raw, position| {
+        let step = seconds.read(raw, position)?;
+        if step <= DAY && DAY.as_secs().is_multiple_of(step.as_secs()) {
+            return Some(step);
+        }
+        position.refuse(format!("{raw} does not divide a day; use for example \"60s\", \"5m\" or \"1h\""))
+    })
+}
+
+/// A duration longer than zero, as humantime writes it: `1m30s`, `1h 30m`.
+fn duration(raw: &Value) -> Result<Duration, String> {
+    const USE: &str = "use a number with a unit, such as \"90s\", \"5m\" or \"24h\"";
+    let ValueKind::String(text) = &raw.kind else {
+        return Err(format!("must be a duration; {USE}"));
+    };
+    if text.trim_start().starts_with('-') {
+        return Err(format!("{text:?} must be longer than zero"));
+    }
+    match humantime::parse_duration(text) {
+        Err(_) => Err(format!("{text:?} is not a duration; {USE}")),
+        Ok(Duration::ZERO) => Err(format!("{text:?} must be longer than zero")),
+        Ok(duration) => Ok(duration),
+    }
+}
+
+fn within(raw: &Value, duration: Duration, min: Duration, max: Duration) -> Result<Duration, String> {
+    if (min..=max).contains(&duration) {
+        return Ok(duration);
+    }
+    let (min, max) = (format_duration(min), format_duration(max));
+    Err(format!("{raw} is out of range; must be from {min} to {max}"))
+}
+
+/// A whole number.
+pub(super) fn count(min: u32, max: u32) -> Reader<u32> {
+    Reader::new(Kind::Count { min, max }, move |raw| {
+        let ValueKind::I64(number) = raw.kind else {
+            return Err(format!("must be a whole number without quotes, from {min} to {max}"));
+        };
+        let count = u32::try_from(number).ok().filter(|count| (min..=max).contains(count));
+        count.ok_or_else(|| format!("{number} is out of range; must be from {min} to {max}"))
+    })
+}
+
+/// A whole number from 1.
+pub(super) fn positive(max: u32) -> Reader<NonZeroU32> {
+    let count = count(1, max);
+    Reader::at(count.kind.clone(), move |raw, position| NonZeroU32::new(count.read(raw, position)?))
+}
+
+/// A whole number; 0 means no limit.
+pub(super) fn limit(max: u32) -> Reader<Option<NonZeroU32>> {
+    let count = count(0, max);
+    Reader::at(count.kind.clone(), move |raw, position| count.read(raw, position).map(NonZeroU32::new))
+}
+
+/// A number above 0 and below 1, as millionths.
+pub(super) fn millionths(raw: &Value) -> Result<u32, String> {
+    const MILLION: f64 = 1e6;
+    let share = match raw.kind {
+        ValueKind::Float(share) => (share * MILLION).round(),
+        _ => f64::NAN,
+    };
+    if share > 0.0 && share < MILLION {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just before")]
+        return Ok(share as u32);
+    }
+    Err("must be a number above 0 and below 1, for example 0.99".to_owned())
+}
+
+/// A number of bytes: a whole number, or a string with a unit such as `16MiB` or `16Mi`.
+pub(super) fn size(min: u64, max: u64) -> Reader<u64> {
+    Reader::new(Kind::Size { min, max }, move |raw| {
+        let bytes = match &raw.kind {
+            ValueKind::I64(number) => u64::try_from(*number).ok(),
+            ValueKind::String(text) => bytes(text),
+            _ => None,
+        };
+        match bytes {
+            None => Err("must be a size such as \"16MiB\", or a whole number of bytes".to_owned()),
+            Some(bytes) if (min..=max).contains(&bytes) => Ok(bytes),
+            Some(_) => Err(format!("must be from {} to {}", in_bytes(min), in_bytes(max))),
+        }
+    })
+}
+
+/// The number of bytes that `text` says with or without a unit. Kubernetes writes `Ki` to `Ti`.
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_lowercase();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let bytes: u64 = match unit.trim_start() {
+        "" | "b" => 1,
+        "k" | "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "ki" | "kib" => 1 << 10,
+        "mi" | "mib" => 1 << 20,
+        "gi" | "gib" => 1 << 30,
+        "ti" | "tib" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(bytes)
+}
+
+/// A string.
+pub(super) fn as_text(raw: &Value) -> Result<&str, String> {
+    match &raw.kind {
+        ValueKind::String(text) => Ok(text),
+        _ => Err("must be a string".to_owned()),
+    }
+}
+
+/// A string that is not empty; `instead` says what to do about an empty one.
+fn not_empty<'a>(raw: &'a Value, instead: &str) -> Result<&'a str, String> {
+    match as_text(raw)? {
+        "" => Err(format!("must not be empty{instead}")),
+        text => Ok(text),
+    }
+}
+
+/// A string that is not empty.
+pub(super) fn text() -> Reader<String> {
+    Reader::new(Kind::Text, |raw| not_empty(raw, "").map(str::to_owned))
+}
+
+/// An id as in the service's paths.
+pub(super) fn id() -> Reader<Arc<str>> {
+    Reader::new(Kind::Text, |raw| match not_empty(raw, "; use the id from the service's paths")? {
+        id @ ("." | "..") => {
+            Err(format!("{id:?} cannot be part of a path; use the id from the service's paths"))
+        }
+        id => Ok(Arc::from(id)),
+    })
+}
+
+/// A bearer token: visible ASCII, which a header can carry. Messages never show it.
+pub(super) fn token() -> Reader<Secret> {
+    Reader::new(Kind::Secret, |raw| {
+        let token = not_empty(raw, "; set the token, or remove the key")?;
+        if token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Ok(Secret::new(token));
+        }
+        Err("contains spaces, line breaks or other characters that are not allowed in a token".to_owned())
+    })
+}
+
+/// The path of a file, relative to the folder of the configuration file.
+pub(super) fn file() -> Reader<PathBuf> {
+    Reader::at(Kind::Path, |raw, position| {
+        let path = position.check(not_empty(raw, "; set the path of a file, or remove the key"))?;
+        Some(position.shared.folder.join(path))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Value {
+        Value::new(None, text)
+    }
+
+    #[test]
+    fn a_size_is_a_number_with_or_without_a_unit() {
+        assert_eq!(bytes("16MiB"), Some(16 << 20));
+        assert_eq!(bytes("2 kB"), Some(2_000));
+        assert_eq!(bytes("16Mi"), Some(16 << 20));
+        assert_eq!(bytes("1Ti"), Some(1 << 40));
+        assert_eq!(bytes("4096"), Some(4096));
+        for wrong in ["", "MiB", "-1", "1.5MiB", "99999999999GiB", "1 2", "5 parsecs"] {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_duration_has_a_unit_and_is_longer_than_zero() {
+        assert_eq!(duration(&raw("1h 30m")), Ok(Duration::from_secs(5400)));
+        assert_eq!(duration(&raw("1m30s")), Ok(Duration::from_secs(90)));
+        for wrong in ["", "60", "0s", "-5s", "99999999999999999999y", "5 parsecs"] {
+            assert!(duration(&raw(wrong)).is_err(), "{wrong}");
+        }
+        assert!(duration(&Value::new(None, 60)).is_err());
+    }
+}
