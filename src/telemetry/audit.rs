@@ -1,8 +1,8 @@
 //! What audits of the service's replies found.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use prometheus::IntCounterVec;
+use prometheus::IntCounter;
 use tokio::time::Instant;
 
 use pds_interface::{Counted, Resource};
@@ -19,12 +19,6 @@ pub enum AuditResult {
     /// A request of it failed.
     Unanswered,
 }
-
-const RESULTS: [(AuditResult, &str); 3] = [
-    (AuditResult::Equal, "equal"),
-    (AuditResult::Different, "different"),
-    (AuditResult::Unanswered, "unanswered"),
-];
 
 /// What audits found since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,43 +53,45 @@ pub struct Difference {
 impl Telemetry {
     /// A range of `resource` was audited.
     pub fn audited(&self, resource: Resource, result: AuditResult) {
-        self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), text(result)]).inc();
+        self.audits(resource, result).inc();
     }
 
     /// An audit found a difference.
     pub fn audit_differs(&self, difference: Difference) {
-        let mut differences = self.0.differences.lock().unwrap_or_else(PoisonError::into_inner);
-        differences.insert(Arc::clone(&difference.account), difference);
+        self.figures().differences.insert(Arc::clone(&difference.account), difference);
     }
 
     /// Other settings are in force, and nothing is known of what they make of the service's replies.
     pub fn forget_differences(&self) {
-        self.0.differences.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.figures().differences.clear();
     }
 
     pub(super) fn audit(&self) -> AuditSnapshot {
-        let of = |result| {
-            let count = |resource: Resource| {
-                self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), text(result)]).get()
-            };
-            counted().map(count).sum()
-        };
-        let differences = self.0.differences.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |result| counted().map(|resource| self.audits(resource, result).get()).sum();
         AuditSnapshot {
             equal: of(AuditResult::Equal),
             different: of(AuditResult::Different),
             unanswered: of(AuditResult::Unanswered),
-            differences: differences.values().cloned().collect(),
+            differences: self.figures().differences.values().cloned().collect(),
         }
     }
-}
 
-/// All series, so that their increase can be read from the first one on.
-pub(super) fn start_at_zero(ranges: &IntCounterVec) {
-    for resource in counted() {
-        for (_, result) in RESULTS {
-            ranges.with_label_values(&[resource.as_str(), result]);
+    /// Creates all series, so that their increase can be read from the first one on.
+    pub(super) fn start_audits_at_zero(&self) {
+        for resource in counted() {
+            for result in [AuditResult::Equal, AuditResult::Different, AuditResult::Unanswered] {
+                self.audits(resource, result);
+            }
         }
+    }
+
+    fn audits(&self, resource: Resource, result: AuditResult) -> IntCounter {
+        let result = match result {
+            AuditResult::Equal => "equal",
+            AuditResult::Different => "different",
+            AuditResult::Unanswered => "unanswered",
+        };
+        self.0.metrics.audit_ranges.with_label_values(&[resource.as_str(), result])
     }
 }
 
@@ -103,8 +99,4 @@ pub(super) fn start_at_zero(ranges: &IntCounterVec) {
 fn counted() -> impl Iterator<Item = Resource> {
     Resource::all()
         .filter(|resource| matches!(resource.polled().counted, Some(Counted::Requests | Counted::Runs)))
-}
-
-fn text(result: AuditResult) -> &'static str {
-    RESULTS.iter().find(|(known, _)| *known == result).map_or("", |(_, text)| text)
 }

@@ -5,27 +5,23 @@
 //! written by that method, so the two cannot drift apart.
 //!
 //! - `metrics`: the table of metrics; a row declares, registers and gives the handle.
-//! - `handle`: the types of handles.
+//! - `registry`: the types of handles, and from the registry to the page.
 //! - [`Snapshot`]: the figures for the status page.
 //! - `recent`: request rates of the last minutes.
-//! - `ledgers`: commits, and counters that are read back from Prometheus.
 //! - [`AuditSnapshot`]: what audits of the service's replies found.
 //! - `process`: `process_*`, from `/proc/self`.
-//! - `client`: what the client reports, counted and logged.
-//! - `encode`: from the registry to the page.
+//! - `observers`: what client, ledgers and web server report, counted and logged.
 
 mod audit;
-mod client;
-mod encode;
-mod handle;
-mod ledgers;
 mod metrics;
+mod observers;
 mod process;
 mod recent;
+mod registry;
 mod snapshot;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -37,7 +33,6 @@ use pds_exposition::{Family, Format};
 use pds_interface::Resource;
 use pds_interface::reader::named_by;
 use pds_ledger::observer::Restoring;
-use pds_web::Activity;
 
 pub use audit::{AuditResult, AuditSnapshot, Difference};
 pub use metrics::FAMILIES;
@@ -63,16 +58,24 @@ pub struct Telemetry(Arc<Inner>);
 struct Inner {
     registry: Registry,
     metrics: Metrics,
+    /// Whether the metrics of the process are written, too.
+    process: bool,
     memory: MemoryBudget,
-    /// The last unexpected value of each field; a field that is in here was logged.
-    unexpected: Mutex<HashMap<(Resource, &'static str), UnexpectedValue>>,
-    last_panic: Mutex<Option<Instant>>,
-    recent: Mutex<Recent>,
-    /// The last difference that an audit found, by service account.
-    differences: Mutex<BTreeMap<Arc<str>, Difference>>,
-    /// `None` if nothing is restored from Prometheus.
-    restoring: Mutex<Option<Restoring>>,
+    figures: Mutex<Figures>,
     known: [Known; Resource::COUNT],
+}
+
+/// What the status page shows and no metric holds.
+#[derive(Debug, Default)]
+struct Figures {
+    /// The last unexpected value of each field; a field that is in here was logged.
+    unexpected: HashMap<(Resource, &'static str), UnexpectedValue>,
+    last_panic: Option<Instant>,
+    recent: Recent,
+    /// The last difference that an audit found, by service account.
+    differences: BTreeMap<Arc<str>, Difference>,
+    /// `None` if nothing is restored from Prometheus.
+    restoring: Option<Restoring>,
 }
 
 /// The series of a resource's requests, looked up once.
@@ -109,26 +112,27 @@ impl Telemetry {
             metrics.api_retries.with_label_values(&[resource]);
         }
         for state in ["active", "idle"] {
-            metrics.connections.with_label_values(&[state]);
+            metrics.connections.set(&[state], 0.0);
         }
-        audit::start_at_zero(&metrics.audit_ranges);
-        metrics.memory_budget.set(memory.bytes() as f64);
+        metrics.panics.with_label_values::<&str>(&[]);
+        metrics.poll_lag.set(&[], 0.0);
+        metrics.memory_budget.set(&[], memory.bytes() as f64);
         let build = [env!("CARGO_PKG_VERSION"), env!("PDS_EXPORTER_BUILT_FROM")];
-        metrics.build_info.with_label_values(&build).set(1.0);
-        if process {
-            registry.register(Box::new(process::ProcessCollector::new()?))?;
-        }
-        Ok(Self(Arc::new(Inner {
+        metrics.build_info.set(&build, 1.0);
+        let telemetry = Self(Arc::new(Inner {
             registry,
             metrics,
+            process,
             memory,
-            unexpected: Mutex::default(),
-            last_panic: Mutex::default(),
-            recent: Mutex::new(Recent::new()),
-            differences: Mutex::default(),
-            restoring: Mutex::default(),
+            figures: Mutex::default(),
             known: Default::default(),
-        })))
+        }));
+        telemetry.start_audits_at_zero();
+        Ok(telemetry)
+    }
+
+    fn figures(&self) -> MutexGuard<'_, Figures> {
+        self.0.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known(&self, resource: Resource) -> &Known {
@@ -139,51 +143,42 @@ impl Telemetry {
     pub fn unexpected(&self, resource: Resource, fields: &[&'static str], target: &str) {
         for field in fields {
             self.0.metrics.unexpected.with_label_values(&[resource.as_str(), field]).inc();
-            let mut seen = self.0.unexpected.lock().unwrap_or_else(PoisonError::into_inner);
             let value = UnexpectedValue { resource, field, target: target.to_owned(), at: Instant::now() };
-            if seen.insert((resource, field), value).is_none() {
-                match named_by(field) {
-                    Some(key) => tracing::warn!(
-                        resource = resource.as_str(),
-                        field,
-                        target_id = target,
-                        "no field of the reply holds this; set {key} to the name of the one that does"
-                    ),
-                    None => tracing::warn!(
-                        resource = resource.as_str(),
-                        field,
-                        target_id = target,
-                        "a value is not what the interface says and counts as missing; further ones are only counted"
-                    ),
-                }
+            if self.figures().unexpected.insert((resource, field), value).is_some() {
+                continue;
             }
+            let problem = named_by(field).map_or_else(
+                || "a value is not what the interface says and counts as missing; further ones are only counted".to_owned(),
+                |key| format!("no field of the reply holds this; set {key} to the name of the one that does"),
+            );
+            tracing::warn!(resource = resource.as_str(), field, target_id = target, "{problem}");
         }
     }
 
     /// This exporter is shard `index` of `count`.
     pub fn shard(&self, index: u32, count: u32) {
         let metrics = &self.0.metrics;
-        metrics.shard_info.with_label_values(&[index.to_string(), count.to_string()]).set(1.0);
-        metrics.shards.set(f64::from(count));
+        metrics.shard_info.set(&[&index.to_string(), &count.to_string()], 1.0);
+        metrics.shards.set(&[], f64::from(count));
     }
 
     /// The configuration was loaded at `loaded`; `None` if it could not be, and the old one stays.
     pub fn config_loaded(&self, loaded: Option<Timestamp>) {
-        self.0.metrics.config_loaded.set(flag(loaded.is_some()));
+        self.0.metrics.config_loaded.set(&[], flag(loaded.is_some()));
         if let Some(time) = loaded {
-            self.0.metrics.config_loaded_time.set(seconds(time));
+            self.0.metrics.config_loaded_time.set(&[], seconds(time));
         }
     }
 
     /// How many targets are polled.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^53 targets")]
     pub fn targets(&self, count: usize) {
-        self.0.metrics.targets.set(count as f64);
+        self.0.metrics.targets.set(&[], count as f64);
     }
 
     /// A poll began `late` after it was due.
     pub fn poll_lag(&self, late: Duration) {
-        self.0.metrics.poll_lag.set(late.as_secs_f64());
+        self.0.metrics.poll_lag.set(&[], late.as_secs_f64());
     }
 
     /// The budget of this process.
@@ -204,17 +199,20 @@ impl Telemetry {
 
     /// A poll panicked and was contained.
     pub fn panicked(&self, what: &str) {
-        self.0.metrics.panics.inc();
-        *self.0.last_panic.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.0.metrics.panics.with_label_values::<&str>(&[]).inc();
+        self.figures().last_panic = Some(Instant::now());
         tracing::error!(what, "a poll panicked and was contained: a bug of the exporter, please report it");
     }
 
     /// Writes the requested families that have a series, in `format`.
     #[expect(clippy::cast_precision_loss, reason = "far less than 2^53 bytes")]
     pub fn write(&self, out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
-        self.0.metrics.memory_budget_used.set(self.0.memory.used() as f64);
+        self.0.metrics.memory_budget_used.set(&[], self.0.memory.used() as f64);
         for family in self.0.registry.gather() {
-            encode::family(out, format, &family, &wanted);
+            registry::write(out, format, &family, &wanted);
+        }
+        if self.0.process {
+            process::write(out, format, wanted);
         }
     }
 }
@@ -234,24 +232,6 @@ impl Telemetry {
             }
         }
         self.0.registry.register(Box::new(Panics)).unwrap();
-    }
-}
-
-impl pds_web::Observer for Telemetry {
-    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
-        let gauge = |activity| {
-            let state = match activity {
-                Activity::Active => "active",
-                Activity::Idle => "idle",
-            };
-            self.0.metrics.connections.with_label_values(&[state])
-        };
-        before.map(gauge).iter().for_each(prometheus::Gauge::dec);
-        now.map(gauge).iter().for_each(prometheus::Gauge::inc);
-    }
-
-    fn web_config_read(&self, good: bool) {
-        self.0.metrics.web_config_loaded.set(flag(good));
     }
 }
 

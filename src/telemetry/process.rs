@@ -2,13 +2,8 @@
 
 use std::fs;
 
-use prometheus::core::{Collector, Desc};
-use prometheus::proto::MetricFamily;
-use prometheus::{Counter, Gauge};
-
-use pds_exposition::{Family, Kind};
-
-use super::handle::opts;
+use pds_exposition::encode::{head, named_sample};
+use pds_exposition::{Family, Format};
 
 /// Clock ticks a second in `/proc`, the same on every architecture that this is built for.
 const TICKS: f64 = 100.0;
@@ -48,43 +43,19 @@ const METRICS: &[Metric] = &[
     }),
 ];
 
-/// The families of `ProcessCollector`.
+/// The families of the process.
 pub fn process_families() -> impl Iterator<Item = &'static Family> {
     METRICS.iter().map(|(family, _)| family)
 }
 
-/// Reads the families when they are gathered.
-#[derive(Debug)]
-pub(super) struct ProcessCollector(Vec<Desc>);
-
-impl ProcessCollector {
-    pub(super) fn new() -> Result<Self, prometheus::Error> {
-        let descs = process_families().map(|family| {
-            Desc::new(family.name.to_owned(), family.help.to_owned(), Vec::new(), Default::default())
-        });
-        descs.collect::<Result<_, _>>().map(Self)
+/// Reads and writes the requested families.
+pub(super) fn write(out: &mut Vec<u8>, format: Format, wanted: impl Fn(&Family) -> bool) {
+    for (family, read) in METRICS.iter().filter(|(family, _)| wanted(family)) {
+        if let Some(value) = read() {
+            head(out, format, family);
+            named_sample(out, family.name, "", "", "", value);
+        }
     }
-}
-
-impl Collector for ProcessCollector {
-    fn desc(&self) -> Vec<&Desc> {
-        self.0.iter().collect()
-    }
-
-    fn collect(&self) -> Vec<MetricFamily> {
-        METRICS.iter().filter_map(|(family, read)| gathered(family, read()?).ok()).flatten().collect()
-    }
-}
-
-fn gathered(family: &Family, value: f64) -> Result<Vec<MetricFamily>, prometheus::Error> {
-    if family.kind == Kind::Counter {
-        let counter = Counter::with_opts(opts(family))?;
-        counter.inc_by(value);
-        return Ok(counter.collect());
-    }
-    let gauge = Gauge::with_opts(opts(family))?;
-    gauge.set(value);
-    Ok(gauge.collect())
 }
 
 /// A field of `/proc/self/stat`, counted from 0 as proc(5) does less one. The second is the program's name in
@@ -132,13 +103,5 @@ mod tests {
     fn a_file_that_cannot_be_read_is_a_missing_series() {
         assert_eq!(field("/proc/no/such/file", "VmRSS:"), None);
         assert_eq!(field("/proc/self/status", "NoSuchField:"), None);
-    }
-
-    #[test]
-    fn the_collector_gives_every_family_as_declared() {
-        let gathered = ProcessCollector::new().unwrap().collect();
-        let found: Vec<_> = gathered.iter().map(|family| (family.name(), family.help())).collect();
-        let declared: Vec<_> = process_families().map(|family| (family.name, family.help)).collect();
-        assert_eq!(found, declared);
     }
 }

@@ -1,7 +1,5 @@
 //! Request rates of the last minutes, for the status page; Prometheus computes its own.
 
-use std::sync::{MutexGuard, PoisonError};
-
 use tokio::time::Instant;
 
 use super::Telemetry;
@@ -30,19 +28,17 @@ impl Telemetry {
     /// The request rate of the last minutes.
     #[must_use]
     pub fn request_rate(&self) -> RequestRate {
-        self.recent().rate()
+        self.figures().recent.rate()
     }
+}
 
-    pub(super) fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.0.recent.lock().unwrap_or_else(PoisonError::into_inner)
+impl Default for Recent {
+    fn default() -> Self {
+        Self { began: Instant::now(), minutes: [(0, 0, 0); MINUTES] }
     }
 }
 
 impl Recent {
-    pub(super) fn new() -> Self {
-        Self { began: Instant::now(), minutes: [(0, 0, 0); MINUTES] }
-    }
-
     pub(super) fn count(&mut self, failed: bool) {
         let minute = self.began.elapsed().as_secs() / 60;
         if let Some(place) = self.minutes.get_mut((minute % MINUTES as u64) as usize) {
@@ -75,7 +71,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_rate_is_of_the_last_whole_minutes() {
-        let mut recent = Recent::new();
+        let mut recent = Recent::default();
         for second in 0..600 {
             recent.count(second >= 450);
             advance(Duration::from_secs(1)).await;

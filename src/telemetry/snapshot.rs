@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use std::sync::PoisonError;
-
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -74,24 +72,19 @@ impl Telemetry {
         for (name, readable) in metrics.token_read.all() {
             tokens.entry(name).or_default().readable = Some(good(readable));
         }
+        let audit = self.audit();
+        let figures = self.figures();
         Snapshot {
             config_good: metrics.config_loaded.get().map(good),
             config_loaded: metrics.config_loaded_time.get().and_then(time),
             web_config_good: metrics.web_config_loaded.get().map(good),
-            last_panic: *self.0.last_panic.lock().unwrap_or_else(PoisonError::into_inner),
-            unexpected: self
-                .0
-                .unexpected
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .values()
-                .cloned()
-                .collect(),
             state_good: metrics.state_committed.get().map(good),
-            restoring: self.0.restoring.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-            poll_lag_seconds: metrics.poll_lag.get(),
+            restoring: figures.restoring.clone(),
+            poll_lag_seconds: metrics.poll_lag.get().unwrap_or_default(),
             clock_skew_seconds: metrics.clock_skew.get(),
-            audit: self.audit(),
+            last_panic: figures.last_panic,
+            unexpected: figures.unexpected.values().cloned().collect(),
+            audit,
             tokens,
         }
     }

@@ -1,4 +1,4 @@
-//! What the client reports, counted and logged.
+//! What client, ledgers and web server report, counted and logged.
 
 use std::path::Path;
 use std::time::Duration;
@@ -6,12 +6,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::cause::{self, Cause};
-use pds_client::Observer;
 use pds_interface::Resource;
+use pds_ledger::observer::Restoring;
+use pds_web::Activity;
 
 use super::{Telemetry, flag, seconds};
 
-impl Observer for Telemetry {
+impl pds_client::Observer for Telemetry {
     fn request_done(&self, resource: Resource, code: &str, took: Duration) {
         let (name, known, metrics) = (resource.as_str(), self.known(resource), &self.0.metrics);
         let requests = || metrics.api_requests.with_label_values(&[name, code]);
@@ -24,12 +25,12 @@ impl Observer for Telemetry {
             .took
             .get_or_init(|| metrics.api_duration.with_label_values(&[name]))
             .observe(took.as_secs_f64());
-        self.recent().count(!code.starts_with('2'));
+        self.figures().recent.count(!code.starts_with('2'));
     }
 
     fn request_not_sent(&self, resource: Resource, code: &str) {
         self.0.metrics.api_requests.with_label_values(&[resource.as_str(), code]).inc();
-        self.recent().count(true);
+        self.figures().recent.count(true);
     }
 
     fn retried(&self, resource: Resource) {
@@ -42,19 +43,19 @@ impl Observer for Telemetry {
     }
 
     fn clock_skew(&self, seconds: f64) {
-        self.0.metrics.clock_skew.set(seconds);
+        self.0.metrics.clock_skew.set(&[], seconds);
     }
 
     fn token_expiry(&self, token: &str, expiry: Option<Timestamp>) {
-        self.0.metrics.token_expiry.set(token, expiry.map(seconds));
+        self.0.metrics.token_expiry.set(&[token], expiry.map(seconds));
     }
 
     fn token_read(&self, token: &str, good: bool) {
-        self.0.metrics.token_read.set(token, flag(good));
+        self.0.metrics.token_read.set(&[token], flag(good));
     }
 
     fn token_accepted(&self, token: &str, accepted: bool) {
-        self.0.metrics.token_accepted.set(token, flag(accepted));
+        self.0.metrics.token_accepted.set(&[token], flag(accepted));
     }
 
     fn token_refused(&self, token: &str, file: Option<&Path>, status: u16, said: &str) {
@@ -79,7 +80,7 @@ impl Observer for Telemetry {
     }
 
     fn range_honoured(&self, token: &str, ignored: Option<&str>) {
-        self.0.metrics.range_honoured.set(token, flag(ignored.is_none()));
+        self.0.metrics.range_honoured.set(&[token], flag(ignored.is_none()));
         if let Some(error) = ignored {
             let (cause, remedy) = told(&cause::RANGE_IGNORED, token, None);
             tracing::warn!(token, error, remedy, "{cause}");
@@ -87,7 +88,7 @@ impl Observer for Telemetry {
     }
 
     fn pace(&self, token: &str, per_second: Option<f64>) {
-        self.0.metrics.pace.set(token, per_second);
+        self.0.metrics.pace.set(&[token], per_second);
     }
 
     fn forget_tokens(&self) {
@@ -104,7 +105,69 @@ impl Observer for Telemetry {
     }
 }
 
+impl pds_ledger::observer::Observer for Telemetry {
+    fn committed(&self, good: bool) {
+        self.0.metrics.state_committed.set(&[], flag(good));
+    }
+
+    fn restoring(&self, now: Option<Restoring>) {
+        match &now {
+            None => self.0.metrics.state_restored.clear(),
+            // Absent before the first answer.
+            Some(now) if now.missing > 0 && now.obstacle.is_none() => {}
+            Some(now) => self.0.metrics.state_restored.set(&[], flag(now.missing == 0)),
+        }
+        self.figures().restoring = now;
+    }
+
+    fn config_loaded(&self) -> Option<Timestamp> {
+        self.snapshot().config_loaded
+    }
+}
+
+impl pds_web::Observer for Telemetry {
+    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
+        let gauge = |activity| {
+            let state = match activity {
+                Activity::Active => "active",
+                Activity::Idle => "idle",
+            };
+            self.0.metrics.connections.0.with_label_values(&[state])
+        };
+        before.map(gauge).iter().for_each(prometheus::Gauge::dec);
+        now.map(gauge).iter().for_each(prometheus::Gauge::inc);
+    }
+
+    fn web_config_read(&self, good: bool) {
+        self.0.metrics.web_config_loaded.set(&[], flag(good));
+    }
+}
+
 /// What is wrong with `token`, and what to do about it.
 fn told(cause: &Cause, token: &str, file: Option<&Path>) -> (String, String) {
     (cause.says_of(&[token]), cause.remedy_at(file.and_then(Path::to_str)))
+}
+
+#[cfg(test)]
+mod tests {
+    use pds_ledger::observer::Obstacle;
+
+    use super::*;
+    use pds_ledger::observer::Observer as _;
+
+    #[test]
+    fn the_gauge_is_absent_until_the_first_answer_and_zero_while_something_is_missing() {
+        let telemetry = Telemetry::new(false).unwrap();
+        let gauge = || telemetry.0.metrics.state_restored.get();
+        let missing = Restoring { missing: 2, ..Restoring::default() };
+        telemetry.restoring(Some(missing.clone()));
+        assert_eq!(gauge(), None);
+        let obstacle = Some(Obstacle { text: "gone".into(), expected: false });
+        telemetry.restoring(Some(Restoring { obstacle, ..missing }));
+        assert_eq!(gauge(), Some(0.0));
+        telemetry.restoring(Some(Restoring { restored: 2, ..Restoring::default() }));
+        assert_eq!((gauge(), telemetry.snapshot().restoring.unwrap().restored), (Some(1.0), 2));
+        telemetry.restoring(None);
+        assert_eq!((gauge(), telemetry.snapshot().restoring), (None, None));
+    }
 }
