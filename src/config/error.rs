@@ -50,9 +50,6 @@ pub enum LoadError {
         /// The problem.
         message: String,
     },
-    /// The layers could not be merged: a mistake in the declared defaults.
-    #[error("the declared defaults cannot be read")]
-    Layers(#[from] config::ConfigError),
     /// Keys or values are not valid.
     #[error("the configuration {}is not valid:\n{}", named(file.as_deref()), lines(problems))]
     Problems {

@@ -9,6 +9,9 @@ use url::Url;
 use super::key::{Kind, as_written};
 use pds_core::secret::REDACTED;
 
+/// What values of environment variables have for their origin.
+pub(super) const ENVIRONMENT: &str = "the environment";
+
 /// Where a value came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -34,8 +37,8 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// The origin of `value`. The `config` crate records nothing for defaults, the path for a file, and "the environment"
-    /// for variables. Merged tables lose their origin; their members keep it.
+    /// The origin of `value`. Defaults have none, values of a file have its path, and those of variables [`ENVIRONMENT`].
+    /// Merged tables lose their origin; their members keep it.
     pub(super) fn of(value: &Value) -> Self {
         match (value.origin(), &value.kind) {
             (None, ValueKind::Table(members)) => {
@@ -43,7 +46,7 @@ impl Origin {
                 origins.reduce(|a, b| if a == Self::Environment { a } else { b }).unwrap_or(Self::Default)
             }
             (None, _) => Self::Default,
-            (Some("the environment"), _) => Self::Environment,
+            (Some(ENVIRONMENT), _) => Self::Environment,
             (Some(_), _) => Self::File,
         }
     }
@@ -89,7 +92,7 @@ impl Explained {
 pub(super) fn shown(value: &Value, kind: &Kind) -> String {
     let text = match (kind, &value.kind) {
         (Kind::Secret, _) => REDACTED.to_owned(),
-        (Kind::Headers, ValueKind::Table(headers)) => redacted_values(headers),
+        (Kind::Headers, ValueKind::Table(headers)) => toml_table(headers, |_| format!("{REDACTED:?}")),
         (Kind::Headers, _) => REDACTED.to_owned(),
         (Kind::Url, ValueKind::String(text)) => {
             format!("{:?}", redacted_url(text).unwrap_or_else(|| text.clone()))
@@ -98,14 +101,6 @@ pub(super) fn shown(value: &Value, kind: &Kind) -> String {
     };
     // It lives as long as the configuration, so the spare capacity of a long list is dropped.
     text.into_boxed_str().into_string()
-}
-
-/// A table with the names of `members` and redacted values.
-fn redacted_values(members: &Map<String, Value>) -> String {
-    let mut names: Vec<_> = members.keys().map(|name| as_written(name)).collect();
-    names.sort();
-    let members: Vec<_> = names.iter().map(|name| format!("{name} = \"{REDACTED}\"")).collect();
-    if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
 }
 
 /// Whether `url` contains a user name or password.
@@ -129,13 +124,15 @@ fn toml_text(value: &Value) -> String {
         ValueKind::Array(items) => {
             format!("[{}]", items.iter().map(toml_text).collect::<Vec<_>>().join(", "))
         }
-        ValueKind::Table(table) => {
-            let mut members: Vec<_> = table.iter().collect();
-            members.sort_by_key(|(name, _)| name.as_str());
-            let members: Vec<_> =
-                members.iter().map(|(name, value)| format!("{name} = {}", toml_text(value))).collect();
-            format!("{{ {} }}", members.join(", "))
-        }
+        ValueKind::Table(members) => toml_table(members, toml_text),
         _ => value.to_string(),
     }
+}
+
+/// The table of `members`, whose values have this `text`, sorted by name.
+fn toml_table(members: &Map<String, Value>, text: impl Fn(&Value) -> String) -> String {
+    let mut members: Vec<_> =
+        members.iter().map(|(name, value)| format!("{} = {}", as_written(name), text(value))).collect();
+    members.sort();
+    if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) }
 }

@@ -69,8 +69,7 @@ pub(super) fn read(values: &Map<String, Value>, folder: &Path, problems: &mut Ve
             let message = "an included file may hold only [[projects]]".to_owned();
             problems.push(Problem { key: key_in(&path, &as_written(name)), message });
         }
-        let Some(mut projects) = table.remove("projects") else { continue };
-        file::keep_entries(&mut projects, "projects", &key_in(&path, "projects"), problems);
+        let Some(projects) = table.remove("projects") else { continue };
         included.push(Included { path, projects });
     }
     included

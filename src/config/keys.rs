@@ -3,24 +3,14 @@
 //! Defaults, environment names, suggestions for unknown keys, `config.example.toml`, the tables of the documentation and
 //! the `/config` page derive from [`all`].
 
-use std::cell::RefCell;
-use std::path::Path;
 use std::sync::LazyLock;
 
 use super::key::{Key, Preset};
-use super::raw::{Found, Shared, Table};
-use super::section::Section as _;
 
 /// All keys, in the order of the example file.
 #[must_use]
 pub fn all() -> &'static [Key] {
-    static ALL: LazyLock<Vec<Key>> = LazyLock::new(|| {
-        let found = RefCell::new(Found { keys: Some(Vec::new()), ..Found::default() });
-        let shared = Shared { folder: Path::new(""), taken_labels: None, included: &[], found: &found };
-        // Reading a configuration without values declares the keys. That required ones are missing does not matter.
-        let _ = super::Config::read(&Table { key: String::new(), values: None, shared });
-        found.into_inner().keys.unwrap_or_default()
-    });
+    static ALL: LazyLock<Vec<Key>> = LazyLock::new(super::declared);
     &ALL
 }
 
@@ -42,32 +32,16 @@ pub fn is_list(path: &str) -> bool {
     is_section(&format!("{path}[]"))
 }
 
-/// The message about the unknown key `name` in `section` (empty at the top). It names the nearest known key, or all.
-#[must_use]
-pub fn instead_of(section: &str, name: &str) -> String {
-    let elsewhere = all().iter().find(|key| key.split().1 == name && !section.contains("[]"));
-    let beside = names_in(section);
+/// The message about the unknown key `name` in a section with the keys `beside`; `in_list` if it is an entry of a list.
+/// It names the nearest known key, or all.
+pub(super) fn instead_of(name: &str, beside: &[&str], in_list: bool) -> String {
     if let Some(near) = nearest(name, beside.iter().copied()) {
         return format!("unknown key; did you mean `{near}`?");
     }
-    if let Some(key) = elsewhere {
-        return format!("unknown key here; did you mean `{}`?", key.path);
+    match all().iter().find(|key| key.split().1 == name && !in_list) {
+        Some(key) => format!("unknown key here; did you mean `{}`?", key.path),
+        None => format!("unknown key; known keys are {}", beside.join(", ")),
     }
-    format!("unknown key; known keys are {}", beside.join(", "))
-}
-
-/// The names directly in `section`, in the order of [`all`].
-fn names_in(section: &str) -> Vec<&'static str> {
-    let mut names = Vec::new();
-    for key in all() {
-        let rest = match section {
-            "" => Some(&*key.path),
-            _ => key.path.strip_prefix(section).and_then(|rest| rest.strip_prefix('.')),
-        };
-        let name = rest.and_then(|rest| rest.split(['.', '[']).next());
-        names.extend(name.filter(|name| !names.contains(name)));
-    }
-    names
 }
 
 /// The defaults as a TOML text.
@@ -99,6 +73,8 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -111,12 +87,20 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_answered_with_the_nearest_one() {
-        assert_eq!(instead_of("api", "base_ulr"), "unknown key; did you mean `base_url`?");
-        assert_eq!(instead_of("", "pol"), "unknown key; did you mean `poll`?");
-        assert_eq!(instead_of("projects[].apps[]", "contaners"), "unknown key; did you mean `containers`?");
-        assert_eq!(instead_of("api", "settle"), "unknown key here; did you mean `poll.settle`?");
+        let answer = |key: &str, text: &str| {
+            let error = crate::config::load_text(Path::new("x.toml"), text).unwrap_err();
+            let problem = error.problems().iter().find(|problem| problem.key == key);
+            problem.map(|problem| problem.message.clone()).unwrap()
+        };
+        assert_eq!(answer("api.base_ulr", "api.base_ulr = 1"), "unknown key; did you mean `base_url`?");
+        assert_eq!(answer("pol", "pol = 1"), "unknown key; did you mean `poll`?");
         assert_eq!(
-            instead_of("accounting", "zzz"),
+            answer("projects[0].apps[0].contaners", "projects = [{ apps = [{ contaners = [] }] }]"),
+            "unknown key; did you mean `containers`?"
+        );
+        assert_eq!(answer("api.settle", "api.settle = 1"), "unknown key here; did you mean `poll.settle`?");
+        assert_eq!(
+            answer("accounting.zzz", "accounting.zzz = 1"),
             "unknown key; known keys are enabled, step, max_catch_up, recheck_after, range_end, audit"
         );
     }

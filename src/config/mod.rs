@@ -55,8 +55,9 @@ pub use url::{UrlTemplate, parse_url};
 pub use pds_client::{Config as Api, TokenSource};
 use pds_interface::taken_labels;
 
+use key::Key;
 use raw::{Found, Shared, Table};
-use section::Section as _;
+use section::{Section as _, read_strictly};
 
 /// What [`load`] found.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,16 +106,17 @@ fn load_layers(
     let environment: Vec<(String, String)> = environment.into_iter().collect();
     let no_proxy = no_proxy(&environment);
     let folder = file.and_then(Path::parent).unwrap_or(Path::new(""));
-    let mut raw = file::layers(values, environment)?;
+    let mut problems = Vec::new();
+    let values = file::layers(values, environment, &mut problems)?;
     // Without a file no projects are wanted.
     let taken_labels = file.map(|_| taken_labels());
     let included = match file {
-        Some(_) => include::read(&raw.values, folder, &mut raw.problems),
+        Some(_) => include::read(&values, folder, &mut problems),
         None => Vec::new(),
     };
-    let found = RefCell::new(Found { problems: raw.problems, ..Found::default() });
+    let found = RefCell::new(Found { problems, ..Found::default() });
     let shared = Shared { folder, taken_labels: taken_labels.as_deref(), included: &included, found: &found };
-    let config = Config::read(&Table { key: String::new(), values: Some(&raw.values), shared });
+    let config = read_strictly::<Config>(&Table::new(String::new(), Some(&values), shared));
     let Found { mut problems, explained, .. } = found.into_inner();
     problems.sort();
     let (Some(mut config), true) = (config, problems.is_empty()) else {
@@ -124,13 +126,21 @@ fn load_layers(
     Ok(Loaded { config, explained })
 }
 
+/// The keys of all rows. Reading a configuration without values declares them; what is missing there does not matter.
+fn declared() -> Vec<Key> {
+    let found = RefCell::new(Found { keys: Some(Vec::new()), ..Found::default() });
+    let shared = Shared { folder: Path::new(""), taken_labels: None, included: &[], found: &found };
+    let _ = Config::read(&Table::new(String::new(), None, shared));
+    found.into_inner().keys.unwrap_or_default()
+}
+
 /// A checksum of the configuration file at `path` and of all files it includes under this `environment`. It changes
 /// when a file changes, appears, vanishes, or becomes unreadable. Reads all of them.
 #[must_use]
 pub fn checksum(path: &Path, environment: impl IntoIterator<Item = (String, String)>) -> u64 {
-    let raw = file::read(path).and_then(|values| file::layers(values, environment)).ok();
+    let values = file::read(path).and_then(|values| file::layers(values, environment, &mut Vec::new()));
     let folder = path.parent().unwrap_or(Path::new(""));
-    include::checksum(path, raw.as_ref().map(|raw| &raw.values), folder)
+    include::checksum(path, values.ok().as_ref(), folder)
 }
 
 /// The value of `NO_PROXY`, which all programs behind a proxy read, in either case.

@@ -10,7 +10,7 @@ use config::{Map, Value, ValueKind};
 use super::key::{Kind, as_written};
 use super::raw::{Position, Shared, Table, has_table, key_in};
 use super::reader::{Reader, as_list, as_table, as_text, id, list, millionths, milliseconds, seconds};
-use super::section::{Section as _, declare_entries, fixed, optional, or_empty, required, section, tokens};
+use super::section::{declare_entries, fixed, optional, or_empty, read_strictly, required, section, tokens};
 use pds_client::TokenSource;
 use pds_exposition::family::{RESERVED_LABELS, is_label_name};
 
@@ -127,7 +127,7 @@ impl Project {
 }
 
 /// The row of the list of projects.
-pub(super) fn projects(table: &Table<'_>, name: &str) -> Option<Vec<Project>> {
+pub(super) fn projects(table: &Table<'_>, name: &'static str) -> Option<Vec<Project>> {
     declare_entries::<Project>(table, name);
     let shared = table.shared;
     if shared.taken_labels.is_none() {
@@ -149,7 +149,7 @@ pub(super) fn projects(table: &Table<'_>, name: &str) -> Option<Vec<Project>> {
     check_tokens(table, &entries);
     let mut known = HashMap::new();
     let projects = entries.into_iter().filter_map(|(position, entry)| {
-        let mut project = Project::read(&position.table(entry))?;
+        let mut project = read_strictly::<Project>(&position.table(entry))?;
         refuse_duplicate(&mut known, "project", &project.id, &position.member("id"));
         project.pass_on();
         Some(project)
@@ -210,14 +210,16 @@ fn check_tokens(table: &Table<'_>, projects: &[(Position<'_>, &Map<String, Value
 }
 
 /// The row of the list of a project's apps, each an id or a table.
-fn apps(table: &Table<'_>, name: &str) -> Option<Vec<App>> {
+fn apps(table: &Table<'_>, name: &'static str) -> Option<Vec<App>> {
     const WHY: &str = "The project's apps: each an id, or a table with the keys below.";
     let read = |raw: &Value, position: &Position<'_>| {
         let mut known = HashMap::new();
         let apps = position.check(as_list(raw))?.iter().enumerate().filter_map(|(index, entry)| {
             let position = position.item(index);
             let (app, id_at) = match &entry.kind {
-                ValueKind::Table(entry) => (App::read(&position.table(entry))?, position.member("id")),
+                ValueKind::Table(entry) => {
+                    (read_strictly::<App>(&position.table(entry))?, position.member("id"))
+                }
                 ValueKind::String(_) => {
                     // A list of ids alone, which may be thousands, is explained as a whole.
                     if has_table(raw) {

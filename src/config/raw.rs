@@ -8,7 +8,8 @@ use config::{Map, Value, ValueKind};
 
 use super::error::Problem;
 use super::explain::{Explained, Origin, shown};
-use super::key::{Key, Kind, environment_name, join};
+use super::key::{Key, Kind, as_written, environment_name, join};
+use super::keys::instead_of;
 
 /// The `[[projects]]` of an included file.
 #[derive(Debug)]
@@ -53,20 +54,41 @@ pub(super) struct Shared<'a> {
 pub(super) struct Table<'a> {
     /// Its key as shown to the user: `projects[0]`; empty at the top.
     pub(super) key: String,
-    /// Its values; `None` if the section is missing.
-    pub(super) values: Option<&'a Map<String, Value>>,
+    values: Option<&'a Map<String, Value>>,
+    /// The names that rows asked for: the keys that the table may have.
+    known: RefCell<Vec<&'static str>>,
     /// Shared state.
     pub(super) shared: Shared<'a>,
 }
 
 impl<'a> Table<'a> {
+    /// The table `values`, shown to the user as `key`; without values if the section is missing.
+    pub(super) fn new(key: String, values: Option<&'a Map<String, Value>>, shared: Shared<'a>) -> Self {
+        Self { key, values, known: RefCell::default(), shared }
+    }
+
     /// The value of `name`, if it is set.
-    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+    pub(super) fn get(&self, name: &'static str) -> Option<&'a Value> {
+        let mut known = self.known.borrow_mut();
+        if !known.contains(&name) {
+            known.push(name);
+        }
         self.values?.get(name)
     }
 
+    /// Refuses the keys that no row asked for.
+    pub(super) fn refuse_unknown(&self) {
+        let known = self.known.borrow();
+        let names = self.values.into_iter().flat_map(Map::keys);
+        for name in names.filter(|name| !known.contains(&name.as_str())) {
+            let key = join(&self.key, &as_written(name));
+            let message = instead_of(name, &known, self.key.contains('['));
+            Position { key, variable: None, shared: self.shared }.refuse::<()>(message);
+        }
+    }
+
     /// The position of `name`.
-    pub(super) fn position(&self, name: &str) -> Position<'a> {
+    pub(super) fn position(&self, name: &'static str) -> Position<'a> {
         let key = join(&self.key, name);
         let origin = self.get(name).map(Origin::of);
         let variable = origin.filter(|origin| *origin == Origin::Environment).and(environment_name(&key));
@@ -74,12 +96,12 @@ impl<'a> Table<'a> {
     }
 
     /// The table at `name`; without values where there is none.
-    pub(super) fn inner(&self, name: &str) -> Self {
+    pub(super) fn inner(&self, name: &'static str) -> Self {
         let values = match self.get(name).map(|value| &value.kind) {
             Some(ValueKind::Table(table)) => Some(table),
             _ => None,
         };
-        Self { key: join(&self.key, name), values, shared: self.shared }
+        Self::new(join(&self.key, name), values, self.shared)
     }
 }
 
@@ -135,7 +157,7 @@ impl<'a> Position<'a> {
 
     /// The table `values` at this position.
     pub(super) fn table(&self, values: &'a Map<String, Value>) -> Table<'a> {
-        Table { key: self.key.clone(), values: Some(values), shared: self.shared }
+        Table::new(self.key.clone(), Some(values), self.shared)
     }
 }
 

@@ -123,21 +123,26 @@ const MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A duration of whole seconds, because the program counts in seconds.
 pub(super) fn seconds() -> Reader<Duration> {
-    let (min, max) = (Duration::from_secs(1), MAX);
-    Reader::new(Kind::Duration { min, max, whole_seconds: true }, move |raw| {
-        let duration = duration(raw)?;
-        if duration.subsec_nanos() != 0 {
-            return Err(format!("{raw} is not a whole number of seconds"));
-        }
-        within(raw, duration, min, max)
-    })
+    span(Duration::from_secs(1), true)
 }
 
 /// A duration from a millisecond.
 pub(super) fn milliseconds() -> Reader<Duration> {
-    let (min, max) = (Duration::from_millis(1), MAX);
-    let kind = Kind::Duration { min, max, whole_seconds: false };
-    Reader::new(kind, move |raw| within(raw, duration(raw)?, min, max))
+    span(Duration::from_millis(1), false)
+}
+
+fn span(min: Duration, whole_seconds: bool) -> Reader<Duration> {
+    Reader::new(Kind::Duration { min, max: MAX, whole_seconds }, move |raw| {
+        let duration = duration(raw)?;
+        if whole_seconds && duration.subsec_nanos() != 0 {
+            return Err(format!("{raw} is not a whole number of seconds"));
+        }
+        if !(min..=MAX).contains(&duration) {
+            let (min, max) = (format_duration(min), format_duration(MAX));
+            return Err(format!("{raw} is out of range; must be from {min} to {max}"));
+        }
+        Ok(duration)
+    })
 }
 
 /// Whole seconds that divide a day.
@@ -167,14 +172,6 @@ fn duration(raw: &Value) -> Result<Duration, String> {
         Ok(Duration::ZERO) => Err(format!("{text:?} must be longer than zero")),
         Ok(duration) => Ok(duration),
     }
-}
-
-fn within(raw: &Value, duration: Duration, min: Duration, max: Duration) -> Result<Duration, String> {
-    if (min..=max).contains(&duration) {
-        return Ok(duration);
-    }
-    let (min, max) = (format_duration(min), format_duration(max));
-    Err(format!("{raw} is out of range; must be from {min} to {max}"))
 }
 
 /// A whole number.

@@ -57,12 +57,13 @@ pub(super) trait Section: Sized {
     fn read(table: &Table<'_>) -> Option<Self>;
 }
 
+/// One field of a section: reads the keys of a name in a table; `None` if one has a problem.
+pub(super) trait Row<T>: FnOnce(&Table<'_>, &'static str) -> Option<T> {}
+
+impl<T, R: FnOnce(&Table<'_>, &'static str) -> Option<T>> Row<T> for R {}
+
 /// A key with a default, written in TOML.
-pub(super) fn default<T: 'static>(
-    reader: Reader<T>,
-    toml: &'static str,
-    why: &'static str,
-) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+pub(super) fn default<T: 'static>(reader: Reader<T>, toml: &'static str, why: &'static str) -> impl Row<T> {
     set(reader, Preset::Default(toml), why)
 }
 
@@ -71,16 +72,12 @@ pub(super) fn required<T: 'static>(
     reader: Reader<T>,
     example: &'static str,
     why: &'static str,
-) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+) -> impl Row<T> {
     set(reader, Preset::Required(example), why)
 }
 
 /// A key that always has a value.
-fn set<T: 'static>(
-    reader: Reader<T>,
-    preset: Preset,
-    why: &'static str,
-) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+fn set<T: 'static>(reader: Reader<T>, preset: Preset, why: &'static str) -> impl Row<T> {
     move |table, name| {
         key(reader, preset, why, table, name)?.or_else(|| {
             table.position(name).refuse(format!("required; set it, for example to {}", preset.example()))
@@ -93,7 +90,7 @@ pub(super) fn optional<T: 'static>(
     reader: Reader<T>,
     example: &'static str,
     why: &'static str,
-) -> impl FnOnce(&Table<'_>, &str) -> Option<Option<T>> {
+) -> impl Row<Option<T>> {
     move |table, name| key(reader, Preset::Unset(example), why, table, name)
 }
 
@@ -102,7 +99,7 @@ pub(super) fn or_empty<T: Default + 'static>(
     reader: Reader<T>,
     example: &'static str,
     why: &'static str,
-) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+) -> impl Row<T> {
     move |table, name| key(reader, Preset::Unset(example), why, table, name).map(Option::unwrap_or_default)
 }
 
@@ -112,7 +109,7 @@ fn key<T: 'static>(
     preset: Preset,
     why: &'static str,
     table: &Table<'_>,
-    name: &str,
+    name: &'static str,
 ) -> Option<Option<T>> {
     if let Some(keys) = &mut table.shared.found.borrow_mut().keys {
         keys.push(Key { path: join(&table.key, name), preset, kind: reader.kind.clone(), why });
@@ -127,7 +124,7 @@ fn key<T: 'static>(
 pub(super) fn tokens(
     (example, file_why): (&'static str, &'static str),
     inline_why: &'static str,
-) -> impl FnOnce(&Table<'_>, &str) -> Option<Option<TokenSource>> {
+) -> impl Row<Option<TokenSource>> {
     const FILE: &str = "token_file";
     const INLINE: &str = "token";
     move |table, _| {
@@ -144,18 +141,25 @@ pub(super) fn tokens(
 }
 
 /// A section inside a section.
-pub(super) fn inner<S: Section>(table: &Table<'_>, name: &str) -> Option<S> {
-    S::read(&table.inner(name))
+pub(super) fn inner<S: Section>(table: &Table<'_>, name: &'static str) -> Option<S> {
+    read_strictly(&table.inner(name))
+}
+
+/// Reads a section that has no other keys than its own.
+pub(super) fn read_strictly<S: Section>(table: &Table<'_>) -> Option<S> {
+    let section = S::read(table);
+    table.refuse_unknown();
+    section
 }
 
 /// Declares the keys of the tables in the list `name`.
 pub(super) fn declare_entries<S: Section>(table: &Table<'_>, name: &str) {
     if table.shared.found.borrow().keys.is_some() {
-        S::read(&table.inner(&format!("{name}[]")));
+        S::read(&Table::new(format!("{}[]", join(&table.key, name)), None, table.shared));
     }
 }
 
 /// A field without a key, which starts with this value.
-pub(super) fn fixed<T>(value: T) -> impl FnOnce(&Table<'_>, &str) -> Option<T> {
+pub(super) fn fixed<T>(value: T) -> impl Row<T> {
     move |_, _| Some(value)
 }

@@ -50,10 +50,10 @@ section! {
             "How far back the counters are looked for. More than accounting.max_catch_up is of little use: the time between is unaccounted."),
     }
     check(table) {
-        let refuse = |name: &str, message: &str| {
+        let refuse = |name: &'static str, message: &str| {
             table.position(name).refuse::<()>(message);
         };
-        let is_set = |name: &str| match table.get(name).map(|raw| &raw.kind) {
+        let is_set = |name: &'static str| match table.get(name).map(|raw| &raw.kind) {
             Some(ValueKind::String(text)) => !text.is_empty(),
             Some(ValueKind::Table(members)) => !members.is_empty(),
             other => other.is_some(),
@@ -80,7 +80,7 @@ section! {
 }
 
 /// The row of the keys of a [`Prometheus`], read into one.
-fn prometheus(table: &Table<'_>, _: &str) -> Option<Option<Prometheus>> {
+fn prometheus(table: &Table<'_>, _: &'static str) -> Option<Option<Prometheus>> {
     let keys = Keys::read(table)?;
     let basic = keys.prometheus_username.zip(keys.prometheus_password_file);
     let basic = basic.map(|(username, password_file)| Login::Basic { username, password_file });

@@ -39,13 +39,7 @@ pub fn toml(rows: &[Explained]) -> String {
 
 /// The header of `table`: an entry of a list ends in its index.
 fn header(text: &mut String, table: &str) {
-    let mut path = String::new();
-    let mut rest = table;
-    while let Some((before, after)) = rest.split_once('[') {
-        path.push_str(before);
-        rest = after.split_once(']').map_or("", |(_, after)| after);
-    }
-    path.push_str(rest);
+    let path: String = table.split(['[', ']']).step_by(2).collect();
     let gap = if text.is_empty() { "" } else { "\n" };
     let _ = match (table, table.ends_with(']')) {
         ("", _) => Ok(()),
