@@ -1,13 +1,15 @@
-//! Builds the daemon from its parts.
+//! Builds the daemon from its parts, and the thread that it polls on.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
 
 use crate::config::Config;
 use crate::poll::{Context, Plan, Poller};
@@ -31,9 +33,6 @@ pub enum StartError {
     /// The client cannot be built.
     #[error(transparent)]
     Client(#[from] BuildError),
-    /// The exporter's own metrics are declared wrongly.
-    #[error("the exporter's own metrics cannot be registered")]
-    Metrics(#[from] prometheus::Error),
 }
 
 /// Why a new configuration is not applied. The old one stays in force.
@@ -160,12 +159,7 @@ impl Handle {
     /// If it cannot be applied. Nothing has changed then.
     pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
         let handle = self.clone();
-        match self.runtime.spawn(async move { handle.apply(config).await }).await {
-            Ok(result) => result,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            // The runtime has ended, and so does the daemon.
-            Err(_) => std::future::pending().await,
-        }
+        resumed(self.runtime.spawn(async move { handle.apply(config).await }).await).await
     }
 
     async fn apply(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
@@ -218,13 +212,57 @@ fn follow(
         counted.map(|target| (target.key.clone(), plan.interval(target))).collect()
     };
     let is_new = before.is_none_or(|before| before.config.state.prometheus.is_none());
-    let (wanted, known) = match (&source, before) {
-        (None, _) => (HashMap::new(), HashMap::new()),
-        (_, None) => (counted(plan), HashMap::new()),
-        (_, Some(before)) => (counted(plan), counted(before)),
-    };
+    let wanted = source.as_ref().map(|_| counted(plan)).unwrap_or_default();
+    let known = before.map(counted).unwrap_or_default();
     let has_ledger = |key: &Key| context.ledgers.ledger(key).is_some();
     let added = wanted.iter().filter(|(key, _)| !known.contains_key(*key) || (is_new && !has_ledger(key)));
     let added: Vec<_> = added.map(|(key, interval)| (key.clone(), *interval)).collect();
     restorer.follow(source, &plan.watermark, |key| wanted.contains_key(key), added);
+}
+
+/// The thread on which the daemon polls, so that nothing the service sends delays a scrape. It ends when this is dropped.
+///
+/// The work of a library on a reply is not always bounded: a flood of 1xx replies is parsed as long as more arrive. On
+/// a thread of its own, that delays only other polls, until `api.timeout` ends it.
+#[derive(Debug)]
+pub(super) struct PollThread {
+    runtime: runtime::Handle,
+    _running: oneshot::Sender<()>,
+}
+
+impl PollThread {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// If the system has no thread or descriptors left.
+    pub(super) fn start() -> io::Result<Self> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (running, ended) = oneshot::channel::<()>();
+        std::thread::Builder::new().name("polls".to_owned()).spawn(move || {
+            // Only ever dropped.
+            let _ = runtime.block_on(ended);
+            runtime.shutdown_background();
+        })?;
+        Ok(Self { runtime: handle, _running: running })
+    }
+
+    /// Runs `work` on the thread. Dropping the returned future cancels it.
+    pub(super) async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(work, &self.runtime);
+        match tasks.join_next().await {
+            Some(joined) => resumed(joined).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// The result of a task. Its panic goes on here; if its runtime has ended, so does the daemon, and this never completes.
+pub(super) async fn resumed<T>(joined: Result<T, JoinError>) -> T {
+    match joined {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => std::future::pending().await,
+    }
 }

@@ -3,32 +3,15 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use tracing_subscriber::fmt::MakeWriter;
-
 use pds_core::printable::plain;
 
 use super::flags::LogFormat;
 
-/// Makes writers that clean each line and pass it to a writer made by `M`.
-#[derive(Debug)]
-pub(super) struct LogWriter<M> {
-    pub inner: M,
-    pub format: LogFormat,
-}
-
-impl<'a, M: MakeWriter<'a>> MakeWriter<'a> for LogWriter<M> {
-    type Writer = LineWriter<M::Writer>;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        LineWriter { inner: self.inner.make_writer(), format: self.format }
-    }
-}
-
 /// A writer for one line at a time.
 #[derive(Debug)]
 pub(super) struct LineWriter<W> {
-    inner: W,
-    format: LogFormat,
+    pub(super) inner: W,
+    pub(super) format: LogFormat,
 }
 
 impl<W: Write> Write for LineWriter<W> {

@@ -5,7 +5,6 @@ use std::panic::PanicHookInfo;
 
 use tracing::Subscriber;
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::reload;
@@ -13,7 +12,7 @@ use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 use tracing_subscriber::{Registry, fmt};
 
 use super::flags::{Level, LogFormat};
-use super::log_writer::LogWriter;
+use super::log_writer::LineWriter;
 
 /// The level of the running log. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -37,7 +36,7 @@ impl LogLevel {
 /// If the process already has a logger.
 pub fn start(level: Level, format: LogFormat) -> Result<LogLevel, TryInitError> {
     let (filter, handle) = reload::Layer::new(filter(level));
-    tracing_subscriber::registry().with(filter).with(lines(format, std::io::stderr)).try_init()?;
+    tracing_subscriber::registry().with(filter).with(lines(format)).try_init()?;
     Ok(LogLevel { running: handle, flag: level })
 }
 
@@ -60,12 +59,11 @@ fn what(payload: &(dyn Any + Send)) -> &'static str {
 }
 
 /// A layer that writes lines of the given format.
-fn lines<S, W>(format: LogFormat, writer: W) -> Box<dyn Layer<S> + Send + Sync>
+fn lines<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
-    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let writer = LogWriter { inner: writer, format };
+    let writer = move || LineWriter { inner: std::io::stderr(), format };
     match format {
         LogFormat::Logfmt => tracing_logfmt::builder().with_target(false).layer().with_writer(writer).boxed(),
         LogFormat::Json => {

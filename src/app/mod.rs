@@ -6,21 +6,17 @@
 //!
 //! - [`flags`]: the command line.
 //! - [`logging`]: the log.
-//! - [`daemon`]: the daemon built from its parts. Nothing is global; clock and shutdown are arguments.
+//! - [`daemon`]: the daemon built from its parts, and its thread. Nothing is global; clock and shutdown are arguments.
 //! - [`demo`]: the same daemon against a simulated service.
 //! - [`serve`]: what the web server asks of the daemon, and reloading.
 //! - [`run`]: what `main` does: the runtime, signals, exit codes.
-//! - `poll_thread`: the thread on which the daemon polls.
-//! - `running`: the flags of the exporter that a health check is about.
 
 pub mod daemon;
 pub mod demo;
 pub mod flags;
 mod log_writer;
 pub mod logging;
-mod poll_thread;
 pub mod run;
-mod running;
 pub mod serve;
 
 use crate::store::{LAST_SUCCESS, OBJECTIVE, UP};

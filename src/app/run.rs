@@ -21,13 +21,11 @@ use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
 use pds_core::units::counted;
 
-use super::daemon::{Daemon, StartError};
+use super::daemon::{Daemon, PollThread, StartError};
 use super::demo;
-use super::flags::{CommandLine, Flags};
+use super::flags::{CommandLine, Flags, of_running};
 use super::logging::{self, LogLevel};
-use super::poll_thread::PollThread;
-use super::running;
-use super::serve::{Overrides, Served, Source};
+use super::serve::{Served, Source};
 
 /// Exit code: the daemon failed.
 const FAILED: u8 = 1;
@@ -99,15 +97,16 @@ pub fn main(
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let flags = &line.flags;
-    let result = match Overrides::new(&line) {
-        Err(error) => Err(error.into()),
-        Ok(_) if flags.health => health(flags, has_one_flag),
-        Ok(overrides) if flags.demo => start(flags, Configuration::Demo(overrides)),
-        Ok(overrides) => {
-            let source = Source::new(flags.config_file.clone(), environment.collect(), overrides);
-            if flags.config_check { check(&line, &source) } else { start(flags, Configuration::File(source)) }
+    let source = Source::new(flags, environment.collect()).map_err(Error::from);
+    let result = source.and_then(|source| {
+        if flags.health {
+            health(flags, has_one_flag)
+        } else if flags.config_check {
+            check(&line, &source)
+        } else {
+            start(flags, source)
         }
-    };
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -119,16 +118,8 @@ pub fn main(
 
 /// Asks the exporter that runs here with these flags, or if there are none but `--health`, with whatever flags it has.
 fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
-    let running = if has_one_flag { running::flags() } else { None };
+    let running = has_one_flag.then(of_running).flatten();
     web_config(running.as_ref().unwrap_or(flags)).check_health().map_err(Error::from)
-}
-
-/// Where the daemon's configuration comes from.
-enum Configuration {
-    /// A file.
-    File(Source),
-    /// The demo, which generates one.
-    Demo(Overrides),
 }
 
 /// `--config.check`: prints what the configuration costs, the flags, and warnings.
@@ -149,9 +140,8 @@ fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
         counted(apps, "app", "apps"),
         load.total
     ));
-    for flag in
-        line.explained.iter().filter(|flag| flag.origin == Origin::Flag && flag.key != "--config.check")
-    {
+    let given = line.explained.iter().filter(|flag| flag.origin == Origin::Flag);
+    for flag in given.filter(|flag| flag.key != "--config.check") {
         say(format!("flag: {}={}", flag.key, flag.value));
     }
     let warnings = pds_client::plain_http_warning(&config.api.base_url).into_iter().chain(config.warnings());
@@ -181,7 +171,7 @@ fn token_warnings(config: &Config) -> Vec<String> {
 }
 
 /// Starts logging and a runtime, and runs.
-fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
+fn start(flags: &Flags, source: Source) -> Result<(), Error> {
     // A second start in one process uses the logger of the first.
     let log = logging::start(flags.log_level, flags.log_format).ok();
     logging::report_panics();
@@ -191,23 +181,22 @@ fn start(flags: &Flags, configuration: Configuration) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|error| Error::System("the runtime cannot be started", error))?;
-    let result = runtime.block_on(run(flags, configuration, log));
+    let result = runtime.block_on(run(flags, source, log));
     // A page that is still being rendered must not delay the exit.
     runtime.shutdown_background();
     result
 }
 
-async fn run(flags: &Flags, configuration: Configuration, log: Option<LogLevel>) -> Result<(), Error> {
+async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(), Error> {
     let memory = MemoryBudget::of_process();
     let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
     telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
-    let (loaded, source) = match configuration {
-        Configuration::File(source) => (source.load()?, Some(source)),
-        Configuration::Demo(overrides) => {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Demo)?;
-            (overrides.apply(demo::start(listener, clock.clone())?.loaded), None)
-        }
+    let (loaded, source) = if flags.demo {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Demo)?;
+        (source.override_keys(demo::start(listener, clock.clone())?.loaded), None)
+    } else {
+        (source.load()?, Some(source))
     };
     if let Some(log) = &log {
         log.follow(loaded.config.log.level);

@@ -15,8 +15,8 @@ use pds_core::error_chain::with_sources;
 use pds_exposition::Format;
 use pds_web::{BoxFuture, Encoding, Page, PageRequest};
 
-use super::daemon::Handle;
-use super::flags::CommandLine;
+use super::daemon::{Handle, resumed};
+use super::flags::Flags;
 use super::logging::LogLevel;
 
 /// Changed files must stay the same for this long, or for the interval of the checks if that is shorter.
@@ -36,29 +36,32 @@ pub struct Served {
     quit: Arc<Notify>,
 }
 
-/// The flags that override keys of a configuration.
+/// Where the configuration comes from, and the flags that override its keys.
 #[derive(Clone, Debug)]
-pub struct Overrides {
+pub struct Source {
+    path: PathBuf,
+    environment: Vec<(String, String)>,
     state_path: Option<PathBuf>,
     shard: Shard,
 }
 
-impl Overrides {
-    /// The overrides of the command line.
+impl Source {
+    /// The file and the overrides that `flags` name, and the `environment`.
     ///
     /// # Errors
     /// If there is no such shard.
-    pub fn new(line: &CommandLine) -> Result<Self, ShardError> {
-        let flags = &line.flags;
+    pub fn new(flags: &Flags, environment: Vec<(String, String)>) -> Result<Self, ShardError> {
         Ok(Self {
+            path: flags.config_file.clone(),
+            environment,
             state_path: flags.state_path.clone(),
             shard: Shard::new(flags.shard_index, flags.shard_count)?,
         })
     }
 
-    /// Applies the overrides to a configuration.
+    /// Applies the flags to a configuration.
     #[must_use]
-    pub fn apply(&self, loaded: Loaded) -> Loaded {
+    pub fn override_keys(&self, loaded: Loaded) -> Loaded {
         let Loaded { mut config, mut explained } = loaded;
         if let Some(path) = &self.state_path {
             config.state.path = Some(path.clone());
@@ -68,22 +71,6 @@ impl Overrides {
         }
         Loaded { config: config.shard(self.shard), explained }
     }
-}
-
-/// Where the configuration comes from.
-#[derive(Clone, Debug)]
-pub struct Source {
-    path: PathBuf,
-    environment: Vec<(String, String)>,
-    overrides: Overrides,
-}
-
-impl Source {
-    /// The file at `path` and the `environment`, with the overrides of the command line.
-    #[must_use]
-    pub fn new(path: PathBuf, environment: Vec<(String, String)>, overrides: Overrides) -> Self {
-        Self { path, environment, overrides }
-    }
 
     /// Loads the configuration.
     ///
@@ -91,7 +78,7 @@ impl Source {
     /// As [`config::load`].
     pub fn load(&self) -> Result<Loaded, config::LoadError> {
         let loaded = config::load(&self.path, self.environment.iter().cloned())?;
-        let loaded = self.overrides.apply(loaded);
+        let loaded = self.override_keys(loaded);
         for warning in loaded.config.warnings() {
             tracing::warn!("{warning}");
         }
@@ -152,9 +139,7 @@ impl Served {
         }
         result
     }
-}
 
-impl Served {
     /// Reloads the configuration whenever its files have changed, checking every `interval`, for ever. A change counts
     /// once two checks find the same files, so that files are not read while they are being written.
     pub async fn follow_files(&self, interval: Duration) {
@@ -190,11 +175,7 @@ impl Served {
             let checksum = read.checksum();
             (checksum, read.load().map_err(|error| with_sources(&error)))
         });
-        let (checksum, loaded) = match read.await {
-            Ok(read) => read,
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_) => return Err("the daemon is stopping".to_owned()),
-        };
+        let (checksum, loaded) = resumed(read.await).await;
         self.attempted.store(checksum, Ordering::Relaxed);
         let loaded = loaded?;
         let plan = self.handle.reconfigure(loaded.config).await.map_err(|error| with_sources(&error))?;
@@ -247,6 +228,7 @@ mod tests {
     use std::ffi::OsString;
     use std::path::Path;
 
+    use super::super::flags::CommandLine;
     use super::*;
     use crate::config::Origin;
 
@@ -256,7 +238,7 @@ mod tests {
         let row = |arguments: &[&str]| {
             let line = CommandLine::parse(arguments.iter().map(OsString::from)).unwrap();
             let loaded = config::load_text(Path::new("x.toml"), text).unwrap();
-            let loaded = Overrides::new(&line).unwrap().apply(loaded);
+            let loaded = Source::new(&line.flags, Vec::new()).unwrap().override_keys(loaded);
             let row = loaded.explained.iter().find(|row| row.key == "state.path").unwrap().clone();
             (row.value, row.origin, row.variable)
         };

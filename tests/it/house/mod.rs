@@ -36,7 +36,7 @@ const OWN_FILES: &[(&str, &str)] = &[
     ("crates/pdstool/src/state/", "the state file"),
     ("crates/pdstool/src/backfill/", "what a backfill has written"),
     ("src/telemetry/process", "/proc"),
-    ("src/app/running", "/proc"),
+    ("src/app/flags", "/proc"),
 ];
 
 /// Reads of files without a bound.
