@@ -157,17 +157,16 @@ fn token_warnings(config: &Config) -> Vec<String> {
     let projects = config.projects.iter().enumerate();
     let projects = projects.map(|(index, project)| (format!("projects[{index}]"), &project.token));
     let sections = std::iter::once(("api".to_owned(), &config.api.token)).chain(projects);
-    let sources = sections.filter_map(|(section, source)| Some((section, source.as_ref()?)));
-    sources
-        .filter_map(|(section, source)| {
-            let key = match source {
-                TokenSource::File(_) => "token_file",
-                TokenSource::Inline(_) => "token",
-            };
-            let error = pds_client::check_token(source).err()?;
-            Some(format!("{section}.{key}: {}", with_sources(&error)))
-        })
-        .collect()
+    let warnings = sections.filter_map(|(section, source)| {
+        let source = source.as_ref()?;
+        let key = match source {
+            TokenSource::File(_) => "token_file",
+            TokenSource::Inline(_) => "token",
+        };
+        let error = pds_client::check_token(source).err()?;
+        Some(format!("{section}.{key}: {}", with_sources(&error)))
+    });
+    warnings.collect()
 }
 
 /// Starts logging and a runtime, and runs.

@@ -192,14 +192,11 @@ fn tables<'a>(
 /// Refuses `projects` that have no token while `[api]` has none. Looks at raw values: a bad token has already been
 /// reported.
 fn check_tokens(table: &Table<'_>, projects: &[(Position<'_>, &Map<String, Value>)]) {
-    let has_token =
-        |table: &Map<String, Value>| table.contains_key("token") || table.contains_key("token_file");
-    if let Some(ValueKind::Table(api)) = table.get("api").map(|value| &value.kind)
-        && has_token(api)
-    {
+    let has_token = |table: &Table<'_>| table.get("token").or(table.get("token_file")).is_some();
+    if has_token(&table.inner("api")) {
         return;
     }
-    let without = projects.iter().filter(|(_, project)| !has_token(project));
+    let without = projects.iter().filter(|(position, project)| !has_token(&position.table(project)));
     let without: Vec<&str> = without.map(|(position, _)| &*position.key).collect();
     if !without.is_empty() {
         table.position("api").member("token_file").refuse::<()>(format!(

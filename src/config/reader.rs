@@ -19,8 +19,10 @@ use pds_interface::Resource;
 pub(super) struct Reader<T> {
     /// The values it accepts.
     pub(super) kind: Kind,
-    read: Box<dyn Fn(&Value, &Position<'_>) -> Option<T>>,
+    read: Box<Read<T>>,
 }
+
+type Read<T> = dyn Fn(&Value, &Position<'_>) -> Option<T>;
 
 impl<T: 'static> Reader<T> {
     /// A reader whose message concerns the value as a whole.

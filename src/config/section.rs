@@ -51,7 +51,7 @@ macro_rules! section {
 }
 pub(super) use section;
 
-/// A section, declared by [`section!`].
+/// A section, made of rows by [`section!`].
 pub(super) trait Section: Sized {
     /// Reads the section; `None` if a row has a problem.
     fn read(table: &Table<'_>) -> Option<Self>;

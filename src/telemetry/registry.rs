@@ -49,7 +49,7 @@ fn registered<C: Collector + Clone + 'static>(
     Ok(collector)
 }
 
-/// Gauges with at most one label that matters. A series is missing until its value is known.
+/// A gauge for each set of label values. A series is missing until its value is known.
 #[derive(Debug)]
 pub(super) struct Gauges(pub(super) GaugeVec);
 
