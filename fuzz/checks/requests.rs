@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use pds_exporter::store::Filter;
-use pds_web::{basic_auth, negotiate};
+use pds_web::{Credentials, negotiate};
 
 /// Any text as the headers by which a form is asked for: no panic; capitals change nothing, nor does an element that is
 /// empty or none of ours.
@@ -28,13 +28,13 @@ pub(crate) fn query(data: &[u8]) {
 
 /// Any bytes as an `Authorization` header: no panic, and what is read says the same when written again.
 pub(crate) fn authorization(data: &[u8]) {
-    let Some(read) = basic_auth::parse(data) else { return };
+    let Some(read) = Credentials::parse(data) else { return };
     assert!(!read.user.contains(&b':'));
     let text =
         base64::engine::general_purpose::STANDARD.encode([&*read.user, b":", &*read.password].concat());
     for scheme in ["Basic ", "bAsIc "] {
-        assert!(basic_auth::parse(format!("{scheme}{text}").as_bytes()) == Some(read.clone()));
-        assert!(basic_auth::parse(format!("{scheme} \t{text} ").as_bytes()) == Some(read.clone()));
+        assert!(Credentials::parse(format!("{scheme}{text}").as_bytes()) == Some(read.clone()));
+        assert!(Credentials::parse(format!("{scheme} \t{text} ").as_bytes()) == Some(read.clone()));
     }
-    assert!(basic_auth::parse(text.as_bytes()).is_none(), "a scheme is needed");
+    assert!(Credentials::parse(text.as_bytes()).is_none(), "a scheme is needed");
 }

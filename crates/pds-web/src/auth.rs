@@ -9,15 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::alphabet;
-use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, STANDARD};
 use ring::hmac;
 use ring::rand::SecureRandom as _;
 use tokio::sync::watch;
 
-use super::basic_auth::{self, Credentials};
 use super::error::Error;
-use super::peer::Peer;
-use super::turns::{Claim, Turns};
+use super::turns::{Peer, Turns};
 use pds_core::secret::Secret;
 
 /// Hashes computed at once: two leave the rest of the machine to scrapes, and one slow guess does not delay a
@@ -38,6 +36,28 @@ const MAX_UNKNOWN_COST: u32 = 12;
 /// How hashes write salt and digest.
 const BCRYPT: GeneralPurpose = GeneralPurpose::new(&alphabet::BCRYPT, NO_PAD);
 
+/// What a client claims to be. Neither part need be text.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Without a colon.
+    pub user: Vec<u8>,
+    /// May hold colons, and may be empty.
+    pub password: Vec<u8>,
+}
+
+impl Credentials {
+    /// Reads an `Authorization` header of basic auth (RFC 7617), `Basic <base64 of user:password>`; `None` for anything
+    /// else.
+    #[must_use]
+    pub fn parse(authorization: &[u8]) -> Option<Self> {
+        let (scheme, encoded) = authorization.split_at_checked(6)?;
+        let decoded = STANDARD.decode(encoded.trim_ascii()).ok()?;
+        let mut parts = decoded.splitn(2, |byte| *byte == b':').map(<[u8]>::to_vec);
+        let (user, password) = (parts.next()?, parts.next()?);
+        scheme.eq_ignore_ascii_case(b"basic ").then_some(Self { user, password })
+    }
+}
+
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AuthOutcome {
@@ -56,7 +76,7 @@ pub(super) struct Auth {
     /// Salt and digest that unknown users are checked against, random for each process: nobody knows a password that
     /// matches, and nobody can tell them from a user's.
     decoy: String,
-    turns: Turns,
+    turns: Arc<Turns>,
     outcomes: Mutex<Outcomes>,
 }
 
@@ -96,7 +116,7 @@ impl Auth {
         if users.is_empty() {
             return AuthOutcome::Welcome;
         }
-        let Some(Credentials { user, password }) = authorization.and_then(basic_auth::parse) else {
+        let Some(Credentials { user, password }) = authorization.and_then(Credentials::parse) else {
             return AuthOutcome::Refused;
         };
         let known = std::str::from_utf8(&user).ok().and_then(|user| users.get(user));
@@ -105,7 +125,7 @@ impl Auth {
         // Any other name is a stranger's, so that made-up names are one queue.
         let name = known.and_then(|_| String::from_utf8(user.clone()).ok());
         let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
-        self.outcome(fingerprint, password, hash, Claim { peer, user: name }).await
+        self.outcome(fingerprint, password, hash, peer, name).await
     }
 
     /// The parts one by one with their lengths, so that no two lists of parts are the same text.
@@ -126,7 +146,8 @@ impl Auth {
         fingerprint: Fingerprint,
         password: Vec<u8>,
         hash: Secret,
-        claim: Claim,
+        peer: Peer,
+        user: Option<String>,
     ) -> AuthOutcome {
         let mut outcome = {
             let mut outcomes = self.outcomes();
@@ -136,55 +157,53 @@ impl Auth {
             if outcomes.wrong.contains(&fingerprint) {
                 return AuthOutcome::Refused;
             }
-            match outcomes.pending.get(&fingerprint) {
-                Some(outcome) => outcome.clone(),
-                None => {
-                    let (done, outcome) = watch::channel(None);
-                    outcomes.pending.insert(fingerprint, outcome.clone());
-                    // A task of its own: if the client leaves, the outcome is still worth remembering.
-                    let auth = Arc::clone(self);
-                    tokio::spawn(async move {
-                        let matches = auth.compute(password, hash, claim, &done).await;
-                        auth.remember(fingerprint, matches);
-                        done.send_replace(Some(match matches {
-                            Some(true) => AuthOutcome::Welcome,
-                            Some(false) => AuthOutcome::Refused,
-                            None => AuthOutcome::Busy,
-                        }));
-                    });
-                    outcome
-                }
-            }
+            let pending = outcomes.pending.entry(fingerprint).or_insert_with(|| {
+                let (done, outcome) = watch::channel(None);
+                // A task of its own: if the client leaves, the outcome is still worth remembering.
+                let auth = Arc::clone(self);
+                tokio::spawn(async move {
+                    let outcome = auth.compute(password, hash, peer, user, &done).await;
+                    auth.remember(fingerprint, outcome);
+                    done.send_replace(Some(outcome));
+                });
+                outcome
+            });
+            pending.clone()
         };
         // A check lost with its runtime lets nobody in.
         let outcome = outcome.wait_for(Option::is_some).await;
         outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
     }
 
-    /// `None` if the queue is full, or if the clients have left when their turn comes.
+    /// [`AuthOutcome::Busy`] if the queue is full, or if the clients have left when their turn comes.
     async fn compute(
         &self,
         password: Vec<u8>,
         hash: Secret,
-        claim: Claim,
+        peer: Peer,
+        user: Option<String>,
         done: &watch::Sender<Option<AuthOutcome>>,
-    ) -> Option<bool> {
+    ) -> AuthOutcome {
         // Even a password that matches the decoy is not a user's.
-        let is_user = claim.user.is_some();
-        let _turn = self.turns.acquire(claim).await?;
+        let is_user = user.is_some();
+        let turn = self.turns.acquire(peer, user).await;
         // One receiver is kept for further requests.
-        if done.receiver_count() <= 1 {
-            return None;
+        if turn.is_none() || done.receiver_count() <= 1 {
+            return AuthOutcome::Busy;
         }
         let check = tokio::task::spawn_blocking(move || bcrypt::verify(password, hash.expose()));
-        Some(matches!(check.await, Ok(Ok(true))) && is_user)
+        let matches = matches!(check.await, Ok(Ok(true)));
+        if matches && is_user { AuthOutcome::Welcome } else { AuthOutcome::Refused }
     }
 
-    fn remember(&self, fingerprint: Fingerprint, matches: Option<bool>) {
+    fn remember(&self, fingerprint: Fingerprint, outcome: AuthOutcome) {
         let mut outcomes = self.outcomes();
         outcomes.pending.remove(&fingerprint);
-        let Some(matches) = matches else { return };
-        let kept = if matches { &mut outcomes.right } else { &mut outcomes.wrong };
+        let kept = match outcome {
+            AuthOutcome::Welcome => &mut outcomes.right,
+            AuthOutcome::Refused => &mut outcomes.wrong,
+            AuthOutcome::Busy => return,
+        };
         if kept.len() >= REMEMBERED
             && let Some(any) = kept.iter().next().copied()
         {
@@ -212,7 +231,6 @@ fn nobodys_hash(users: &BTreeMap<String, Secret>, decoy: &str) -> Secret {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use base64::engine::general_purpose::STANDARD;
     use tokio::task::JoinHandle;
 
     use super::*;
@@ -284,7 +302,7 @@ mod tests {
 
     /// Nobody computes while these are held.
     async fn all_turns(auth: &Auth) -> Vec<Option<crate::turns::Turn>> {
-        vec![auth.turns.acquire(PEER).await, auth.turns.acquire(PEER).await]
+        vec![auth.turns.acquire(PEER, None).await, auth.turns.acquire(PEER, None).await]
     }
 
     /// Lets all tasks run as far as they can.
@@ -333,7 +351,7 @@ mod tests {
         assert_eq!(outcomes_of_guesses.iter().filter(|outcome| **outcome == AuthOutcome::Busy).count(), 10);
         assert!(!outcomes_of_guesses.contains(&AuthOutcome::Welcome));
         for fingerprint in 0..REMEMBERED + 10 {
-            auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), Some(false));
+            auth.remember(auth.fingerprint(&[&fingerprint.to_be_bytes()]), AuthOutcome::Refused);
         }
         let outcomes = auth.outcomes();
         assert_eq!((outcomes.wrong.len(), outcomes.right.len()), (REMEMBERED, 1));

@@ -1,5 +1,6 @@
-//! What the web server needs from the exporter behind it, and the routes of every exporter.
+//! What the web server needs from the exporter behind it and what it tells it, and the routes of every exporter.
 
+use std::fmt::Debug;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use super::Config;
 use super::body::ResponseBody;
 use super::negotiate::{self, Encoding, Negotiated};
 use super::response::Response;
-use super::route::{HandlerFuture, Methods, PageRequest, Route};
+use super::route::{Kind, PageRequest, Route};
 use pds_exposition::Format;
 
 /// The future of a method of [`Backend`]: `Box::pin(async move { ... })`.
@@ -71,6 +72,31 @@ pub trait Backend: Send + Sync + 'static {
     fn quit(&self) {}
 }
 
+/// Receives the server's events, one method per event, so that the program behind it counts them as it counts everything. Methods are called on the serving thread and must return at once.
+pub trait Observer: Debug + Send + Sync + 'static {
+    /// A connection is `now` something else than `before`; `None` means that it is not open.
+    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
+        let _ = (before, now);
+    }
+
+    /// The web configuration file was read. If not `good`, the last good one stays in force.
+    fn web_config_read(&self, good: bool) {
+        let _ = good;
+    }
+}
+
+/// Ignores all events.
+impl Observer for () {}
+
+/// What an open connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// A request of it is being answered.
+    Active,
+    /// No request of it is.
+    Idle,
+}
+
 /// How long Prometheus waits for the answer.
 const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-timeout-seconds");
 
@@ -80,32 +106,23 @@ const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The routes every exporter has.
 pub(super) fn routes(backend: &Arc<dyn Backend>, config: &Config) -> Vec<Route> {
     let name: Arc<str> = config.name.as_str().into();
-    let probe = |path: &str, answer: fn(&str, &dyn Backend) -> Response| {
+    let probe = |path, answer: fn(&str, &dyn Backend) -> Response| {
         let (backend, name) = (Arc::clone(backend), Arc::clone(&name));
-        let page = Route::page(path, move |_| std::future::ready(answer(&name, &*backend)));
-        Route { probe: true, ..page }
+        Route::new(Kind::Probe, path, move |_| std::future::ready(answer(&name, &*backend)))
     };
-    let act = |path: &str, act: fn(Arc<dyn Backend>) -> HandlerFuture| {
+    let lifecycle = |path, act: fn(Arc<dyn Backend>) -> BoxFuture<'static, Response>| {
         let backend = Arc::clone(backend);
-        Route {
-            methods: Methods::Act,
-            lifecycle: true,
-            ..Route::page(path, move |_| act(Arc::clone(&backend)))
-        }
+        Route::new(Kind::Lifecycle, path, move |_| act(Arc::clone(&backend)))
     };
+    let scraped = Arc::clone(backend);
     vec![
-        Route::page(&*config.telemetry_path, {
-            let backend = Arc::clone(backend);
-            move |request| metrics(Arc::clone(&backend), request)
-        }),
+        Route::page(&*config.telemetry_path, move |request| metrics(Arc::clone(&scraped), request)),
         probe("/-/healthy", |name, _| Response::text(StatusCode::OK, format!("{name} is healthy.\n"))),
         probe("/-/ready", ready),
-        act("/-/reload", |backend| Box::pin(reload(backend))),
-        act("/-/quit", |backend| {
-            Box::pin(async move {
-                backend.quit();
-                Response::text(StatusCode::OK, "Shutting down.\n")
-            })
+        lifecycle("/-/reload", |backend| Box::pin(reload(backend))),
+        lifecycle("/-/quit", |backend| {
+            backend.quit();
+            Box::pin(async { Response::text(StatusCode::OK, "Shutting down.\n") })
         }),
     ]
 }
@@ -113,10 +130,9 @@ pub(super) fn routes(backend: &Arc<dyn Backend>, config: &Config) -> Vec<Route> 
 async fn metrics(backend: Arc<dyn Backend>, request: PageRequest) -> Response {
     let negotiated = negotiate::format(request.header(header::ACCEPT).as_deref());
     let encoding = negotiate::encoding(request.header(header::ACCEPT_ENCODING).as_deref());
-    let timeout = request.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
-    let timeout = timeout
-        .and_then(|seconds: f64| Duration::try_from_secs_f64(seconds).ok())
-        .map_or(PAGE_TIMEOUT, |asked| asked.min(PAGE_TIMEOUT));
+    let asked = request.header(SCRAPE_TIMEOUT).and_then(|seconds| seconds.parse().ok());
+    let asked = asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let timeout = asked.map_or(PAGE_TIMEOUT, |asked| asked.min(PAGE_TIMEOUT));
     let page = backend.metrics(negotiated.format, encoding, request);
     match tokio::time::timeout(timeout, page).await {
         Ok(Ok(page)) => {
@@ -148,5 +164,52 @@ async fn reload(backend: Arc<dyn Backend>) -> Response {
             StatusCode::INTERNAL_SERVER_ERROR,
             format!("The configuration was not reloaded, the old one stays in force: {problems}\n"),
         ),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Counts all events. Cloning shares the counts.
+    #[derive(Clone, Debug, Default)]
+    pub(crate) struct Counted(Arc<Mutex<Counts>>);
+
+    #[derive(Debug, Default)]
+    struct Counts {
+        active: i32,
+        idle: i32,
+        config_good: Option<bool>,
+    }
+
+    impl Counted {
+        /// How many connections are active, and how many idle.
+        pub(crate) fn connections(&self) -> (i32, i32) {
+            let counts = self.0.lock().unwrap();
+            (counts.active, counts.idle)
+        }
+
+        pub(crate) fn config_good(&self) -> Option<bool> {
+            self.0.lock().unwrap().config_good
+        }
+    }
+
+    impl Observer for Counted {
+        fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
+            let mut counts = self.0.lock().unwrap();
+            for (activity, by) in [(before, -1), (now, 1)] {
+                match activity {
+                    Some(Activity::Active) => counts.active += by,
+                    Some(Activity::Idle) => counts.idle += by,
+                    None => {}
+                }
+            }
+        }
+
+        fn web_config_read(&self, good: bool) {
+            self.0.lock().unwrap().config_good = Some(good);
+        }
     }
 }

@@ -8,8 +8,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::Limits;
-use super::observer::{Activity, Observer};
-use super::peer::Peer;
+use super::backend::{Activity, Observer};
+use super::turns::Peer;
 
 /// Concurrent requests per connection. Further ones wait, so that one connection cannot take all slots of
 /// `--web.max-requests`.
@@ -40,6 +40,8 @@ struct State {
     /// Requests taken and not yet answered in full.
     open: usize,
     phase: Phase,
+    /// Since when, if there is no open request.
+    since: Instant,
     /// Answers with a piece on its way, by number: since when the client has not taken it.
     sending: Vec<(u64, Instant)>,
     /// When the client last took any bytes.
@@ -55,22 +57,14 @@ struct State {
 }
 
 /// What a connection without an open request does.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Phase {
     /// It is new: a TLS handshake, if there is one.
-    Shaking(Instant),
+    Shaking,
     /// The first request is awaited, or one has begun to arrive.
-    Reading(Instant),
+    Reading,
     /// Nothing has arrived since the last answer.
-    Idle(Instant),
-}
-
-impl Phase {
-    fn since(self) -> Instant {
-        match self {
-            Self::Shaking(since) | Self::Reading(since) | Self::Idle(since) => since,
-        }
-    }
+    Idle,
 }
 
 impl ConnectionState {
@@ -81,7 +75,8 @@ impl ConnectionState {
         let state = State {
             multiplexed: false,
             open: 0,
-            phase: Phase::Shaking(now),
+            phase: Phase::Shaking,
+            since: now,
             sending: Vec::new(),
             written: now,
             next: 0,
@@ -101,8 +96,7 @@ impl ConnectionState {
     pub(super) fn begin(&self, multiplexed: bool) {
         let mut state = self.state();
         state.multiplexed = multiplexed;
-        state.phase = Phase::Reading(Instant::now());
-        self.changed(&state);
+        self.enter(&mut state, Phase::Reading);
     }
 
     /// A request was taken; the guard is dropped once it is answered.
@@ -141,16 +135,15 @@ impl ConnectionState {
         let state = self.state();
         match state.open {
             _ if state.closing.is_some() => None,
-            0 => Some(state.phase.since()),
-            _ => state.sending.iter().map(|(_, since)| *since).min().filter(gives_way),
+            0 => Some(state.since),
+            _ => state.unread(|_| true).filter(gives_way),
         }
     }
 
     /// Since when the client has not taken a piece of answer `number`, if that is long enough to give way to others.
     pub(super) fn unread_since(&self, number: u64) -> Option<Instant> {
         let state = self.state();
-        let sending = state.sending.iter().find(|(sending, _)| *sending == number);
-        sending.map(|(_, since)| *since).filter(|since| state.closing.is_none() && gives_way(since))
+        state.unread(|sending| sending == number).filter(|since| state.closing.is_none() && gives_way(since))
     }
 
     /// Completes with the reason once the connection is to end.
@@ -176,19 +169,17 @@ impl ConnectionState {
     fn due(&self, state: &State) -> Option<(Instant, &'static str)> {
         let limits = &self.0.limits;
         let closing = state.closing.map(|why| (Instant::now(), why));
-        let oldest = state.sending.iter().map(|(_, since)| *since).min();
-        let stuck = oldest.map(|since| {
+        let stuck = state.unread(|_| true).map(|since| {
             let unread = since.max(state.written) + limits.unread_timeout;
             (unread.min(since + limits.write_timeout), "the client does not read")
         });
         let waiting = (state.open == 0).then(|| {
-            let (at, why) = match state.phase {
-                Phase::Shaking(since) => {
-                    (since + limits.handshake_timeout, "the TLS handshake took too long")
-                }
-                Phase::Reading(since) => (since + limits.header_timeout, "no whole request arrived"),
-                Phase::Idle(since) => (since + limits.idle_timeout, "idle"),
+            let (time, why) = match state.phase {
+                Phase::Shaking => (limits.handshake_timeout, "the TLS handshake took too long"),
+                Phase::Reading => (limits.header_timeout, "no whole request arrived"),
+                Phase::Idle => (limits.idle_timeout, "idle"),
             };
+            let at = state.since + time;
             state.leave_by.filter(|leave_by| *leave_by < at).map_or((at, why), |at| (at, "the server stops"))
         });
         [closing, stuck, waiting].into_iter().flatten().min_by_key(|(at, _)| *at)
@@ -203,12 +194,16 @@ impl ConnectionState {
         }
     }
 
+    fn enter(&self, state: &mut State, phase: Phase) {
+        (state.phase, state.since) = (phase, Instant::now());
+        self.changed(state);
+    }
+
     /// Bytes have arrived.
     pub(super) fn arrived(&self) {
         let mut state = self.state();
-        if state.open == 0 && matches!(state.phase, Phase::Idle(_)) && !state.multiplexed {
-            state.phase = Phase::Reading(Instant::now());
-            self.changed(&state);
+        if state.open == 0 && state.phase == Phase::Idle && !state.multiplexed {
+            self.enter(&mut state, Phase::Reading);
         }
     }
 
@@ -235,19 +230,11 @@ impl Drop for Record {
 
 /// A request that is being answered.
 pub(super) struct InFlight {
-    connection: ConnectionState,
-    number: u64,
+    pub(super) connection: ConnectionState,
+    pub(super) number: u64,
 }
 
 impl InFlight {
-    pub(super) fn connection(&self) -> &ConnectionState {
-        &self.connection
-    }
-
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-
     /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
     pub(super) fn sending(&self) {
         let mut state = self.connection.state();
@@ -262,6 +249,11 @@ impl InFlight {
 }
 
 impl State {
+    /// Since when a client has not taken the piece on its way, of the answers that are meant.
+    fn unread(&self, meant: impl Fn(u64) -> bool) -> Option<Instant> {
+        self.sending.iter().filter(|(number, _)| meant(*number)).map(|(_, since)| *since).min()
+    }
+
     fn taken(&mut self, number: u64) {
         self.sending.retain(|(sending, _)| *sending != number);
     }
@@ -275,8 +267,7 @@ impl Drop for InFlight {
         if state.open == 0 {
             let observer = &self.connection.0.observer;
             observer.connection(Some(Activity::Active), Some(Activity::Idle));
-            state.phase = Phase::Idle(Instant::now());
-            self.connection.changed(&state);
+            self.connection.enter(&mut state, Phase::Idle);
         }
     }
 }
@@ -284,7 +275,7 @@ impl Drop for InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observer::tests::Counted;
+    use crate::backend::tests::Counted;
 
     fn connection(multiplexed: bool) -> ConnectionState {
         let connection = ConnectionState::new(Peer::Local, Limits::default(), Arc::new(()));
@@ -356,13 +347,13 @@ mod tests {
     async fn a_client_that_reads_nothing_has_the_shorter_time_and_gives_way_before() {
         let connection = self::connection(false);
         let unread = connection.open();
-        assert_eq!((connection.waits_since(), connection.unread_since(unread.number())), (None, None));
+        assert_eq!((connection.waits_since(), connection.unread_since(unread.number)), (None, None));
         unread.sending();
         assert_eq!(connection.waits_since(), None, "not yet");
         let began = Instant::now();
         tokio::time::sleep(GIVES_WAY_AFTER).await;
         assert_eq!(connection.waits_since(), Some(began));
-        assert_eq!(connection.unread_since(unread.number()), Some(began));
+        assert_eq!(connection.unread_since(unread.number), Some(began));
         let left = Limits::default().unread_timeout - GIVES_WAY_AFTER;
         assert_eq!(expires_after(&connection).await, (left.as_secs(), "the client does not read"));
         connection.close("another needs it");

@@ -1,7 +1,6 @@
 //! The open connections. At the limit, the connection idle for longest makes room, starting with the peer that has
 //! the most, so that no client locks others out by holding connections.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,13 +8,9 @@ use pds_core::memory::{Room, Share};
 use tokio::time::Instant;
 
 use super::Limits;
+use super::backend::Observer;
 use super::connection_state::ConnectionState;
-use super::observer::Observer;
-use super::peer::Peer;
-use super::turns::{Rank, Turn, Turns};
-
-/// How often to look for room while every connection is busy.
-const RETRY: Duration = Duration::from_millis(100);
+use super::turns::{Peer, Rank, Turn, Turns};
 
 /// How often it is logged at most that descriptors are missing.
 const LOGGED_EVERY: Duration = Duration::from_secs(60);
@@ -27,113 +22,81 @@ pub(super) const CONNECTION_BYTES: u64 = 64 * 1024;
 pub(super) struct Connections {
     limits: Limits,
     observer: Arc<dyn Observer>,
-    turns: Turns,
+    turns: Arc<Turns<ConnectionState>>,
     memory: Share,
-    open: Mutex<OpenConnections>,
+    logged: Mutex<Logged>,
 }
 
 #[derive(Default)]
-struct OpenConnections {
-    all: HashMap<u64, ConnectionState>,
-    next: u64,
-    /// The limit was reached, and that was logged.
+struct Logged {
+    /// The limit was reached.
     crowded: bool,
-    /// When it was last logged that there was no descriptor for a connection.
+    /// When there was no descriptor for a connection.
     starved: Option<Instant>,
 }
 
 /// An open connection; it counts until this is dropped.
 pub(super) struct Connected {
-    connections: Arc<Connections>,
-    number: u64,
     pub(super) state: ConnectionState,
-    _turn: Option<Turn>,
+    _turn: Option<Turn<ConnectionState>>,
     _room: Option<Room>,
 }
 
 impl Connections {
-    pub(super) fn new(limits: Limits, memory: Share, observer: Arc<dyn Observer>) -> Arc<Self> {
-        Arc::new(Self {
-            limits,
-            observer,
-            turns: Turns::new(limits.max_connections, usize::MAX),
-            memory,
-            open: Mutex::default(),
-        })
+    pub(super) fn new(limits: Limits, memory: Share, observer: Arc<dyn Observer>) -> Self {
+        let turns = Turns::new(limits.max_connections, usize::MAX);
+        Self { limits, observer, turns, memory, logged: Mutex::default() }
     }
 
     /// Counts a connection of `peer`, closing another one if there are too many. Waits while all others are busy.
-    pub(super) async fn admit(self: &Arc<Self>, peer: Peer) -> Connected {
-        let mut turn = self.turns.try_acquire(peer);
-        if turn.is_none() {
-            let mut waiting = std::pin::pin!(self.turns.acquire(peer));
-            while turn.is_none() {
-                self.make_room(peer);
-                match tokio::time::timeout(RETRY, waiting.as_mut()).await {
-                    Ok(None) => waiting.set(self.turns.acquire(peer)),
-                    taken => turn = taken.unwrap_or_default(),
-                }
+    pub(super) async fn admit(&self, peer: Peer) -> Connected {
+        let most = self.limits.max_connections;
+        // Logged again after the crowd has gone, not with every connection at the limit.
+        self.logged().crowded &= self.open() > most / 2;
+        let turn = self.turns.acquire_from(peer, || {
+            if !std::mem::replace(&mut self.logged().crowded, true) {
+                tracing::warn!(
+                    connections = most,
+                    "the limit on connections is reached: idle ones are closed, first of the client that has most"
+                );
             }
-        }
+            self.close_idle(peer);
+            true
+        });
+        let turn = turn.await;
         let state = ConnectionState::new(peer, self.limits, Arc::clone(&self.observer));
-        let mut open = self.open();
-        open.next += 1;
-        let number = open.next;
-        open.all.insert(number, state.clone());
-        // No more are let in than there is room for.
-        let room = self.memory.try_acquire(CONNECTION_BYTES);
-        Connected { connections: Arc::clone(self), number, state, _turn: turn, _room: room }
-    }
-
-    fn make_room(&self, newcomer: Peer) {
-        if !std::mem::replace(&mut self.open().crowded, true) {
-            tracing::warn!(
-                connections = self.limits.max_connections,
-                "the limit on connections is reached: idle ones are closed, first of the client that has most"
-            );
+        if let Some(turn) = &turn {
+            turn.used(|used| *used = Some(state.clone()));
         }
-        self.close_idle(newcomer);
+        // No more are let in than there is room for.
+        Connected { state, _turn: turn, _room: self.memory.try_acquire(CONNECTION_BYTES) }
     }
 
     /// Closes the connection that has been idle for longest, first of the peer that has most.
     fn close_idle(&self, newcomer: Peer) {
-        let open = self.open();
-        let idle = open
-            .all
-            .values()
-            .filter_map(|connection| Some((connection, connection.peer(), connection.waits_since()?)));
-        if let Some(connection) = self.turns.yields(newcomer, Rank::Any, idle) {
-            connection.close("others need its place");
+        if let Some(idle) = self.turns.end_one(newcomer, Rank::Any, ConnectionState::waits_since) {
+            idle.close("others need its place");
         }
     }
 
     /// The system has no descriptor for a connection on `listener`: the longest idle connection goes. Logged once a
     /// minute at most.
     pub(super) fn out_of_files(&self, error: &std::io::Error, listener: &dyn std::fmt::Display) {
-        let logged = self.open().starved.filter(|at| at.elapsed() < LOGGED_EVERY);
-        if logged.is_none() {
-            self.open().starved = Some(Instant::now());
+        let mut logged = self.logged();
+        if logged.starved.is_none_or(|at| at.elapsed() >= LOGGED_EVERY) {
+            logged.starved = Some(Instant::now());
             tracing::warn!(%error, %listener, "cannot take a connection; idle ones are closed until it works");
         }
         self.close_idle(Peer::Local);
     }
 
-    /// Completes once no connection is left; `Err` holds how many are after `within`.
-    pub(super) async fn drained(&self, within: Duration) -> Result<(), usize> {
-        self.turns.all_ended(within).await
+    /// How many there are.
+    pub(super) fn open(&self) -> usize {
+        self.turns.held()
     }
 
-    fn open(&self) -> MutexGuard<'_, OpenConnections> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Connected {
-    fn drop(&mut self) {
-        let mut open = self.connections.open();
-        open.all.remove(&self.number);
-        // Logged again after the crowd has gone, not with every connection at the limit.
-        open.crowded &= open.all.len() > self.connections.limits.max_connections / 2;
+    fn logged(&self) -> MutexGuard<'_, Logged> {
+        self.logged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -148,7 +111,7 @@ mod tests {
     const CROWD: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 1));
     const OTHER: Peer = Peer::V4(Ipv4Addr::new(10, 0, 0, 2));
 
-    fn connections(max_connections: usize) -> Arc<Connections> {
+    fn connections(max_connections: usize) -> Connections {
         let limits = Limits { max_connections, ..Limits::default() };
         let memory = MemoryBudget::default().share(Holder::Connections);
         Connections::new(limits, memory, Arc::new(()))
@@ -157,6 +120,8 @@ mod tests {
     /// Ends with its connection.
     fn serve(connected: Connected, name: &'static str) -> tokio::task::JoinHandle<&'static str> {
         tokio::spawn(async move {
+            // As a whole: its turn ends with it.
+            let connected = connected;
             connected.state.expired().await;
             name
         })
@@ -180,7 +145,7 @@ mod tests {
         tokio::task::yield_now().await;
         let ended = [&idle[0], &idle[1], &busy, &other].map(tokio::task::JoinHandle::is_finished);
         assert_eq!(ended, [true, false, false, false]);
-        assert!(connections.open().crowded);
+        assert!(connections.logged().crowded);
         drop((request, newcomer));
     }
 
@@ -194,7 +159,7 @@ mod tests {
         let (first, second) = (serve(first, "first"), serve(second, "second"));
         connections.out_of_files(&std::io::Error::other("too many open files"), &"a listener");
         assert_eq!(first.await.unwrap(), "first");
-        assert!(!second.is_finished() && connections.open().starved.is_some());
+        assert!(!second.is_finished() && connections.logged().starved.is_some());
     }
 
     #[tokio::test(start_paused = true)]
@@ -218,14 +183,15 @@ mod tests {
             held.push(connections.admit(CROWD).await);
         }
         let newcomer = tokio::time::timeout(Duration::ZERO, connections.admit(OTHER)).await;
-        assert!(newcomer.is_err() && connections.open().crowded);
-        assert_eq!(connections.drained(Duration::ZERO).await, Err(4));
+        assert!(newcomer.is_err() && connections.logged().crowded);
+        assert_eq!(connections.open(), 4);
         held.pop();
-        assert!(connections.open().crowded && connections.open().all.len() == 3);
-        held.pop();
-        assert!(!connections.open().crowded, "told again the next time");
+        held.push(connections.admit(CROWD).await);
+        assert!(connections.logged().crowded && connections.open() == 4);
+        held.truncate(2);
+        held.push(connections.admit(CROWD).await);
+        assert!(!connections.logged().crowded, "told again the next time");
         held.clear();
-        assert!(connections.open().all.is_empty());
-        assert_eq!(connections.drained(Duration::ZERO).await, Ok(()));
+        assert_eq!(connections.open(), 0);
     }
 }

@@ -11,19 +11,13 @@ use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::listen::Stream;
-use super::peer::Peer;
-use super::turns::Turns;
+use super::turns::{Peer, Turns};
 
 /// Handshakes computed at once: one leaves the other processors to scrapes.
-const AT_ONCE: usize = 1;
+pub(super) const AT_ONCE: usize = 1;
 
 /// Handshakes that may wait for their turn, at a few milliseconds each.
-const MAX_WAITING: usize = 256;
-
-/// The turns of all handshakes.
-pub(super) fn turns() -> Turns {
-    Turns::new(AT_ONCE, MAX_WAITING)
-}
+pub(super) const MAX_WAITING: usize = 256;
 
 /// Performs the handshake with a client.
 ///
@@ -32,7 +26,7 @@ pub(super) fn turns() -> Turns {
 pub(super) async fn accept(
     stream: Box<dyn Stream>,
     config: Arc<ServerConfig>,
-    turns: &Turns,
+    turns: &Arc<Turns>,
     peer: Peer,
 ) -> io::Result<TlsStream<Box<dyn Stream>>> {
     // Until the client's hello has arrived there is nothing to compute.
@@ -43,8 +37,8 @@ pub(super) async fn accept(
     // Key exchange, signature and the client's chain are computed in different steps, and a client may ask for more
     // of them (HelloRetryRequest), so each step takes a turn.
     loop {
-        let turn =
-            turns.acquire(peer).await.ok_or_else(|| io::Error::other("too many TLS handshakes wait"))?;
+        let turn = turns.acquire(peer, None).await;
+        let turn = turn.ok_or_else(|| io::Error::other("too many TLS handshakes wait"))?;
         let waker = Waker::from(Arc::clone(&woken));
         let step = tokio::task::spawn_blocking(move || {
             let mut accept = rest();
@@ -245,7 +239,7 @@ mod tests {
             let client = client.with_client_auth_cert(chain, key).unwrap();
             let (near, far) = tokio::io::duplex(64 * 1024);
             let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
-            let turns = turns();
+            let turns = Turns::new(AT_ONCE, MAX_WAITING);
             let (accepted, connected) = tokio::join!(
                 accept(Box::new(far), server(&threads), &turns, Peer::Local),
                 connector.connect(ServerName::try_from("localhost").unwrap(), near),

@@ -14,22 +14,21 @@
 //!
 //! The way of a request:
 //!
-//! - `listen`: a connection is taken (TCP, unix, systemd); `peer` says whose it is, `connections` bounds their number.
-//! - `handshake`: TLS as the [`webconfig`] says, in `turns`.
+//! - `listen`: a connection is taken (TCP, unix, systemd); `connections` bounds their number, in `turns` as all that is
+//!   scarce.
+//! - `handshake`: TLS as the [`webconfig`] says.
 //! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which
 //!   bounds its times; `frames` bounds its HTTP/2 frames.
 //! - `router`: `auth` checks the password and `origin` the sender, `request_slots` bounds requests and unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] reads what was asked for.
-//! - `response`, `body`, `outgoing`, `compress`: the answer on its way out.
+//! - `response`, `body`, `outgoing`: the answer on its way out.
 //!
 //! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
 //! static files.
 
 mod auth;
 mod backend;
-pub mod basic_auth;
 mod body;
-mod compress;
 mod connection;
 mod connection_state;
 mod connections;
@@ -41,10 +40,8 @@ pub mod limits;
 mod listen;
 pub mod negotiate;
 pub mod notify;
-mod observer;
 mod origin;
 mod outgoing;
-mod peer;
 mod request_slots;
 mod response;
 mod route;
@@ -57,16 +54,16 @@ pub mod webconfig;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use backend::{Backend, BoxFuture, Page};
+pub use auth::Credentials;
+pub use backend::{Activity, Backend, BoxFuture, Observer, Page};
 pub use body::ResponseBody;
 pub use error::Error;
 pub use listen::Listener;
 pub use negotiate::Encoding;
-pub use observer::{Activity, Observer};
 use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;
 pub use response::Response;
-pub use route::{HandlerFuture, Methods, PageRequest, Route};
+pub use route::{PageRequest, Route};
 pub use server::Server;
 
 /// The web flags.

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::error::Error;
-use super::peer::Peer;
+use super::turns::Peer;
 
 /// Connections that the kernel completes before we take them; no fleet of scrapers opens more at once.
 const BACKLOG: i32 = 1024;

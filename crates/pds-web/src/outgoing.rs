@@ -1,17 +1,19 @@
 //! A body on its way out: in pieces, compressed if asked, holding its request slot until the last byte is
 //! handed to the system.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use hyper::body::{Frame, SizeHint};
 
 use super::body::ResponseBody;
-use super::compress::Compressor;
 use super::connection_state::InFlight;
+use super::negotiate::Encoding;
 use super::request_slots::RequestPermit;
 
 /// A body on its way out.
@@ -104,7 +106,49 @@ impl hyper::body::Body for Outgoing {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.compressor.is_none() && self.body.is_at_end()
+        self.compressor.is_none() && self.body.exact_length() == Some(0)
+    }
+}
+
+/// Compresses answers that are not kept compressed, at the fastest level: metrics pages are repetitive, it reduces them
+/// to a twentieth.
+pub(super) enum Compressor {
+    Gzip(GzEncoder<Vec<u8>>),
+    Zstd(zstd::Encoder<'static, Vec<u8>>),
+}
+
+impl Compressor {
+    /// `None` for [`Encoding::Identity`].
+    pub(super) fn new(encoding: Encoding) -> io::Result<Option<Self>> {
+        Ok(match encoding {
+            Encoding::Identity => None,
+            Encoding::Gzip => Some(Self::Gzip(GzEncoder::new(Vec::new(), Compression::fast()))),
+            Encoding::Zstd => Some(Self::Zstd(zstd::Encoder::new(Vec::new(), 1)?)),
+        })
+    }
+
+    /// Takes a piece and gives what is ready.
+    fn push(&mut self, piece: &[u8]) -> io::Result<Bytes> {
+        let ready = match self {
+            Self::Gzip(encoder) => {
+                encoder.write_all(piece)?;
+                encoder.get_mut()
+            }
+            Self::Zstd(encoder) => {
+                encoder.write_all(piece)?;
+                encoder.get_mut()
+            }
+        };
+        Ok(std::mem::take(ready).into())
+    }
+
+    /// Gives the rest.
+    fn finish(self) -> io::Result<Bytes> {
+        Ok(match self {
+            Self::Gzip(encoder) => encoder.finish()?,
+            Self::Zstd(encoder) => encoder.finish()?,
+        }
+        .into())
     }
 }
 
@@ -115,12 +159,12 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::Limits;
+    use crate::backend::tests::Counted;
     use crate::body::PIECE;
     use crate::connection_state::ConnectionState;
-    use crate::observer::tests::Counted;
-    use crate::peer::Peer;
     use crate::request_slots::RequestSlots;
-    use crate::{Encoding, Limits};
+    use crate::turns::Peer;
 
     #[tokio::test]
     async fn a_large_body_goes_out_in_pieces_and_keeps_its_slot_until_the_last_is_written() {

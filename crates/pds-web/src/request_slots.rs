@@ -10,8 +10,7 @@
 //! So no client blocks another, and a single proxy with many scrapers may use all slots while nobody else asks.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -21,8 +20,7 @@ use tokio::time::Instant;
 
 use super::body::ResponseBody;
 use super::connection_state::{ConnectionState, InFlight};
-use super::peer::Peer;
-use super::turns::{Rank, Turn, Turns};
+use super::turns::{Peer, Rank, Turn, Turns};
 
 /// An answer counts with this part of the memory for answers at most, so that each can be given.
 pub(super) const LARGEST: u64 = 4;
@@ -41,42 +39,30 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Requests that may wait for a slot.
 pub(super) const MAX_WAITING: usize = 256;
 
-/// How often a waiting request looks for one that gives way.
-const RETRY: Duration = Duration::from_millis(100);
-
 /// The slots of all requests.
 pub(super) struct RequestSlots {
     limit: usize,
-    turns: Turns,
+    turns: Arc<Turns<Answering>>,
     memory: Share,
-    held: Mutex<Held>,
+    /// The memory of bytes that answers show, by address.
+    shared: Mutex<HashMap<usize, Weak<Room>>>,
 }
 
-#[derive(Default)]
-struct Held {
-    next: u64,
-    requests: HashMap<u64, Holder>,
-    /// Shared bytes by address: their room, and how many answers share them.
-    blocks: HashMap<usize, (Option<Room>, usize)>,
-}
-
-/// A request that holds a slot.
-struct Holder {
+/// What a slot is used for.
+struct Answering {
     connection: ConnectionState,
-    /// Its number among the requests of the connection.
+    /// The number of the request among those of its connection.
     number: u64,
-    /// What the answer shows, kept so that no other bytes get the same address meanwhile.
-    blocks: Vec<Bytes>,
-    own: Option<Room>,
     since: Instant,
+    /// What the answer shows, kept so that no other bytes get the same address meanwhile, and the memory for it.
+    _held: (Vec<Bytes>, Vec<Arc<Room>>),
 }
 
 /// Permission to answer a request; dropping it frees the slot. Whatever works on the answer shares it.
 pub(super) struct RequestPermit {
     slots: Arc<RequestSlots>,
-    number: u64,
+    turn: Turn<Answering>,
     _of_connection: Option<OwnedSemaphorePermit>,
-    _turn: Turn,
 }
 
 impl RequestSlots {
@@ -84,7 +70,7 @@ impl RequestSlots {
     pub(super) fn new(limit: u32, memory: Share) -> Arc<Self> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let turns = Turns::new(if limit == 0 { usize::MAX } else { limit }, MAX_WAITING);
-        Arc::new(Self { limit, turns, memory, held: Mutex::default() })
+        Arc::new(Self { limit, turns, memory, shared: Mutex::default() })
     }
 
     /// The number of slots; 0 means unlimited.
@@ -94,47 +80,56 @@ impl RequestSlots {
 
     /// A slot for a request; `None` if there is none.
     pub(super) async fn take(self: &Arc<Self>, request: &InFlight) -> Option<RequestPermit> {
-        let connection = request.connection();
+        let (connection, number) = (request.connection.clone(), request.number);
         let of_connection = connection.permit().await;
-        let turn = match self.turns.try_acquire(connection.peer()) {
-            Some(turn) => turn,
-            None => self.wait(connection.peer()).await?,
-        };
-        let mut held = self.held();
-        held.next += 1;
-        let number = held.next;
-        let connection = connection.clone();
-        let holder = Holder {
-            connection,
-            number: request.number(),
-            blocks: Vec::new(),
-            own: None,
-            since: Instant::now(),
-        };
-        held.requests.insert(number, holder);
-        Some(RequestPermit { slots: Arc::clone(self), number, _of_connection: of_connection, _turn: turn })
-    }
-
-    async fn wait(&self, peer: Peer) -> Option<Turn> {
-        let began = Instant::now();
-        let mut waiting = std::pin::pin!(self.turns.acquire(peer));
-        while began.elapsed() < MAX_WAIT {
+        let (peer, began) = (connection.peer(), Instant::now());
+        let turn = self.turns.acquire_from(peer, || {
             let below = self.turns.is_below_share(peer);
             let impatient = below && began.elapsed() >= PATIENCE;
-            let room = self.held().make_room(&self.turns, peer, false)
-                || impatient && self.held().make_room(&self.turns, peer, true);
-            if !(room || below) {
-                return None;
-            }
-            if let Ok(turn) = tokio::time::timeout(RETRY, waiting.as_mut()).await {
-                return turn;
-            }
-        }
-        None
+            let room = self.close_unread(peer) || impatient && self.close_oldest(peer);
+            (room || below) && began.elapsed() < MAX_WAIT
+        });
+        let turn = turn.await?;
+        let (since, _held) = (Instant::now(), Default::default());
+        turn.used(|used| *used = Some(Answering { connection, number, since, _held }));
+        Some(RequestPermit { slots: Arc::clone(self), turn, _of_connection: of_connection })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Closes the connection of a request for `newcomer`, and frees its bytes at once: the one that its client has not
+    /// read for longest, of a peer that has no fewer.
+    fn close_unread(&self, newcomer: Peer) -> bool {
+        let unread = |request: &Answering| request.connection.unread_since(request.number);
+        let ended = self.turns.end_one(newcomer, Rank::Larger, unread);
+        let why = "others need its slot, and its client does not read";
+        ended.map(|request| request.connection.close(why)).is_some()
+    }
+
+    /// As [`Self::close_unread`], but the oldest request of a peer above its share, whether its client reads or not.
+    fn close_oldest(&self, newcomer: Peer) -> bool {
+        let since = |request: &Answering| Some(request.since).filter(|since| since.elapsed() >= PATIENCE);
+        let ended = self.turns.end_one(newcomer, Rank::AboveShare, since);
+        let why = "others below their share need its slot";
+        ended.map(|request| request.connection.close(why)).is_some()
+    }
+
+    /// Memory for `own_bytes` and for those of `blocks` that no answer holds yet; `None` if there is not enough.
+    fn rooms(&self, own_bytes: u64, blocks: &[Bytes]) -> Option<Vec<Arc<Room>>> {
+        let mut left = self.memory.bytes() / LARGEST;
+        let mut take = |bytes: u64| {
+            let bytes = bytes.min(left);
+            left -= bytes;
+            self.memory.try_acquire(bytes).map(Arc::new)
+        };
+        let mut rooms = vec![take(own_bytes)?];
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.retain(|_, room| room.strong_count() > 0);
+        for block in blocks {
+            let known = shared.entry(block.as_ptr() as usize).or_default();
+            let room = known.upgrade().or_else(|| take(block.len() as u64))?;
+            *known = Arc::downgrade(&room);
+            rooms.push(room);
+        }
+        Some(rooms)
     }
 }
 
@@ -142,96 +137,22 @@ impl RequestPermit {
     /// Counts the bytes of the answer; `false` if there is no room for them.
     #[must_use]
     pub(super) fn hold(&self, body: &ResponseBody, compressed: bool) -> bool {
-        let parts = body.parts();
-        let own_bytes = if compressed || parts.is_none() { STREAM_BYTES + body.source_bytes() } else { 0 };
-        let blocks: Vec<Bytes> = parts.into_iter().flatten().cloned().collect();
-        let mut held = self.slots.held();
-        let Some(peer) = held.requests.get(&self.number).map(|holder| holder.connection.peer()) else {
-            return false;
+        let (own_bytes, blocks) = match body {
+            ResponseBody::Parts(parts) => {
+                (if compressed { STREAM_BYTES } else { 0 }, Vec::from(parts.clone()))
+            }
+            ResponseBody::Channel { source_bytes, .. } => (STREAM_BYTES + source_bytes, Vec::new()),
         };
         loop {
-            if let Some((own, rooms)) = held.rooms(&self.slots.memory, own_bytes, &blocks) {
-                for (block, room) in blocks.iter().zip(rooms) {
-                    held.blocks.entry(address(block)).or_insert((room, 0)).1 += 1;
-                }
-                if let Some(holder) = held.requests.get_mut(&self.number) {
-                    (holder.blocks, holder.own) = (blocks, Some(own));
-                }
-                return true;
+            if let Some(rooms) = self.slots.rooms(own_bytes, &blocks) {
+                let held = |request: &mut Answering| request._held = (blocks, rooms);
+                return self.turn.used(|used| used.as_mut().map(held)).flatten().is_some();
             }
-            if !held.make_room(&self.slots.turns, peer, false) {
+            if !self.slots.close_unread(self.turn.peer) {
                 return false;
             }
         }
     }
-}
-
-impl fmt::Debug for RequestPermit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RequestPermit({})", self.number)
-    }
-}
-
-impl Drop for RequestPermit {
-    fn drop(&mut self) {
-        self.slots.held().release(self.number);
-    }
-}
-
-impl Held {
-    /// Room for `own_bytes` and for those of `blocks` that no answer holds yet; `None` if there is not enough.
-    fn rooms(&self, memory: &Share, own_bytes: u64, blocks: &[Bytes]) -> Option<(Room, Vec<Option<Room>>)> {
-        let mut left = memory.bytes() / LARGEST;
-        let mut take = |bytes: u64| {
-            let bytes = bytes.min(left);
-            left -= bytes;
-            memory.try_acquire(bytes)
-        };
-        let own = take(own_bytes)?;
-        let rooms = blocks.iter().map(|block| match self.blocks.contains_key(&address(block)) {
-            true => Some(None),
-            false => take(block.len() as u64).map(Some),
-        });
-        Some((own, rooms.collect::<Option<_>>()?))
-    }
-
-    /// Closes the connection of a request for `newcomer`, and frees its bytes at once: one that its client has not read
-    /// for longest, of a peer that has no fewer; with `moving`, the oldest one of a peer above its share.
-    fn make_room(&mut self, turns: &Turns, newcomer: Peer, moving: bool) -> bool {
-        let rank = if moving { Rank::AboveShare } else { Rank::Larger };
-        let candidates = self.requests.iter().filter_map(|(number, holder)| {
-            let since = match moving {
-                true => Some(holder.since).filter(|since| since.elapsed() >= PATIENCE),
-                false => holder.connection.unread_since(holder.number),
-            };
-            Some((*number, holder.connection.peer(), since?))
-        });
-        let Some(number) = turns.yields(newcomer, rank, candidates) else { return false };
-        if let Some(holder) = self.requests.get(&number) {
-            holder.connection.close(if moving {
-                "others below their share need its slot"
-            } else {
-                "others need its slot, and its client does not read"
-            });
-        }
-        self.release(number);
-        true
-    }
-
-    fn release(&mut self, number: u64) {
-        let Some(holder) = self.requests.remove(&number) else { return };
-        for block in &holder.blocks {
-            let Some((_, holders)) = self.blocks.get_mut(&address(block)) else { continue };
-            *holders -= 1;
-            if *holders == 0 {
-                self.blocks.remove(&address(block));
-            }
-        }
-    }
-}
-
-fn address(block: &Bytes) -> usize {
-    block.as_ptr() as usize
 }
 
 #[cfg(test)]
@@ -397,11 +318,11 @@ mod tests {
         let mut held = Vec::new();
         for _ in 0..20 {
             let unread = unread(&slots, 1).await;
-            assert!(unread.2.hold(&ResponseBody::Whole(page.clone()), false));
+            assert!(unread.2.hold(&page.clone().into(), false));
             held.push(unread);
         }
         assert_eq!(budget.used(), eighth);
-        let other = || ResponseBody::Whole(Bytes::from(vec![b'x'; usize::try_from(eighth).unwrap()]));
+        let other = || ResponseBody::from(vec![b'x'; usize::try_from(eighth).unwrap()]);
         for _ in 0..7 {
             let unread = unread(&slots, 1).await;
             assert!(unread.2.hold(&other(), false));
@@ -413,8 +334,9 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert!(late.2.hold(&other(), false), "now they do");
         drop((held, late));
-        let held = slots.held();
-        assert_eq!((budget.used(), held.blocks.len(), held.requests.len()), (0, 0, 0));
+        assert_eq!((budget.used(), slots.turns.held()), (0, 0));
+        drop(slots.rooms(0, &[]));
+        assert!(slots.shared.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

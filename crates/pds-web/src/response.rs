@@ -1,5 +1,6 @@
 //! The answer of a route, before the server adds what all answers share.
 
+use bytes::Bytes;
 use http::StatusCode;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -93,7 +94,7 @@ impl Response {
         let (Some(tag), Some(known), StatusCode::OK) = (tag, if_none_match, self.status) else { return self };
         if known.trim() == "*" || known.split(',').any(|candidate| opaque(candidate) == tag) {
             self.status = StatusCode::NOT_MODIFIED;
-            self.body = ResponseBody::empty();
+            self.body = Bytes::new().into();
             self.encoding = Encoding::Identity;
             self.headers.remove(header::CONTENT_TYPE);
         }

@@ -1,7 +1,7 @@
 //! Routes: path, methods, conditions and handler of everything the server answers.
 
+use std::any::Any;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -9,35 +9,30 @@ use http::{Method, Uri, Version};
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
-use super::request_slots::RequestPermit;
+use super::backend::BoxFuture;
 use super::response::Response;
 
-/// The future of a handler, boxed so that one table holds all routes.
-pub type HandlerFuture = Pin<Box<dyn Future<Output = Response> + Send>>;
-
-/// Which methods a route answers.
+/// What a route is for, and so which methods it answers and under which conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Methods {
-    /// GET and HEAD.
-    Read,
-    /// POST and PUT: they change something.
-    Act,
+pub(super) enum Kind {
+    /// Something to read.
+    Page,
+    /// As [`Kind::Page`], for browsers if no other route answers.
+    Fallback,
+    /// It takes no slot of `--web.max-requests`, and with `--web.probes-without-auth` no password.
+    Probe,
+    /// It changes something; refused without `--web.enable-lifecycle`.
+    Lifecycle,
 }
 
-impl Methods {
-    pub(super) fn contain(self, method: &Method) -> bool {
-        match self {
-            Self::Read => method == Method::GET || method == Method::HEAD,
-            Self::Act => method == Method::POST || method == Method::PUT,
-        }
+impl Kind {
+    /// The value of `Allow`.
+    pub(super) fn methods(self) -> &'static str {
+        if self == Self::Lifecycle { "POST, PUT" } else { "GET, HEAD" }
     }
 
-    /// The value of `Allow`.
-    pub(super) fn allow(self) -> &'static str {
-        match self {
-            Self::Read => "GET, HEAD",
-            Self::Act => "POST, PUT",
-        }
+    pub(super) fn answers(self, method: &Method) -> bool {
+        self.methods().split(", ").any(|answered| method == answered)
     }
 }
 
@@ -46,15 +41,8 @@ impl Methods {
 pub struct Route {
     /// The path; a segment `{name}` matches any one segment, which [`PageRequest::segment`] gives the handler.
     pub(super) path: String,
-    pub(super) methods: Methods,
-    /// Refused without `--web.enable-lifecycle`.
-    pub(super) lifecycle: bool,
-    /// For probes: it takes no slot of `--web.max-requests`, and with `--web.probes-without-auth` no password. Only
-    /// routes of the server's own are.
-    pub(super) probe: bool,
-    /// Answers browsers if no other route does.
-    pub(super) fallback: bool,
-    pub(super) handler: Arc<dyn Fn(PageRequest) -> HandlerFuture + Send + Sync>,
+    pub(super) kind: Kind,
+    pub(super) handler: Arc<dyn Fn(PageRequest) -> BoxFuture<'static, Response> + Send + Sync>,
 }
 
 impl Route {
@@ -64,14 +52,7 @@ impl Route {
         F: Fn(PageRequest) -> A + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
-        Self {
-            path: path.into(),
-            methods: Methods::Read,
-            lifecycle: false,
-            probe: false,
-            fallback: false,
-            handler: Arc::new(move |ask| Box::pin(handler(ask))),
-        }
+        Self::new(Kind::Page, path, handler)
     }
 
     /// The page that browsers get for unknown paths.
@@ -80,12 +61,20 @@ impl Route {
         F: Fn(PageRequest) -> A + Send + Sync + 'static,
         A: Future<Output = Response> + Send + 'static,
     {
-        Self { fallback: true, ..Self::page(String::new(), handler) }
+        Self::new(Kind::Fallback, "", handler)
+    }
+
+    pub(super) fn new<F, A>(kind: Kind, path: impl Into<String>, handler: F) -> Self
+    where
+        F: Fn(PageRequest) -> A + Send + Sync + 'static,
+        A: Future<Output = Response> + Send + 'static,
+    {
+        Self { path: path.into(), kind, handler: Arc::new(move |request| Box::pin(handler(request))) }
     }
 
     /// The decoded `{name}` segments, if the path is this route's.
     pub(super) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
-        if self.fallback {
+        if self.kind == Kind::Fallback {
             return None;
         }
         let mut found = Vec::new();
@@ -107,7 +96,7 @@ impl Route {
 
 impl fmt::Debug for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.methods.allow(), self.path)
+        write!(f, "{} {}", self.kind.methods(), self.path)
     }
 }
 
@@ -119,7 +108,7 @@ pub struct PageRequest {
     pub(super) headers: HeaderMap,
     pub(super) segments: Vec<(String, String)>,
     /// Counts the request while it is worked on, also if its client has left.
-    pub(super) permit: Option<Arc<RequestPermit>>,
+    pub(super) permit: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl PageRequest {

@@ -4,62 +4,51 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::header::{self, HeaderValue};
+use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
 use pds_core::memory::Holder;
 
 use super::Config;
 use super::auth::{Auth, AuthOutcome};
-use super::body::ResponseBody;
-use super::compress::Compressor;
 use super::connection_state::InFlight;
-use super::negotiate;
+use super::negotiate::{self, Encoding};
 use super::origin::OwnHosts;
-use super::outgoing::Outgoing;
-use super::peer::Peer;
+use super::outgoing::{Compressor, Outgoing};
 use super::request_slots::{RequestPermit, RequestSlots};
 use super::response::Response;
-use super::route::{Methods, PageRequest, Route};
+use super::route::{Kind, PageRequest, Route};
+use super::turns::Peer;
 use super::webconfig::{Current, Live};
+
+/// Below the size of one network packet, compression gains nothing.
+const PACKET: u64 = 1400;
 
 /// The routes, and the conditions under which they answer.
 pub(super) struct Router {
+    config: Config,
     routes: Vec<Route>,
-    /// The prefix of all paths, without a slash at its end.
-    prefix: String,
     live: Arc<Live>,
     auth: Arc<Auth>,
-    probes_without_auth: bool,
-    enable_lifecycle: bool,
     own_hosts: OwnHosts,
     slots: Arc<RequestSlots>,
     /// The value of `WWW-Authenticate`.
     challenge: HeaderValue,
 }
 
-/// A route with the segments of its path.
-type Found<'a> = (&'a Route, Vec<(String, String)>);
-
 impl Router {
     /// `bound` are the addresses that are listened on.
     pub(super) fn new(
-        config: &Config,
-        bound: Vec<SocketAddr>,
+        config: Config,
+        bound: &[SocketAddr],
         routes: Vec<Route>,
         live: Arc<Live>,
         auth: Arc<Auth>,
     ) -> Self {
-        Self {
-            routes,
-            prefix: config.prefix().to_owned(),
-            live,
-            auth,
-            probes_without_auth: config.probes_without_auth,
-            enable_lifecycle: config.enable_lifecycle,
-            own_hosts: OwnHosts::new(config, &bound),
-            slots: RequestSlots::new(config.max_requests, config.memory.share(Holder::Answers)),
-            challenge: challenge(&config.name),
-        }
+        let own_hosts = OwnHosts::new(&config, bound);
+        let slots = RequestSlots::new(config.max_requests, config.memory.share(Holder::Answers));
+        let challenge = challenge(&config.name);
+        Self { config, routes, live, auth, own_hosts, slots, challenge }
     }
 
     /// Answers a request.
@@ -68,18 +57,12 @@ impl Router {
         request: Request<Incoming>,
         in_flight: InFlight,
     ) -> http::Response<Outgoing> {
-        let (parts, _body) = request.into_parts();
-        let request = PageRequest {
-            version: parts.version,
-            uri: parts.uri,
-            headers: parts.headers,
-            segments: Vec::new(),
-            permit: None,
-        };
+        let (Parts { method, uri, version, headers, .. }, _body) = request.into_parts();
+        let request = PageRequest { version, uri, headers, segments: Vec::new(), permit: None };
         let if_none_match = request.header(header::IF_NONE_MATCH);
         let accept_encoding = request.header(header::ACCEPT_ENCODING);
         let current = self.live.current();
-        let (response, mut permit) = match self.handle(&current, &parts.method, request, &in_flight).await {
+        let (response, mut permit) = match self.handle(&current, &method, request, &in_flight).await {
             Ok(answered) => answered,
             Err(refusal) => (*refusal, None),
         };
@@ -105,24 +88,24 @@ impl Router {
         in_flight: &InFlight,
     ) -> Result<(Response, Option<Arc<RequestPermit>>), Box<Response>> {
         if !request.is_unambiguous() {
-            return Err(refusal(
-                StatusCode::BAD_REQUEST,
-                "There must be one Host, and may be one Authorization.\n",
-            ));
+            let sentence = "There must be one Host, and may be one Authorization.\n";
+            return Err(refusal(StatusCode::BAD_REQUEST, sentence));
         }
         let found = self.routes.iter().find_map(|route| Some((route, route.matches(request.path())?)));
-        let probe = found.as_ref().is_some_and(|(route, _)| route.probe);
-        if !(probe && self.probes_without_auth) {
+        let probe = found.as_ref().is_some_and(|(route, _)| route.kind == Kind::Probe);
+        if !(probe && self.config.probes_without_auth) {
             // First of all: a stranger does not learn which paths exist.
-            self.authenticate(current, &request, in_flight.connection().peer(), probe).await?;
+            self.authenticate(current, &request, in_flight.connection.peer(), probe).await?;
         }
         let (route, segments) = match found {
-            Some(found) => self.allow(found, method, &request)?,
+            Some(found) => found,
             None => (self.elsewhere(method, &request)?, Vec::new()),
         };
+        self.check_allowed(route, method, &request)?;
         // Probes keep pods alive, so they are always answered.
         let permit = if probe { None } else { Some(Arc::new(self.permit(in_flight).await?)) };
-        (request.segments, request.permit) = (segments, permit.clone());
+        request.segments = segments;
+        request.permit = permit.clone().map(|permit| permit as _);
         Ok(((route.handler)(request).await, permit))
     }
 
@@ -158,14 +141,14 @@ impl Router {
     /// The "No such page" page, for browsers. A path that means a page is redirected: one slash too many
     /// or too few, or without the prefix.
     fn elsewhere(&self, method: &Method, request: &PageRequest) -> Result<&Route, Box<Response>> {
-        if Methods::Read.contain(method) {
+        if Kind::Page.answers(method) {
             if let Some(location) = self.redirect(request) {
                 let response = Response::text(StatusCode::FOUND, format!("See {location}\n"));
                 let location = HeaderValue::try_from(location).unwrap_or(HeaderValue::from_static("./"));
                 return Err(Box::new(response.header(header::LOCATION, location)));
             }
-            let fallback = self.routes.iter().find(|route| route.fallback);
-            if let Some(route) = fallback.filter(|_| request.wants_html()) {
+            let mut fallbacks = self.routes.iter().filter(|route| route.kind == Kind::Fallback);
+            if let Some(route) = fallbacks.next().filter(|_| request.wants_html()) {
                 return Ok(route);
             }
         }
@@ -176,11 +159,11 @@ impl Router {
     fn redirect(&self, request: &PageRequest) -> Option<String> {
         let path = request.path();
         let leads = |path: &str| {
-            let mut readable = self.routes.iter().filter(|route| route.methods == Methods::Read);
+            let mut readable = self.routes.iter().filter(|route| route.kind != Kind::Lifecycle);
             readable.any(|route| route.matches(path).is_some())
         };
         let location = match path.strip_suffix('/') {
-            Some("") => (!self.prefix.is_empty()).then(|| format!(".{}/", self.prefix))?,
+            Some("") if !self.config.prefix().is_empty() => format!(".{}/", self.config.prefix()),
             Some(page) if !page.ends_with('/') && leads(page) => format!("../{}", page.rsplit('/').next()?),
             None if leads(&format!("{path}/")) => format!("./{}/", path.rsplit('/').next()?),
             _ => return None,
@@ -189,26 +172,26 @@ impl Router {
     }
 
     /// Whether method and lifecycle allow what was found.
-    fn allow<'a>(
+    fn check_allowed(
         &self,
-        (route, segments): Found<'a>,
+        route: &Route,
         method: &Method,
         request: &PageRequest,
-    ) -> Result<Found<'a>, Box<Response>> {
-        if !route.methods.contain(method) {
-            let allow = route.methods.allow();
+    ) -> Result<(), Box<Response>> {
+        if !route.kind.answers(method) {
+            let allow = route.kind.methods();
             let sentence = format!("Only {allow} are answered here.\n");
             let response = Response::text(StatusCode::METHOD_NOT_ALLOWED, sentence);
             return Err(Box::new(response.header(header::ALLOW, HeaderValue::from_static(allow))));
         }
-        if route.lifecycle && !self.enable_lifecycle {
+        if route.kind == Kind::Lifecycle && !self.config.enable_lifecycle {
             let sentence = "The lifecycle API is not enabled: start with --web.enable-lifecycle.\n";
             return Err(refusal(StatusCode::FORBIDDEN, sentence));
         }
-        if route.lifecycle && !self.own_hosts.allow(request) {
+        if route.kind == Kind::Lifecycle && !self.own_hosts.allow(request) {
             return Err(refusal(StatusCode::FORBIDDEN, "Pages of other sites may not ask for this.\n"));
         }
-        Ok((route, segments))
+        Ok(())
     }
 
     async fn permit(&self, in_flight: &InFlight) -> Result<RequestPermit, Box<Response>> {
@@ -235,14 +218,14 @@ fn refusal(status: StatusCode, sentence: &str) -> Box<Response> {
 fn finish(response: Response, accept_encoding: Option<&str>) -> http::Response<Outgoing> {
     let Response { status, mut headers, body, mut encoding } = response;
     let mut compressor = None;
-    if encoding == negotiate::Encoding::Identity && worth_encoding(&body) {
+    if encoding == Encoding::Identity && body.exact_length().is_none_or(|length| length > PACKET) {
         let wanted = negotiate::encoding(accept_encoding);
         // Without a compressor the answer is sent plain, which every client can read.
         if let Ok(made @ Some(_)) = Compressor::new(wanted) {
             (compressor, encoding) = (made, wanted);
         }
     }
-    if encoding != negotiate::Encoding::Identity {
+    if encoding != Encoding::Identity {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.as_str()));
     }
     headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
@@ -250,10 +233,4 @@ fn finish(response: Response, accept_encoding: Option<&str>) -> http::Response<O
     *answer.status_mut() = status;
     *answer.headers_mut() = headers;
     answer
-}
-
-/// Below the size of one network packet, compression gains nothing.
-fn worth_encoding(body: &ResponseBody) -> bool {
-    const PACKET: usize = 1400;
-    !matches!(body, ResponseBody::Whole(bytes) if bytes.len() <= PACKET)
 }

@@ -8,19 +8,19 @@ use pds_core::memory::Holder;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::sync::watch;
 
-use super::Config;
 use super::auth::Auth;
-use super::backend::{self, Backend};
+use super::backend::{self, Backend, Observer};
 use super::connection::{self, ServerState};
+use super::connection_state::ConnectionState;
 use super::connections::{CONNECTION_BYTES, Connected, Connections};
 use super::error::Error;
 use super::handshake;
 use super::listen::{self, Listener, Stream};
-use super::observer::Observer;
 use super::route::Route;
 use super::router::Router;
 use super::turns::Turns;
 use super::webconfig::Live;
+use super::{Config, Limits};
 
 /// Of the descriptors that the process may have, connections take this part at most; the rest is for files and for
 /// requests of its own.
@@ -71,7 +71,7 @@ impl Config {
         let live = Live::start(self.config_file.as_deref(), Arc::clone(&observer)).map_err(|source| {
             Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
         })?;
-        let connections = Connections::new(self.limits, memory, observer);
+        let connections = Arc::new(Connections::new(self.limits, memory, observer));
         Ok(Server { auth: Auth::new()?, live: Arc::new(live), connections, config: self, listeners })
     }
 
@@ -130,22 +130,26 @@ impl Server {
         for route in &mut routes {
             route.path.insert_str(0, config.prefix());
         }
-        let addresses = listeners.iter().filter_map(Listener::tcp_address).collect();
+        let addresses: Vec<_> = listeners.iter().filter_map(Listener::tcp_address).collect();
         let (state, watched) = watch::channel(ServerState::Serving);
-        let acceptor = Arc::new(Acceptor {
-            router: Arc::new(Router::new(&config, addresses, routes, Arc::clone(&live), auth)),
+        let acceptor = Acceptor {
+            router: Arc::new(Router::new(config, &addresses, routes, Arc::clone(&live), auth)),
             live,
-            connections,
-            handshakes: handshake::turns(),
-            config,
+            connections: Arc::clone(&connections),
+            handshakes: Turns::new(handshake::AT_ONCE, handshake::MAX_WAITING),
+            limits,
             state: watched,
-        });
+        };
+        let acceptor = Arc::new(acceptor);
         for listener in listeners {
             tokio::spawn(Arc::clone(&acceptor).accept(listener));
         }
+        // From here on, only listeners and connections hold it, and look at the state.
+        drop(acceptor);
         shutdown.await;
         state.send_replace(ServerState::Draining);
-        if let Err(left) = acceptor.connections.drained(limits.drain_timeout).await {
+        if tokio::time::timeout(limits.drain_timeout, state.closed()).await.is_err() {
+            let left = connections.open();
             tracing::warn!(connections = left, "requests in progress did not end in time and are broken off");
         }
         state.send_replace(ServerState::Closed);
@@ -157,17 +161,16 @@ struct Acceptor {
     router: Arc<Router>,
     live: Arc<Live>,
     connections: Arc<Connections>,
-    handshakes: Turns,
-    config: Config,
+    handshakes: Arc<Turns>,
+    limits: Limits,
     state: watch::Receiver<ServerState>,
 }
 
 impl Acceptor {
     /// Takes connections until the server stops; then the listener is closed.
     async fn accept(self: Arc<Self>, listener: Listener) {
-        let mut state = self.state.clone();
         tokio::select! {
-            () = connection::reached(&mut state, ServerState::Draining) => {}
+            () = connection::reached(self.state.clone(), ServerState::Draining) => {}
             () = self.accept_all(&listener) => {}
         }
     }
@@ -177,8 +180,7 @@ impl Acceptor {
             match listener.accept().await {
                 Ok((stream, peer)) => {
                     let connected = self.connections.admit(peer).await;
-                    let acceptor = Arc::clone(self);
-                    tokio::spawn(async move { acceptor.connection(stream, connected).await });
+                    tokio::spawn(Arc::clone(self).connection(stream, connected));
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
@@ -189,23 +191,33 @@ impl Acceptor {
         }
     }
 
-    async fn connection(&self, stream: Box<dyn Stream>, connected: Connected) {
-        let (router, limits, server) = (Arc::clone(&self.router), self.config.limits, self.state.clone());
-        let state = &connected.state;
-        let Some(tls) = self.live.current().tls.clone() else {
-            return connection::serve(stream, false, router, limits, state, server).await;
-        };
-        let mut stopping = self.state.clone();
+    /// Serves a connection until it ends, its time is up, or the server stops.
+    async fn connection(self: Arc<Self>, stream: Box<dyn Stream>, connected: Connected) {
         tokio::select! {
-            () = connection::reached(&mut stopping, ServerState::Draining) => {}
-            why = state.expired() => tracing::debug!(why, "a connection was closed"),
-            shaken = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match shaken {
-                Ok(stream) => {
-                    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-                    connection::serve(Box::new(stream), http2, router, limits, state, server).await;
-                }
-                Err(error) => tracing::debug!(%error, "a TLS handshake failed"),
+            () = self.serve(stream, &connected.state) => {}
+            why = connected.state.expired() => tracing::debug!(why, "a connection was closed"),
+            () = connection::reached(self.state.clone(), ServerState::Closed) => {}
+        }
+    }
+
+    async fn serve(&self, stream: Box<dyn Stream>, state: &ConnectionState) {
+        let (stream, http2): (Box<dyn Stream>, _) = match self.live.current().tls.clone() {
+            None => (stream, false),
+            Some(tls) => tokio::select! {
+                () = connection::reached(self.state.clone(), ServerState::Draining) => return,
+                shaken = handshake::accept(stream, tls, &self.handshakes, state.peer()) => match shaken {
+                    Ok(stream) => {
+                        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                        (Box::new(stream), http2)
+                    }
+                    Err(error) => return tracing::debug!(%error, "a TLS handshake failed"),
+                },
             },
+        };
+        let router = Arc::clone(&self.router);
+        let served = connection::serve(stream, http2, router, self.limits, state, self.state.clone()).await;
+        if let Err(error) = served {
+            tracing::debug!(%error, "a connection ended early");
         }
     }
 }

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
     use crate::Limits;
-    use crate::peer::Peer;
+    use crate::turns::Peer;
 
     #[tokio::test(start_paused = true)]
     async fn bytes_that_drip_do_not_buy_time() {

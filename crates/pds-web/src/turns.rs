@@ -5,145 +5,156 @@
 //! that many share, a flood of guesses delays a configured user by one turn, too. Among the requests of one user the
 //! newest and the oldest go first alternately: the newest has a client that still waits, and the oldest must not starve.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::peer::Peer;
+/// How often [`Turns::acquire_from`] looks for a turn that ends early.
+const RETRY: Duration = Duration::from_millis(100);
 
-/// Hands out turns. Cloning shares them.
-#[derive(Clone)]
-pub(super) struct Turns(Arc<Shared>);
-
-struct Shared {
-    state: Mutex<State>,
-    /// Tells that a turn has ended.
-    ended: Notify,
+/// One client for the purpose of sharing. Many scrapers behind one proxy are one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Peer {
+    /// Everybody on a unix socket.
+    Local,
+    /// An IPv4 address.
+    V4(Ipv4Addr),
+    /// An IPv6 network of 64 bits: one host can take any address in it.
+    V6([u16; 4]),
 }
 
-struct State {
+impl Peer {
+    /// The peer that has the address `ip`.
+    pub(super) fn of(ip: IpAddr) -> Self {
+        // A socket of both families shows IPv4 addresses as ::ffff:a.b.c.d.
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => Self::V4(ip),
+            IpAddr::V6(ip) => {
+                let [a, b, c, d, ..] = ip.segments();
+                Self::V6([a, b, c, d])
+            }
+        }
+    }
+}
+
+/// Hands out turns, each with a `T` that says what it is used for.
+pub(super) struct Turns<T = ()>(Mutex<State<T>>);
+
+struct State<T> {
     all: usize,
-    free: usize,
-    /// Waiting requests in total, and their bound.
-    waiting: usize,
     max_waiting: usize,
-    queues: Vec<Queue>,
-    /// The peers that hold or wait.
-    peers: HashMap<Peer, OfPeer>,
+    queues: Vec<Queue<T>>,
+    /// The turns that are held, by number. Without a `T` they have not begun, or are to end early.
+    held: HashMap<u64, (Peer, Option<T>)>,
     /// Counts turns, as a clock for who was served last.
     served: u64,
 }
 
-#[derive(Default)]
-struct OfPeer {
-    holds: usize,
-    waits: usize,
-    last: u64,
-}
-
-/// Who asks for a turn: a peer, and the configured user it claims to be, if any.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
-    pub(super) peer: Peer,
-    pub(super) user: Option<String>,
-}
-
-impl From<Peer> for Claim {
-    fn from(peer: Peer) -> Self {
-        Self { peer, user: None }
-    }
-}
-
-struct Queue {
-    claim: Claim,
+/// The requests of one peer, and there of one configured user or of everybody else.
+struct Queue<T> {
+    peer: Peer,
+    user: Option<String>,
     /// From the oldest to the newest.
-    waiting: VecDeque<oneshot::Sender<Turn>>,
+    waiting: VecDeque<oneshot::Sender<Turn<T>>>,
     oldest_next: bool,
-    last: u64,
+    /// When the peer was served last, and when this queue was.
+    last: (u64, u64),
 }
 
 /// A turn; it ends when this is dropped.
-pub(super) struct Turn {
-    turns: Turns,
-    peer: Peer,
+pub(super) struct Turn<T = ()> {
+    turns: Arc<Turns<T>>,
+    pub(super) peer: Peer,
+    number: u64,
 }
 
-impl Turns {
+impl<T> Turns<T> {
     /// Turns for `at_once` requests at a time, with at most `max_waiting` behind them.
-    pub(super) fn new(at_once: usize, max_waiting: usize) -> Self {
-        let (queues, peers) = (Vec::new(), HashMap::new());
-        let state = State { all: at_once, free: at_once, waiting: 0, max_waiting, queues, peers, served: 0 };
-        Self(Arc::new(Shared { state: Mutex::new(state), ended: Notify::new() }))
-    }
-
-    /// A turn that is free right now.
-    pub(super) fn try_acquire(&self, peer: Peer) -> Option<Turn> {
-        let mut state = self.state();
-        state.free = state.free.checked_sub(1)?;
-        state.serve(peer);
-        Some(Turn { turns: self.clone(), peer })
+    pub(super) fn new(at_once: usize, max_waiting: usize) -> Arc<Self> {
+        let (queues, held) = (Vec::new(), HashMap::new());
+        Arc::new(Self(Mutex::new(State { all: at_once, max_waiting, queues, held, served: 0 })))
     }
 
     /// Waits for a turn. `None` if too many wait: then the oldest request of the peer with most gives up, but not the
-    /// only one of a configured user.
-    pub(super) async fn acquire(&self, claim: impl Into<Claim>) -> Option<Turn> {
-        let claim = claim.into();
-        if let Some(turn) = self.try_acquire(claim.peer) {
-            return Some(turn);
-        }
-        let waiting = self.state().push(claim);
+    /// only one of a configured `user`.
+    pub(super) async fn acquire(self: &Arc<Self>, peer: Peer, user: Option<String>) -> Option<Turn<T>> {
+        let waiting = {
+            let mut state = self.state();
+            if state.held.len() < state.all {
+                return Some(self.turn(&mut state, peer));
+            }
+            state.push(peer, user)
+        };
         waiting.await.ok()
+    }
+
+    /// Waits for a turn while `make_room`, called every [`RETRY`], ends those of others; `None` once that gives up.
+    pub(super) async fn acquire_from(
+        self: &Arc<Self>,
+        peer: Peer,
+        mut make_room: impl FnMut() -> bool,
+    ) -> Option<Turn<T>> {
+        let mut waiting = std::pin::pin!(self.acquire(peer, None));
+        let mut retry = tokio::time::interval(RETRY);
+        loop {
+            tokio::select! {
+                biased;
+                turn = waiting.as_mut() => return turn,
+                _ = retry.tick() => if !make_room() { return None },
+            }
+        }
     }
 
     /// Whether `peer` holds less than its share.
     pub(super) fn is_below_share(&self, peer: Peer) -> bool {
         let state = self.state();
-        state.holds(peer) < state.all.div_ceil(state.holders(peer))
+        let mut holds = state.holds();
+        let own = *holds.entry(peer).or_default();
+        own < state.all.div_ceil(holds.len())
     }
 
-    /// Which of `candidates` makes room for `newcomer`: that of the peer that holds most, and of those the oldest.
-    /// [`Rank::Any`] spares nobody, the others spare those that do not hold more than they say.
-    pub(super) fn yields<T>(
+    /// Ends a turn early for `newcomer`, and gives what it was used for: one of the peer that holds most, and there the
+    /// oldest. `since` says how old it is, if it may end. [`Rank::Any`] spares nobody, the others spare the peers that
+    /// do not hold more than they say.
+    pub(super) fn end_one(
         &self,
         newcomer: Peer,
         rank: Rank,
-        candidates: impl Iterator<Item = (T, Peer, Instant)>,
+        since: impl Fn(&T) -> Option<Instant>,
     ) -> Option<T> {
-        let state = self.state();
-        let holders = state.holders(newcomer);
+        let mut state = self.state();
+        let (all, mut holds) = (state.all, state.holds());
+        let own = *holds.entry(newcomer).or_default();
         let may = |peer: Peer| match rank {
             Rank::Any => true,
-            Rank::Larger => peer == newcomer || state.holds(peer) > state.holds(newcomer),
-            Rank::AboveShare => peer != newcomer && state.holds(peer).saturating_mul(holders) > state.all,
+            Rank::Larger => peer == newcomer || holds[&peer] > own,
+            Rank::AboveShare => peer != newcomer && holds[&peer].saturating_mul(holds.len()) > all,
         };
-        let candidates = candidates.filter(|(_, peer, _)| may(*peer));
-        let first = candidates.max_by_key(|(_, peer, since)| (state.holds(*peer), std::cmp::Reverse(*since)));
-        first.map(|(candidate, ..)| candidate)
+        let candidates = state.held.iter_mut().filter(|(_, (peer, _))| may(*peer));
+        let aged =
+            candidates.filter_map(|(_, (peer, used))| Some((holds[peer], since(used.as_ref()?)?, used)));
+        let (.., used) = aged.max_by_key(|(holds, since, _)| (*holds, Reverse(*since)))?;
+        used.take()
     }
 
-    /// Completes once nobody holds a turn; `Err` says how many are held after `within`.
-    pub(super) async fn all_ended(&self, within: Duration) -> Result<(), usize> {
-        let all_ended = async {
-            loop {
-                let ended = self.0.ended.notified();
-                if self.held() == 0 {
-                    return;
-                }
-                ended.await;
-            }
-        };
-        tokio::time::timeout(within, all_ended).await.map_err(|_elapsed| self.held())
+    /// How many turns are held.
+    pub(super) fn held(&self) -> usize {
+        self.state().held.len()
     }
 
-    fn held(&self) -> usize {
-        self.state().peers.values().map(|peer| peer.holds).sum()
+    fn turn(self: &Arc<Self>, state: &mut State<T>, peer: Peer) -> Turn<T> {
+        state.served += 1;
+        state.held.insert(state.served, (peer, None));
+        Turn { turns: Arc::clone(self), peer, number: state.served }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -158,123 +169,98 @@ pub(super) enum Rank {
     AboveShare,
 }
 
-impl State {
-    fn holds(&self, peer: Peer) -> usize {
-        self.peers.get(&peer).map_or(0, |of| of.holds)
-    }
-
-    /// How many peers hold a turn, `newcomer` included.
-    fn holders(&self, newcomer: Peer) -> usize {
-        let others = self.peers.iter().filter(|(peer, of)| **peer != newcomer && of.holds > 0);
-        others.count() + 1
-    }
-
-    fn push(&mut self, claim: Claim) -> oneshot::Receiver<Turn> {
-        let (sender, receiver) = oneshot::channel();
-        let last = self.served;
-        let of = self.peers.entry(claim.peer).or_default();
-        if of.waits == 0 {
-            of.last = last;
+impl<T> State<T> {
+    /// How many turns each peer holds.
+    fn holds(&self) -> HashMap<Peer, usize> {
+        let mut holds = HashMap::new();
+        for (peer, _) in self.held.values() {
+            *holds.entry(*peer).or_default() += 1;
         }
-        of.waits += 1;
-        self.waiting += 1;
-        match self.queues.iter_mut().find(|queue| queue.claim == claim) {
+        holds
+    }
+
+    fn push(&mut self, peer: Peer, user: Option<String>) -> oneshot::Receiver<Turn<T>> {
+        let (sender, receiver) = oneshot::channel();
+        let of_peer = self.queues.iter().find(|queue| queue.peer == peer);
+        let last = (of_peer.map_or(self.served, |queue| queue.last.0), self.served);
+        match self.queues.iter_mut().find(|queue| queue.peer == peer && queue.user == user) {
             Some(queue) => queue.waiting.push_back(sender),
             None => {
                 let waiting = VecDeque::from([sender]);
-                self.queues.push(Queue { claim, waiting, oldest_next: false, last });
+                self.queues.push(Queue { peer, user, waiting, oldest_next: false, last });
             }
         }
-        if self.waiting > self.max_waiting {
+        if self.waiting(|_| true) > self.max_waiting {
             self.shed();
         }
         receiver
     }
 
+    /// How many requests wait in some of the queues.
+    fn waiting(&self, of: impl Fn(&Queue<T>) -> bool) -> usize {
+        self.queues.iter().filter(|queue| of(queue)).map(|queue| queue.waiting.len()).sum()
+    }
+
     /// The oldest request of the peer and user with most gives up.
     fn shed(&mut self) {
-        let (mut once, mut more) = (HashSet::new(), HashSet::new());
-        for user in self.queues.iter().filter_map(|queue| queue.claim.user.as_deref()) {
-            if !once.insert(user) {
-                more.insert(user);
-            }
-        }
-        let only_one = |queue: &Queue| {
-            queue.waiting.len() == 1 && queue.claim.user.as_deref().is_some_and(|user| !more.contains(user))
-        };
-        let waits = |queue: &Queue| self.peers.get(&queue.claim.peer).map_or(0, |of| of.waits);
-        let queues = self.queues.iter().enumerate().filter(|(_, queue)| !only_one(queue));
-        let longest = queues.max_by_key(|(_, queue)| (waits(queue), queue.waiting.len()));
-        if let Some(index) = longest.map(|(index, _)| index) {
+        let spared =
+            |queue: &Queue<T>| queue.user.is_some() && self.waiting(|other| other.user == queue.user) == 1;
+        let rank = |queue: &Queue<T>| (self.waiting(|other| other.peer == queue.peer), queue.waiting.len());
+        let queues = self.queues.iter().enumerate().filter(|(_, queue)| !spared(queue));
+        if let Some((index, _)) = queues.max_by_key(|(_, queue)| rank(queue)) {
             self.take(index, true);
         }
     }
 
     /// Takes the oldest or the newest request out of a queue.
-    fn take(&mut self, index: usize, oldest: bool) -> Option<oneshot::Sender<Turn>> {
-        let queue = self.queues.get_mut(index)?;
-        let taken = if oldest { queue.waiting.pop_front() } else { queue.waiting.pop_back() }?;
-        let peer = queue.claim.peer;
-        if queue.waiting.is_empty() {
+    fn take(&mut self, index: usize, oldest: bool) -> Option<oneshot::Sender<Turn<T>>> {
+        let waiting = &mut self.queues.get_mut(index)?.waiting;
+        let taken = if oldest { waiting.pop_front() } else { waiting.pop_back() };
+        if waiting.is_empty() {
             self.queues.remove(index);
         }
-        self.waiting -= 1;
-        if let Some(of) = self.peers.get_mut(&peer) {
-            of.waits -= 1;
-        }
-        self.forget(peer);
-        Some(taken)
+        taken
     }
 
     /// The request that comes next.
-    fn pop(&mut self) -> Option<(oneshot::Sender<Turn>, Peer)> {
-        let rank = |queue: &Queue| {
-            let of = self.peers.get(&queue.claim.peer);
-            (of.map(|of| (of.holds, of.last)), queue.last)
-        };
+    fn pop(&mut self) -> Option<(oneshot::Sender<Turn<T>>, Peer)> {
+        let holds = self.holds();
+        let rank = |queue: &Queue<T>| (holds.get(&queue.peer).copied().unwrap_or_default(), queue.last);
         let (index, _) = self.queues.iter().enumerate().min_by_key(|(_, queue)| rank(queue))?;
         self.served += 1;
         let queue = self.queues.get_mut(index)?;
-        let (peer, oldest) = (queue.claim.peer, queue.oldest_next);
+        let (peer, oldest) = (queue.peer, queue.oldest_next);
         queue.oldest_next = !oldest;
-        queue.last = self.served;
-        if let Some(of) = self.peers.get_mut(&peer) {
-            of.last = self.served;
+        queue.last.1 = self.served;
+        for queue in self.queues.iter_mut().filter(|queue| queue.peer == peer) {
+            queue.last.0 = self.served;
         }
         self.take(index, oldest).map(|next| (next, peer))
     }
+}
 
-    fn serve(&mut self, peer: Peer) {
-        self.peers.entry(peer).or_default().holds += 1;
-    }
-
-    /// Drops what is known of a peer that neither holds nor waits.
-    fn forget(&mut self, peer: Peer) {
-        if self.peers.get(&peer).is_some_and(|of| of.holds == 0 && of.waits == 0) {
-            self.peers.remove(&peer);
-        }
+impl<T> Turn<T> {
+    /// What it is used for; `None` at first, and once it is to end early.
+    pub(super) fn used<R>(&self, with: impl FnOnce(&mut Option<T>) -> R) -> Option<R> {
+        let mut state = self.turns.state();
+        state.held.get_mut(&self.number).map(|(_, used)| with(used))
     }
 }
 
-impl Drop for Turn {
+impl<T> Drop for Turn<T> {
     fn drop(&mut self) {
         let mut state = self.turns.state();
-        if let Some(of) = state.peers.get_mut(&self.peer) {
-            of.holds -= 1;
-        }
-        state.forget(self.peer);
-        self.turns.0.ended.notify_waiters();
+        state.held.remove(&self.number);
         while let Some((next, peer)) = state.pop() {
             // Dropping a turn that nobody takes would lock again; a closed receiver is passed over instead.
             if !next.is_closed() {
-                state.serve(peer);
+                let turn = self.turns.turn(&mut state, peer);
                 drop(state);
                 // Closed in this very moment, the turn comes back and is dropped in turn.
-                drop(next.send(Turn { turns: self.turns.clone(), peer }));
+                drop(next.send(turn));
                 return;
             }
         }
-        state.free += 1;
     }
 }
 
@@ -289,16 +275,25 @@ mod tests {
 
     /// Requests that wait, by number, and those that got their turn, in order.
     struct Waiting {
-        turns: Turns,
+        turns: Arc<Turns>,
         served: Arc<Mutex<Vec<Option<u32>>>>,
     }
 
     impl Waiting {
-        /// `number` waits for a turn of `claim` and gives it back at once.
-        async fn join(&self, claim: impl Into<Claim>, number: u32) -> tokio::task::JoinHandle<()> {
-            let (turns, served, claim) = (self.turns.clone(), Arc::clone(&self.served), claim.into());
+        /// `number` waits for a turn of `peer` and gives it back at once.
+        async fn join(&self, peer: Peer, number: u32) -> tokio::task::JoinHandle<()> {
+            self.join_as(peer, None, number).await
+        }
+
+        async fn join_as(
+            &self,
+            peer: Peer,
+            user: Option<String>,
+            number: u32,
+        ) -> tokio::task::JoinHandle<()> {
+            let (turns, served) = (Arc::clone(&self.turns), Arc::clone(&self.served));
             let joined = tokio::spawn(async move {
-                let turn = turns.acquire(claim).await;
+                let turn = turns.acquire(peer, user).await;
                 served.lock().unwrap().push(turn.as_ref().map(|_| number));
             });
             tokio::task::yield_now().await;
@@ -306,10 +301,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn an_ipv4_address_and_an_ipv6_network_are_each_one_peer() {
+        let of = |ip: &str| Peer::of(ip.parse().unwrap());
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("10.0.0.2"), of("10.0.0.1"));
+        assert_eq!(of("2001:db8::1"), of("2001:db8:0:0:ffff::2"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+    }
+
     #[tokio::test]
     async fn another_peer_waits_for_one_turn_and_a_newcomer_overtakes() {
         let waiting = Waiting { turns: Turns::new(1, 100), served: Arc::default() };
-        let busy = waiting.turns.acquire(FLOOD).await.unwrap();
+        let busy = waiting.turns.acquire(FLOOD, None).await.unwrap();
         let mut joined = Vec::new();
         for number in 1..=4 {
             joined.push(waiting.join(FLOOD, number).await);
@@ -322,13 +326,13 @@ mod tests {
         // The newest and the oldest in turn, and the other peer in between.
         let served = waiting.served.lock().unwrap().iter().flatten().copied().collect::<Vec<_>>();
         assert_eq!(served, [4, 9, 1, 3, 2]);
-        assert!(waiting.turns.state().free == 1 && waiting.turns.state().waiting == 0);
+        assert!(waiting.turns.held() == 0 && waiting.turns.state().queues.is_empty());
     }
 
     #[tokio::test]
     async fn where_too_many_wait_the_oldest_of_the_peer_with_most_gives_up() {
         let waiting = Waiting { turns: Turns::new(1, 3), served: Arc::default() };
-        let busy = waiting.turns.acquire(FLOOD).await.unwrap();
+        let busy = waiting.turns.acquire(FLOOD, None).await.unwrap();
         let mut joined = Vec::new();
         for number in 1..=3 {
             joined.push(waiting.join(FLOOD, number).await);
@@ -346,13 +350,12 @@ mod tests {
     #[tokio::test]
     async fn behind_one_address_a_configured_user_waits_for_one_turn_and_keeps_its_place() {
         let waiting = Waiting { turns: Turns::new(1, 3), served: Arc::default() };
-        let busy = waiting.turns.acquire(FLOOD).await.unwrap();
+        let busy = waiting.turns.acquire(FLOOD, None).await.unwrap();
         let mut joined = Vec::new();
         for number in 1..=3 {
             joined.push(waiting.join(FLOOD, number).await);
         }
-        let alice = Claim { peer: FLOOD, user: Some("alice".to_owned()) };
-        joined.push(waiting.join(alice, 9).await);
+        joined.push(waiting.join_as(FLOOD, Some("alice".to_owned()), 9).await);
         for number in 4..=20 {
             joined.push(waiting.join(FLOOD, number).await);
         }
@@ -366,12 +369,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_freed_turn_goes_to_the_peer_that_holds_fewest() {
-        let turns = Turns::new(3, 10);
+        let turns = Turns::<()>::new(3, 10);
         let mut held = Vec::new();
         for _ in 0..3 {
-            held.push(turns.acquire(FLOOD).await.unwrap());
+            held.push(turns.acquire(FLOOD, None).await.unwrap());
         }
-        let waiting = Waiting { turns: turns.clone(), served: Arc::default() };
+        let waiting = Waiting { turns: Arc::clone(&turns), served: Arc::default() };
         let joined =
             [waiting.join(FLOOD, 1).await, waiting.join(FLOOD, 2).await, waiting.join(OTHER, 9).await];
         assert!(turns.is_below_share(OTHER) && !turns.is_below_share(FLOOD));
@@ -381,22 +384,21 @@ mod tests {
         }
         assert_eq!(waiting.served.lock().unwrap().first(), Some(&Some(9)));
         drop(held);
-        assert_eq!(turns.all_ended(Duration::ZERO).await, Ok(()));
-        assert!(turns.state().peers.is_empty());
+        assert!(turns.held() == 0 && turns.state().queues.is_empty());
     }
 
     #[tokio::test]
     async fn a_request_that_is_given_up_keeps_no_turn() {
-        let turns = Turns::new(1, 10);
-        let busy = turns.acquire(FLOOD).await.unwrap();
+        let turns = Turns::<()>::new(1, 10);
+        let busy = turns.acquire(FLOOD, None).await.unwrap();
         let gone = tokio::spawn({
-            let turns = turns.clone();
-            async move { turns.acquire(FLOOD).await }
+            let turns = Arc::clone(&turns);
+            async move { turns.acquire(FLOOD, None).await }
         });
         tokio::task::yield_now().await;
         gone.abort();
         assert!(gone.await.is_err());
         drop(busy);
-        assert!(turns.acquire(OTHER).await.is_some());
+        assert!(turns.acquire(OTHER, None).await.is_some());
     }
 }

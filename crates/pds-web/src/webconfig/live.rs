@@ -12,7 +12,7 @@ use super::client_cert::Demands;
 use super::error::WebConfigError;
 use super::sources::Sources;
 use super::{Loaded, Rate, load};
-use crate::observer::Observer;
+use crate::backend::Observer;
 use pds_core::error_chain::with_sources;
 use pds_core::secret::Secret;
 
@@ -164,7 +164,7 @@ mod tests {
 
     use super::super::sources::SETTLED;
     use super::*;
-    use crate::observer::tests::Counted;
+    use crate::backend::tests::Counted;
 
     const ALICE: &str =
         "basic_auth_users:\n  alice: $2y$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi\n";
