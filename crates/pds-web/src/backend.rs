@@ -1,7 +1,6 @@
 //! What the web server needs from the exporter behind it and what it tells it, and the routes of every exporter.
 
 use std::fmt::Debug;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +11,8 @@ use super::Config;
 use super::body::ResponseBody;
 use super::negotiate::{self, Encoding, Negotiated};
 use super::response::Response;
-use super::route::{Kind, PageRequest, Route};
+use super::route::{BoxFuture, Kind, PageRequest, Route};
 use pds_exposition::Format;
-
-/// The future of a method of [`Backend`]: `Box::pin(async move { ... })`.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A metrics page.
 #[derive(Debug)]

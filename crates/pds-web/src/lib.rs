@@ -55,7 +55,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use auth::Credentials;
-pub use backend::{Activity, Backend, BoxFuture, Observer, Page};
+pub use backend::{Activity, Backend, Observer, Page};
 pub use body::ResponseBody;
 pub use error::Error;
 pub use listen::Listener;
@@ -63,7 +63,7 @@ pub use negotiate::Encoding;
 use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;
 pub use response::Response;
-pub use route::{PageRequest, Route};
+pub use route::{BoxFuture, PageRequest, Route};
 pub use server::Server;
 
 /// The web flags.

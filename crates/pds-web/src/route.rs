@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -9,8 +10,10 @@ use http::{Method, Uri, Version};
 use percent_encoding::percent_decode_str;
 use url::form_urlencoded;
 
-use super::backend::BoxFuture;
 use super::response::Response;
+
+/// The future of a handler, or of a method of [`Backend`](super::Backend): `Box::pin(async move { ... })`.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a route is for, and so which methods it answers and under which conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,9 +21,7 @@ use bytes::Bytes;
 use pds_exporter::store::Filter;
 use pds_exporter::telemetry::Telemetry;
 use pds_exposition::Format;
-use pds_web::{
-    Backend, BoxFuture, Config, Encoding, Page, PageRequest, Response, ResponseBody, Route, Server,
-};
+use pds_web::{Backend, BoxFuture, Config, Encoding, Page, PageRequest, Response, Route, Server};
 use tokio::process::Command;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -81,7 +79,7 @@ impl Backend for Stub {
             let made =
                 tokio::spawn(async move { open.wait_for(|open| *open).await.map(|_| request).unwrap() });
             let request = made.await.unwrap();
-            let body = ResponseBody::Whole(self.page(format, &Filter::parse(request.raw_query())));
+            let body = self.page(format, &Filter::parse(request.raw_query())).into();
             Ok(Page { format, encoding: Encoding::Identity, body })
         })
     }

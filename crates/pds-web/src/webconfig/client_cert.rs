@@ -1,6 +1,5 @@
 //! Client certificates: Go's five policies, and the names a certificate must hold.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,8 +14,12 @@ use rustls::{
 };
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
-use super::ClientAuth;
+use super::ClientAuth::{
+    NoClientCert, RequestClientCert, RequireAndVerifyClientCert, RequireAnyClientCert,
+    VerifyClientCertIfGiven,
+};
 use super::error::WebConfigError;
+use super::file::Tls;
 
 /// What clients must show besides the password. A running server never drops a demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +35,36 @@ pub(super) struct Demands {
 }
 
 impl Demands {
+    /// What the section demands of clients. If that is more than or different from its wording, `notes` says so.
+    pub(super) fn of(tls: &Tls, has_ca: bool, notes: &mut Vec<String>) -> Result<Self, WebConfigError> {
+        let (policy, named) = (tls.client_auth, tls.client_allowed_sans.is_some());
+        let mandatory = [RequireAnyClientCert, RequireAndVerifyClientCert].contains(&policy);
+        let verifies = [VerifyClientCertIfGiven, RequireAndVerifyClientCert].contains(&policy);
+        if named && !mandatory {
+            return Err(WebConfigError::section(
+                "client_allowed_sans requires client_auth_type to be one of RequireAnyClientCert or \
+                 RequireAndVerifyClientCert",
+            ));
+        }
+        if named && !verifies && !has_ca {
+            return Err(WebConfigError::section(
+                "client_allowed_sans with RequireAnyClientCert needs client_ca or client_ca_file: names in \
+                 certificates that are not verified prove nothing",
+            ));
+        }
+        notes.extend(match policy {
+            RequireAnyClientCert if has_ca => {
+                Some(format!("client_auth_type {policy:?}: with a client CA, certificates are verified"))
+            }
+            RequestClientCert if has_ca => Some(format!("client_ca: {policy:?} verifies nothing")),
+            _ if verifies && !has_ca => {
+                Some(format!("client_auth_type {policy:?}: without a client CA, the system's CAs verify"))
+            }
+            _ => None,
+        });
+        Ok(Self { mandatory, verified: verifies || (mandatory && has_ca), own_ca: has_ca, named })
+    }
+
     /// The first of these demands that `others` lack.
     pub(super) fn missing_in(self, others: Self) -> Option<&'static str> {
         [
@@ -47,27 +80,22 @@ impl Demands {
 
 /// The verifier that makes `demands`. Certificates are verified against `ca`, or without one against the system's.
 pub(super) fn verifier(
-    policy: ClientAuth,
+    tls: &Tls,
     demands: Demands,
     ca: Option<RootCertStore>,
-    allowed_sans: Option<Vec<String>>,
-    provider: &Arc<CryptoProvider>,
+    provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, WebConfigError> {
-    if policy == ClientAuth::NoClientCert {
+    if tls.client_auth == NoClientCert {
         return Ok(WebPkiClientVerifier::no_client_auth());
     }
-    let verifier: Arc<dyn ClientCertVerifier> = if demands.verified {
+    let mut chain = None;
+    if demands.verified {
         let roots = Arc::new(ca.unwrap_or_else(system_roots));
-        let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
-        let builder = if demands.mandatory { builder } else { builder.allow_unauthenticated() };
-        builder.build().map_err(WebConfigError::ClientCa)?
-    } else {
-        Arc::new(Unverified { mandatory: demands.mandatory, provider: Arc::clone(provider) })
-    };
-    Ok(match allowed_sans {
-        None => verifier,
-        Some(allowed) => Arc::new(Named { allowed, verifier }),
-    })
+        let builder = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider));
+        chain = Some(builder.build().map_err(WebConfigError::ClientCa)?);
+    }
+    let (mandatory, allowed) = (demands.mandatory, tls.client_allowed_sans.clone());
+    Ok(Arc::new(Verifier { mandatory, chain, allowed, provider }))
 }
 
 /// The system's trust anchors, as Go takes them; Mozilla's where the system has none, as in a container.
@@ -80,28 +108,41 @@ fn system_roots() -> RootCertStore {
     roots
 }
 
-/// Accepts any certificate whose key the client has, which says nothing about who that is.
+/// Accepts certificates whose key the client has, which by itself says nothing about who that is.
 #[derive(Debug)]
-struct Unverified {
+struct Verifier {
     mandatory: bool,
+    /// Verifies who signed a certificate, if that matters.
+    chain: Option<Arc<dyn ClientCertVerifier>>,
+    /// A certificate has to hold one of these subject alternative names, if there are any.
+    allowed: Option<Vec<String>>,
     provider: Arc<CryptoProvider>,
 }
 
-impl ClientCertVerifier for Unverified {
+impl ClientCertVerifier for Verifier {
     fn client_auth_mandatory(&self) -> bool {
         self.mandatory
     }
 
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
+        self.chain.as_ref().map_or(&[], |chain| chain.root_hint_subjects())
     }
 
     fn verify_client_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
+        if let Some(chain) = &self.chain {
+            chain.verify_client_cert(end_entity, intermediates, now)?;
+        }
+        if let Some(allowed) = &self.allowed {
+            let names = names(end_entity).ok_or(CertificateError::BadEncoding)?;
+            if !names.iter().any(|name| allowed.contains(name)) {
+                return Err(CertificateError::Other(OtherError(Arc::new(NoAllowedName { names }))).into());
+            }
+        }
         Ok(ClientCertVerified::assertion())
     }
 
@@ -130,77 +171,12 @@ impl ClientCertVerifier for Unverified {
     }
 }
 
-/// Requires one of the allowed subject alternative names besides what `verifier` requires.
-#[derive(Debug)]
-struct Named {
-    allowed: Vec<String>,
-    verifier: Arc<dyn ClientCertVerifier>,
-}
-
-impl ClientCertVerifier for Named {
-    fn offer_client_auth(&self) -> bool {
-        self.verifier.offer_client_auth()
-    }
-
-    fn client_auth_mandatory(&self) -> bool {
-        self.verifier.client_auth_mandatory()
-    }
-
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.verifier.root_hint_subjects()
-    }
-
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        let verified = self.verifier.verify_client_cert(end_entity, intermediates, now)?;
-        let names = names(end_entity).ok_or(CertificateError::BadEncoding)?;
-        if names.iter().any(|name| self.allowed.contains(name)) {
-            Ok(verified)
-        } else {
-            Err(CertificateError::Other(OtherError(Arc::new(NoAllowedName { names }))).into())
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
-    }
-}
-
 /// A certificate without any of the allowed names.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("could not find allowed SANs in client cert, found: {names:?}")]
 struct NoAllowedName {
     names: Vec<String>,
 }
-
-impl fmt::Display for NoAllowedName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "could not find allowed SANs in client cert, found: {:?}", self.names)
-    }
-}
-
-impl std::error::Error for NoAllowedName {}
 
 /// The subject alternative names of the kinds Go reads: DNS names, mail addresses, IP addresses, URIs.
 fn names(certificate: &CertificateDer<'_>) -> Option<Vec<String>> {

@@ -5,11 +5,14 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
+use rustls::SupportedCipherSuite;
+use rustls::crypto::SupportedKxGroup;
+use rustls::crypto::ring::{ALL_CIPHER_SUITES, kx_group};
 use serde::Deserialize;
+use serde::de::IntoDeserializer as _;
 
 use super::ClientAuth;
 use super::error::WebConfigError;
-use super::names::{self, Cipher, Curve, Version};
 use pds_core::secret::Secret;
 
 /// A checked file.
@@ -32,19 +35,23 @@ pub(super) struct Tls {
     /// Whether any key is set that needs TLS.
     pub(super) enabled: bool,
     pub(super) client_allowed_sans: Option<Vec<String>>,
-    pub(super) min_version: Version,
-    pub(super) max_version: Version,
-    /// `None`: the default ones.
-    pub(super) cipher_suites: Option<Vec<&'static Cipher>>,
-    pub(super) curve_preferences: Option<Vec<&'static Curve>>,
+    /// One of [`VERSIONS`], as is the other.
+    pub(super) min_version: &'static str,
+    pub(super) max_version: &'static str,
+    /// Empty: the default ones, as for the toolkit.
+    pub(super) cipher_suites: Vec<Named<SupportedCipherSuite>>,
+    pub(super) curve_preferences: Vec<Named<&'static dyn SupportedKxGroup>>,
     pub(super) prefer_server_cipher_suites: bool,
 }
 
-/// A certificate, CA or key; as in the toolkit, a file takes precedence over a text.
+/// Something by Go's name, and what rustls has for it.
+pub(super) type Named<T> = (String, Option<T>);
+
+/// A certificate, CA or key beside its own key; as in the toolkit, a file takes precedence over a text.
 #[derive(Debug)]
 pub(super) enum Pem {
-    Inline(Secret),
-    File(String),
+    Inline(&'static str, Secret),
+    File(&'static str, String),
 }
 
 /// `rate_limit`: a token bucket over all requests.
@@ -116,53 +123,91 @@ pub(super) fn parse(text: &str) -> Result<File, WebConfigError> {
 }
 
 fn tls(raw: RawTls) -> Result<Tls, WebConfigError> {
-    let pem = |inline: Option<Secret>, file: Option<String>| {
-        let file = file.filter(|file| !file.is_empty()).map(Pem::File);
-        file.or_else(|| inline.filter(|text| !text.expose().is_empty()).map(Pem::Inline))
+    let pem = |key, inline: Option<Secret>, file_key, file: Option<String>| {
+        let file = file.filter(|file| !file.is_empty()).map(|file| Pem::File(file_key, file));
+        let inline = inline.filter(|text| !text.expose().is_empty()).map(|text| Pem::Inline(key, text));
+        file.or(inline)
     };
-    let version =
-        |key: &'static str, text: Option<String>, default| match text.filter(|text| !text.is_empty()) {
-            None => Ok(default),
-            Some(version) => Version::named(&version).ok_or(WebConfigError::UnknownVersion { key, version }),
-        };
+    let version = |key, name: Option<String>, default| match name.filter(|name| !name.is_empty()) {
+        None => Ok(default),
+        Some(name) => VERSIONS.into_iter().find(|version| *version == name).ok_or_else(|| {
+            WebConfigError::tls(key, format!("unknown TLS version: {name}; use TLS12 or TLS13"))
+        }),
+    };
     let policy = raw.client_auth_type.filter(|policy| !policy.is_empty());
-    let cert = pem(raw.cert, raw.cert_file);
-    let key = pem(raw.key, raw.key_file);
-    let client_ca = pem(raw.client_ca, raw.client_ca_file);
+    let cert = pem("cert", raw.cert, "cert_file", raw.cert_file);
+    let key = pem("key", raw.key, "key_file", raw.key_file);
+    let client_ca = pem("client_ca", raw.client_ca, "client_ca_file", raw.client_ca_file);
     Ok(Tls {
         enabled: cert.is_some() || key.is_some() || client_ca.is_some() || policy.is_some(),
         cert,
         key,
         client_ca,
-        client_auth: policy.map_or(Ok(ClientAuth::NoClientCert), |policy| client_auth(&policy))?,
+        client_auth: policy.map_or(Ok(ClientAuth::NoClientCert), client_auth)?,
         client_allowed_sans: raw.client_allowed_sans,
-        min_version: version("min_version", raw.min_version, Version::Tls12)?,
-        max_version: version("max_version", raw.max_version, Version::Tls13)?,
-        cipher_suites: all_named(raw.cipher_suites, names::cipher, WebConfigError::UnknownCipher)?,
-        curve_preferences: all_named(raw.curve_preferences, names::curve, WebConfigError::UnknownCurve)?,
+        min_version: version("min_version", raw.min_version, "TLS12")?,
+        max_version: version("max_version", raw.max_version, "TLS13")?,
+        cipher_suites: named("cipher_suites", raw.cipher_suites, cipher, "cipher")?,
+        curve_preferences: named("curve_preferences", raw.curve_preferences, curve, "curve")?,
         prefer_server_cipher_suites: raw.prefer_server_cipher_suites.unwrap_or(true),
     })
 }
 
-/// An empty list means the default, as in the toolkit.
-fn all_named<T>(
-    list: Option<Vec<String>>,
-    named: impl Fn(&str) -> Option<T>,
-    unknown: fn(String) -> WebConfigError,
-) -> Result<Option<Vec<T>>, WebConfigError> {
-    let Some(list) = list.filter(|list| !list.is_empty()) else { return Ok(None) };
-    list.into_iter().map(|name| named(&name).ok_or(unknown(name))).collect::<Result<Vec<_>, _>>().map(Some)
+/// Go's names of TLS versions, which sort as the versions do. rustls does not have the first two.
+const VERSIONS: [&str; 4] = ["TLS10", "TLS11", "TLS12", "TLS13"];
+
+/// Suites of Go's `tls.CipherSuites()`, in any version that exporters were built with, that rustls does not have: CBC, or
+/// no forward secrecy.
+const UNSAFE_CIPHERS: [&str; 8] = [
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384",
+];
+
+/// `None`: Go has no suite of this name. `Some(None)`: rustls does not have it.
+fn cipher(name: &str) -> Option<Option<SupportedCipherSuite>> {
+    // The names differ for TLS 1.3 only.
+    let go_name = |suite: &SupportedCipherSuite| Some(suite.suite().as_str()?.replace("TLS13_", "TLS_"));
+    let suite = ALL_CIPHER_SUITES.iter().find(|suite| go_name(suite).as_deref() == Some(name)).copied();
+    (suite.is_some() || UNSAFE_CIPHERS.contains(&name)).then_some(suite)
 }
 
-fn client_auth(policy: &str) -> Result<ClientAuth, WebConfigError> {
-    Ok(match policy {
-        "NoClientCert" => ClientAuth::NoClientCert,
-        "RequestClientCert" => ClientAuth::RequestClientCert,
-        // The second is its old name.
-        "RequireAnyClientCert" | "RequireClientCert" => ClientAuth::RequireAnyClientCert,
-        "VerifyClientCertIfGiven" => ClientAuth::VerifyClientCertIfGiven,
-        "RequireAndVerifyClientCert" => ClientAuth::RequireAndVerifyClientCert,
-        _ => return Err(WebConfigError::ClientAuth(policy.to_owned())),
+/// As [`cipher`].
+fn curve(name: &str) -> Option<Option<&'static dyn SupportedKxGroup>> {
+    Some(match name {
+        "X25519" => Some(kx_group::X25519),
+        "CurveP256" => Some(kx_group::SECP256R1),
+        "CurveP384" => Some(kx_group::SECP384R1),
+        "CurveP521" => None,
+        _ => return None,
+    })
+}
+
+fn named<T>(
+    key: &str,
+    list: Option<Vec<String>>,
+    known: fn(&str) -> Option<Option<T>>,
+    what: &str,
+) -> Result<Vec<Named<T>>, WebConfigError> {
+    let known = |name: String| match known(&name) {
+        Some(ours) => Ok((name, ours)),
+        None => Err(WebConfigError::tls(key, format!("unknown {what}: {name}"))),
+    };
+    list.unwrap_or_default().into_iter().map(known).collect()
+}
+
+fn client_auth(policy: String) -> Result<ClientAuth, WebConfigError> {
+    ClientAuth::deserialize(policy.as_str().into_deserializer()).map_err(|_: serde::de::value::Error| {
+        let problem = format!(
+            "invalid ClientAuth: {policy}; use NoClientCert, RequestClientCert, RequireAnyClientCert, \
+             VerifyClientCertIfGiven or RequireAndVerifyClientCert"
+        );
+        WebConfigError::tls("client_auth_type", problem)
     })
 }
 
@@ -176,23 +221,24 @@ const HEADERS: &[(&str, &[&str])] = &[
 ];
 
 fn headers(raw: BTreeMap<String, Option<String>>) -> Result<Vec<(HeaderName, HeaderValue)>, WebConfigError> {
+    let bad = |problem| WebConfigError::value("http_server_config.headers", problem);
     let mut headers = Vec::new();
     for (name, value) in raw {
         let Some((_, allowed)) = HEADERS.iter().find(|(known, _)| *known == name) else {
-            return Err(WebConfigError::Header(name));
+            let known = "Strict-Transport-Security, X-Content-Type-Options, X-Frame-Options, X-XSS-Protection and \
+                         Content-Security-Policy";
+            return Err(bad(format!("HTTP header {name:?} can not be configured; only {known} can")));
         };
         let value = value.unwrap_or_default();
-        let bad = |expected: String| WebConfigError::HeaderValue {
-            name: name.clone(),
-            expected,
-            value: value.clone(),
+        let invalid = |expected: &str| {
+            bad(format!("invalid value for {name}. Expected one of: {expected}, but got: {value:?}"))
         };
         if !allowed.is_empty() && !allowed.contains(&value.as_str()) {
             // As the toolkit writes lists.
-            return Err(bad(format!("{allowed:?}").replace(',', "")));
+            return Err(invalid(&format!("{allowed:?}").replace(',', "")));
         }
         let parsed = (HeaderName::try_from(&name), HeaderValue::try_from(&value));
-        let (Ok(header), Ok(content)) = parsed else { return Err(bad("visible ASCII".to_owned())) };
+        let (Ok(header), Ok(content)) = parsed else { return Err(invalid("visible ASCII")) };
         if !content.is_empty() {
             headers.push((header, content));
         }
@@ -201,12 +247,17 @@ fn headers(raw: BTreeMap<String, Option<String>>) -> Result<Vec<(HeaderName, Hea
 }
 
 fn users(raw: BTreeMap<String, Option<Secret>>) -> Result<BTreeMap<String, Secret>, WebConfigError> {
-    raw.into_iter()
-        .map(|(user, hash)| match hash.filter(|hash| is_bcrypt(hash.expose())) {
-            Some(hash) => Ok((user, hash)),
-            None => Err(WebConfigError::User { user }),
-        })
-        .collect()
+    let checked = |(user, hash): (String, Option<Secret>)| match hash.filter(|hash| is_bcrypt(hash.expose()))
+    {
+        Some(hash) => Ok((user, hash)),
+        None => {
+            let problem = format!(
+                "not a bcrypt hash ($2a$, $2b$ or $2y$ with a cost from 04 to 31); make one with: htpasswd -nBC 10 {user}"
+            );
+            Err(WebConfigError::value(format!("basic_auth_users.{user}"), problem))
+        }
+    };
+    raw.into_iter().map(checked).collect()
 }
 
 /// Three versions of one algorithm; `$2x$` marks hashes of a broken one.
@@ -217,15 +268,16 @@ fn is_bcrypt(hash: &str) -> bool {
 }
 
 fn rate(raw: RawRate) -> Result<Option<Rate>, WebConfigError> {
-    let bad = |key, problem| WebConfigError::Rate { key, problem };
-    let interval = raw.interval.as_deref().unwrap_or("0");
-    let interval =
-        duration(interval).ok_or_else(|| bad("interval", "not a duration like 100ms, 1s or 1m30s"))?;
+    let interval = duration(raw.interval.as_deref().unwrap_or("0")).ok_or_else(|| {
+        WebConfigError::value("rate_limit.interval", "not a duration like 100ms, 1s or 1m30s")
+    })?;
     if interval.is_zero() {
         return Ok(None);
     }
     let burst = u32::try_from(raw.burst.unwrap_or(0)).ok().and_then(NonZeroU32::new);
-    let burst = burst.ok_or_else(|| bad("burst", "at least 1, else every request would be refused"))?;
+    let burst = burst.ok_or_else(|| {
+        WebConfigError::value("rate_limit.burst", "at least 1, else every request would be refused")
+    })?;
     Ok(Some(Rate { interval, burst }))
 }
 
@@ -285,7 +337,7 @@ mod tests {
                 !file.tls.enabled && file.users.is_empty() && file.rate.is_none() && file.http2,
                 "{text:?}"
             );
-            assert_eq!((file.tls.min_version, file.tls.max_version), (Version::Tls12, Version::Tls13));
+            assert_eq!((file.tls.min_version, file.tls.max_version), ("TLS12", "TLS13"));
         }
     }
 
@@ -317,7 +369,9 @@ rate_limit: {{ interval: 1m30s, burst: 5 }}
 "
         ))
         .unwrap();
-        assert!(matches!(file.tls.cert, Some(Pem::File(_))) && matches!(file.tls.key, Some(Pem::Inline(_))));
+        assert!(
+            matches!(file.tls.cert, Some(Pem::File(..))) && matches!(file.tls.key, Some(Pem::Inline(..)))
+        );
         assert_eq!(file.tls.client_auth, ClientAuth::RequireAnyClientCert);
         assert!(!file.http2 && !file.tls.prefer_server_cipher_suites);
         assert_eq!(file.headers.len(), 2);
@@ -388,6 +442,19 @@ rate_limit: {{ interval: 1m30s, burst: 5 }}
         for text in ["", "s", "1", "1x", "1 s", "-1s", "1.2.3s", "99999999999999999h"] {
             assert!(duration(text).is_none_or(|d| text == "1" && d == Duration::from_nanos(1)), "{text}");
         }
+    }
+
+    #[test]
+    fn every_suite_and_curve_of_rustls_has_a_name() {
+        let suites = ALL_CIPHER_SUITES.iter().filter_map(|suite| suite.suite().as_str());
+        assert!(suites.clone().all(|name| cipher(&name.replace("TLS13", "TLS")).is_some()));
+        assert_eq!(suites.count(), ALL_CIPHER_SUITES.len());
+        assert_eq!(
+            cipher("TLS_AES_128_GCM_SHA256").flatten().map(|suite| suite.tls13().is_some()),
+            Some(true)
+        );
+        let curves = ["X25519", "CurveP256", "CurveP384", "CurveP521"].map(|name| curve(name).unwrap());
+        assert_eq!(curves.iter().flatten().count(), rustls::crypto::ring::ALL_KX_GROUPS.len());
     }
 
     proptest::proptest! {

@@ -11,7 +11,7 @@ use http::header::{HeaderName, HeaderValue};
 use super::client_cert::Demands;
 use super::error::WebConfigError;
 use super::sources::Sources;
-use super::{Loaded, Rate, load};
+use super::{Rate, Summary, file, tls};
 use crate::backend::Observer;
 use pds_core::error_chain::with_sources;
 use pds_core::secret::Secret;
@@ -25,23 +25,24 @@ pub(crate) struct Current {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     /// Empty: no password is asked for.
     pub(crate) users: BTreeMap<String, Secret>,
-    limiter: Option<Limiter>,
+    buckets: Option<Arc<Buckets>>,
+    pub(super) summary: Summary,
 }
 
-#[derive(Clone, Debug)]
-struct Limiter {
-    rate: Rate,
+/// The rate limit.
+#[derive(Debug)]
+struct Buckets {
     /// For users, or for everybody if no password is asked for.
-    welcome: Arc<DefaultDirectRateLimiter>,
+    welcome: DefaultDirectRateLimiter,
     /// For requests without a right password.
-    strangers: Arc<DefaultDirectRateLimiter>,
+    strangers: DefaultDirectRateLimiter,
 }
 
-impl Limiter {
-    fn new(rate: Rate) -> Option<Self> {
+impl Buckets {
+    fn new(rate: Rate) -> Option<Arc<Self>> {
         let quota = Quota::with_period(rate.interval)?.allow_burst(rate.burst);
-        let bucket = || Arc::new(RateLimiter::direct(quota));
-        Some(Self { rate, welcome: bucket(), strangers: bucket() })
+        let (welcome, strangers) = (RateLimiter::direct(quota), RateLimiter::direct(quota));
+        Some(Arc::new(Self { welcome, strangers }))
     }
 }
 
@@ -49,24 +50,49 @@ impl Current {
     /// Whether the rate limit allows one more request now: of a user (or of anybody, if there are no users) if
     /// `welcome`, else of a stranger.
     pub(crate) fn allows_one_more(&self, welcome: bool) -> bool {
-        self.limiter.as_ref().is_none_or(|limiter| {
-            let bucket = if welcome { &limiter.welcome } else { &limiter.strangers };
+        self.buckets.as_ref().is_none_or(|buckets| {
+            let bucket = if welcome { &buckets.welcome } else { &buckets.strangers };
             bucket.check().is_ok()
         })
     }
 
-    /// A reload does not fill up a bucket whose rate stays the same.
-    fn new(loaded: Loaded, before: Option<&Self>) -> Self {
-        let kept = before.and_then(|before| before.limiter.clone());
-        let kept = kept.filter(|limiter| Some(limiter.rate) == loaded.rate);
-        Self {
-            tls: loaded.tls,
-            demands: loaded.demands,
-            headers: loaded.headers,
-            users: loaded.users,
-            limiter: kept.or_else(|| loaded.rate.and_then(Limiter::new)),
+    /// What `new` no longer asks of clients.
+    fn given_up_by(&self, new: &Self) -> Option<String> {
+        if self.tls.is_some() && new.tls.is_none() {
+            return Some("TLS is gone; to switch it off, restart".to_owned());
         }
+        if let Some(missing) = self.demands.missing_in(new.demands) {
+            return Some(format!("{missing}; to ask less of clients, restart"));
+        }
+        let users_gone = !self.users.is_empty() && new.users.is_empty();
+        users_gone.then(|| "all users are gone; to ask for no password, restart".to_owned())
     }
+}
+
+/// Reads a configuration, with all the files that it names.
+pub(super) fn load(path: &Path, sources: &mut Sources) -> Result<Current, WebConfigError> {
+    let text = sources.read("the file", path)?.bytes;
+    let text = String::from_utf8(text).map_err(|_| WebConfigError::Yaml("it is not UTF-8".to_owned()))?;
+    let file = file::parse(&text)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut notes = Vec::new();
+    let (tls, demands) = tls::build(&file, folder, sources, &mut notes)?.unzip();
+    let summary = Summary {
+        tls: tls.is_some(),
+        http2: tls.is_some() && file.http2,
+        client_auth: file.tls.client_auth,
+        users: file.users.len(),
+        rate: file.rate,
+        notes,
+    };
+    Ok(Current {
+        tls: tls.map(Arc::new),
+        demands: demands.unwrap_or_default(),
+        headers: file.headers,
+        users: file.users,
+        buckets: file.rate.and_then(Buckets::new),
+        summary,
+    })
 }
 
 /// Follows a file; without one, the configuration stays empty.
@@ -90,10 +116,8 @@ impl Live {
     pub(crate) fn start(path: Option<&Path>, observer: Arc<dyn Observer>) -> Result<Self, WebConfigError> {
         let mut state = State::default();
         if let Some(path) = path {
-            let loaded = load(path, &mut state.sources)?;
-            observer.web_config_read(true);
-            log_notes(path, &loaded);
-            state.current = Arc::new(Current::new(loaded, None));
+            let new = load(path, &mut state.sources)?;
+            state.replace(new, path, &*observer);
         }
         Ok(Self { file: path.map(|path| (path.to_owned(), observer)), state: Mutex::new(state) })
     }
@@ -118,14 +142,15 @@ impl State {
     /// Reads the changed files; if they are bad, the last good configuration stays.
     fn follow(&mut self, path: &Path, observer: &dyn Observer) {
         self.sources = Sources::default();
-        let loaded = load(path, &mut self.sources).map_err(|error| with_sources(&error));
-        match loaded.and_then(|loaded| self.refuse_opening(loaded)) {
-            Ok(loaded) => {
-                observer.web_config_read(true);
+        let new = load(path, &mut self.sources).map_err(|error| with_sources(&error));
+        match new.and_then(|new| self.current.given_up_by(&new).map_or(Ok(new), Err)) {
+            Ok(mut new) => {
+                // A reload does not fill up buckets whose rate stays the same.
+                if new.summary.rate == self.current.summary.rate {
+                    new.buckets = self.current.buckets.clone();
+                }
                 tracing::info!(file = %path.display(), "the web configuration was read again");
-                log_notes(path, &loaded);
-                self.current = Arc::new(Current::new(loaded, Some(&self.current)));
-                self.problem = None;
+                self.replace(new, path, observer);
             }
             Err(problem) => {
                 observer.web_config_read(false);
@@ -137,24 +162,12 @@ impl State {
         }
     }
 
-    /// Refuses a configuration that demands less of clients than the active one.
-    fn refuse_opening(&self, loaded: Loaded) -> Result<Loaded, String> {
-        if self.current.tls.is_some() && loaded.tls.is_none() {
-            return Err("TLS is gone; to switch it off, restart".to_owned());
+    fn replace(&mut self, new: Current, path: &Path, observer: &dyn Observer) {
+        observer.web_config_read(true);
+        for note in &new.summary.notes {
+            tracing::warn!(file = %path.display(), note, "the web configuration is valid, but see this note");
         }
-        if let Some(missing) = self.current.demands.missing_in(loaded.demands) {
-            return Err(format!("{missing}; to ask less of clients, restart"));
-        }
-        if !self.current.users.is_empty() && loaded.users.is_empty() {
-            return Err("all users are gone; to ask for no password, restart".to_owned());
-        }
-        Ok(loaded)
-    }
-}
-
-fn log_notes(path: &Path, loaded: &Loaded) {
-    for note in &loaded.notes {
-        tracing::warn!(file = %path.display(), note, "the web configuration is valid, but see this note");
+        (self.current, self.problem) = (Arc::new(new), None);
     }
 }
 
