@@ -221,7 +221,7 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
         signals(served.clone()).map_err(|error| Error::System("signals cannot be waited for", error))?;
     tokio::spawn(async move {
         signals.await;
-        pds_web::notify::stopping();
+        pds_web::systemd::stopping();
         stop.send_replace(true);
     });
     let until_stopped = |mut stopped: watch::Receiver<bool>| async move {
@@ -231,11 +231,11 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
     let (followed, interval) = (served.clone(), flags.config_auto_reload_interval);
     tokio::spawn(async move { followed.follow_files(interval).await });
     let thread = Arc::clone(&polls);
-    tokio::spawn(pds_web::notify::watchdog(move || {
+    tokio::spawn(pds_web::systemd::watchdog(move || {
         let thread = Arc::clone(&thread);
         async move { thread.run(async {}).await }
     }));
-    pds_web::notify::ready();
+    pds_web::systemd::ready();
     tokio::join!(
         polls.run(daemon.run(until_stopped(stopped.clone()))),
         server.serve(Arc::new(served), pages, until_stopped(stopped)),

@@ -124,9 +124,9 @@ impl Served {
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
         let telemetry = &self.handle.context().telemetry;
-        pds_web::notify::reloading();
+        pds_web::systemd::reloading();
         let result = self.follow().await;
-        pds_web::notify::ready();
+        pds_web::systemd::ready();
         let now = self.handle.context().clock.now();
         telemetry.config_loaded(result.is_ok().then_some(now));
         self.status

@@ -1,7 +1,6 @@
 //! Secrets: text that redacts itself, also within other texts.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
@@ -10,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 pub const REDACTED: &str = "[redacted]";
 
 /// A token, password or key. `Debug` and `Display` show [`REDACTED`]; only [`Secret::expose`] gives the text.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
@@ -31,20 +30,6 @@ impl Secret {
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         if self.0.is_empty() { text.to_owned() } else { text.replace(&*self.0, REDACTED) }
-    }
-}
-
-impl PartialEq for Secret {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
-}
-
-impl Eq for Secret {}
-
-impl Hash for Secret {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
     }
 }
 

@@ -8,9 +8,8 @@ use http::StatusCode;
 use http::header::{self, HeaderName, HeaderValue};
 
 use super::Config;
-use super::body::ResponseBody;
 use super::negotiate::{self, Encoding, Negotiated};
-use super::response::Response;
+use super::response::{Response, ResponseBody};
 use super::route::{BoxFuture, Kind, PageRequest, Route};
 use pds_exposition::Format;
 

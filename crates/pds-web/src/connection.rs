@@ -28,7 +28,7 @@ pub(super) enum ServerState {
 }
 
 /// Requests of one HTTP/2 connection at once; a scraper sends one.
-pub(super) const MAX_STREAMS: u32 = 8;
+pub const MAX_STREAMS: u32 = 8;
 
 /// Bytes of an answer in the buffers of one connection, beside one piece; further ones wait until the client reads.
 const WRITE_BUFFER: usize = 512 * 1024;

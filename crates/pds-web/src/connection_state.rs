@@ -13,7 +13,7 @@ use super::turns::Peer;
 
 /// Concurrent requests per connection. Further ones wait, so that one connection cannot take all slots of
 /// `--web.max-requests`.
-pub(super) const MAX_REQUESTS: usize = 4;
+pub const MAX_REQUESTS: usize = 4;
 
 /// A request or connection idle for this long gives way to others when room is short.
 const GIVES_WAY_AFTER: Duration = Duration::from_secs(1);

@@ -17,27 +17,13 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A host name without an address.
-    #[error("--web.listen-address {address:?}: the name cannot be resolved")]
-    Resolve {
-        /// What was written.
-        address: String,
-        /// What the resolver said.
-        source: io::Error,
-    },
-    /// Another process listens there.
-    #[error("--web.listen-address {address:?}: another process listens there already")]
-    InUse {
-        /// What was written.
-        address: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The system refuses to listen there.
-    #[error("--web.listen-address {address:?}: cannot listen there")]
+    /// An address that cannot be listened on.
+    #[error("--web.listen-address {address:?}: {problem}")]
     Listen {
         /// What was written.
         address: String,
+        /// What is wrong with it.
+        problem: &'static str,
         /// What the system said.
         source: io::Error,
     },

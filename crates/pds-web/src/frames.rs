@@ -5,13 +5,13 @@
 use tokio::time::Instant;
 
 /// Frames at once, before any answer: a handshake and a burst of requests take a dozen.
-pub(super) const BURST: f64 = 256.0;
+pub const BURST: f64 = 256.0;
 
 /// Frames per second in the long run; a scrape takes about five.
-pub(super) const PER_SECOND: f64 = 64.0;
+pub const PER_SECOND: f64 = 64.0;
 
 /// Bytes sent to the client that allow one more frame. Go's client sends two `WINDOW_UPDATE` for each 4 KiB.
-pub(super) const BYTES_PER_FRAME: f64 = 1024.0;
+pub const BYTES_PER_FRAME: f64 = 1024.0;
 
 /// The most frames that answers earn: no client has more than 32 MiB to acknowledge at once.
 const MAX_EARNED: f64 = 32.0 * 1024.0;

@@ -1,9 +1,10 @@
 //! `--health`: whether the exporter on this machine answers, for images without curl.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
-use std::os::unix::net::UnixStream;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
+
+use socket2::{SockAddr, Socket, Type};
 
 use super::Config;
 use super::error::Error;
@@ -25,19 +26,11 @@ impl Config {
             "GET {}/-/healthy HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n",
             self.prefix()
         );
-        let answer = match address.strip_prefix("unix:") {
-            Some(path) => UnixStream::connect(path).and_then(|stream| {
-                stream.set_read_timeout(Some(TIMEOUT))?;
-                stream.set_write_timeout(Some(TIMEOUT))?;
-                ask(stream, &request)
-            }),
-            None => TcpStream::connect_timeout(&local(address)?, TIMEOUT).and_then(|stream| {
-                stream.set_read_timeout(Some(TIMEOUT))?;
-                stream.set_write_timeout(Some(TIMEOUT))?;
-                ask(stream, &request)
-            }),
+        let socket = match address.strip_prefix("unix:") {
+            Some(path) => SockAddr::unix(path).map_err(unreachable)?,
+            None => local(address)?.into(),
         };
-        let answer = answer.map_err(unreachable)?;
+        let answer = ask(&socket, &request).map_err(unreachable)?;
         if is_alive(&answer) {
             return Ok(());
         }
@@ -47,7 +40,11 @@ impl Config {
 }
 
 /// Enough of the answer for a status line.
-fn ask(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>> {
+fn ask(address: &SockAddr, request: &str) -> io::Result<Vec<u8>> {
+    let mut stream = Socket::new(address.domain(), Type::STREAM, None)?;
+    stream.connect_timeout(address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     match stream.take(64).read_to_end(&mut answer) {

@@ -14,21 +14,20 @@
 //!
 //! The way of a request:
 //!
-//! - `listen`: a connection is taken (TCP, unix, systemd); `connections` bounds their number, in `turns` as all that is
+//! - `listen`, [`systemd`]: a connection is taken (TCP, unix, systemd); `connections` bounds their number, in `turns` as all that is
 //!   scarce.
 //! - `handshake`: TLS as the [`webconfig`] says.
 //! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which
 //!   bounds its times; `frames` bounds its HTTP/2 frames.
 //! - `router`: `auth` checks the password and `origin` the sender, `request_slots` bounds requests and unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] reads what was asked for.
-//! - `response`, `body`, `outgoing`: the answer on its way out.
+//! - `response`, `outgoing`: the answer on its way out.
 //!
 //! Deliberately absent: CORS (no other site's script has business here), redirects to anywhere else, access logs,
 //! static files.
 
 mod auth;
 mod backend;
-mod body;
 mod connection;
 mod connection_state;
 mod connections;
@@ -36,10 +35,8 @@ mod error;
 mod frames;
 mod handshake;
 mod health;
-pub mod limits;
 mod listen;
 pub mod negotiate;
-pub mod notify;
 mod origin;
 mod outgoing;
 mod request_slots;
@@ -47,6 +44,7 @@ mod response;
 mod route;
 mod router;
 mod server;
+pub mod systemd;
 mod tracked_io;
 mod turns;
 pub mod webconfig;
@@ -56,15 +54,22 @@ use std::time::Duration;
 
 pub use auth::Credentials;
 pub use backend::{Activity, Backend, Observer, Page};
-pub use body::ResponseBody;
 pub use error::Error;
-pub use listen::Listener;
 pub use negotiate::Encoding;
 use pds_core::memory::MemoryBudget;
 pub use pds_exposition::Format;
-pub use response::Response;
+pub use response::{Response, ResponseBody};
 pub use route::{BoxFuture, PageRequest, Route};
 pub use server::Server;
+
+/// Limits that are the same for all servers, beside those of [`Limits`].
+pub mod limits {
+    pub use super::connection::MAX_STREAMS;
+    pub use super::connection_state::MAX_REQUESTS;
+    pub use super::frames::{BURST, BYTES_PER_FRAME, PER_SECOND};
+    pub use super::request_slots::{LARGEST, MAX_WAIT, MAX_WAITING};
+    pub use super::response::PIECE;
+}
 
 /// The web flags.
 #[derive(Clone, Debug, PartialEq)]

@@ -87,12 +87,8 @@ pub fn format(accept: Option<&str>) -> Negotiated {
 pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
     let header = accept_encoding.unwrap_or_default();
     let quality_of = |name: &str| {
-        elements(header).find_map(|text| {
-            let mut parts = text.split(';').map(str::trim);
-            parts.next().filter(|token| token.eq_ignore_ascii_case(name))?;
-            let quality = parts.filter_map(parameter).find(|(key, _)| key.eq_ignore_ascii_case("q"));
-            Some(quality.map_or(FULL, |(_, value)| quality_value(value)))
-        })
+        let mut codings = elements(header).map(|text| Range::parse(0, text));
+        codings.find(|coding| coding.kind.eq_ignore_ascii_case(name)).map(|coding| coding.quality)
     };
     let any = quality_of("*");
     // gzip's old name, RFC 9110 section 8.4.1.3.
@@ -111,7 +107,7 @@ pub fn encoding(accept_encoding: Option<&str>) -> Encoding {
 type Quality = u16;
 const FULL: Quality = 1000;
 
-/// One media range of an `Accept` header.
+/// One media range of an `Accept` header, or one coding of an `Accept-Encoding` header.
 struct Range<'a> {
     /// Its position in the header.
     place: usize,

@@ -11,16 +11,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::{Frame, SizeHint};
 
-use super::body::ResponseBody;
 use super::connection_state::InFlight;
 use super::negotiate::Encoding;
 use super::request_slots::RequestPermit;
+use super::response::ResponseBody;
 
 /// A body on its way out.
 pub(super) struct Outgoing {
     body: ResponseBody,
     compressor: Option<Compressor>,
-    held: Option<Arc<Held>>,
+    held: Arc<Held>,
 }
 
 /// What an answer holds until the last of its bytes is handed to the system.
@@ -42,18 +42,14 @@ impl AsRef<[u8]> for Piece {
 }
 
 impl Outgoing {
-    pub(super) fn new(body: ResponseBody, compressor: Option<Compressor>) -> Self {
-        Self { body, compressor, held: None }
-    }
-
-    /// Counts its bytes towards `permit`; `false` if there is no room for them.
-    pub(super) fn fits(&self, permit: &RequestPermit) -> bool {
-        permit.hold(&self.body, self.compressor.is_some())
-    }
-
-    /// Keeps the request in flight, and its permit, until the body is written.
-    pub(super) fn hold(&mut self, request: InFlight, permit: Option<Arc<RequestPermit>>) {
-        self.held = Some(Arc::new(Held { request, _permit: permit }));
+    /// Keeps `request` in flight, and its permit, until the body is written.
+    pub(super) fn new(
+        body: ResponseBody,
+        compressor: Option<Compressor>,
+        request: InFlight,
+        permit: Option<Arc<RequestPermit>>,
+    ) -> Self {
+        Self { body, compressor, held: Arc::new(Held { request, _permit: permit }) }
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
@@ -84,16 +80,11 @@ impl hyper::body::Body for Outgoing {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        if let Some(held) = &self.held {
-            held.request.taken();
-        }
+        self.held.request.taken();
         let piece = std::task::ready!(self.poll_piece(cx));
-        let tracked = |bytes| match &self.held {
-            Some(held) => {
-                held.request.sending();
-                Bytes::from_owner(Piece { bytes, _held: Arc::clone(held) })
-            }
-            None => bytes,
+        let tracked = |bytes| {
+            self.held.request.sending();
+            Bytes::from_owner(Piece { bytes, _held: Arc::clone(&self.held) })
         };
         Poll::Ready(piece.map(|piece| piece.map(tracked).map(Frame::data)))
     }
@@ -161,9 +152,9 @@ mod tests {
     use super::*;
     use crate::Limits;
     use crate::backend::tests::Counted;
-    use crate::body::PIECE;
     use crate::connection_state::ConnectionState;
     use crate::request_slots::RequestSlots;
+    use crate::response::PIECE;
     use crate::turns::Peer;
 
     #[tokio::test]
@@ -173,8 +164,8 @@ mod tests {
         let (request, slots) =
             (connection.open(), RequestSlots::new(1, MemoryBudget::default().share(Holder::Answers)));
         let permit = slots.take(&request).await.unwrap();
-        let mut out = Outgoing::new(ResponseBody::from(vec![b'x'; PIECE * 2 + 1]), None);
-        out.hold(request, Some(Arc::new(permit)));
+        let body = ResponseBody::from(vec![b'x'; PIECE * 2 + 1]);
+        let mut out = Outgoing::new(body, None, request, Some(Arc::new(permit)));
         assert_eq!(hyper::body::Body::size_hint(&out).exact(), Some(PIECE as u64 * 2 + 1));
         let mut pieces = Vec::new();
         while let Some(frame) = out.frame().await {
@@ -191,6 +182,11 @@ mod tests {
         assert!(slots.take(&connection.open()).await.is_some());
     }
 
+    fn outgoing(body: ResponseBody, compressor: Option<Compressor>) -> Outgoing {
+        let connection = ConnectionState::new(Peer::Local, Limits::default(), Arc::new(()));
+        Outgoing::new(body, compressor, connection.open(), None)
+    }
+
     #[tokio::test]
     async fn pieces_are_encoded_on_the_way() {
         let pieces = || {
@@ -200,13 +196,13 @@ mod tests {
             }
             ResponseBody::Channel { pieces, source_bytes: 0 }
         };
-        let plain = Outgoing::new(pieces(), None).collect().await.unwrap().to_bytes();
+        let plain = outgoing(pieces(), None).collect().await.unwrap().to_bytes();
         let mut read = Vec::new();
-        let gzip = Outgoing::new(pieces(), Compressor::new(Encoding::Gzip).unwrap());
+        let gzip = outgoing(pieces(), Compressor::new(Encoding::Gzip).unwrap());
         let gzip = gzip.collect().await.unwrap().to_bytes();
         io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*gzip), &mut read).unwrap();
         assert!(gzip.len() < plain.len() / 10 && read == plain);
-        let zstd = Outgoing::new(pieces(), Compressor::new(Encoding::Zstd).unwrap());
+        let zstd = outgoing(pieces(), Compressor::new(Encoding::Zstd).unwrap());
         let zstd = zstd.collect().await.unwrap().to_bytes();
         assert_eq!(zstd::decode_all(&*zstd).unwrap(), plain);
     }
@@ -217,7 +213,7 @@ mod tests {
         sender.send(Ok(Bytes::from_static(b"half"))).await.unwrap();
         sender.send(Err(io::Error::other("the rest is lost"))).await.unwrap();
         drop(sender);
-        let mut out = Outgoing::new(ResponseBody::Channel { pieces, source_bytes: 0 }, None);
+        let mut out = outgoing(ResponseBody::Channel { pieces, source_bytes: 0 }, None);
         assert!(out.frame().await.unwrap().is_ok());
         assert_eq!(out.frame().await.unwrap().unwrap_err().to_string(), "the rest is lost");
     }

@@ -18,26 +18,26 @@ use pds_core::memory::{Room, Share};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::body::ResponseBody;
 use super::connection_state::{ConnectionState, InFlight};
+use super::response::ResponseBody;
 use super::turns::{Peer, Rank, Turn, Turns};
 
 /// An answer counts with this part of the memory for answers at most, so that each can be given.
-pub(super) const LARGEST: u64 = 4;
+pub const LARGEST: u64 = 4;
 
 /// Memory of an answer that is rendered or compressed while it is sent, beside what it is made from: its pieces, buffers
 /// and encoder.
 const STREAM_BYTES: u64 = 1024 * 1024;
 
 /// How long a request waits for a slot.
-pub(super) const MAX_WAIT: Duration = Duration::from_secs(2);
+pub const MAX_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a request of a peer below its share waits before one of a peer above it is closed, and how long that one
 /// has had by then.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Requests that may wait for a slot.
-pub(super) const MAX_WAITING: usize = 256;
+pub const MAX_WAITING: usize = 256;
 
 /// The slots of all requests.
 pub(super) struct RequestSlots {

@@ -66,16 +66,21 @@ impl Router {
             Ok(answered) => answered,
             Err(refusal) => (*refusal, None),
         };
-        let mut answer = finish(response.unless_known(if_none_match.as_deref()), accept_encoding.as_deref());
-        if permit.as_ref().is_some_and(|permit| !answer.body().fits(permit)) {
-            permit = None;
+        let mut response = response.unless_known(if_none_match.as_deref());
+        let mut compressor = compressor(&mut response, accept_encoding.as_deref());
+        if permit.as_ref().is_some_and(|permit| !permit.hold(&response.body, compressor.is_some())) {
             let sentence = "Too many answers wait for their clients to read, try again later.\n";
-            answer = finish(*refusal(StatusCode::SERVICE_UNAVAILABLE, sentence), None);
+            (permit, compressor) = (None, None);
+            response = Response::text(StatusCode::SERVICE_UNAVAILABLE, sentence);
         }
-        for (name, value) in &current.headers {
-            answer.headers_mut().insert(name, value.clone());
+        let Response { status, mut headers, body, encoding } = response;
+        if encoding != Encoding::Identity {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.as_str()));
         }
-        answer.body_mut().hold(in_flight, permit);
+        headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        headers.extend(current.headers.iter().cloned());
+        let mut answer = http::Response::new(Outgoing::new(body, compressor, in_flight, permit));
+        (*answer.status_mut(), *answer.headers_mut()) = (status, headers);
         answer
     }
 
@@ -214,23 +219,15 @@ fn refusal(status: StatusCode, sentence: &str) -> Box<Response> {
     Box::new(Response::text(status, sentence))
 }
 
-/// What all answers have in common.
-fn finish(response: Response, accept_encoding: Option<&str>) -> http::Response<Outgoing> {
-    let Response { status, mut headers, body, mut encoding } = response;
-    let mut compressor = None;
-    if encoding == Encoding::Identity && body.exact_length().is_none_or(|length| length > PACKET) {
-        let wanted = negotiate::encoding(accept_encoding);
-        // Without a compressor the answer is sent plain, which every client can read.
-        if let Ok(made @ Some(_)) = Compressor::new(wanted) {
-            (compressor, encoding) = (made, wanted);
-        }
+/// Compresses an answer on its way if the client asks for that; without a compressor it is sent plain, which every
+/// client can read.
+fn compressor(response: &mut Response, accept_encoding: Option<&str>) -> Option<Compressor> {
+    let large = response.body.exact_length().is_none_or(|length| length > PACKET);
+    if response.encoding != Encoding::Identity || !large {
+        return None;
     }
-    if encoding != Encoding::Identity {
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.as_str()));
-    }
-    headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
-    let mut answer = http::Response::new(Outgoing::new(body, compressor));
-    *answer.status_mut() = status;
-    *answer.headers_mut() = headers;
-    answer
+    let wanted = negotiate::encoding(accept_encoding);
+    let compressor = Compressor::new(wanted).ok().flatten()?;
+    response.encoding = wanted;
+    Some(compressor)
 }

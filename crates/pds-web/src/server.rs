@@ -20,7 +20,7 @@ use super::route::Route;
 use super::router::Router;
 use super::turns::Turns;
 use super::webconfig::Live;
-use super::{Config, Limits};
+use super::{Config, Limits, systemd};
 
 /// Of the descriptors that the process may have, connections take this part at most; the rest is for files and for
 /// requests of its own.
@@ -45,20 +45,15 @@ impl Config {
     ///
     /// # Errors
     /// If an address cannot be listened on, or the web configuration file is bad.
-    pub fn bind(self, observer: impl Observer) -> Result<Server, Error> {
+    pub fn bind(mut self, observer: impl Observer) -> Result<Server, Error> {
         let listeners = if self.systemd_socket {
-            listen::from_systemd()?
+            systemd::listeners()?
         } else {
-            self.listen_addresses.iter().map(|address| listen::open(address)).collect::<Result<_, _>>()?
+            self.listen_addresses
+                .iter()
+                .map(|address| listen::open(address))
+                .collect::<Result<Vec<_>, _>>()?
         };
-        self.bind_to(listeners, observer)
-    }
-
-    /// The same with open listeners.
-    ///
-    /// # Errors
-    /// As [`Config::bind`].
-    pub fn bind_to(mut self, listeners: Vec<Listener>, observer: impl Observer) -> Result<Server, Error> {
         if listeners.is_empty() {
             return Err(Error::NoAddress);
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::CommandFactory as _;
+use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::app;
 use pds_exporter::app::flags::Flags;
 use pds_exporter::cause;
@@ -197,10 +198,41 @@ fn settings_alone(config: &Config) -> f64 {
     often.requests_per_minute().apps[0].2 - config.requests_per_minute().apps[0].2
 }
 
-/// What bounds clients.
+/// What is limited for clients, and to how much, with the defaults.
 fn limits() -> String {
+    use pds_web::limits::{
+        BURST, BYTES_PER_FRAME, LARGEST, MAX_REQUESTS, MAX_STREAMS, MAX_WAIT, MAX_WAITING, PER_SECOND, PIECE,
+    };
+    let limits = pds_web::Limits::default();
+    let seconds = |time: Duration| format!("{} s", time.as_secs());
+    let row = |what: &str, value: String| (what.to_owned(), value);
+    let rows = [
+        row("a TLS handshake", seconds(limits.handshake_timeout)),
+        row("a request's header to arrive", seconds(limits.header_timeout)),
+        row("size of a request's header", format!("{} KiB", limits.max_header_bytes / 1024)),
+        row("requests in progress", "`--web.max-requests`".to_owned()),
+        row("requests in progress of one connection", MAX_REQUESTS.to_string()),
+        row("requests that wait for a slot", format!("{MAX_WAITING}, each for {}", seconds(MAX_WAIT))),
+        row("requests in progress when the exporter stops", seconds(limits.drain_timeout)),
+        row("a client that reads nothing of an answer", seconds(limits.unread_timeout)),
+        (format!("a client to read {} KiB of an answer", PIECE / 1024), seconds(limits.write_timeout)),
+        (
+            "unread answers of all clients".to_owned(),
+            format!(
+                "{} MiB or less, as memory allows; none counts with more than 1/{LARGEST} of it",
+                MemoryBudget::default().share(Holder::Answers).bytes() / 1024 / 1024
+            ),
+        ),
+        row("connections at once", limits.max_connections.to_string()),
+        row("a connection without a request", seconds(limits.idle_timeout)),
+        row("age of a connection", seconds(limits.max_connection_age)),
+        row("streams of an HTTP/2 connection", MAX_STREAMS.to_string()),
+        row("frames of an HTTP/2 connection at once", BURST.to_string()),
+        row("frames of an HTTP/2 connection per second", PER_SECOND.to_string()),
+        row("further frames for each KiB sent to the client", (1024.0 / BYTES_PER_FRAME).to_string()),
+    ];
     let mut table = "| limit | value |\n| --- | --- |\n".to_owned();
-    for (what, value) in pds_web::limits::rows() {
+    for (what, value) in rows {
         writeln!(table, "| {what} | {value} |").unwrap();
     }
     table

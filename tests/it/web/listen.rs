@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use pds_exporter::telemetry::Telemetry;
-use pds_web::{Config, Error, notify};
+use pds_web::{Config, Error, systemd};
 use tokio::process::Command;
 
 use super::{Running, curl, try_curl};
@@ -120,11 +120,11 @@ async fn told<const N: usize>(test: &str) -> [String; N] {
 #[tokio::test]
 async fn systemd_is_notified_of_every_step() {
     if std::env::var_os(TOLD).is_some() {
-        notify::ready();
-        notify::status("12 targets");
-        notify::reloading();
-        notify::stopping();
-        return notify::watchdog(async || {}).await;
+        systemd::ready();
+        systemd::status("12 targets");
+        systemd::reloading();
+        systemd::stopping();
+        return systemd::watchdog(async || {}).await;
     }
     let told: [String; 6] = told("systemd_is_notified_of_every_step").await;
     assert_eq!(told[..2], ["READY=1\n", "STATUS=12 targets\n"]);
@@ -135,9 +135,9 @@ async fn systemd_is_notified_of_every_step() {
 #[tokio::test]
 async fn the_watchdog_is_not_told_while_a_thread_hangs() {
     if std::env::var_os(TOLD).is_some() {
-        let hangs = notify::watchdog(std::future::pending);
+        let hangs = systemd::watchdog(std::future::pending);
         assert!(tokio::time::timeout(Duration::from_millis(200), hangs).await.is_err());
-        return notify::stopping();
+        return systemd::stopping();
     }
     let told: [String; 1] = told("the_watchdog_is_not_told_while_a_thread_hangs").await;
     assert_eq!(told, ["STOPPING=1\n"]);

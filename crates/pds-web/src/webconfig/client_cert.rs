@@ -18,7 +18,7 @@ use super::ClientAuth::{
     NoClientCert, RequestClientCert, RequireAndVerifyClientCert, RequireAnyClientCert,
     VerifyClientCertIfGiven,
 };
-use super::error::WebConfigError;
+use super::WebConfigError;
 use super::file::Tls;
 
 /// What clients must show besides the password. A running server never drops a demand.

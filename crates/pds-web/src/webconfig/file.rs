@@ -11,8 +11,7 @@ use rustls::crypto::ring::{ALL_CIPHER_SUITES, kx_group};
 use serde::Deserialize;
 use serde::de::IntoDeserializer as _;
 
-use super::ClientAuth;
-use super::error::WebConfigError;
+use super::{ClientAuth, WebConfigError};
 use pds_core::secret::Secret;
 
 /// A checked file.

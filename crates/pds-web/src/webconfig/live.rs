@@ -9,9 +9,8 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{HeaderName, HeaderValue};
 
 use super::client_cert::Demands;
-use super::error::WebConfigError;
 use super::sources::Sources;
-use super::{Rate, Summary, file, tls};
+use super::{Rate, Summary, WebConfigError, file, tls};
 use crate::backend::Observer;
 use pds_core::error_chain::with_sources;
 use pds_core::secret::Secret;

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::error::WebConfigError;
+use super::WebConfigError;
 use pds_core::plain_file::{self, PlainFile};
 
 /// A file counts as changed once it has been left alone for this long. A write in place leaves half a file for a moment, and

@@ -9,11 +9,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
 use rustls::{RootCertStore, ServerConfig};
 
-use super::ClientAuth;
 use super::client_cert::{self, Demands};
-use super::error::WebConfigError;
 use super::file::{File, Named, Pem, Tls};
 use super::sources::Sources;
+use super::{ClientAuth, WebConfigError};
 use pds_core::plain_file::PlainFile;
 
 /// A PEM text with the key that names it.

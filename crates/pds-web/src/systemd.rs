@@ -1,9 +1,39 @@
-//! Notifications for systemd (`sd_notify(3)`). Without `NOTIFY_SOCKET` there are none.
+//! Sockets from systemd, and notifications for it (`sd_notify(3)`). Without `NOTIFY_SOCKET` there are none.
 
 use std::io;
 use std::time::Duration;
 
+use listenfd::ListenFd;
 use sd_notify::NotifyState;
+use tokio::net::{TcpListener, UnixListener};
+
+use super::error::Error;
+use super::listen::Listener;
+
+/// The sockets systemd handed over (`LISTEN_FDS`), which also takes them out of the environment.
+pub(super) fn listeners() -> Result<Vec<Listener>, Error> {
+    let mut handed = ListenFd::from_env();
+    let listeners = (0..handed.len())
+        .map(|number| take(&mut handed, number).map_err(|source| Error::SystemdSocket { number, source }))
+        .collect::<Result<Vec<_>, _>>()?;
+    if listeners.is_empty() { Err(Error::NoSystemdSocket) } else { Ok(listeners) }
+}
+
+fn take(handed: &mut ListenFd, number: usize) -> io::Result<Listener> {
+    // A socket that is not TCP stays, and is taken as unix.
+    if let Ok(Some(listener)) = handed.take_tcp_listener(number) {
+        listener.set_nonblocking(true)?;
+        return Ok(Listener::Tcp(TcpListener::from_std(listener)?));
+    }
+    match handed.take_unix_listener(number)? {
+        Some(listener) => {
+            listener.set_nonblocking(true)?;
+            // The file belongs to systemd.
+            Ok(Listener::Unix(UnixListener::from_std(listener)?, None))
+        }
+        None => Err(io::Error::from(io::ErrorKind::NotFound)),
+    }
+}
 
 /// The daemon serves.
 pub fn ready() {
