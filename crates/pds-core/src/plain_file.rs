@@ -1,9 +1,10 @@
 //! Reading files that others write: configuration, tokens, certificates, keys.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// Bound for files without a tighter one: no configuration is larger.
 pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -48,9 +49,52 @@ pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
 }
 
+/// A file counts as changed once it has been left alone for this long. A write in place leaves half a file for a moment,
+/// which may be valid and mean something else; and two writes within one tick of the file system's clock look like one.
+pub const SETTLED: Duration = Duration::from_secs(1);
+
+/// The files that something was read from, each as it was then.
+#[derive(Debug, Default)]
+pub struct Sources(Vec<(PathBuf, Option<Stamp>)>);
+
+/// What tells two versions of a file apart without reading them: device, inode, length and time of the last change.
+type Stamp = (u64, u64, u64, SystemTime);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino(), metadata.len(), metadata.modified().ok()?))
+}
+
+impl Sources {
+    /// As [`read`](self::read), and remembers the file, also if it cannot be read.
+    ///
+    /// # Errors
+    /// As [`read`](self::read).
+    pub fn read(&mut self, path: &Path, max_bytes: u64) -> io::Result<PlainFile> {
+        // The stamp first: a change in between is then seen as one.
+        self.0.push((path.to_owned(), stamp(path)));
+        read(path, max_bytes)
+    }
+
+    /// Whether a file differs from the one that was read, and all are settled.
+    #[must_use]
+    pub fn changed(&self, now: SystemTime) -> bool {
+        let mut changed = false;
+        for (path, known) in &self.0 {
+            let stamp = stamp(path);
+            // A time in the future is some clock's fault; the file counts as settled.
+            let age = stamp.and_then(|(.., modified)| now.duration_since(modified).ok());
+            if age.is_some_and(|age| age < SETTLED) {
+                return false;
+            }
+            changed |= stamp != *known;
+        }
+        changed
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
@@ -77,5 +121,29 @@ mod tests {
             let error = read(path, 100).unwrap_err().to_string();
             assert_eq!(error, "not a regular file", "{}", path.display());
         }
+    }
+
+    #[test]
+    fn a_file_has_changed_once_it_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("web.yml");
+        let written = |text: &str, at: SystemTime| {
+            fs::write(&path, text).unwrap();
+            fs::File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+        };
+        let now = SystemTime::now();
+        written("a", now - SETTLED * 3);
+        let mut sources = Sources::default();
+        assert_eq!(sources.read(&path, 100).unwrap().bytes, b"a");
+        assert!(!sources.changed(now));
+        written("b", now);
+        assert!(!sources.changed(now) && sources.changed(now + SETTLED));
+        written("c", now - SETTLED * 3);
+        assert!(!sources.changed(now), "the same length and time: cannot be told from the first");
+        written("longer", now - SETTLED * 3);
+        assert!(sources.changed(now));
+        fs::remove_file(&path).unwrap();
+        assert!(sources.changed(now));
+        assert!(Sources::default().read(&path, 100).is_err());
     }
 }

@@ -132,7 +132,8 @@ async fn metrics(backend: Arc<dyn Backend>, request: PageRequest) -> Response {
     match tokio::time::timeout(timeout, page).await {
         Ok(Ok(page)) => {
             let content_type = Negotiated { format: page.format, ..negotiated }.content_type();
-            Response::new(StatusCode::OK, content_type, page.body).encoded(page.encoding)
+            let plain = Response::new(StatusCode::OK, content_type, page.body);
+            Response { encoding: page.encoding, ..plain }
         }
         Ok(Err(problem)) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{problem}\n")),
         Err(_elapsed) => Response::text(

@@ -31,7 +31,8 @@ struct Record {
     observer: Arc<dyn Observer>,
     slots: Arc<Semaphore>,
     state: Mutex<State>,
-    sooner: Notify,
+    /// Tells [`ConnectionState::expired`] that something may be due sooner.
+    changed: Notify,
 }
 
 struct State {
@@ -52,8 +53,6 @@ struct State {
     leave_by: Option<Instant>,
     /// Why the connection is to end now.
     closing: Option<&'static str>,
-    /// When [`ConnectionState::expired`] looks again by itself; `None` if it waits for a change only.
-    looks_at: Option<Instant>,
 }
 
 /// What a connection without an open request does.
@@ -82,10 +81,9 @@ impl ConnectionState {
             next: 0,
             leave_by: None,
             closing: None,
-            looks_at: None,
         };
         let (state, slots) = (Mutex::new(state), Arc::new(Semaphore::new(MAX_REQUESTS)));
-        Self(Arc::new(Record { peer, limits, observer, slots, state, sooner: Notify::new() }))
+        Self(Arc::new(Record { peer, limits, observer, slots, state, changed: Notify::new() }))
     }
 
     pub(super) fn peer(&self) -> Peer {
@@ -117,16 +115,14 @@ impl ConnectionState {
 
     /// A connection without a request ends soon.
     pub(super) fn last_call(&self) {
-        let mut state = self.state();
-        state.leave_by = Some(Instant::now() + LAST_CALL);
-        self.changed(&state);
+        self.state().leave_by = Some(Instant::now() + LAST_CALL);
+        self.0.changed.notify_one();
     }
 
     /// Ends the connection.
     pub(super) fn close(&self, why: &'static str) {
-        let mut state = self.state();
-        state.closing = Some(why);
-        self.changed(&state);
+        self.state().closing = Some(why);
+        self.0.changed.notify_one();
     }
 
     /// Since when nothing moves, if the connection may be closed for the sake of others: it has no request, or its
@@ -149,19 +145,14 @@ impl ConnectionState {
     /// Completes with the reason once the connection is to end.
     pub(super) async fn expired(&self) -> &'static str {
         loop {
-            let due = {
-                let mut state = self.state();
-                let due = self.due(&state);
-                state.looks_at = due.map(|(at, _)| at);
-                due
-            };
+            let due = self.due(&self.state());
             match due {
                 Some((at, why)) if at <= Instant::now() => return why,
                 Some((at, _)) => tokio::select! {
                     () = tokio::time::sleep_until(at) => {}
-                    () = self.0.sooner.notified() => {}
+                    () = self.0.changed.notified() => {}
                 },
-                None => self.0.sooner.notified().await,
+                None => self.0.changed.notified().await,
             }
         }
     }
@@ -185,18 +176,9 @@ impl ConnectionState {
         [closing, stuck, waiting].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Wakes [`ConnectionState::expired`] if it would look too late. What is due later than it was is found out when
-    /// it looks, so that a piece of an answer wakes nobody.
-    fn changed(&self, state: &State) {
-        let due = self.due(state).map(|(at, _)| at);
-        if due.is_some_and(|due| state.looks_at.is_none_or(|looks_at| due < looks_at)) {
-            self.0.sooner.notify_one();
-        }
-    }
-
     fn enter(&self, state: &mut State, phase: Phase) {
         (state.phase, state.since) = (phase, Instant::now());
-        self.changed(state);
+        self.0.changed.notify_one();
     }
 
     /// Bytes have arrived.
@@ -237,9 +219,8 @@ pub(super) struct InFlight {
 impl InFlight {
     /// A piece of the answer is on its way; the next is asked for once the client has taken most of it.
     pub(super) fn sending(&self) {
-        let mut state = self.connection.state();
-        state.sending.push((self.number, Instant::now()));
-        self.connection.changed(&state);
+        self.connection.state().sending.push((self.number, Instant::now()));
+        self.connection.0.changed.notify_one();
     }
 
     /// The client waits for the next piece.

@@ -1,14 +1,13 @@
 //! `--health`: whether the exporter on this machine answers, for images without curl.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use socket2::{SockAddr, Socket, Type};
 
-use super::Config;
 use super::error::Error;
-use super::listen::{Host, parse, resolve};
+use super::{Config, listen};
 
 /// For each of connecting, writing and reading; health checks are given 5 seconds by default.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -63,13 +62,11 @@ fn is_alive(answer: &[u8]) -> bool {
 
 /// The address at which a program on the same machine reaches a listener on `address`.
 fn local(address: &str) -> Result<SocketAddr, Error> {
-    Ok(match parse(address)? {
-        Host::Any(port) => (Ipv4Addr::LOCALHOST, port).into(),
-        Host::Ip(IpAddr::V4(ip), port) if ip.is_unspecified() => (Ipv4Addr::LOCALHOST, port).into(),
-        Host::Ip(IpAddr::V6(ip), port) if ip.is_unspecified() => (Ipv6Addr::LOCALHOST, port).into(),
-        Host::Ip(ip, port) => (ip, port).into(),
-        Host::Name(name, port) => resolve(address, name, port)?,
-    })
+    let mut local = listen::resolve(address)?;
+    if local.ip().is_unspecified() {
+        local.set_ip(Ipv4Addr::LOCALHOST.into());
+    }
+    Ok(local)
 }
 
 #[cfg(test)]

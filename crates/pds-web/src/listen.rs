@@ -104,54 +104,43 @@ pub(super) fn open(address: &str) -> Result<Listener, Error> {
     if let Some(path) = address.strip_prefix("unix:") {
         return unix(Path::new(path)).map_err(refused);
     }
-    let tcp = match parse(address)? {
-        Host::Any(port) => tcp(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).or_else(|error| {
-            // A kernel without IPv6.
-            let no_ipv6 =
-                matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable);
-            // std has no kind for the last.
-            if no_ipv6 || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error()) {
-                tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)))
-            } else {
-                Err(error)
+    let address = resolve(address)?;
+    let tcp = tcp(address).or_else(|error| {
+        let no_ipv6 = matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable)
+            // std has no kind for it.
+            || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error());
+        match address.ip() {
+            IpAddr::V6(ip) if ip.is_unspecified() && no_ipv6 => {
+                tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, address.port())))
             }
-        }),
-        Host::Ip(ip, port) => tcp(SocketAddr::new(ip, port)),
-        Host::Name(name, port) => tcp(resolve(address, name, port)?),
-    };
+            _ => Err(error),
+        }
+    });
     tcp.map_err(refused)
 }
 
-/// The host part of an address.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Host<'a> {
-    /// All interfaces, both families.
-    Any(u16),
-    Ip(IpAddr, u16),
-    Name(&'a str, u16),
-}
-
-pub(super) fn parse(address: &str) -> Result<Host<'_>, Error> {
+/// Host and port of an address, as Go writes them; an empty host is all interfaces of both families.
+pub(super) fn split(address: &str) -> Result<(&str, u16), Error> {
     let bad = |problem| Error::Address { address: address.to_owned(), problem };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| bad("the port is missing"))?;
     let port = port.parse().map_err(|_| bad("the port is no number from 0 to 65535"))?;
     if let Some(inner) = host.strip_prefix('[') {
         let inner = inner.strip_suffix(']').ok_or_else(|| bad("a ']' is missing"))?;
-        let ip: Ipv6Addr = inner.parse().map_err(|_| bad("no IPv6 address between the brackets"))?;
-        return Ok(if ip.is_unspecified() { Host::Any(port) } else { Host::Ip(ip.into(), port) });
+        inner.parse::<Ipv6Addr>().map_err(|_| bad("no IPv6 address between the brackets"))?;
+        return Ok((inner, port));
     }
-    match host {
-        "" => Ok(Host::Any(port)),
-        host if host.contains(':') => Err(bad("an IPv6 address needs brackets")),
-        host => Ok(host.parse().map_or(Host::Name(host, port), |ip| Host::Ip(ip, port))),
-    }
+    if host.contains(':') { Err(bad("an IPv6 address needs brackets")) } else { Ok((host, port)) }
 }
 
-/// The address of a name; IPv4 before IPv6, as in Go.
-pub(super) fn resolve(address: &str, name: &str, port: u16) -> Result<SocketAddr, Error> {
+/// What an address stands for; of the addresses of a name, IPv4 before IPv6, as in Go.
+pub(super) fn resolve(address: &str) -> Result<SocketAddr, Error> {
+    let (host, port) = split(address)?;
+    if host.is_empty() {
+        return Ok((Ipv6Addr::UNSPECIFIED, port).into());
+    }
     let problem = "the name cannot be resolved";
     let failed = |source| Error::Listen { address: address.to_owned(), problem, source };
-    let found: Vec<SocketAddr> = (name, port).to_socket_addrs().map_err(failed)?.collect();
+    let found: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.collect();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| failed(io::Error::from(io::ErrorKind::NotFound)))
 }
@@ -193,11 +182,12 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_go_reads_them() {
-        assert_eq!(parse(":10090").unwrap(), Host::Any(10090));
-        assert_eq!(parse("[::]:1").unwrap(), Host::Any(1));
-        assert_eq!(parse("[::1]:0").unwrap(), Host::Ip(Ipv6Addr::LOCALHOST.into(), 0));
-        assert_eq!(parse("127.0.0.1:80").unwrap(), Host::Ip(Ipv4Addr::LOCALHOST.into(), 80));
-        assert_eq!(parse("localhost:80").unwrap(), Host::Name("localhost", 80));
+        assert_eq!(split(":10090").unwrap(), ("", 10090));
+        assert_eq!(split("[::1]:0").unwrap(), ("::1", 0));
+        assert_eq!(split("127.0.0.1:80").unwrap(), ("127.0.0.1", 80));
+        assert_eq!(split("localhost:80").unwrap(), ("localhost", 80));
+        let resolved = [":1", "[::]:1", "[::1]:1", "127.0.0.1:1"].map(|address| resolve(address).unwrap());
+        assert_eq!(resolved.map(|at| at.to_string()), ["[::]:1", "[::]:1", "[::1]:1", "127.0.0.1:1"]);
         for (bad, problem) in [
             ("10090", "the port is missing"),
             ("localhost:http", "the port is no number"),
@@ -206,7 +196,7 @@ mod tests {
             ("[::1:80", "a ']' is missing"),
             ("[x]:80", "no IPv6 address"),
         ] {
-            let error = parse(bad).unwrap_err().to_string();
+            let error = split(bad).unwrap_err().to_string();
             assert!(error.contains(problem) && error.contains(bad), "{error}");
         }
     }

@@ -3,6 +3,8 @@
 //! Pure functions of a header's text. Nothing a client sends is an error: whatever cannot be parsed is skipped, and a
 //! client that accepts none of our formats gets text 0.0.4, uncompressed.
 
+use std::cmp::Reverse;
+
 use pds_exposition::Format;
 
 /// The form of a metrics page.
@@ -61,23 +63,16 @@ pub fn format(accept: Option<&str>) -> Negotiated {
         .enumerate()
         .map(|(place, text)| Range::parse(place, text))
         .collect();
-    let best = Format::ALL
-        .into_iter()
-        .filter_map(|format| {
-            let range = ranges
-                .iter()
-                .filter(|range| range.covers(format))
-                .max_by_key(|range| (range.specificity(), std::cmp::Reverse(range.place)))?;
-            (range.quality > 0).then_some((format, range))
-        })
-        .max_by_key(|(format, range)| {
-            let text = *format == Format::Text;
-            (range.quality, range.specificity(), std::cmp::Reverse(range.place), text)
-        });
-    match best {
-        Some((format, range)) => Negotiated { format, escaping: range.escaping },
-        None => Negotiated { format: Format::Text, escaping: false },
-    }
+    let ranked = Format::ALL.into_iter().filter_map(|format| {
+        let covering = ranges
+            .iter()
+            .filter_map(|range| Some(((range.specificity(format)?, Reverse(range.place)), range)));
+        let (specificity, range) = covering.max_by_key(|(specificity, _)| *specificity)?;
+        let rank = (range.quality, specificity, format == Format::Text);
+        (range.quality > 0).then_some((rank, Negotiated { format, escaping: range.escaping }))
+    });
+    let best = ranked.max_by_key(|(rank, _)| *rank).map(|(_, negotiated)| negotiated);
+    best.unwrap_or(Negotiated { format: Format::Text, escaping: false })
 }
 
 /// The content coding for an `Accept-Encoding` header: the highest quality wins; between equals gzip (pages are kept
@@ -114,8 +109,6 @@ struct Range<'a> {
     kind: &'a str,
     version: Option<&'a str>,
     escaping: bool,
-    /// Parameters other than `q` and `escaping` make a range more specific.
-    parameters: usize,
     quality: Quality,
 }
 
@@ -123,37 +116,31 @@ impl<'a> Range<'a> {
     fn parse(place: usize, text: &'a str) -> Self {
         let mut parts = text.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default();
-        let mut range = Self { place, kind, version: None, escaping: false, parameters: 0, quality: FULL };
+        let mut range = Self { place, kind, version: None, escaping: false, quality: FULL };
         for (key, value) in parts.filter_map(parameter) {
             match key.to_ascii_lowercase().as_str() {
                 "q" => range.quality = quality_value(value),
                 "escaping" => range.escaping = true,
-                "version" => {
-                    // Of several, the first counts.
-                    range.version.get_or_insert(value);
-                    range.parameters = 1;
-                }
+                // Of several, the first counts.
+                "version" => range.version = range.version.or(Some(value)),
                 _ => {}
             }
         }
         range
     }
 
-    fn covers(&self, format: Format) -> bool {
-        let (kind, major, version) = match format {
+    /// How exactly it names a format: from `*/*` to a type with its version; `None` if not at all.
+    fn specificity(&self, format: Format) -> Option<u8> {
+        let (kind, any, version) = match format {
             Format::Text => ("text/plain", "text/*", "0.0.4"),
             Format::OpenMetrics => ("application/openmetrics-text", "application/*", "1.0.0"),
         };
-        let named = self.kind.eq_ignore_ascii_case(kind) && self.version.is_none_or(|asked| asked == version);
-        named || self.kind == "*/*" || self.kind.eq_ignore_ascii_case(major)
-    }
-
-    /// From `*/*` to a type with its version.
-    fn specificity(&self) -> usize {
-        match self.kind {
-            "*/*" => 0,
-            kind if kind.ends_with("/*") => 1,
-            _ => 2 + self.parameters,
+        match self.version {
+            _ if self.kind == "*/*" => Some(0),
+            _ if self.kind.eq_ignore_ascii_case(any) => Some(1),
+            _ if !self.kind.eq_ignore_ascii_case(kind) => None,
+            None => Some(2),
+            Some(asked) => (asked == version).then_some(3),
         }
     }
 }

@@ -6,9 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::header::{self, HeaderName};
 
-use super::Config;
-use super::listen::{self, Host};
 use super::route::PageRequest;
+use super::{Config, listen};
 
 /// What browsers say about where a request comes from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -23,13 +22,12 @@ pub(super) struct OwnHosts {
 impl OwnHosts {
     /// The loopback names, the addresses `bound`, the names in the listen addresses, the external URL.
     pub(super) fn new(config: &Config, bound: &[SocketAddr]) -> Self {
-        let named = config.listen_addresses.iter().filter_map(|address| match listen::parse(address) {
-            Ok(Host::Name(name, _)) => Some(name.to_owned()),
-            _ => None,
-        });
-        let external = config.external_url.iter().filter_map(|url| url.host_str().map(str::to_owned));
+        let listened =
+            config.listen_addresses.iter().filter_map(|address| Some(listen::split(address).ok()?.0));
+        let external = config.external_url.iter().filter_map(|url| url.host_str());
+        let names = ["localhost"].into_iter().chain(listened).chain(external);
         Self {
-            names: ["localhost".to_owned()].into_iter().chain(named).chain(external).collect(),
+            names: names.filter(|name| !name.is_empty()).map(str::to_owned).collect(),
             ips: bound.iter().map(|address| address.ip().to_canonical()).collect(),
         }
     }

@@ -1,7 +1,6 @@
 //! The answer of a route, before the server adds what all answers share.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::io;
 use std::task::{Context, Poll};
 
@@ -86,13 +85,6 @@ impl Response {
         self
     }
 
-    /// Declares the coding of the body.
-    #[must_use]
-    pub fn encoded(mut self, encoding: Encoding) -> Self {
-        self.encoding = encoding;
-        self
-    }
-
     /// Turns the answer into 304 if the client's `If-None-Match` names its tag.
     pub(super) fn unless_known(mut self, if_none_match: Option<&str>) -> Self {
         let tag = self.headers.get(header::ETAG).and_then(|tag| tag.to_str().ok()).map(opaque);
@@ -118,6 +110,7 @@ fn opaque(tag: &str) -> &str {
 pub const PIECE: usize = 256 * 1024;
 
 /// The body of an answer.
+#[derive(Debug)]
 pub enum ResponseBody {
     /// Bytes in parts, which may be shared with other bodies; nothing is copied.
     Parts(VecDeque<Bytes>),
@@ -151,15 +144,6 @@ impl ResponseBody {
                 Poll::Ready(piece.map(Ok))
             }
             Self::Channel { pieces, .. } => pieces.poll_recv(cx),
-        }
-    }
-}
-
-impl fmt::Debug for ResponseBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Parts(parts) => write!(f, "Parts({})", parts.len()),
-            Self::Channel { .. } => f.write_str("Channel"),
         }
     }
 }

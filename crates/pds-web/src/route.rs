@@ -1,7 +1,6 @@
 //! Routes: path, methods, conditions and handler of everything the server answers.
 
 use std::any::Any;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -94,12 +93,6 @@ impl Route {
             }
         }
         asked.next().is_none().then_some(found)
-    }
-}
-
-impl fmt::Debug for Route {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.kind.methods(), self.path)
     }
 }
 

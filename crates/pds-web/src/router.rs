@@ -28,7 +28,7 @@ const PACKET: u64 = 1400;
 pub(super) struct Router {
     config: Config,
     routes: Vec<Route>,
-    live: Arc<Live>,
+    pub(super) live: Live,
     auth: Arc<Auth>,
     own_hosts: OwnHosts,
     slots: Arc<RequestSlots>,
@@ -42,7 +42,7 @@ impl Router {
         config: Config,
         bound: &[SocketAddr],
         routes: Vec<Route>,
-        live: Arc<Live>,
+        live: Live,
         auth: Arc<Auth>,
     ) -> Self {
         let own_hosts = OwnHosts::new(&config, bound);

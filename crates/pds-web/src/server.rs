@@ -33,7 +33,7 @@ const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
 pub struct Server {
     config: Config,
     listeners: Vec<Listener>,
-    live: Arc<Live>,
+    live: Live,
     auth: Arc<Auth>,
     connections: Arc<Connections>,
 }
@@ -67,7 +67,7 @@ impl Config {
             Error::WebConfig { path: self.config_file.clone().unwrap_or_default(), source }
         })?;
         let connections = Arc::new(Connections::new(self.limits, memory, observer));
-        Ok(Server { auth: Auth::new()?, live: Arc::new(live), connections, config: self, listeners })
+        Ok(Server { auth: Auth::new()?, live, connections, config: self, listeners })
     }
 
     fn check_paths(&self) -> Result<(), Error> {
@@ -127,15 +127,13 @@ impl Server {
         }
         let addresses: Vec<_> = listeners.iter().filter_map(Listener::tcp_address).collect();
         let (state, watched) = watch::channel(ServerState::Serving);
-        let acceptor = Acceptor {
-            router: Arc::new(Router::new(config, &addresses, routes, Arc::clone(&live), auth)),
-            live,
+        let acceptor = Arc::new(Acceptor {
+            router: Arc::new(Router::new(config, &addresses, routes, live, auth)),
             connections: Arc::clone(&connections),
             handshakes: Turns::new(handshake::AT_ONCE, handshake::MAX_WAITING),
             limits,
             state: watched,
-        };
-        let acceptor = Arc::new(acceptor);
+        });
         for listener in listeners {
             tokio::spawn(Arc::clone(&acceptor).accept(listener));
         }
@@ -154,7 +152,6 @@ impl Server {
 /// What all listeners share.
 struct Acceptor {
     router: Arc<Router>,
-    live: Arc<Live>,
     connections: Arc<Connections>,
     handshakes: Arc<Turns>,
     limits: Limits,
@@ -196,7 +193,7 @@ impl Acceptor {
     }
 
     async fn serve(&self, stream: Box<dyn Stream>, state: &ConnectionState) {
-        let (stream, http2): (Box<dyn Stream>, _) = match self.live.current().tls.clone() {
+        let (stream, http2): (Box<dyn Stream>, _) = match self.router.live.current().tls.clone() {
             None => (stream, false),
             Some(tls) => tokio::select! {
                 () = connection::reached(self.state.clone(), ServerState::Draining) => return,

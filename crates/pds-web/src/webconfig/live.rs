@@ -9,10 +9,10 @@ use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 use http::header::{HeaderName, HeaderValue};
 
 use super::client_cert::Demands;
-use super::sources::Sources;
-use super::{Rate, Summary, WebConfigError, file, tls};
+use super::{Rate, Summary, WebConfigError, file, read, tls};
 use crate::backend::Observer;
 use pds_core::error_chain::with_sources;
+use pds_core::plain_file::Sources;
 use pds_core::secret::Secret;
 
 /// The configuration for one handshake or request.
@@ -70,7 +70,7 @@ impl Current {
 
 /// Reads a configuration, with all the files that it names.
 pub(super) fn load(path: &Path, sources: &mut Sources) -> Result<Current, WebConfigError> {
-    let text = sources.read("the file", path)?.bytes;
+    let text = read(sources, "the file", path)?.bytes;
     let text = String::from_utf8(text).map_err(|_| WebConfigError::Yaml("it is not UTF-8".to_owned()))?;
     let file = file::parse(&text)?;
     let folder = path.parent().unwrap_or(Path::new(""));
@@ -174,7 +174,8 @@ impl State {
 mod tests {
     use std::fs;
 
-    use super::super::sources::SETTLED;
+    use pds_core::plain_file::SETTLED;
+
     use super::*;
     use crate::backend::tests::Counted;
 

@@ -6,7 +6,6 @@
 //!
 //! - `file`: the YAML, strictly, with Go's names of TLS versions, cipher suites and curves.
 //! - `tls`, `client_cert`: what rustls makes of them.
-//! - `sources`: the files a configuration was read from, and whether they have changed.
 //! - `live`: the active configuration.
 //!
 //! # Where it differs from the toolkit
@@ -22,7 +21,6 @@
 mod client_cert;
 mod file;
 mod live;
-mod sources;
 mod tls;
 
 use std::io;
@@ -32,7 +30,7 @@ use serde::Deserialize;
 
 pub use file::Rate;
 pub(super) use live::{Current, Live};
-use sources::Sources;
+use pds_core::plain_file::{PlainFile, Sources};
 
 /// What a web configuration file means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,4 +134,13 @@ impl WebConfigError {
     pub(super) fn section(problem: impl Into<String>) -> Self {
         Self::value("tls_server_config", problem)
     }
+}
+
+/// No configuration, certificate chain or bundle of CAs is larger.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Reads the file at `path`, which the key `what` names.
+fn read(sources: &mut Sources, what: &'static str, path: &Path) -> Result<PlainFile, WebConfigError> {
+    let failed = |source| WebConfigError::Read { what, path: path.to_owned(), source };
+    sources.read(path, MAX_FILE_BYTES).map_err(failed)
 }

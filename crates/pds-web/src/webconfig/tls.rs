@@ -11,9 +11,8 @@ use rustls::{RootCertStore, ServerConfig};
 
 use super::client_cert::{self, Demands};
 use super::file::{File, Named, Pem, Tls};
-use super::sources::Sources;
 use super::{ClientAuth, WebConfigError};
-use pds_core::plain_file::PlainFile;
+use pds_core::plain_file::{PlainFile, Sources};
 
 /// A PEM text with the key that names it.
 type PemText = (&'static str, PlainFile);
@@ -34,7 +33,7 @@ pub(super) fn build(
         Pem::Inline(key, text) => {
             Ok((*key, PlainFile { bytes: text.expose().as_bytes().to_vec(), readable_by_others: false }))
         }
-        Pem::File(key, path) => sources.read(key, &folder.join(path)).map(|text| (*key, text)),
+        Pem::File(key, path) => super::read(sources, key, &folder.join(path)).map(|text| (*key, text)),
     };
     let missing = |key| WebConfigError::section(format!("missing one of {key} or {key}_file"));
     let cert = tls.cert.as_ref().ok_or_else(|| missing("cert"))?;
