@@ -125,30 +125,6 @@ impl Auth {
         // Any other name is a stranger's, so that made-up names are one queue.
         let name = known.and_then(|_| String::from_utf8(user.clone()).ok());
         let fingerprint = self.fingerprint(&[&user, hash.expose().as_bytes(), &password]);
-        self.outcome(fingerprint, password, hash, peer, name).await
-    }
-
-    /// The parts one by one with their lengths, so that no two lists of parts are the same text.
-    fn fingerprint(&self, parts: &[&[u8]]) -> Fingerprint {
-        let mut context = hmac::Context::with_key(&self.key);
-        for part in parts {
-            context.update(&(part.len() as u64).to_be_bytes());
-            context.update(part);
-        }
-        let mut fingerprint = Fingerprint::default();
-        fingerprint.copy_from_slice(context.sign().as_ref());
-        fingerprint
-    }
-
-    /// Whether the password matches the hash, remembered or computed.
-    async fn outcome(
-        self: &Arc<Self>,
-        fingerprint: Fingerprint,
-        password: Vec<u8>,
-        hash: Secret,
-        peer: Peer,
-        user: Option<String>,
-    ) -> AuthOutcome {
         let mut outcome = {
             let mut outcomes = self.outcomes();
             if outcomes.right.contains(&fingerprint) {
@@ -162,7 +138,7 @@ impl Auth {
                 // A task of its own: if the client leaves, the outcome is still worth remembering.
                 let auth = Arc::clone(self);
                 tokio::spawn(async move {
-                    let outcome = auth.compute(password, hash, peer, user, &done).await;
+                    let outcome = auth.compute(password, hash, peer, name, &done).await;
                     auth.remember(fingerprint, outcome);
                     done.send_replace(Some(outcome));
                 });
@@ -173,6 +149,18 @@ impl Auth {
         // A check lost with its runtime lets nobody in.
         let outcome = outcome.wait_for(Option::is_some).await;
         outcome.ok().and_then(|outcome| *outcome).unwrap_or(AuthOutcome::Refused)
+    }
+
+    /// The parts one by one with their lengths, so that no two lists of parts are the same text.
+    fn fingerprint(&self, parts: &[&[u8]]) -> Fingerprint {
+        let mut context = hmac::Context::with_key(&self.key);
+        for part in parts {
+            context.update(&(part.len() as u64).to_be_bytes());
+            context.update(part);
+        }
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.copy_from_slice(context.sign().as_ref());
+        fingerprint
     }
 
     /// [`AuthOutcome::Busy`] if the queue is full, or if the clients have left when their turn comes.

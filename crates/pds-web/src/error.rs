@@ -9,23 +9,17 @@ use super::webconfig::WebConfigError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The text is not an address.
-    #[error("--web.listen-address {address:?}: {problem}; write host:port, :port, [v6]:port or unix:/path")]
-    Address {
+    /// The value of a flag.
+    #[error("{flag} {value:?}: {problem}")]
+    Flag {
+        /// The flag.
+        flag: &'static str,
         /// What was written.
-        address: String,
+        value: String,
         /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// An address that cannot be listened on.
-    #[error("--web.listen-address {address:?}: {problem}")]
-    Listen {
-        /// What was written.
-        address: String,
-        /// What is wrong with it.
-        problem: &'static str,
+        problem: String,
         /// What the system said.
-        source: io::Error,
+        source: Option<io::Error>,
     },
     /// No address to listen on.
     #[error("no address to listen on: give --web.listen-address or --web.systemd-socket")]
@@ -40,16 +34,6 @@ pub enum Error {
         number: usize,
         /// What the system said.
         source: io::Error,
-    },
-    /// An invalid path or prefix.
-    #[error("{flag} {path:?}: {problem}")]
-    Path {
-        /// The flag.
-        flag: &'static str,
-        /// What was written.
-        path: String,
-        /// What is wrong with it.
-        problem: &'static str,
     },
     /// The web configuration file.
     #[error("--web.config.file {}", path.display())]
@@ -78,4 +62,12 @@ pub enum Error {
     /// The system provides no randomness.
     #[error("the system gives no random numbers")]
     NoRandomness,
+}
+
+impl Error {
+    /// For `--web.listen-address`.
+    pub(super) fn address(address: &str, problem: impl Into<String>, source: Option<io::Error>) -> Self {
+        let (value, problem) = (address.to_owned(), problem.into());
+        Self::Flag { flag: "--web.listen-address", value, problem, source }
+    }
 }

@@ -19,7 +19,7 @@
 //! - `handshake`: TLS as the [`webconfig`] says.
 //! - `connection`: HTTP/1 or HTTP/2; `tracked_io` reports its bytes to `connection_state`, which
 //!   bounds its times; `frames` bounds its HTTP/2 frames.
-//! - `router`: `auth` checks the password and `origin` the sender, `request_slots` bounds requests and unread answers.
+//! - `router`: `auth` checks the password, `request_slots` bounds requests and unread answers.
 //! - `route`, `backend`: the handler. [`negotiate`] reads what was asked for.
 //! - `response`, `outgoing`: the answer on its way out.
 //!
@@ -37,7 +37,6 @@ mod handshake;
 mod health;
 mod listen;
 pub mod negotiate;
-mod origin;
 mod outgoing;
 mod request_slots;
 mod response;

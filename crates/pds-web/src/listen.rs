@@ -99,7 +99,7 @@ pub(super) fn open(address: &str) -> Result<Listener, Error> {
             io::ErrorKind::AddrInUse => "another process listens there already",
             _ => "cannot listen there",
         };
-        Error::Listen { address: address.to_owned(), problem, source }
+        Error::address(address, problem, Some(source))
     };
     if let Some(path) = address.strip_prefix("unix:") {
         return unix(Path::new(path)).map_err(refused);
@@ -121,7 +121,10 @@ pub(super) fn open(address: &str) -> Result<Listener, Error> {
 
 /// Host and port of an address, as Go writes them; an empty host is all interfaces of both families.
 pub(super) fn split(address: &str) -> Result<(&str, u16), Error> {
-    let bad = |problem| Error::Address { address: address.to_owned(), problem };
+    let bad = |problem| {
+        let problem = format!("{problem}; write host:port, :port, [v6]:port or unix:/path");
+        Error::address(address, problem, None)
+    };
     let (host, port) = address.rsplit_once(':').ok_or_else(|| bad("the port is missing"))?;
     let port = port.parse().map_err(|_| bad("the port is no number from 0 to 65535"))?;
     if let Some(inner) = host.strip_prefix('[') {
@@ -138,8 +141,7 @@ pub(super) fn resolve(address: &str) -> Result<SocketAddr, Error> {
     if host.is_empty() {
         return Ok((Ipv6Addr::UNSPECIFIED, port).into());
     }
-    let problem = "the name cannot be resolved";
-    let failed = |source| Error::Listen { address: address.to_owned(), problem, source };
+    let failed = |source| Error::address(address, "the name cannot be resolved", Some(source));
     let found: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.collect();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
     first.copied().ok_or_else(|| failed(io::Error::from(io::ErrorKind::NotFound)))

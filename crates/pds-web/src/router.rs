@@ -13,11 +13,10 @@ use super::Config;
 use super::auth::{Auth, AuthOutcome};
 use super::connection_state::InFlight;
 use super::negotiate::{self, Encoding};
-use super::origin::OwnHosts;
 use super::outgoing::{Compressor, Outgoing};
 use super::request_slots::{RequestPermit, RequestSlots};
 use super::response::Response;
-use super::route::{Kind, PageRequest, Route};
+use super::route::{Kind, OwnHosts, PageRequest, Route};
 use super::turns::Peer;
 use super::webconfig::{Current, Live};
 
@@ -78,7 +77,9 @@ impl Router {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(encoding.as_str()));
         }
         headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
-        headers.extend(current.headers.iter().cloned());
+        for (name, value) in &current.headers {
+            headers.insert(name, value.clone());
+        }
         let mut answer = http::Response::new(Outgoing::new(body, compressor, in_flight, permit));
         (*answer.status_mut(), *answer.headers_mut()) = (status, headers);
         answer
@@ -227,7 +228,7 @@ fn compressor(response: &mut Response, accept_encoding: Option<&str>) -> Option<
         return None;
     }
     let wanted = negotiate::encoding(accept_encoding);
-    let compressor = Compressor::new(wanted).ok().flatten()?;
+    let compressor = Compressor::new(wanted)?;
     response.encoding = wanted;
     Some(compressor)
 }

@@ -71,7 +71,9 @@ impl Config {
     }
 
     fn check_paths(&self) -> Result<(), Error> {
-        let bad = |flag, path: &str, problem| Err(Error::Path { flag, path: path.to_owned(), problem });
+        let bad = |flag, path: &str, problem: &str| {
+            Err(Error::Flag { flag, value: path.to_owned(), problem: problem.to_owned(), source: None })
+        };
         for (flag, path) in
             [("--web.telemetry-path", self.telemetry_path.as_str()), ("--web.route-prefix", self.prefix())]
         {
@@ -161,25 +163,24 @@ struct Acceptor {
 impl Acceptor {
     /// Takes connections until the server stops; then the listener is closed.
     async fn accept(self: Arc<Self>, listener: Listener) {
-        tokio::select! {
-            () = connection::reached(self.state.clone(), ServerState::Draining) => {}
-            () = self.accept_all(&listener) => {}
-        }
-    }
-
-    async fn accept_all(self: &Arc<Self>, listener: &Listener) {
-        loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let connected = self.connections.admit(peer).await;
-                    tokio::spawn(Arc::clone(self).connection(stream, connected));
-                }
-                Err(error) if is_of_one_connection(&error) => {}
-                Err(error) => {
-                    self.connections.out_of_files(&error, listener);
-                    tokio::time::sleep(OUT_OF_FILES_PAUSE).await;
+        let accept_all = async {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, peer)) => {
+                        let connected = self.connections.admit(peer).await;
+                        tokio::spawn(Arc::clone(&self).connection(stream, connected));
+                    }
+                    Err(error) if is_of_one_connection(&error) => {}
+                    Err(error) => {
+                        self.connections.out_of_files(&error, &listener);
+                        tokio::time::sleep(OUT_OF_FILES_PAUSE).await;
+                    }
                 }
             }
+        };
+        tokio::select! {
+            () = connection::reached(self.state.clone(), ServerState::Draining) => {}
+            () = accept_all => {}
         }
     }
 
