@@ -110,8 +110,8 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// Whether it names one host (in HTTP/1.0 perhaps none) and at most one credential. Proxies differ in which of two they use, so neither of
-    /// two can be trusted.
+    /// Whether it names one host (in HTTP/1.0 perhaps none) and at most one credential. Proxies differ in which of two
+    /// they use, so neither can be trusted.
     pub(super) fn is_unambiguous(&self) -> bool {
         let single = |name| self.headers.get_all(name).iter().nth(1).is_none();
         let authority = self.uri.authority().map(|authority| authority.as_str());

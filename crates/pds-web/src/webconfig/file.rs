@@ -246,17 +246,16 @@ fn headers(raw: BTreeMap<String, Option<String>>) -> Result<Vec<(HeaderName, Hea
 }
 
 fn users(raw: BTreeMap<String, Option<Secret>>) -> Result<BTreeMap<String, Secret>, WebConfigError> {
-    let checked = |(user, hash): (String, Option<Secret>)| match hash.filter(|hash| is_bcrypt(hash.expose()))
-    {
-        Some(hash) => Ok((user, hash)),
-        None => {
-            let problem = format!(
-                "not a bcrypt hash ($2a$, $2b$ or $2y$ with a cost from 04 to 31); make one with: htpasswd -nBC 10 {user}"
-            );
-            Err(WebConfigError::value(format!("basic_auth_users.{user}"), problem))
-        }
+    let not_a_hash = |user: &str| {
+        let problem = "not a bcrypt hash ($2a$, $2b$ or $2y$ with a cost from 04 to 31); make one with";
+        let problem = format!("{problem}: htpasswd -nBC 10 {user}");
+        WebConfigError::value(format!("basic_auth_users.{user}"), problem)
     };
-    raw.into_iter().map(checked).collect()
+    let checked = raw.into_iter().map(|(user, hash)| {
+        let hash = hash.filter(|hash| is_bcrypt(hash.expose())).ok_or_else(|| not_a_hash(&user))?;
+        Ok((user, hash))
+    });
+    checked.collect()
 }
 
 /// Three versions of one algorithm; `$2x$` marks hashes of a broken one.
