@@ -1,8 +1,8 @@
 //! The replies so far: one file per stream, one line per step, in the order of time.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::error::ToolError;
 use pds_interface::{Tally, TimeRange};
 
 /// The content of the replies of one step.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The end of the step, Unix seconds.
     pub end: i64,
@@ -36,96 +36,63 @@ impl Record {
     }
 }
 
-/// The journal of one stream.
-#[derive(Clone, Debug)]
-pub struct Journal {
-    path: PathBuf,
+/// The end of the last step of the journal at `path`, which may not exist yet.
+///
+/// # Errors
+/// If it exists and cannot be read.
+pub fn until(path: &Path) -> Result<Option<i64>, ToolError> {
+    let mut last = None;
+    read(path, |record| {
+        last = Some(record.end);
+        Ok(())
+    })?;
+    Ok(last)
 }
 
-impl Journal {
-    /// The journal in the file at `path`, which may not exist yet.
-    #[must_use]
-    pub fn new(path: PathBuf) -> Self {
-        Self { path }
-    }
-
-    /// The end of its last step.
-    ///
-    /// # Errors
-    /// If it exists and cannot be read.
-    pub fn until(&self) -> Result<Option<i64>, ToolError> {
-        let mut last = None;
-        self.read(|record| {
-            last = Some(record.end);
-            Ok(())
-        })?;
-        Ok(last)
-    }
-
-    /// Calls `each` with every record, in the order of time. A line that a crash cut short is ignored.
-    ///
-    /// # Errors
-    /// If it exists and cannot be read, or the first error of `each`.
-    pub fn read(&self, mut each: impl FnMut(Record) -> Result<(), ToolError>) -> Result<(), ToolError> {
-        self.whole_lines(|_, line| each(line)).map(|_| ())
-    }
-
-    /// Reads the complete lines; returns where they end.
-    fn whole_lines(
-        &self,
-        mut each: impl FnMut(u64, Record) -> Result<(), ToolError>,
-    ) -> Result<u64, ToolError> {
-        let file = match File::open(&self.path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(failed("cannot read", &self.path)(error)),
-        };
-        let mut lines = BufReader::new(file);
-        let (mut line, mut end) = (Vec::new(), 0);
-        loop {
-            line.clear();
-            let read = lines.read_until(b'\n', &mut line).map_err(failed("cannot read", &self.path))?;
-            match serde_json::from_slice(&line) {
-                Ok(record) if line.ends_with(b"\n") => {
-                    end += read as u64;
-                    each(end, record)?;
-                }
-                _ => return Ok(end),
+/// Calls `each` with every record, in the order of time, and returns where they end. A line that a crash cut short is
+/// ignored.
+///
+/// # Errors
+/// If it exists and cannot be read, or the first error of `each`.
+pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<(), ToolError>) -> Result<u64, ToolError> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
+        file => file.map_err(failed("cannot read", path))?,
+    };
+    let mut lines = BufReader::new(file);
+    let (mut line, mut end) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let read = lines.read_until(b'\n', &mut line).map_err(failed("cannot read", path))?;
+        match serde_json::from_slice(&line) {
+            Ok(record) if line.ends_with(b"\n") => {
+                end += read as u64;
+                each(record)?;
             }
+            _ => return Ok(end),
         }
     }
-
-    /// Opens it for further records, after the last whole one.
-    ///
-    /// # Errors
-    /// If it cannot be opened.
-    pub fn append(&self) -> Result<Appender, ToolError> {
-        let end = self.whole_lines(|_, _| Ok(()))?;
-        let opened = OpenOptions::new().create(true).truncate(false).write(true).open(&self.path);
-        let mut file = opened.map_err(failed("cannot write", &self.path))?;
-        let placed = file.set_len(end).and_then(|()| file.seek(SeekFrom::End(0)));
-        placed.map_err(failed("cannot write", &self.path))?;
-        Ok(Appender { file, path: self.path.clone() })
-    }
 }
 
-/// A journal open for further records.
-#[derive(Debug)]
-pub struct Appender {
-    file: File,
-    path: PathBuf,
+/// Opens the journal for further records, after the last whole one.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn append(path: &Path) -> Result<File, ToolError> {
+    let end = read(path, |_| Ok(()))?;
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let cut = opened.and_then(|file| file.set_len(end).map(|()| file));
+    cut.map_err(failed("cannot write", path))
 }
 
-impl Appender {
-    /// Appends a record. The kernel has it then, so it survives the end of this process.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn add(&mut self, record: &Record) -> Result<(), ToolError> {
-        let mut line = serde_json::to_vec(record).unwrap_or_default();
-        line.push(b'\n');
-        self.file.write_all(&line).map_err(failed("cannot write", &self.path))
-    }
+/// Appends a record to the open journal at `path`. The kernel has it then, so it survives the end of this process.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn add(journal: &mut File, path: &Path, record: &Record) -> Result<(), ToolError> {
+    let mut line = serde_json::to_vec(record).unwrap_or_default();
+    line.push(b'\n');
+    journal.write_all(&line).map_err(failed("cannot write", path))
 }
 
 /// The error of doing something with a file.
@@ -152,21 +119,20 @@ mod tests {
     #[test]
     fn a_journal_continues_after_its_last_complete_line() {
         let folder = tempfile::tempdir().unwrap();
-        let journal = Journal::new(folder.path().join("0.jsonl"));
-        assert_eq!(journal.until().unwrap(), None);
-        let mut appender = journal.append().unwrap();
-        appender.add(&record(60)).unwrap();
-        appender.add(&record(120)).unwrap();
-        appender.file.write_all(b"{\"end\":180,\"total\"").unwrap();
-        assert_eq!(journal.until().unwrap(), Some(120));
-        journal.append().unwrap().add(&record(180)).unwrap();
+        let path = folder.path().join("0.jsonl");
+        assert_eq!(until(&path).unwrap(), None);
+        let mut journal = append(&path).unwrap();
+        add(&mut journal, &path, &record(60)).unwrap();
+        add(&mut journal, &path, &record(120)).unwrap();
+        journal.write_all(b"{\"end\":180,\"total\"").unwrap();
+        assert_eq!(until(&path).unwrap(), Some(120));
+        add(&mut append(&path).unwrap(), &path, &record(180)).unwrap();
         let mut all = Vec::new();
-        journal
-            .read(|record| {
-                all.push(record);
-                Ok(())
-            })
-            .unwrap();
+        read(&path, |record| {
+            all.push(record);
+            Ok(())
+        })
+        .unwrap();
         assert_eq!(all, [record(60), record(120), record(180)]);
     }
 }

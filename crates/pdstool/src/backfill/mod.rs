@@ -31,6 +31,7 @@ use super::error::ToolError;
 use super::service::{Environment, ServiceArgs};
 use super::time_arg::TimeArg;
 use pds_core::units;
+use pds_interface::range::rfc3339;
 use plan::{Plan, Work};
 
 /// `pdstool backfill`.
@@ -140,8 +141,7 @@ pub async fn run(
         console.say(&format!("The replies so far are in {partial}; run the same command to resume."));
         return Err(error);
     }
-    let written = write::file(&work)?;
-    work.remove()?;
+    let written = write::file(&work, &args.file)?;
     say_written(console, args, &written);
     Ok(())
 }
@@ -164,8 +164,8 @@ fn say_plan(console: &mut Console, work: &Work, done: u64) {
     let mut text = format!(
         "{}, {} to {}: {requests} requests",
         units::counted(plan.apps.len(), "app", "apps"),
-        plan.shown_start(),
-        plan.shown_end()
+        rfc3339(plan.start),
+        rfc3339(plan.end)
     );
     if done > 0 {
         text.push_str(&format!(", {} of them done by an earlier run", units::count_of(done)));

@@ -1,7 +1,6 @@
 //! The requests of a run, and whether it resumes an earlier one.
 
 use std::fs::{self, File};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,12 +11,12 @@ use crate::error::ToolError;
 use crate::service;
 use crate::time_arg::TimeArg;
 use pds_core::plain_file;
-use pds_exporter::config::Config;
+use pds_exporter::config::{Config, Project};
 use pds_interface::range::rfc3339;
 use pds_interface::{Cadence, Resolution, Resource, TimeRange};
 
 use super::BackfillArgs;
-use super::journal::{Journal, failed};
+use super::journal::{self, failed};
 
 /// The plan of a run. A run resumes an earlier one of the same plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,22 +66,18 @@ impl Plan {
         let settled = now.as_second() - seconds(&config.poll.settle);
         let moment = |text: &str| text.parse::<TimeArg>().map_err(ToolError::Usage);
         let start = moment(&args.start)?.resolve(now);
-        let end = match &args.end {
-            Some(end) => moment(end)?.resolve(now),
-            None => settled,
-        };
+        let end = args.end.as_deref().map(moment).transpose()?.map_or(settled, |end| end.resolve(now));
         // The step that contains the start is requested whole; the one that contains the end is not.
         let (start, end) = (start.div_euclid(step) * step, end.div_euclid(step) * step);
         if end > settled {
-            let settled = rfc3339(settled);
-            return Err(ToolError::Usage(format!(
-                "the range must end by {settled}: later data has not settled"
-            )));
+            let message = format!("the range must end by {}: later data has not settled", rfc3339(settled));
+            return Err(ToolError::Usage(message));
         }
         if end <= start {
-            let (start, end) = (rfc3339(start), rfc3339(end));
-            return Err(ToolError::Usage(format!("no whole step fits between {start} and {end}")));
+            let message = format!("no whole step fits between {} and {}", rfc3339(start), rfc3339(end));
+            return Err(ToolError::Usage(message));
         }
+        let resolution = config.poll.resolution;
         let windows = if args.windows.is_empty() { &config.poll.windows } else { &args.windows };
         Ok(Self {
             base_url: config.api.base_url.to_string(),
@@ -91,9 +86,7 @@ impl Plan {
             end,
             step,
             windows: windows.iter().map(seconds).collect(),
-            resolution: Some(config.poll.resolution)
-                .filter(|resolution| *resolution != Resolution::Standard)
-                .map(|resolution| resolution.as_str().to_owned()),
+            resolution: (resolution != Resolution::Standard).then(|| resolution.as_str().to_owned()),
             apps: apps(config, args)?,
             labels: args.labels.clone(),
         })
@@ -101,16 +94,15 @@ impl Plan {
 
     /// The streams, in the order in which they are asked.
     pub fn streams(&self) -> impl Iterator<Item = Stream<'_>> {
-        let pairs = self.apps.iter().flat_map(|(project, app)| {
-            metrics_calls().into_iter().map(move |resource| (project, app, resource))
+        let streams = self.apps.iter().flat_map(|(project, app)| {
+            metrics_calls().map(move |resource| Stream { index: 0, project, app, resource })
         });
-        pairs.enumerate().map(|(index, (project, app, resource))| Stream { index, project, app, resource })
+        streams.enumerate().map(|(index, stream)| Stream { index, ..stream })
     }
 
-    /// How many steps a stream has.
-    #[must_use]
-    pub fn steps(&self) -> u64 {
-        TimeRange { start: self.start, end: self.end }.seconds() / self.step.unsigned_abs()
+    /// How many steps of a stream end by `second`.
+    fn steps_until(&self, second: i64) -> u64 {
+        TimeRange { start: self.start, end: second }.seconds() / self.step.unsigned_abs()
     }
 
     /// The lengths of the ranges that end with each step: those of the windows, and the step itself.
@@ -126,7 +118,7 @@ impl Plan {
     /// How many requests there are in all.
     #[must_use]
     pub fn requests(&self) -> u64 {
-        self.steps() * self.requests_per_step() * self.streams().count() as u64
+        self.steps_until(self.end) * self.requests_per_step() * self.streams().count() as u64
     }
 
     /// How many requests one step of one stream takes.
@@ -135,53 +127,36 @@ impl Plan {
         self.lengths().len() as u64
     }
 
-    /// The start as text.
-    #[must_use]
-    pub fn shown_start(&self) -> String {
-        rfc3339(self.start)
-    }
-
-    /// The end as text.
-    #[must_use]
-    pub fn shown_end(&self) -> String {
-        rfc3339(self.end)
-    }
-
     /// Whether an earlier run has the same plan; its range is then resumed.
     fn continues(&self, earlier: &Self) -> bool {
-        let range = (earlier.start, earlier.end);
-        Self { start: range.0, end: range.1, ..self.clone() } == *earlier
+        Self { start: earlier.start, end: earlier.end, ..self.clone() } == *earlier
     }
 }
 
 /// The calls with a range, in the order of their families.
-#[must_use]
-pub fn metrics_calls() -> Vec<Resource> {
-    Resource::all().filter(|resource| resource.polled().cadence == Cadence::Metrics).collect()
+pub fn metrics_calls() -> impl Iterator<Item = Resource> {
+    Resource::all().filter(|resource| resource.polled().cadence == Cadence::Metrics)
 }
 
 /// The apps to ask about, each with its project.
 fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>, ToolError> {
-    let configured = || {
-        config
-            .projects
-            .iter()
-            .flat_map(|project| project.apps.iter().map(|app| (project.id.to_string(), app.id.to_string())))
-    };
-    let of_project =
-        |(project, _): &(String, String)| args.project.as_ref().is_none_or(|given| given == project);
-    let mut apps: Vec<(String, String)> = Vec::new();
-    if args.apps.is_empty() {
-        apps = configured().filter(of_project).collect();
-    }
-    for app in &args.apps {
-        let known = configured().filter(of_project).find(|(_, known)| known == app);
-        let pair = match known {
-            Some(pair) => pair,
-            None => (service::project(config, args.project.as_deref())?, app.clone()),
-        };
-        if !apps.contains(&pair) {
-            apps.push(pair);
+    let of_project = |project: &&Project| args.project.as_ref().is_none_or(|given| **given == *project.id);
+    let configured = config
+        .projects
+        .iter()
+        .filter(of_project)
+        .flat_map(|project| project.apps.iter().map(|app| (project.id.to_string(), app.id.to_string())));
+    let mut apps: Vec<(String, String)> = configured.collect();
+    if !args.apps.is_empty() {
+        let configured = std::mem::take(&mut apps);
+        for app in &args.apps {
+            let pair = match configured.iter().find(|(_, known)| known == app) {
+                Some(pair) => pair.clone(),
+                None => (service::project(config, args.project.as_deref())?, app.clone()),
+            };
+            if !apps.contains(&pair) {
+                apps.push(pair);
+            }
         }
     }
     if apps.is_empty() {
@@ -197,8 +172,6 @@ pub struct Work {
     pub plan: Plan,
     /// `FILE.partial`.
     pub folder: PathBuf,
-    /// The file to write.
-    pub file: PathBuf,
     /// Locked as long as this lives.
     _lock: File,
 }
@@ -209,13 +182,10 @@ impl Work {
     /// # Errors
     /// If the file exists, the folder belongs to another plan, or another process holds it.
     pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self, ToolError> {
-        let file = args.file.clone();
-        if file.exists() {
-            return Err(ToolError::Usage(format!("{} already exists", file.display())));
+        if args.file.exists() {
+            return Err(ToolError::Usage(format!("{} already exists", args.file.display())));
         }
-        let mut folder = file.clone().into_os_string();
-        folder.push(".partial");
-        let folder = PathBuf::from(folder);
+        let folder = pds_ledger::state::beside(&args.file, ".partial");
         fs::create_dir_all(&folder).map_err(failed("cannot make the folder", &folder))?;
         let lock = lock(&folder)?;
         let path = folder.join("plan.json");
@@ -226,31 +196,24 @@ impl Work {
                 }
             }
         }
-        let plan = match plain_file::read(&path, plain_file::MAX_BYTES) {
-            Ok(file) => match serde_json::from_slice::<Plan>(&file.bytes) {
-                Ok(earlier) if plan.continues(&earlier) => earlier,
-                _ => {
-                    let folder = folder.display();
-                    let message = format!(
-                        "{folder} belongs to a run with other arguments; repeat those, or use --restart"
-                    );
-                    return Err(ToolError::Usage(message));
-                }
-            },
-            Err(_) => {
-                let text = serde_json::to_vec(&plan).unwrap_or_default();
-                let written = File::create(&path).and_then(|mut file| file.write_all(&text));
-                written.map_err(failed("cannot write", &path))?;
-                plan
-            }
+        let Ok(written) = plain_file::read(&path, plain_file::MAX_BYTES) else {
+            let text = serde_json::to_vec(&plan).unwrap_or_default();
+            fs::write(&path, text).map_err(failed("cannot write", &path))?;
+            return Ok(Self { plan, folder, _lock: lock });
         };
-        Ok(Self { plan, folder, file, _lock: lock })
+        match serde_json::from_slice::<Plan>(&written.bytes) {
+            Ok(earlier) if plan.continues(&earlier) => Ok(Self { plan: earlier, folder, _lock: lock }),
+            _ => Err(ToolError::Usage(format!(
+                "{} belongs to a run with other arguments; repeat those, or use --restart",
+                folder.display()
+            ))),
+        }
     }
 
-    /// The journal of a stream.
+    /// The file of a stream's journal.
     #[must_use]
-    pub fn journal(&self, stream: &Stream<'_>) -> Journal {
-        Journal::new(self.folder.join(format!("{:05}.jsonl", stream.index)))
+    pub fn journal(&self, stream: &Stream<'_>) -> PathBuf {
+        self.folder.join(format!("{:05}.jsonl", stream.index))
     }
 
     /// How many requests earlier runs had answered.
@@ -260,19 +223,10 @@ impl Work {
     pub fn answered_requests(&self) -> Result<u64, ToolError> {
         let mut steps = 0;
         for stream in self.plan.streams() {
-            let until = self.journal(&stream).until()?.unwrap_or(self.plan.start);
             steps +=
-                TimeRange { start: self.plan.start, end: until }.seconds() / self.plan.step.unsigned_abs();
+                self.plan.steps_until(journal::until(&self.journal(&stream))?.unwrap_or(self.plan.start));
         }
         Ok(steps * self.plan.requests_per_step())
-    }
-
-    /// Removes the folder: the file is written.
-    ///
-    /// # Errors
-    /// If it cannot be removed.
-    pub fn remove(&self) -> Result<(), ToolError> {
-        fs::remove_dir_all(&self.folder).map_err(failed("cannot remove", &self.folder))
     }
 }
 
@@ -281,8 +235,6 @@ const LOCK: &str = "lock";
 fn lock(folder: &Path) -> Result<File, ToolError> {
     let path = folder.join(LOCK);
     let file = File::create(&path).map_err(failed("cannot write", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(_) => Err(ToolError::Usage(format!("another run is using {}", folder.display()))),
-    }
+    file.try_lock().map_err(|_| ToolError::Usage(format!("another run is using {}", folder.display())))?;
+    Ok(file)
 }

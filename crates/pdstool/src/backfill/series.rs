@@ -13,14 +13,14 @@ const SPILL: usize = 32 * 1024;
 #[derive(Debug)]
 pub struct Gathered {
     folder: PathBuf,
-    by_name: HashMap<(usize, String), usize>,
+    by_name: HashMap<(&'static str, String), usize>,
     /// In the order of their first sample.
     series: Vec<Series>,
 }
 
 #[derive(Debug)]
 struct Series {
-    family: usize,
+    family: &'static str,
     lines: Vec<u8>,
     spilled: Option<PathBuf>,
 }
@@ -36,18 +36,17 @@ impl Gathered {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn put(&mut self, family: usize, name: &str, line: &[u8]) -> io::Result<()> {
-        let known = self.by_name.get(&(family, name.to_owned())).copied();
-        let index = known.unwrap_or_else(|| {
+    pub fn put(&mut self, family: &'static str, name: &str, line: &[u8]) -> io::Result<()> {
+        let index = *self.by_name.entry((family, name.to_owned())).or_insert_with(|| {
             self.series.push(Series { family, lines: Vec::new(), spilled: None });
-            self.by_name.insert((family, name.to_owned()), self.series.len() - 1);
             self.series.len() - 1
         });
         let Some(series) = self.series.get_mut(index) else { return Ok(()) };
         series.lines.extend_from_slice(line);
         if series.lines.len() >= SPILL {
+            // An interrupted run may have left a file of that name.
             let path = self.folder.join(format!("series-{index}"));
-            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
+            let mut file = if series.spilled.is_some() { appending(&path)? } else { File::create(&path)? };
             file.write_all(&series.lines)?;
             series.lines.clear();
             series.spilled = Some(path);
@@ -57,23 +56,17 @@ impl Gathered {
 
     /// How many series there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.series.len()
     }
 
-    /// Whether it holds no series.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.series.is_empty()
-    }
-
-    /// Appends each series, whole, to the file of its family.
+    /// Appends each series, whole, to the file in the folder that has its family's name.
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn append_to(self, family_file: impl Fn(usize) -> PathBuf) -> io::Result<()> {
+    pub fn append_to_families(self) -> io::Result<()> {
         for series in self.series {
-            let mut file = OpenOptions::new().create(true).append(true).open(family_file(series.family))?;
+            let mut file = appending(&self.folder.join(series.family))?;
             if let Some(path) = series.spilled {
                 io::copy(&mut File::open(&path)?, &mut file)?;
                 fs::remove_file(path)?;
@@ -82,6 +75,10 @@ impl Gathered {
         }
         Ok(())
     }
+}
+
+fn appending(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).open(path)
 }
 
 #[cfg(test)]
@@ -94,19 +91,19 @@ mod tests {
         let mut gathered = Gathered::new(folder.path());
         for step in 0..2000 {
             for name in ["a", "b"] {
-                gathered.put(0, name, format!("{name} of some length {step}\n").as_bytes()).unwrap();
+                gathered.put("pds_a", name, format!("{name} of some length {step}\n").as_bytes()).unwrap();
             }
         }
-        gathered.put(1, "", b"short\n").unwrap();
-        assert_eq!(gathered.len(), 3);
-        gathered.append_to(|family| folder.path().join(format!("family-{family}"))).unwrap();
-        let text = fs::read_to_string(folder.path().join("family-0")).unwrap();
+        gathered.put("pds_b", "", b"short\n").unwrap();
+        assert_eq!(gathered.count(), 3);
+        gathered.append_to_families().unwrap();
+        let text = fs::read_to_string(folder.path().join("pds_a")).unwrap();
         let expected: String = ["a", "b"]
             .iter()
             .flat_map(|name| (0..2000).map(move |step| format!("{name} of some length {step}\n")))
             .collect();
         assert_eq!(text, expected);
-        assert_eq!(fs::read_to_string(folder.path().join("family-1")).unwrap(), "short\n");
+        assert_eq!(fs::read_to_string(folder.path().join("pds_b")).unwrap(), "short\n");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "what was spilled is gone");
     }
 }

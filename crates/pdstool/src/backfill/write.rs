@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use crate::error::ToolError;
 use pds_exposition::encode::{self, Format};
 use pds_exposition::samples::Layouts;
-use pds_exposition::{Family, Kind};
+use pds_exposition::{Family, Kind, Sink};
 use pds_interface::{Counted, Point, Resource, Subject, TimeRange};
 use pds_ledger::Ledger;
 
-use super::journal::Record;
-use super::journal::failed;
+use super::journal::{self, Record, failed};
 use super::plan::{Stream, Work, metrics_calls};
 use super::series::Gathered;
 
@@ -30,66 +29,41 @@ pub struct Written {
     pub unaccounted: u64,
 }
 
-/// Writes the file from the journals.
+/// Writes the file at `path` from the journals, and removes these.
 ///
 /// # Errors
 /// If files cannot be read or written.
-pub fn file(work: &Work) -> Result<Written, ToolError> {
-    let families = families();
+pub fn file(work: &Work, path: &Path) -> Result<Written, ToolError> {
+    // In the order of the daemon's page.
+    let families = metrics_calls().flat_map(|resource| resource.polled().families());
+    let families: Vec<Family> = families.chain(pds_ledger::FAMILIES.iter().copied()).collect();
     let mut written = Written::default();
-    let family_file = |index: usize| work.folder.join(format!("family-{index}"));
-    for index in 0..families.len() {
+    for family in &families {
         // Left by an interrupted run.
-        let _ = fs::remove_file(family_file(index));
+        let _ = fs::remove_file(work.folder.join(family.name));
     }
-    let mut first_family = 0;
     for stream in work.plan.streams() {
-        // The counters' families stand behind those of all calls.
-        let counters = families.len() - pds_ledger::FAMILIES.len();
-        first_family = if stream.index % metrics_calls().len() == 0 { 0 } else { first_family };
-        let places = Places { gauges: first_family, counters };
-        first_family += stream.resource.polled().families().len();
-        let gathered = gather(work, &stream, &families, places, &mut written)?;
-        written.series += gathered.len() as u64;
-        gathered.append_to(family_file).map_err(failed("cannot write", &work.folder))?;
+        let gathered = gather(work, &stream, &mut written)?;
+        written.series += gathered.count() as u64;
+        gathered.append_to_families().map_err(failed("cannot write", &work.folder))?;
     }
     let whole = work.folder.join("openmetrics");
-    assemble(&whole, &families, family_file).map_err(failed("cannot write", &whole))?;
-    fs::rename(&whole, &work.file).map_err(failed("cannot write", &work.file))?;
+    assemble(&whole, &families, &work.folder).map_err(failed("cannot write", &whole))?;
+    fs::rename(&whole, path).map_err(failed("cannot write", path))?;
+    fs::remove_dir_all(&work.folder).map_err(failed("cannot remove", &work.folder))?;
     Ok(written)
 }
 
-/// All families, in the order of the daemon's page.
-fn families() -> Vec<Family> {
-    let calls = metrics_calls();
-    calls
-        .iter()
-        .flat_map(|resource| resource.polled().families())
-        .chain(pds_ledger::FAMILIES.iter().copied())
-        .collect()
-}
-
-/// Where a stream's families stand among all.
-#[derive(Clone, Copy, Debug)]
-struct Places {
-    gauges: usize,
-    counters: usize,
-}
-
 /// Reads one journal, gauges and counters, into lines by series.
-fn gather(
-    work: &Work,
-    stream: &Stream<'_>,
-    families: &[Family],
-    places: Places,
-    written: &mut Written,
-) -> Result<Gathered, ToolError> {
-    let journal = work.journal(stream);
-    let resource = stream.resource;
-    let mut lines = Lines::new(work, stream, families);
-    let mut ledger = Ledger::open(work.plan.start);
+fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<Gathered, ToolError> {
+    let (plan, journal, resource) = (&work.plan, work.journal(stream), stream.resource);
+    let families = resource.polled().families();
+    let subject = Subject { project: stream.project, app: stream.app, labels: &[], window: None };
+    let counters = |ledger: &Ledger| pds_ledger::series(resource, ledger, false);
+    let mut lines = Lines::new(work, stream);
+    let mut ledger = Ledger::open(plan.start);
     let mut times = Vec::new();
-    journal.read(|record| {
+    journal::read(&journal, |record| {
         // Every bucket begins at 0 with the range: a series that appeared later would hide its first increase.
         if let Some(learnt) = ledger.learn(&record.tally()) {
             ledger = learnt;
@@ -98,23 +72,28 @@ fn gather(
         Ok(())
     })?;
     let width = smallest_distance(times);
+    lines.put_all(pds_ledger::FAMILIES, counters(&ledger), plan.start)?;
     #[expect(clippy::cast_precision_loss, reason = "Unix seconds are far below 2^53")]
-    let begin = work.plan.start as f64;
-    lines.ledger(places.counters, resource, &ledger, work.plan.start)?;
-    let mut shown = f64::NEG_INFINITY;
-    journal.read(|record| {
-        for point in complete(&record, width).filter(|point| point.time >= begin) {
+    let mut shown = (plan.start as f64).next_down();
+    journal::read(&journal, |record| {
+        for point in complete(&record, width) {
             // Ranges overlap.
             if point.time > shown {
                 shown = point.time;
-                lines.point(places.gauges, stream, point)?;
+                #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
+                let second = point.time as i64;
+                if let Some(sink) = resource.polled().show_point(Some(point), subject) {
+                    lines.put_all(&families, sink, second)?;
+                }
             }
         }
         for (family, labels, value) in &record.gauges {
-            lines.put(places.gauges + family, labels, *value, record.end)?;
+            if let Some(family) = families.get(*family) {
+                lines.put(family, labels, *value, record.end)?;
+            }
         }
-        ledger = counted(&ledger, &record, work.plan.step, resource);
-        lines.ledger(places.counters, resource, &ledger, record.end)
+        ledger = counted(&ledger, &record, plan.step, resource);
+        lines.put_all(pds_ledger::FAMILIES, counters(&ledger), record.end)
     })?;
     written.samples += lines.count;
     written.unaccounted += ledger.unaccounted;
@@ -146,87 +125,54 @@ fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> L
 }
 
 /// Lines of one target.
-struct Lines<'a> {
-    folder: &'a Path,
-    families: &'a [Family],
+struct Lines {
+    folder: PathBuf,
     target: String,
-    layouts: Layouts,
     gathered: Gathered,
-    line: Vec<u8>,
     count: u64,
 }
 
-impl<'a> Lines<'a> {
-    fn new(work: &'a Work, stream: &Stream<'_>, families: &'a [Family]) -> Self {
+impl Lines {
+    fn new(work: &Work, stream: &Stream<'_>) -> Self {
         let mut target = String::new();
         encode::label(&mut target, "project", stream.project);
         encode::label(&mut target, "app", stream.app);
         for (name, value) in &work.plan.labels {
             encode::label(&mut target, name, value);
         }
-        Self {
-            folder: &work.folder,
-            families,
-            target,
-            layouts: Layouts::default(),
-            gathered: Gathered::new(&work.folder),
-            line: Vec::new(),
-            count: 0,
-        }
+        Self { folder: work.folder.clone(), target, gathered: Gathered::new(&work.folder), count: 0 }
     }
 
-    fn ledger(
-        &mut self,
-        first: usize,
-        resource: Resource,
-        ledger: &Ledger,
-        second: i64,
-    ) -> Result<(), ToolError> {
-        let samples = pds_ledger::series(resource, ledger, false).finish(&self.layouts);
-        for index in 0..pds_ledger::FAMILIES.len() {
+    /// Adds what a sink of these families has collected.
+    fn put_all(&mut self, families: &[Family], sink: Sink, second: i64) -> Result<(), ToolError> {
+        let samples = sink.finish(&Layouts::default());
+        for (index, family) in families.iter().enumerate() {
             for (labels, value) in samples.of(index) {
-                self.put(first + index, labels, value, second)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A datapoint of a series, at its own time.
-    fn point(&mut self, first: usize, stream: &Stream<'_>, point: Point) -> Result<(), ToolError> {
-        let subject = Subject { project: stream.project, app: stream.app, labels: &[], window: None };
-        let polled = stream.resource.polled();
-        let Some(sink) = polled.show_point(Some(point), subject) else { return Ok(()) };
-        let samples = sink.finish(&self.layouts);
-        #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
-        let second = point.time as i64;
-        for index in 0..polled.families().len() {
-            for (labels, value) in samples.of(index) {
-                self.put(first + index, labels, value, second)?;
+                self.put(family, labels, value, second)?;
             }
         }
         Ok(())
     }
 
     /// Adds a sample.
-    fn put(&mut self, index: usize, labels: &str, value: f64, second: i64) -> Result<(), ToolError> {
-        let Some(family) = self.families.get(index) else { return Ok(()) };
-        self.line.clear();
-        encode::sample(&mut self.line, family, &self.target, labels, value);
+    fn put(&mut self, family: &Family, labels: &str, value: f64, second: i64) -> Result<(), ToolError> {
+        let mut line = Vec::new();
+        encode::sample(&mut line, family, &self.target, labels, value);
         // In place of the line end.
-        self.line.pop();
-        self.line.extend_from_slice(format!(" {second}\n").as_bytes());
+        line.pop();
+        line.extend_from_slice(format!(" {second}\n").as_bytes());
         // The buckets of one point in time stand together.
         let series = if family.kind == Kind::Histogram { "" } else { labels };
         self.count += 1;
-        self.gathered.put(index, series, &self.line).map_err(failed("cannot write", self.folder))
+        self.gathered.put(family.name, series, &line).map_err(failed("cannot write", &self.folder))
     }
 }
 
 /// Concatenates the heads and families.
-fn assemble(path: &Path, families: &[Family], family_file: impl Fn(usize) -> PathBuf) -> io::Result<()> {
+fn assemble(path: &Path, families: &[Family], folder: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
-    for (index, family) in families.iter().enumerate() {
-        let Ok(mut lines) = File::open(family_file(index)) else { continue };
+    for family in families {
+        let Ok(mut lines) = File::open(folder.join(family.name)) else { continue };
         let mut head = Vec::new();
         encode::head(&mut head, Format::OpenMetrics, family);
         out.write_all(&head)?;
