@@ -1,25 +1,25 @@
 //! `pdstool check`: checks of configuration, tokens, web configuration, and of what the service does.
 //!
-//! - [`configuration`]: a configuration file.
 //! - [`service`]: what the interface leaves open, found out by asking.
 //! - [`token`]: a service account's token.
-//! - [`web`]: a web configuration file.
 
-pub mod configuration;
 pub mod service;
 pub mod token;
-pub mod web;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
+use pds_core::units::number;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
+use pds_exporter::config::Config;
+use pds_web::webconfig::{self, ClientAuth, Rate};
 
 use super::console::Console;
 use super::error::ToolError;
-use super::output::OutputArg;
-use super::service::Environment;
+use super::output::{OutputArg, OutputFormat};
+use super::page::{self, Align, Block, Table};
+use super::service::{Environment, load};
 
 /// `pdstool check`.
 #[derive(Clone, Debug, Subcommand)]
@@ -59,9 +59,88 @@ pub enum Check {
 /// If a check fails.
 pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
     match check {
-        Check::Config { file, output } => configuration::run(console, environment, file, output.format),
-        Check::WebConfig { file, output } => web::run(console, file, output.format),
+        Check::Config { file, output } => config(console, environment, file, output.format),
+        Check::WebConfig { file, output } => web_config(console, file, output.format),
         Check::Token(args) => token::run(console, environment, args).await,
         Check::Service(args) => service::run(console, environment, args).await,
     }
+}
+
+/// Prints all problems of the configuration file at `path`, or its cost in requests.
+fn config(
+    console: &mut Console,
+    environment: &Environment,
+    path: &Path,
+    format: OutputFormat,
+) -> Result<(), ToolError> {
+    let config = load(path, environment)?;
+    let mut rate: fn(f64) -> String = |rate| rate.to_string();
+    if format.is_for_people() {
+        console.print(&format!("{} is valid", path.display()))?;
+        rate = number;
+    }
+    Ok(page::print_as(console, format, &demand(&config, rate))?)
+}
+
+/// The requests that the configuration needs, and whether its own limit allows them.
+fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
+    let load = config.requests_per_minute();
+    let columns =
+        page::columns([("PROJECT", Align::Left), ("APP", Align::Left), ("REQUESTS/MIN", Align::Right)]);
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for (project, of_project) in &load.projects {
+        let apps = load.apps.iter().filter(|(of, ..)| of == project);
+        rows.extend(apps.map(|(_, app, rate)| vec![project.to_string(), app.to_string(), number(*rate)]));
+        rows.push(vec![project.to_string(), "(whole project)".to_owned(), number(*of_project)]);
+    }
+    rows.push(vec!["(total)".to_owned(), String::new(), number(load.total)]);
+    let allowed = match config.api.max_requests_per_second {
+        Some(limit) => format!("api.max_requests_per_second allows {} requests/min", limit.get() * 60),
+        None => "no limit is set (api.max_requests_per_second = 0)".to_owned(),
+    };
+    let mut blocks = vec![
+        Block::Heading("Expected requests to the service".to_owned()),
+        Block::Table(Table { columns, rows, empty: "" }),
+    ];
+    blocks.extend(load.exceeds(&config.api).is_none().then_some(Block::Text(allowed)));
+    blocks.extend(config.warnings().into_iter().map(|warning| Block::Text(format!("warning: {warning}"))));
+    blocks
+}
+
+/// Prints the meaning of a web configuration file, checked as the daemon would, or its first problem.
+fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Result<(), ToolError> {
+    let summary = webconfig::check(path)?;
+    let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let users =
+        if summary.users == 0 { "none (no password required)".to_owned() } else { summary.users.to_string() };
+    if format.is_for_people() {
+        console.print(&format!("{} is valid", path.display()))?;
+    }
+    let facts = vec![
+        ("TLS", yes(summary.tls)),
+        ("HTTP/2", yes(summary.http2)),
+        ("client certificates", certificates(summary.client_auth).to_owned()),
+        ("users", users),
+        ("rate limit", summary.rate.map_or_else(|| "none".to_owned(), |rate| limit(&rate))),
+    ];
+    let mut blocks = vec![Block::Facts(facts)];
+    blocks.extend(summary.notes.iter().map(|note| Block::Text(format!("note: {note}"))));
+    Ok(page::print_as(console, format, &blocks)?)
+}
+
+fn certificates(policy: ClientAuth) -> &'static str {
+    match policy {
+        ClientAuth::NoClientCert => "not requested",
+        ClientAuth::RequestClientCert => "requested, optional, not verified",
+        ClientAuth::RequireAnyClientCert => "required, not verified",
+        ClientAuth::VerifyClientCertIfGiven => "requested, optional, verified against the CA",
+        ClientAuth::RequireAndVerifyClientCert => "required, verified against the CA",
+    }
+}
+
+/// A limit on requests in words.
+fn limit(rate: &Rate) -> String {
+    let seconds = rate.interval.as_secs_f64();
+    let lasting = if seconds > 0.0 { number(1.0 / seconds) } else { "unlimited".to_owned() };
+    format!("{lasting} requests/s, bursts of {}", rate.burst)
 }

@@ -8,10 +8,10 @@ use crate::error::ToolError;
 use crate::output::{OutputArg, OutputFormat};
 use crate::page::{self, Align, Block, Table};
 use crate::service::{Environment, Service, ServiceArgs};
-use pds_client::{Account, Fetched};
+use pds_client::Account;
 use pds_core::error_chain::with_sources;
 use pds_core::units;
-use pds_exporter::config::{Config, Project};
+use pds_exporter::config::Project;
 use pds_interface::{Resource, Scope};
 
 /// `pdstool check token`.
@@ -42,21 +42,21 @@ pub async fn run(
     args: &TokenArgs,
 ) -> Result<(), ToolError> {
     let service = args.service.open(environment)?;
-    let wanted = wanted(&service.config, args);
-    let people = args.output.format.is_for_people();
+    let format = args.output.format;
+    let people = format.is_for_people();
+    let columns = |names: &[&'static str]| names.iter().map(|name| ((*name).into(), Align::Left)).collect();
     let mut outcome = Outcome::default();
     let mut all: Vec<Vec<String>> = Vec::new();
-    for account in &accounts(&service, &wanted) {
+    for (account, projects) in &accounts(&service, args) {
         let listed = list(&service, account).await;
-        let facts = facts(account, listed.as_deref().unwrap_or_default());
         if people {
             let heading = Block::Heading(format!("Token {}", account.name()));
-            page::print_as(console, args.output.format, &[heading, Block::Facts(facts)])?;
+            page::print_as(console, format, &[heading, Block::Facts(facts(account, listed))])?;
         }
-        let rows = ask_all(&service, account, &wanted, &mut outcome).await;
+        let rows = ask_all(&service, account, projects, &mut outcome).await;
         if people {
-            let columns = ["CALL", "TARGET", "RESULT"].map(|name| (name, Align::Left));
-            let table = Table { columns: page::columns(columns), rows, empty: "no calls to make" };
+            let columns = columns(&["CALL", "TARGET", "RESULT"]);
+            let table = Table { columns, rows, empty: "no calls to make" };
             // Not cut: the reason of a failure stands at the end of its row.
             page::print_as(console, OutputFormat::Wide, &[Block::Table(table)])?;
         } else {
@@ -66,28 +66,32 @@ pub async fn run(
         }
     }
     if !people {
-        let columns =
-            page::columns(["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"].map(|name| (name, Align::Left)));
-        page::print_as(
-            console,
-            args.output.format,
-            &[Block::Table(Table { columns, rows: all, empty: "" })],
-        )?;
+        let columns = columns(&["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"]);
+        page::print_as(console, format, &[Block::Table(Table { columns, rows: all, empty: "" })])?;
     }
     outcome.result()
 }
 
-/// The accounts of the projects to check, each once; the default one if there are none.
-fn accounts(service: &Service, wanted: &[(String, Option<String>)]) -> Vec<Account> {
-    let mut accounts: Vec<Account> = Vec::new();
-    for (project, _) in wanted {
-        let account = service.client.account(project);
-        if !accounts.contains(&account) {
-            accounts.push(account);
-        }
+/// The accounts to check, each with its projects, and an app of each project, if there is one: the default account
+/// without projects if there are none.
+fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, String)>)> {
+    let app = |project: &Project| project.apps.first().map(|app| app.id.to_string()).unwrap_or_default();
+    let configured = service.config.projects.iter();
+    let mut wanted: Vec<_> = configured.map(|project| (project.id.to_string(), app(project))).collect();
+    if let Some(project) = &args.project {
+        wanted.retain(|(known, _)| known != project);
+        wanted.push((project.clone(), args.app.clone().unwrap_or_default()));
     }
-    if accounts.is_empty() {
-        accounts.push(service.client.account(""));
+    if wanted.is_empty() {
+        wanted.push(Default::default());
+    }
+    let mut accounts: Vec<(Account, Vec<_>)> = Vec::new();
+    for project in wanted {
+        let account = service.client.account(&project.0);
+        match accounts.iter_mut().find(|(known, _)| *known == account) {
+            Some((_, projects)) => projects.push(project),
+            None => accounts.push((account, vec![project])),
+        }
     }
     accounts
 }
@@ -96,43 +100,25 @@ fn accounts(service: &Service, wanted: &[(String, Option<String>)]) -> Vec<Accou
 async fn ask_all(
     service: &Service,
     account: &Account,
-    wanted: &[(String, Option<String>)],
+    projects: &[(String, String)],
     outcome: &mut Outcome,
 ) -> Vec<Vec<String>> {
-    let mut of_account: Vec<&(String, Option<String>)> =
-        wanted.iter().filter(|(project, _)| service.client.account(project) == *account).collect();
-    let nothing = (String::new(), None);
-    if of_account.is_empty() {
-        of_account.push(&nothing);
-    }
     let mut rows = Vec::new();
-    for (index, (project, app)) in of_account.into_iter().enumerate() {
+    for (index, (project, app)) in projects.iter().enumerate() {
         for resource in Resource::all() {
-            let due = match resource.polled().scope {
-                Scope::Account => index == 0,
-                Scope::Project => !project.is_empty(),
-                Scope::App => app.is_some(),
+            let (due, target) = match resource.polled().scope {
+                Scope::Account => (index == 0, "the token"),
+                Scope::Project => (!project.is_empty(), &**project),
+                Scope::App => (!app.is_empty(), &**app),
             };
             if due {
-                let app = app.as_deref().unwrap_or_default();
                 let answer = service.probe(account, resource, project, app).await;
-                rows.push(outcome.row(resource, project, app, answer));
+                let result = outcome.of(answer.map(drop));
+                rows.push(vec![resource.call().purpose.to_owned(), target.to_owned(), result]);
             }
         }
     }
     rows
-}
-
-/// The projects to check, each with one app, if any.
-fn wanted(config: &Config, args: &TokenArgs) -> Vec<(String, Option<String>)> {
-    let app = |project: &Project| project.apps.first().map(|app| app.id.to_string());
-    let mut wanted: Vec<_> =
-        config.projects.iter().map(|project| (project.id.to_string(), app(project))).collect();
-    if let Some(project) = &args.project {
-        wanted.retain(|(known, _)| known != project);
-        wanted.push((project.clone(), args.app.clone()));
-    }
-    wanted
 }
 
 /// The projects that the token is for, as the service lists them.
@@ -143,7 +129,7 @@ async fn list(service: &Service, account: &Account) -> Option<String> {
 }
 
 /// The facts about a token.
-fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
+fn facts(account: &Account, projects: Option<String>) -> Vec<(&'static str, String)> {
     let expiry = match account.expiry() {
         Some(expiry) if expiry <= Timestamp::now() => format!("{}: it has expired", units::time(expiry)),
         Some(expiry) => {
@@ -152,7 +138,7 @@ fn facts(account: &Account, projects: &str) -> Vec<(&'static str, String)> {
         }
         None => "never, according to the token".to_owned(),
     };
-    vec![("projects", projects.to_owned()), ("expires", expiry)]
+    vec![("projects", projects.unwrap_or_default()), ("expires", expiry)]
 }
 
 /// Findings so far.
@@ -167,28 +153,13 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn row(
-        &mut self,
-        resource: Resource,
-        project: &str,
-        app: &str,
-        answer: Result<Fetched, ToolError>,
-    ) -> Vec<String> {
+    /// The answer to a call, or why there is none.
+    fn of(&mut self, answer: Result<(), ToolError>) -> String {
         self.asked += 1;
-        let of = match resource.polled().scope {
-            Scope::Account => "the token",
-            Scope::Project => project,
-            Scope::App => app,
-        };
-        let answer = match answer {
-            Ok(_) => "ok".to_owned(),
-            Err(error) => {
-                self.unanswered += 1;
-                self.code = self.code.max(error.code());
-                self.said(&with_sources(&error))
-            }
-        };
-        vec![resource.call().purpose.to_owned(), of.to_owned(), answer]
+        let Err(error) = answer else { return "ok".to_owned() };
+        self.unanswered += 1;
+        self.code = self.code.max(error.code());
+        self.said(&with_sources(&error))
     }
 
     /// The text of an error without its request, which the row names. A reason given before is not repeated.

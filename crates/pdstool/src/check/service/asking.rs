@@ -2,17 +2,15 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
 
 use crate::error::ToolError;
 use crate::service::Service;
-use pds_client::{Account, FetchError, Reason};
+use pds_client::{FetchError, Reason};
 use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::{
-    Arguments, Call, Number, RangeEnd, ReplyBody as _, Resolution, TimeRange, response_time,
-    run_execution_time,
+    Arguments, Call, Number, RangeEnd, ReplyBody, Resolution, TimeRange, response_time, run_execution_time,
 };
 
 /// How long ago the hour ended that is asked about: late data has come by then.
@@ -23,10 +21,8 @@ const HOURS_AGO: i64 = 2;
 pub struct Asking {
     /// The service and its configuration.
     pub service: Service,
-    /// The app's project.
-    pub project: String,
-    /// The app.
-    pub app: String,
+    /// The app, after its project.
+    pub app: (String, String),
     /// Query names that the service honours, as far as known.
     pub names: QueryNames,
     /// An hour long past, whose data is complete.
@@ -59,8 +55,7 @@ impl Asking {
         Self {
             names: service.config.api.query_names.clone(),
             service,
-            project: String::new(),
-            app: String::new(),
+            app: Default::default(),
             hour: TimeRange { start: end - 3600, end },
             total: 0.0,
             sent: 0,
@@ -74,39 +69,29 @@ impl Asking {
         TimeRange { start: self.hour.start + 7 * 60, end: self.hour.start + 54 * 60 }
     }
 
-    /// Chooses the app with the most requests; how many they are.
+    /// Chooses the app with the most requests.
     ///
     /// # Errors
     /// If no app answers.
-    pub async fn choose(&mut self, apps: &[(String, String)]) -> Result<f64, ToolError> {
-        let mut best: Option<(f64, &(String, String))> = None;
-        let mut failure = None;
+    pub async fn choose(&mut self, apps: &[(String, String)]) -> Result<(), ToolError> {
+        let mut busiest: Option<(f64, &(String, String))> = None;
+        let mut failure = Ok(());
         for candidate in apps {
-            self.about(candidate);
+            self.app.clone_from(candidate);
             match self.requests(self.hour).await {
                 Ok(answer) => {
                     let total = answer.total.unwrap_or(0.0);
-                    if best.is_none_or(|(most, _)| total > most) {
-                        best = Some((total, candidate));
+                    if busiest.is_none_or(|(most, _)| total > most) {
+                        busiest = Some((total, candidate));
                     }
                 }
-                Err(error) => failure = Some(error),
+                Err(error) => failure = Err(error),
             }
         }
-        match (best, failure) {
-            (Some((total, app)), _) => {
-                self.about(app);
-                self.total = total;
-                Ok(total)
-            }
-            (None, Some(error)) => Err(error),
-            (None, None) => Ok(0.0),
-        }
-    }
-
-    fn about(&mut self, (project, app): &(String, String)) {
-        self.project.clone_from(project);
+        let Some((total, app)) = busiest else { return failure };
         self.app.clone_from(app);
+        self.total = total;
+        Ok(())
     }
 
     /// How many requests there were in `range`, which ends as `accounting.range_end` of an ideal service does.
@@ -127,10 +112,9 @@ impl Asking {
         end: RangeEnd,
         container: Option<&str>,
     ) -> Result<Answer, ToolError> {
-        let (project, app) = (self.project.clone(), self.app.clone());
+        let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
-        let body = self.ask(&response_time::CALL, &arguments).await?;
-        let times = response_time::Reply::decode(&body)?.data;
+        let times = self.ask::<response_time::Reply>(&response_time::CALL, &arguments).await?.data;
         Ok(Answer {
             total: times.total_requests.value(),
             range: TimeRange::parse(&times.start_date, &times.end_date),
@@ -146,29 +130,22 @@ impl Asking {
         range: TimeRange,
         resolution: Resolution,
     ) -> Result<Vec<f64>, ToolError> {
-        let (project, app) = (self.project.clone(), self.app.clone());
+        let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range(range).at_resolution(resolution);
-        let body = self.ask(&run_execution_time::CALL, &arguments).await?;
-        let points = run_execution_time::Reply::decode(&body)?.data.time_series;
-        Ok(points.iter().filter_map(|point| Number::value(point.timestamp)).collect())
+        let reply = self.ask::<run_execution_time::Reply>(&run_execution_time::CALL, &arguments).await?;
+        Ok(reply.data.time_series.iter().filter_map(|point| Number::value(point.timestamp)).collect())
     }
 
-    async fn ask(&mut self, call: &Call, arguments: &Arguments<'_>) -> Result<Bytes, ToolError> {
+    async fn ask<R: ReplyBody>(&mut self, call: &Call, arguments: &Arguments<'_>) -> Result<R, ToolError> {
         let request = call.request(arguments, &self.names)?;
         self.sent += 1;
-        let fetched = self.service.client.call(&self.account(), &request).await?;
+        let fetched = self.service.client.call(&self.service.client.account(&self.app.0), &request).await?;
         if let Some(date) = fetched.date {
             let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
             // A date has whole seconds, so is half a second early on average.
             self.skews.push(date.as_duration().as_secs_f64() + 0.5 - ours);
         }
-        Ok(fetched.body)
-    }
-
-    /// The account of the app's project.
-    #[must_use]
-    pub fn account(&self) -> Account {
-        self.service.client.account(&self.project)
+        Ok(R::decode(&fetched.body)?)
     }
 }
 
@@ -195,7 +172,6 @@ pub fn lasting(seconds: u64) -> String {
 
 /// A duration as the configuration writes it.
 #[must_use]
-pub fn written(seconds: i64) -> String {
-    let seconds = u64::try_from(seconds).unwrap_or(0);
+pub fn written(seconds: u64) -> String {
     format!("\"{}\"", humantime::format_duration(Duration::from_secs(seconds)))
 }

@@ -1,13 +1,12 @@
 //! `pdstool check service`: what the interface leaves open, found out by asking the live service.
 //!
 //! - [`asking`]: the requests, counted; [`patch`]: what is suggested, written into a configuration.
-//! - [`ranges`]: query names, rounding, ends, the longest range; [`late`]: late data.
-//! - [`filters`]: container filter and resolution; [`exchange`]: HTTP version, compression.
+//! - [`ranges`]: query names, rounding, ends, the longest range.
+//! - [`data`]: container filter, resolution, late data; [`exchange`]: clock, HTTP version, compression.
 
 pub mod asking;
+pub mod data;
 pub mod exchange;
-pub mod filters;
-pub mod late;
 pub mod patch;
 pub mod ranges;
 
@@ -23,8 +22,10 @@ use crate::page;
 use crate::report::{Finding, Report, State};
 use crate::service::{Environment, Service, ServiceArgs};
 use pds_core::units;
+use pds_exporter::config::Config;
 
 use asking::Asking;
+use patch::Line;
 
 /// `pdstool check service`.
 #[derive(Clone, Debug, Args)]
@@ -64,22 +65,75 @@ pub struct CheckServiceArgs {
     service: ServiceArgs,
 }
 
+/// The remedy of a finding that one suggested line corrects.
+pub const ADD_LINE: &str = "Add the line below to the configuration.";
+
+/// What one check finds.
+#[derive(Debug)]
+#[must_use]
+pub struct Found {
+    state: State,
+    text: String,
+    remedy: &'static str,
+    /// The lines of a configuration that correct it.
+    lines: Vec<Line>,
+}
+
+impl Found {
+    fn new(state: State, text: impl Into<String>, remedy: &'static str) -> Self {
+        Self { state, text: text.into(), remedy, lines: Vec::new() }
+    }
+
+    /// What is well.
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self::new(State::Ok, text, "")
+    }
+
+    /// What is good to know.
+    pub fn note(text: impl Into<String>) -> Self {
+        Self::new(State::Note, text, "")
+    }
+
+    /// What works, but badly.
+    pub fn warning(text: impl Into<String>, remedy: &'static str) -> Self {
+        Self::new(State::Warning, text, remedy)
+    }
+
+    /// What does not work.
+    pub fn problem(text: impl Into<String>, remedy: &'static str) -> Self {
+        Self::new(State::Problem, text, remedy)
+    }
+
+    /// The same, corrected by a line of the configuration: section, key and value as TOML.
+    pub fn with(mut self, section: &'static str, key: &'static str, value: impl Into<String>) -> Self {
+        self.lines.push((section, key, value.into()));
+        self
+    }
+}
+
 /// What was found, and what it suggests.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The findings.
     pub report: Report,
-    /// Section, key and value as TOML.
-    pub lines: Vec<(&'static str, &'static str, String)>,
+    /// The suggested lines.
+    pub lines: Vec<Line>,
     /// The findings that the lines correct, by place in the report.
     corrected: Vec<usize>,
 }
 
 impl Findings {
-    /// Suggests a line of the configuration that corrects the last finding.
-    pub fn suggest(&mut self, section: &'static str, key: &'static str, value: impl Into<String>) {
-        self.lines.push((section, key, value.into()));
-        self.corrected.push(self.report.findings().len().saturating_sub(1));
+    fn add(&mut self, check: &'static str, found: Found) {
+        match found.state {
+            State::Ok => self.report.ok(check, found.text),
+            State::Note => self.report.note(check, found.text),
+            State::Warning => self.report.warning(check, found.text, found.remedy),
+            State::Problem => self.report.problem(check, found.text, found.remedy),
+        }
+        if !found.lines.is_empty() {
+            self.corrected.push(self.report.findings().len() - 1);
+            self.lines.extend(found.lines);
+        }
     }
 
     /// Warnings and problems that no line corrects.
@@ -89,37 +143,35 @@ impl Findings {
         wrong.filter(|(place, _)| !self.corrected.contains(place)).map(|(_, finding)| finding)
     }
 
-    /// The lines as TOML.
-    fn toml(&self) -> Vec<String> {
-        let mut sections: Vec<&str> = Vec::new();
-        for (section, ..) in &self.lines {
-            if !sections.contains(section) {
-                sections.push(section);
+    /// The lines as TOML, each section once.
+    fn toml(&self) -> String {
+        let mut text = String::new();
+        for (index, (section, ..)) in self.lines.iter().enumerate() {
+            let of_section = |(of, ..): &&Line| of == section;
+            if self.lines.iter().take(index).any(|line| of_section(&line)) {
+                continue;
+            }
+            text.push_str(&format!("\n[{section}]"));
+            for (_, key, value) in self.lines.iter().filter(of_section) {
+                text.push_str(&format!("\n{key} = {value}"));
             }
         }
-        let lines = |section: &str| {
-            let lines = self.lines.iter().filter(|(of, ..)| *of == section);
-            let lines: Vec<String> = lines.map(|(_, key, value)| format!("{key} = {value}")).collect();
-            format!("[{section}]\n{}", lines.join("\n"))
-        };
-        sections.into_iter().map(lines).collect()
+        text
     }
 
     fn print(&self, console: &mut Console, format: OutputFormat, requests: usize) -> Result<(), ToolError> {
         if format == OutputFormat::Json {
             let mut json = self.report.json();
-            let keys = self.lines.iter();
-            let keys = keys.map(|(section, key, value)| (format!("{section}.{key}"), Value::from(&**value)));
-            json["suggested"] = keys.collect::<Map<String, Value>>().into();
+            let line = |(section, key, value): &Line| (format!("{section}.{key}"), Value::from(&**value));
+            json["suggested"] = self.lines.iter().map(line).collect::<Map<String, Value>>().into();
             json["requests"] = requests.into();
             return Ok(page::print_json(console, &json)?);
         }
         self.report.print(console, format)?;
         if format != OutputFormat::Csv {
-            let toml = self.toml();
-            if !toml.is_empty() {
+            if !self.lines.is_empty() {
                 let heading = console.styled(STRONG, "Suggested configuration");
-                console.print(&format!("\n{heading}\n{}", toml.join("\n")))?;
+                console.print(&format!("\n{heading}{}", self.toml()))?;
             }
             console.print(&format!("\n{} sent", units::counted(requests, "GET request", "GET requests")))?;
         }
@@ -141,13 +193,16 @@ pub async fn run(
     let mut asking = Asking::new(Service::new(config)?);
     let mut findings = Findings::default();
     if examine(&mut asking, &mut findings, &apps).await? {
-        match args.late_for {
-            Some(period) => late::watch(console, &mut asking, &mut findings, period).await?,
-            None => findings.report.note("late data", "not watched; use --late-for 10m"),
-        }
+        let late = match args.late_for {
+            Some(period) => data::late(console, &mut asking, period).await?,
+            None => Found::note("not watched; use --late-for 10m"),
+        };
+        findings.add("late data", late);
     }
-    exchange::clock(&asking, &mut findings);
-    exchange::check(&mut asking, &mut findings).await;
+    findings.add("clock", exchange::clock(&asking));
+    for found in exchange::http(&mut asking).await {
+        findings.add("http", found);
+    }
     findings.print(console, args.output.format, asking.sent)?;
     if !args.write || findings.lines.is_empty() {
         return findings.report.result();
@@ -170,26 +225,28 @@ pub async fn examine(
     findings: &mut Findings,
     apps: &[(String, String)],
 ) -> Result<bool, ToolError> {
-    let requests = asking.choose(apps).await?;
-    findings
-        .report
-        .ok("app", format!("{}, with {} requests in the hour examined", asking.app, units::count(requests)));
-    let heeded = ranges::names(asking, findings).await?;
+    asking.choose(apps).await?;
+    let requests = units::count(asking.total);
+    let text = format!("{}, with {requests} requests in the hour examined", asking.app.1);
+    findings.add("app", Found::ok(text));
+    let (heeded, found) = ranges::names(asking).await?;
+    for found in found {
+        findings.add("query names", found);
+    }
     if heeded {
-        ranges::rounding(asking, findings).await?;
-        ranges::ends(asking, findings).await?;
-        ranges::longest(asking, findings).await?;
-        filters::container(asking, findings).await?;
-        filters::resolution(asking, findings).await?;
+        findings.add("rounding", ranges::rounding(asking).await?);
+        findings.add("range ends", ranges::ends(asking).await?);
+        findings.add("longest range", ranges::longest(asking).await?);
+        findings.add("container filter", data::filter(asking).await?);
+        for found in data::resolution(asking).await? {
+            findings.add("resolution", found);
+        }
     }
     Ok(heeded)
 }
 
 /// The apps to choose from, with their projects.
-fn apps(
-    config: &pds_exporter::config::Config,
-    args: &CheckServiceArgs,
-) -> Result<Vec<(String, String)>, ToolError> {
+fn apps(config: &Config, args: &CheckServiceArgs) -> Result<Vec<(String, String)>, ToolError> {
     let configured = config
         .projects
         .iter()
@@ -197,10 +254,8 @@ fn apps(
     let apps: Vec<(String, String)> = match (&args.app, &args.project) {
         (Some(app), Some(project)) => vec![(project.clone(), app.clone())],
         (Some(app), None) => configured.filter(|(_, known)| known == app).collect(),
-        (None, project) => configured
-            .filter(|(known, _)| project.as_ref().is_none_or(|project| project == known))
-            .take(5)
-            .collect(),
+        (None, Some(project)) => configured.filter(|(known, _)| known == project).take(5).collect(),
+        (None, None) => configured.take(5).collect(),
     };
     if apps.is_empty() {
         let message = "no app to ask about is configured; use --project and --app";

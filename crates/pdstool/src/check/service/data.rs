@@ -1,0 +1,152 @@
+//! The data behind replies: filtered by container, at which resolution, and how late.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+use crate::console::Console;
+use crate::error::ToolError;
+use pds_core::units;
+use pds_interface::param::QueryNames;
+use pds_interface::{RangeEnd, Resolution, TimeRange};
+
+use super::asking::{Asking, lasting, refused, written};
+use super::{ADD_LINE, Found};
+
+/// A container that no app has.
+const NO_CONTAINER: &str = "pdstool-no-such-container";
+
+/// Other names of the filter that services of this kind use.
+const NAMES: [&str; 4] = ["container", "containerId", "container_id", "replica_id"];
+
+/// Tests the container filter with a container that does not exist.
+///
+/// # Errors
+/// If the service does not answer.
+pub async fn filter(asking: &mut Asking) -> Result<Found, ToolError> {
+    if asking.total == 0.0 {
+        return Ok(Found::note("the app had no requests: cannot be determined"));
+    }
+    let configured = asking.names.clone();
+    if filters(asking).await? {
+        return Ok(Found::ok(format!("{} filters", configured.container)));
+    }
+    let text = format!("{} does not filter", configured.container);
+    for name in NAMES.into_iter().filter(|name| *name != configured.container) {
+        asking.names = QueryNames { container: name.to_owned(), ..configured.clone() };
+        if filters(asking).await? {
+            asking.names = configured;
+            let found = Found::problem(format!("{text}; {name} does"), ADD_LINE);
+            return Ok(found.with("api.query_names", "container", format!("\"{name}\"")));
+        }
+    }
+    asking.names = configured;
+    let mut apps = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
+    let text = format!("{text}, nor does another common name");
+    if apps.all(|app| app.containers.is_empty()) {
+        return Ok(Found::note(format!("{text}; no containers are configured")));
+    }
+    let remedy =
+        "Ask the owner of the service for the name, or remove the containers from the configuration.";
+    Ok(Found::problem(text, remedy))
+}
+
+async fn filters(asking: &mut Asking) -> Result<bool, ToolError> {
+    let answer = asking.counted(asking.hour, RangeEnd::Exclusive, Some(NO_CONTAINER)).await;
+    // A service that refuses the container has applied the filter.
+    Ok(refused(answer)?.map_or(true, |answer| answer.total.unwrap_or(0.0) == 0.0))
+}
+
+/// Measures the distance of datapoints at each resolution.
+///
+/// # Errors
+/// If the service does not answer.
+pub async fn resolution(asking: &mut Asking) -> Result<Vec<Found>, ToolError> {
+    let mut widths = Vec::new();
+    for (word, resolution) in Resolution::WORDS {
+        let mut times = asking.datapoints(asking.hour, *resolution).await?;
+        times.sort_by(f64::total_cmp);
+        let steps = times.windows(2).filter_map(|pair| Some(pair.get(1)? - pair.first()?));
+        if let Some(width) = steps.filter(|step| *step > 0.0).min_by(f64::total_cmp) {
+            widths.push((*word, *resolution, width));
+        }
+    }
+    if widths.len() < Resolution::WORDS.len() {
+        let text = "too few datapoints of run execution times: cannot be determined";
+        return Ok(vec![Found::note(text)]);
+    }
+    let shown = widths.iter().map(|(word, _, width)| format!("{} ({word})", units::seconds(*width)));
+    let text =
+        format!("datapoints of run execution times are {} apart", shown.collect::<Vec<_>>().join(", "));
+    let differ = widths.windows(2).any(|pair| matches!(pair, [(.., one), (.., other)] if one != other));
+    let name = &asking.names.resolution;
+    let mut found = vec![match differ {
+        true => Found::ok(text),
+        false => {
+            Found::note(format!("{text}: {name} has no effect, or another name (api.query_names.resolution)"))
+        }
+    }];
+    let poll = &asking.service.config.poll;
+    let window = poll.windows.first().map_or(0.0, Duration::as_secs_f64);
+    let width = widths.iter().find(|(_, resolution, _)| *resolution == poll.resolution);
+    // The range need not begin with a datapoint.
+    if let Some((.., width)) = width.filter(|(.., width)| 2.0 * width > window) {
+        let text = format!("a window of {} may hold no whole datapoint", units::seconds(window));
+        let remedy = "Make the first of poll.windows longer, or poll.resolution higher.";
+        let longer = written(Duration::from_secs_f64((2.0 * width).ceil()).as_secs());
+        found.push(Found::warning(text, remedy).with("poll", "windows", format!("[{longer}]")));
+    }
+    Ok(found)
+}
+
+/// The ages in seconds at which the range is asked for.
+const AGES: [u64; 22] =
+    [1, 2, 3, 5, 8, 12, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600];
+
+/// Watches the last minute for `period`, and finds out after what time nothing more arrives.
+///
+/// # Errors
+/// If the service does not answer.
+pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) -> Result<Found, ToolError> {
+    let end = Timestamp::now().as_second();
+    let range = TimeRange { start: end - 60, end };
+    let began = Instant::now();
+    let mut seen: Vec<(u64, f64)> = Vec::new();
+    let last = period.as_secs().clamp(1, 3600);
+    for age in AGES.into_iter().filter(|age| *age < last).chain([last]) {
+        if console.can_ask {
+            console.say(&format!("late data: asking again at age {}", lasting(age)));
+        }
+        tokio::time::sleep_until(began + Duration::from_secs(age)).await;
+        seen.push((age, asking.requests(range).await?.total.unwrap_or(0.0)));
+    }
+    let total = |seen: Option<&(u64, f64)>| seen.map_or(0.0, |(_, total)| *total);
+    let (first, most) = (total(seen.first()), total(seen.last()));
+    if most == 0.0 {
+        return Ok(Found::note("the app had no requests in the last minute: cannot be determined"));
+    }
+    // The first age from which on nothing changed.
+    let changed = seen.windows(2).rposition(|pair| matches!(pair, [(_, one), (_, other)] if one != other));
+    let needed = seen.get(changed.map_or(0, |at| at + 1)).map_or(0, |(age, _)| *age);
+    let late = units::percent((1.0 - first / most).max(0.0));
+    if changed.is_some_and(|at| at + 2 == seen.len()) {
+        let needed = lasting(needed);
+        return Ok(Found::warning(
+            format!("data still arrived {needed} after its minute; {late} of the requests were late"),
+            "Watch longer with --late-for; accounting.recheck_after counts what comes after poll.settle.",
+        ));
+    }
+    let most = units::count(most);
+    let text = match changed {
+        None => format!("all {most} requests of the last minute were there after 1 s"),
+        Some(_) => {
+            format!("all {most} requests of a minute were there after {}; {late} were late", lasting(needed))
+        }
+    };
+    let settle = asking.service.config.poll.settle.as_secs();
+    if needed > settle {
+        return Ok(Found::warning(text, ADD_LINE).with("poll", "settle", written(needed)));
+    }
+    Ok(Found::ok(format!("{text}; poll.settle is {}", lasting(settle))))
+}
