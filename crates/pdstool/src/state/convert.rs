@@ -25,14 +25,11 @@ pub(super) enum Converted {
 /// # Errors
 /// If the former file cannot be read or is in use, or the new one cannot be written. The former one stays then.
 pub(super) async fn convert(path: &Path) -> Result<Converted, StateError> {
-    let (from, mut file) = match open(path).map_err(io_of(path))? {
-        Some(file) => (path.to_owned(), file),
-        None => {
-            let from = state::database_of(path);
-            let Some(file) = open(&from).map_err(io_of(&from))? else { return Ok(Converted::Missing) };
-            (from, file)
-        }
+    let candidates = [path.to_owned(), state::database_of(path)];
+    let Some(from) = candidates.into_iter().find(|path| path.try_exists().unwrap_or(true)) else {
+        return Ok(Converted::Missing);
     };
+    let mut file = File::open(&from).map_err(io_of(&from))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(io_of(&from))?;
     if !bytes.starts_with(b"redb") {
@@ -61,13 +58,6 @@ pub(super) async fn convert(path: &Path) -> Result<Converted, StateError> {
         let _ = std::fs::set_permissions(path, former.permissions());
     }
     Ok(Converted::Kept(count, kept))
-}
-
-fn open(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        file => file.map(Some),
-    }
 }
 
 /// Gives the file at `from` the name `kept`, too, or makes a copy where files have one name only.

@@ -14,18 +14,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use pds_core::clock::Clock;
 use pds_core::units;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
+use pds_ledger::Key;
 
 use super::console::Console;
 use super::error::ToolError;
-use super::output::{OutputArg, OutputFormat};
-use super::page::{self, Block, Table};
-use super::service::Environment;
+use super::output::OutputArg;
+use super::service::{Environment, load};
 
 use convert::Converted;
-use read::{Held, Origins};
 
 /// `pdstool state`.
 #[derive(Clone, Debug, Subcommand)]
@@ -40,7 +38,7 @@ pub enum StateCommand {
     #[command(after_help = "Examples:
   pdstool state diff
   pdstool state diff --state.path /backup/state.log -o json")]
-    Diff(DiffArgs),
+    Diff(LedgerArgs),
     /// Convert the state file of version 0.1 or 0.2, and keep it beside the new one. Run it while no exporter runs.
     #[command(after_help = "Examples:
   pdstool state convert
@@ -76,13 +74,6 @@ pub struct ShowArgs {
     /// Source [default: the state file if there is one, otherwise Prometheus].
     #[arg(long, value_name = "ORIGIN")]
     from: Option<Origin>,
-}
-
-/// `pdstool state diff`.
-#[derive(Clone, Debug, Args)]
-pub struct DiffArgs {
-    #[command(flatten)]
-    ledgers: LedgerArgs,
 }
 
 /// `pdstool state convert`.
@@ -121,7 +112,7 @@ pub async fn run(
 ) -> Result<(), ToolError> {
     match command {
         StateCommand::Show(args) => show(console, environment, args).await,
-        StateCommand::Diff(args) => diff(console, environment, &args.ledgers).await,
+        StateCommand::Diff(args) => diff(console, environment, args).await,
         StateCommand::Convert(args) => converted(console, environment, args).await,
     }
 }
@@ -133,7 +124,7 @@ async fn converted(
 ) -> Result<(), ToolError> {
     let path = match &args.state_path {
         Some(path) => Some(path.clone()),
-        None => Origins::load(&args.config_file, None, environment)?.file,
+        None => load(&args.config_file, environment)?.state.path,
     };
     let Some(path) = path else { return if args.if_needed { Ok(()) } else { Err(no_file()) } };
     let nothing = match convert::convert(&path).await.map_err(|error| read::failed(&error))? {
@@ -152,45 +143,34 @@ async fn converted(
 }
 
 async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs) -> Result<(), ToolError> {
-    let ledgers = &args.ledgers;
-    let file = args.from != Some(Origin::Prometheus);
-    let held = match &ledgers.state_path {
+    let LedgerArgs { config_file, state_path, output, .. } = &args.ledgers;
+    let mut held = match (args.from, state_path) {
         // A file alone needs no configuration.
-        Some(path) if file => read::file(path).await?,
-        _ => {
-            let origins = Origins::load(&ledgers.config_file, None, environment)?;
-            match (&origins.file, args.from) {
-                (Some(path), None | Some(Origin::File)) => read::file(path).await?,
-                (None, Some(Origin::File)) => return Err(no_file()),
-                _ => origins.prometheus(Clock::system().unix_seconds()).await?,
+        (None | Some(Origin::File), Some(path)) => read::file(path).await?,
+        (from, _) => {
+            let config = load(config_file, environment)?;
+            match (from, &config.state.path) {
+                (None | Some(Origin::File), Some(path)) => read::file(path).await?,
+                (Some(Origin::File), None) => return Err(no_file()),
+                _ => read::prometheus(&config).await?,
             }
         }
     };
-    let held: Vec<Held> = held.into_iter().filter(|held| ledgers.wants(held)).collect();
-    match ledgers.output.format {
-        OutputFormat::Json => Ok(page::print_json(console, &view::ledgers_json(&held))?),
-        format => print(console, format, view::ledgers(&held, format != OutputFormat::Table)),
-    }
+    held.retain(|held| args.ledgers.wants(&held.key));
+    Ok(view::LEDGERS.print(console, output.format, &held)?)
 }
 
 async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArgs) -> Result<(), ToolError> {
-    let origins = Origins::load(&args.config_file, args.state_path.as_deref(), environment)?;
-    let Some(path) = &origins.file else { return Err(no_file()) };
-    let file = read::file(path).await?;
-    let prometheus = origins.prometheus(Clock::system().unix_seconds()).await?;
-    let mut pairs = read::pairs(file, prometheus);
-    pairs.retain(|pair| !pair.is_unknown() && pair.held().is_some_and(|held| args.wants(held)));
+    let config = load(&args.config_file, environment)?;
+    let path = args.state_path.as_ref().or(config.state.path.as_ref()).ok_or_else(no_file)?;
+    let mut pairs = read::pairs(read::file(path).await?, read::prometheus(&config).await?);
+    pairs.retain(|pair| !pair.is_unknown() && args.wants(&pair.key));
     let all = pairs.len();
     pairs.retain(|pair| !pair.is_same());
-    match args.output.format {
-        OutputFormat::Json => page::print_json(console, &view::pairs_json(&pairs))?,
-        format => print(console, format, view::pairs(&pairs, format != OutputFormat::Table))?,
-    }
+    view::PAIRS.print(console, args.output.format, &pairs)?;
     if args.output.format.is_for_people() && all > pairs.len() {
-        console.print(&format!(
-            "{} the same.",
-            units::counted(all - pairs.len(), "counter is", "counters are")
-        ))?;
+        let same = units::counted(all - pairs.len(), "counter is", "counters are");
+        console.print(&format!("{same} the same."))?;
     }
     Ok(())
 }
@@ -199,18 +179,10 @@ fn no_file() -> ToolError {
     ToolError::Usage("no state file: state.path is empty; use --state.path".to_owned())
 }
 
-fn print(console: &mut Console, format: OutputFormat, table: Table) -> Result<(), ToolError> {
-    match format {
-        OutputFormat::Csv => page::print_csv(console, &table)?,
-        _ => page::print(console, &[Block::Table(table)])?,
-    }
-    Ok(())
-}
-
 impl LedgerArgs {
-    fn wants(&self, held: &Held) -> bool {
+    fn wants(&self, counter: &Key) -> bool {
         let text = self.filter.to_lowercase();
         let holds = |part: &str| part.to_lowercase().contains(&text);
-        holds(&held.key.owner.project) || holds(&held.key.owner.app)
+        holds(&counter.owner.project) || holds(&counter.owner.app)
     }
 }

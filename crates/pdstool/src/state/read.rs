@@ -1,11 +1,11 @@
 //! Ledgers of a state file and of a Prometheus.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::ToolError;
-use crate::service::{self, Environment};
+use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::config::Config;
@@ -39,8 +39,10 @@ impl Held {
 }
 
 /// What the two origins hold of a counter.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Pair {
+    /// The counter.
+    pub(super) key: Key,
     /// The state file.
     pub(super) file: Option<Held>,
     /// Prometheus.
@@ -48,17 +50,11 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// What one of them holds.
-    pub(super) fn held(&self) -> Option<&Held> {
-        self.file.as_ref().or(self.prometheus.as_ref())
-    }
-
     /// The ledgers of both.
     pub(super) fn ledgers(&self) -> (Option<&Ledger>, Option<&Ledger>) {
-        fn ledger(held: Option<&Held>) -> Option<&Ledger> {
-            held?.ledger.as_ref()
-        }
-        (ledger(self.file.as_ref()), ledger(self.prometheus.as_ref()))
+        let [file, prometheus] =
+            [&self.file, &self.prometheus].map(|held| held.as_ref().and_then(|held| held.ledger.as_ref()));
+        (file, prometheus)
     }
 
     /// Whether neither of them has ever seen the counter.
@@ -85,80 +81,52 @@ impl Pair {
 
 /// Both, by counter.
 pub(super) fn pairs(file: Vec<Held>, prometheus: Vec<Held>) -> Vec<Pair> {
-    let mut pairs: BTreeMap<Key, Pair> = BTreeMap::new();
+    let mut pairs: BTreeMap<Key, (Option<Held>, Option<Held>)> = BTreeMap::new();
     for held in file {
-        let pair = pairs.entry(held.key.clone()).or_default();
-        pair.file = Some(held);
+        let (in_file, _) = pairs.entry(held.key.clone()).or_default();
+        *in_file = Some(held);
     }
     for held in prometheus {
-        let pair = pairs.entry(held.key.clone()).or_default();
-        pair.prometheus = Some(held);
+        let (_, in_prometheus) = pairs.entry(held.key.clone()).or_default();
+        *in_prometheus = Some(held);
     }
-    pairs.into_values().collect()
+    pairs.into_iter().map(|(key, (file, prometheus))| Pair { key, file, prometheus }).collect()
 }
 
-/// The ledgers in the state file at `path`, which is only read.
+/// The ledgers in the state file at `path`, which is only read, by counter.
 pub(super) async fn file(path: &Path) -> Result<Vec<Held>, ToolError> {
     let ledgers = state::read(path).await.map_err(|error| failed(&error))?;
-    let held = ledgers.into_iter().map(|(key, ledger)| Held {
-        key,
-        ledger: Some(ledger),
-        target: String::new(),
-        problem: String::new(),
-    });
-    let mut held: Vec<Held> = held.collect();
+    let answer = |ledger| Answer::Ledger { ledger, target: String::new() };
+    Ok(ledgers.into_iter().map(|(key, ledger)| of(key, answer(ledger))).collect())
+}
+
+/// What the Prometheus of `config` holds of the configured apps, by counter.
+pub(super) async fn prometheus(config: &Config) -> Result<Vec<Held>, ToolError> {
+    let Some(prometheus) = &config.state.prometheus else {
+        let message = "no Prometheus: state.prometheus_url is empty";
+        return Err(ToolError::Usage(message.to_owned()));
+    };
+    let source = Source::new(prometheus, MemoryBudget::default().share(Holder::Restoring))?;
+    let at = source.now().await.map_err(|error| failed(&error))?;
+    let now = Clock::system().unix_seconds();
+    let (answers, result) = source.ledgers(&counters(config), at, now, |_, _| {}).await;
+    result.map_err(|error| failed(&error))?;
+    let mut held: Vec<Held> = answers.into_iter().map(|(key, answer)| of(key, answer)).collect();
     held.sort_by(|a, b| a.key.cmp(&b.key));
     Ok(held)
 }
 
-/// What a configuration names.
-#[derive(Debug)]
-pub(super) struct Origins {
-    /// The state file.
-    pub(super) file: Option<PathBuf>,
-    config: Config,
-}
-
-impl Origins {
-    /// Those of the configuration file at `config`, with `state_path` in the place of its state file.
-    pub(super) fn load(
-        config: &Path,
-        state_path: Option<&Path>,
-        environment: &Environment,
-    ) -> Result<Self, ToolError> {
-        let config = service::load(config, environment)?;
-        let file = state_path.map(Path::to_owned).or_else(|| config.state.path.clone());
-        Ok(Self { file, config })
-    }
-
-    /// What its Prometheus holds of the configured apps, sorted. `now` is the time that no cursor may be ahead of.
-    pub(super) async fn prometheus(&self, now: i64) -> Result<Vec<Held>, ToolError> {
-        let Some(prometheus) = &self.config.state.prometheus else {
-            let message = "no Prometheus: state.prometheus_url is empty";
-            return Err(ToolError::Usage(message.to_owned()));
-        };
-        let source = Source::new(prometheus, MemoryBudget::default().share(Holder::Restoring))?;
-        let at = source.now().await.map_err(|error| failed(&error))?;
-        let (answers, result) = source.ledgers(&self.counters(), at, now, |_, _| {}).await;
-        result.map_err(|error| failed(&error))?;
-        let mut held: Vec<Held> = answers.into_iter().map(|(key, answer)| of(key, answer)).collect();
-        held.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(held)
-    }
-
-    /// The counters of all configured apps.
-    fn counters(&self) -> Vec<Key> {
-        let mut keys = Vec::new();
-        for project in &self.config.projects {
-            for app in &project.apps {
-                let owner = Owner::new(Arc::clone(&project.id), Arc::clone(&app.id));
-                let counted = self.config.poll.resources.iter();
-                let counted = counted.filter(|resource| resource.polled().counted.is_some());
-                keys.extend(counted.map(|resource| Key { owner: Arc::clone(&owner), resource: *resource }));
-            }
+/// The counters of all configured apps.
+fn counters(config: &Config) -> Vec<Key> {
+    let counted = || config.poll.resources.iter().filter(|resource| resource.polled().counted.is_some());
+    let mut keys = Vec::new();
+    for project in &config.projects {
+        for app in &project.apps {
+            let owner = Owner::new(Arc::clone(&project.id), Arc::clone(&app.id));
+            keys.extend(counted().map(|resource| Key { owner: Arc::clone(&owner), resource: *resource }));
         }
-        keys
     }
+    keys
 }
 
 fn of(key: Key, answer: Answer) -> Held {

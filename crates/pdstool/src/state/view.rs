@@ -1,10 +1,14 @@
 //! What is printed of ledgers: a row is a counter, a column is one line of a table here.
 
+use std::io;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::page::{Align, Table};
-use pds_ledger::{Key, Ledger};
+use crate::console::Console;
+use crate::output::OutputFormat;
+use crate::page::{self, Align, Block, Table};
+use pds_ledger::Ledger;
 
 use super::read::{Held, Pair};
 
@@ -21,41 +25,72 @@ const fn column<T>(name: &'static str, align: Align, narrow: bool, value: fn(&T)
     Column { name, align, narrow, value }
 }
 
-fn table<T>(columns: &'static [Column<T>], rows: &[T], wide: bool, empty: &'static str) -> Table {
-    let columns: Vec<&Column<T>> = columns.iter().filter(|column| wide || column.narrow).collect();
-    Table {
-        columns: columns.iter().map(|column| (column.name.into(), column.align)).collect(),
-        rows: rows.iter().map(|row| columns.iter().map(|column| (column.value)(row)).collect()).collect(),
-        empty,
+/// How rows of `T` are printed.
+pub(super) struct View<T: 'static> {
+    columns: &'static [Column<T>],
+    json: fn(&T) -> Value,
+    empty: &'static str,
+}
+
+impl<T> View<T> {
+    /// Prints the rows.
+    pub(super) fn print(&self, console: &mut Console, format: OutputFormat, rows: &[T]) -> io::Result<()> {
+        if format == OutputFormat::Json {
+            return page::print_json(console, &rows.iter().map(self.json).collect());
+        }
+        let shown = |column: &&Column<T>| column.narrow || format != OutputFormat::Table;
+        let columns: Vec<_> = self.columns.iter().filter(shown).collect();
+        let cells = |row: &T| columns.iter().map(|column| (column.value)(row)).collect();
+        let table = Table {
+            columns: columns.iter().map(|column| (column.name.into(), column.align)).collect(),
+            rows: rows.iter().map(cells).collect(),
+            empty: self.empty,
+        };
+        page::print_as(console, format, &[Block::Table(table)])
     }
 }
 
-static LEDGERS: &[Column<Held>] = &[
+/// Ledgers; in JSON with their buckets.
+pub(super) const LEDGERS: View<Held> =
+    View { columns: LEDGER_COLUMNS, json: held_json, empty: "No ledger matches." };
+
+/// Differences. What is ahead is so in Prometheus; below 0 in the file.
+pub(super) const PAIRS: View<Pair> = View { columns: PAIR_COLUMNS, json: pair_json, empty: "No difference." };
+
+const LEDGER_COLUMNS: &[Column<Held>] = &[
     column("APP", Align::Left, true, |held| held.key.owner.app.to_string()),
     column("PROJECT", Align::Left, false, |held| held.key.owner.project.to_string()),
     column("RESOURCE", Align::Left, true, |held| held.key.resource.as_str().to_owned()),
-    column("ACCOUNTED UNTIL", Align::Left, true, |held| of(held, |ledger| time(ledger.until))),
-    column("TOTAL", Align::Right, true, |held| of(held, |ledger| ledger.total.to_string())),
-    column("UNACCOUNTED S", Align::Right, false, |held| of(held, |ledger| ledger.unaccounted.to_string())),
-    column("LATE", Align::Right, false, |held| of(held, |ledger| ledger.late.to_string())),
-    column("OVERCOUNTED", Align::Right, false, |held| of(held, |ledger| ledger.overcounted.to_string())),
-    column("RECHECKED UNTIL", Align::Left, false, |held| of(held, |ledger| time(ledger.rechecked_until))),
-    column("BUCKETS", Align::Right, false, |held| of(held, |ledger| ledger.buckets().len().to_string())),
+    column("ACCOUNTED UNTIL", Align::Left, true, |held| {
+        of(held.ledger.as_ref(), |ledger| time(ledger.until))
+    }),
+    column("TOTAL", Align::Right, true, |held| of(held.ledger.as_ref(), |ledger| ledger.total.to_string())),
+    column("UNACCOUNTED S", Align::Right, false, |held| {
+        of(held.ledger.as_ref(), |ledger| ledger.unaccounted.to_string())
+    }),
+    column("LATE", Align::Right, false, |held| of(held.ledger.as_ref(), |ledger| ledger.late.to_string())),
+    column("OVERCOUNTED", Align::Right, false, |held| {
+        of(held.ledger.as_ref(), |ledger| ledger.overcounted.to_string())
+    }),
+    column("RECHECKED UNTIL", Align::Left, false, |held| {
+        of(held.ledger.as_ref(), |ledger| time(ledger.rechecked_until))
+    }),
+    column("BUCKETS", Align::Right, false, |held| {
+        of(held.ledger.as_ref(), |ledger| ledger.buckets().len().to_string())
+    }),
     column("SCRAPED FROM", Align::Left, false, |held| held.target.clone()),
     column("NOTE", Align::Left, true, note),
 ];
 
-static PAIRS: &[Column<Pair>] = &[
-    column("APP", Align::Left, true, |pair| of_key(pair, |key| key.owner.app.to_string())),
-    column("PROJECT", Align::Left, false, |pair| of_key(pair, |key| key.owner.project.to_string())),
-    column("RESOURCE", Align::Left, true, |pair| of_key(pair, |key| key.resource.as_str().to_owned())),
-    column("FILE UNTIL", Align::Left, true, |pair| side(pair.ledgers().0, |ledger| time(ledger.until))),
-    column("PROMETHEUS UNTIL", Align::Left, true, |pair| side(pair.ledgers().1, |ledger| time(ledger.until))),
-    column("FILE TOTAL", Align::Right, false, |pair| {
-        side(pair.ledgers().0, |ledger| ledger.total.to_string())
-    }),
+const PAIR_COLUMNS: &[Column<Pair>] = &[
+    column("APP", Align::Left, true, |pair| pair.key.owner.app.to_string()),
+    column("PROJECT", Align::Left, false, |pair| pair.key.owner.project.to_string()),
+    column("RESOURCE", Align::Left, true, |pair| pair.key.resource.as_str().to_owned()),
+    column("FILE UNTIL", Align::Left, true, |pair| of(pair.ledgers().0, |ledger| time(ledger.until))),
+    column("PROMETHEUS UNTIL", Align::Left, true, |pair| of(pair.ledgers().1, |ledger| time(ledger.until))),
+    column("FILE TOTAL", Align::Right, false, |pair| of(pair.ledgers().0, |ledger| ledger.total.to_string())),
     column("PROMETHEUS TOTAL", Align::Right, false, |pair| {
-        side(pair.ledgers().1, |ledger| ledger.total.to_string())
+        of(pair.ledgers().1, |ledger| ledger.total.to_string())
     }),
     column("AHEAD S", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.until))),
     column("MORE", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.total))),
@@ -63,34 +98,15 @@ static PAIRS: &[Column<Pair>] = &[
     column("NOTE", Align::Left, true, note_of_pair),
 ];
 
-/// Ledgers as a table.
-pub(super) fn ledgers(held: &[Held], wide: bool) -> Table {
-    table(LEDGERS, held, wide, "No ledger matches.")
-}
-
-/// Differences as a table. What is ahead is so in Prometheus; below 0 in the file.
-pub(super) fn pairs(pairs: &[Pair], wide: bool) -> Table {
-    table(PAIRS, pairs, wide, "No difference.")
-}
-
-/// Ledgers as JSON, buckets included.
-pub(super) fn ledgers_json(held: &[Held]) -> Value {
-    held.iter().map(held_json).collect()
-}
-
-/// Differences as JSON.
-pub(super) fn pairs_json(pairs: &[Pair]) -> Value {
-    let pair_json = |pair: &Pair| {
-        json!({
-            "project": of_key(pair, |key| key.owner.project.to_string()),
-            "app": of_key(pair, |key| key.owner.app.to_string()),
-            "resource": of_key(pair, |key| key.resource.as_str().to_owned()),
-            "goes_on_from": pair.goes_on_from(),
-            "file": pair.file.as_ref().map(held_json),
-            "prometheus": pair.prometheus.as_ref().map(held_json),
-        })
-    };
-    pairs.iter().map(pair_json).collect()
+fn pair_json(pair: &Pair) -> Value {
+    json!({
+        "project": &*pair.key.owner.project,
+        "app": &*pair.key.owner.app,
+        "resource": pair.key.resource.as_str(),
+        "goes_on_from": pair.goes_on_from(),
+        "file": pair.file.as_ref().map(held_json),
+        "prometheus": pair.prometheus.as_ref().map(held_json),
+    })
 }
 
 fn held_json(held: &Held) -> Value {
@@ -122,15 +138,7 @@ fn held_json(held: &Held) -> Value {
     value
 }
 
-fn of(held: &Held, value: fn(&Ledger) -> String) -> String {
-    side(held.ledger.as_ref(), value)
-}
-
-fn of_key(pair: &Pair, value: fn(&Key) -> String) -> String {
-    pair.held().map(|held| value(&held.key)).unwrap_or_default()
-}
-
-fn side(ledger: Option<&Ledger>, value: impl Fn(&Ledger) -> String) -> String {
+fn of(ledger: Option<&Ledger>, value: fn(&Ledger) -> String) -> String {
     ledger.map(value).unwrap_or_default()
 }
 
