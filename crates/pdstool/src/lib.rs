@@ -12,12 +12,12 @@
 //! - [`status`](mod@status): a running exporter's verdict and apps, once.
 //! - [`state`]: the ledgers of a state file or a Prometheus, or where they differ.
 //! - [`top`]: a live view of the apps.
-//! - [`metrics`]: the catalogue of families; [`openapi`]: the interface as a document.
 //! - [`split_config`]: a configuration cut into files that fit into ConfigMaps.
 //! - [`simulate`]: the service's simulator as a server.
-//! - [`manual`]: completion scripts and man pages; [`completion`]: what the scripts ask.
+//! - [`manual`]: the catalogue of families, the interface, completion scripts and man pages; [`completion`]: what the
+//!   scripts ask.
 //! - [`service`]: how commands reach the service; [`exporter`]: how they reach a running exporter.
-//! - [`console`], [`page`], [`output`]: what people see; [`time_arg`], [`tls_args`]: what they write.
+//! - [`console`], [`page`], [`output`]: what people see; [`time_arg`]: what they write.
 //! - [`error`]: why a command failed, and its exit code.
 
 pub mod backfill;
@@ -30,8 +30,6 @@ pub mod error;
 pub mod exporter;
 pub mod init;
 pub mod manual;
-pub mod metrics;
-pub mod openapi;
 pub mod output;
 pub mod page;
 pub mod report;
@@ -41,7 +39,6 @@ pub mod split_config;
 pub mod state;
 pub mod status;
 pub mod time_arg;
-pub mod tls_args;
 pub mod top;
 
 use std::ffi::OsString;
@@ -101,7 +98,7 @@ pub enum Command {
     /// Watch apps live: verdict, status, requests, percentiles, cost.
     Top(top::TopArgs),
     /// Print every metric family that the exporter can show.
-    Metrics(metrics::MetricsArgs),
+    Metrics(manual::MetricsArgs),
     /// Print the service's interface as an OpenAPI document.
     Openapi,
     /// Run a simulator of the service.
@@ -156,8 +153,8 @@ async fn run(console: &mut Console, environment: &Environment, command: Command)
         Command::Apps(args) => status::apps(console, &args).await,
         Command::State(command) => state::run(console, environment, &command).await,
         Command::Top(args) => top::run(console, &args).await,
-        Command::Metrics(args) => metrics::run(console, args),
-        Command::Openapi => openapi::run(console),
+        Command::Metrics(args) => args.run(console),
+        Command::Openapi => manual::openapi(console),
         Command::Simulate(args) => {
             let interrupted = async {
                 // Without signals, the process is killed instead.

@@ -1,16 +1,60 @@
-//! Scripts for shell completion, and man pages, made from the same definitions as the command line.
+//! What the programs say of themselves: the metric families, the service's interface, scripts for shell completion, and
+//! man pages. All of it is made from the definitions that the programs run by.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
-use pds_exporter::app::flags::Flags;
+use pds_exporter::app::{self, flags::Flags};
+use pds_exposition::{Family, markdown};
+use pds_interface::openapi;
 
 use super::Cli;
 use super::completion;
 use super::console::Console;
 use super::error::ToolError;
+use super::output::OutputFormat;
+use super::page::{self, Align, Block, Table};
+
+/// `pdstool metrics`.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(after_help = "Examples:
+  pdstool metrics -o table
+  pdstool metrics > metrics.md")]
+pub struct MetricsArgs {
+    /// Output format [default: Markdown].
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<OutputFormat>,
+}
+
+impl MetricsArgs {
+    /// Prints the catalogue.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn run(self, console: &mut Console) -> Result<(), ToolError> {
+        let groups = app::catalogue();
+        let Some(format) = self.output else {
+            return Ok(console.out.write_all(markdown::render(&groups).as_bytes())?);
+        };
+        let row = |family: &Family| {
+            let cells = [family.name, family.kind.as_str(), &family.labels.join(" "), family.help];
+            cells.map(str::to_owned).to_vec()
+        };
+        let rows = groups.iter().flat_map(|group| &group.families).map(row).collect();
+        let columns = page::columns(["FAMILY", "TYPE", "LABELS", "MEANING"].map(|name| (name, Align::Left)));
+        Ok(page::print_as(console, format, &[Block::Table(Table { columns, rows, empty: "" })])?)
+    }
+}
+
+/// `pdstool openapi`: prints the interface as an OpenAPI 3.1 document.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn openapi(console: &mut Console) -> Result<(), ToolError> {
+    Ok(console.print(&format!("{:#}", openapi::document()))?)
+}
 
 /// `pdstool completions`.
 #[derive(Clone, Debug, Args)]

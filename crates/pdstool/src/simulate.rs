@@ -3,11 +3,15 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
 
 use pds_core::clock::Clock;
 use pds_core::plain_file;
@@ -20,7 +24,6 @@ use super::init;
 use super::init::draft::{Draft, DraftProject};
 use super::output::{OutputArg, OutputFormat};
 use super::page;
-use super::tls_args::TlsArgs;
 
 /// `pdstool simulate`.
 #[derive(Clone, Debug, Args)]
@@ -104,6 +107,21 @@ pub struct Habits {
     pub compress: bool,
 }
 
+/// TLS of the simulated service.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "TLS")]
+pub struct TlsArgs {
+    /// Serve over TLS with this certificate chain (PEM). Clients can use HTTP/2.
+    #[arg(long, value_name = "FILE", requires = "tls_key_file", conflicts_with = "write_config")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Private key of the certificate (PEM).
+    #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_key_file: Option<PathBuf>,
+    /// Do not offer HTTP/2 over TLS.
+    #[arg(long, requires = "tls_cert_file")]
+    pub no_http2: bool,
+}
+
 /// `NAME=OTHER` with the name of a query parameter.
 fn renamed(text: &str) -> Result<(String, String), String> {
     let known = || CALLS.iter().flat_map(|call| call.query).map(|param| param.name);
@@ -136,6 +154,33 @@ impl Habits {
             ..Quirks::default()
         }
     }
+}
+
+impl TlsArgs {
+    /// What accepts TLS connections, if certificate and key are given.
+    fn acceptor(&self) -> Result<Option<TlsAcceptor>, ToolError> {
+        let (Some(cert_file), Some(key_file)) = (&self.tls_cert_file, &self.tls_key_file) else {
+            return Ok(None);
+        };
+        let chain: Vec<_> = CertificateDer::pem_file_iter(cert_file)
+            .and_then(Iterator::collect)
+            .map_err(|error| unusable(cert_file, &error))?;
+        let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| unusable(key_file, &error))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable(cert_file, &error))?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .map_err(|error| unusable(cert_file, &error))?;
+        let protocols: &[&[u8]] = if self.no_http2 { &[b"http/1.1"] } else { &[b"h2", b"http/1.1"] };
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        Ok(Some(TlsAcceptor::from(Arc::new(config))))
+    }
+}
+
+fn unusable(file: &Path, error: &dyn std::fmt::Display) -> ToolError {
+    ToolError::Usage(format!("cannot use {} for TLS: {error}", file.display()))
 }
 
 /// Listens, prints address and tokens, and serves until `shutdown` completes.
