@@ -148,12 +148,9 @@ pub async fn run(
 
 /// A progress bar on a terminal; nothing elsewhere.
 fn progress(total: u64, done: u64) -> ProgressBar {
-    let progress = ProgressBar::new(total);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests  {per_sec}  {eta} left")
-    {
-        progress.set_style(style);
-    }
-    progress.set_position(done);
+    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} requests  {per_sec}  {eta} left");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    let progress = ProgressBar::new(total).with_style(style).with_position(done);
     progress.reset_eta();
     progress
 }

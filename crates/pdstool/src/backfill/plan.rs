@@ -1,7 +1,7 @@
 //! The requests of a run, and whether it resumes an earlier one.
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -165,6 +165,9 @@ fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>, T
     Ok(apps)
 }
 
+/// The file in the folder that is locked.
+const LOCK: &str = "lock";
+
 /// A plan and the folder of its journals, locked by one process at a time.
 #[derive(Debug)]
 pub struct Work {
@@ -187,7 +190,10 @@ impl Work {
         }
         let folder = pds_ledger::state::beside(&args.file, ".partial");
         fs::create_dir_all(&folder).map_err(failed("cannot make the folder", &folder))?;
-        let lock = lock(&folder)?;
+        let lock = File::create(folder.join(LOCK)).map_err(failed("cannot write", &folder.join(LOCK)))?;
+        if lock.try_lock().is_err() {
+            return Err(ToolError::Usage(format!("another run is using {}", folder.display())));
+        }
         let path = folder.join("plan.json");
         if args.restart {
             for entry in fs::read_dir(&folder).map_err(failed("cannot read", &folder))?.flatten() {
@@ -228,13 +234,4 @@ impl Work {
         }
         Ok(steps * self.plan.requests_per_step())
     }
-}
-
-const LOCK: &str = "lock";
-
-fn lock(folder: &Path) -> Result<File, ToolError> {
-    let path = folder.join(LOCK);
-    let file = File::create(&path).map_err(failed("cannot write", &path))?;
-    file.try_lock().map_err(|_| ToolError::Usage(format!("another run is using {}", folder.display())))?;
-    Ok(file)
 }

@@ -1,42 +1,81 @@
-//! Collects samples by series: they arrive step by step.
+//! Collects samples as lines by series: they arrive step by step.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::error::ToolError;
+use pds_exposition::samples::Layouts;
+use pds_exposition::{Family, Kind, Sink, encode};
+
+use super::journal::failed;
+
 /// The text of a series moves to a file of its own at this size.
 const SPILL: usize = 32 * 1024;
 
-/// The lines of the series of one stream, each in the order they were put. Memory is bounded by the number of
-/// series, not of samples.
+/// The samples of one stream as lines, those of each series in the order they were put. Memory is bounded by the number
+/// of series, not of samples.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct Lines {
     folder: PathBuf,
+    /// The labels of all series.
+    target: String,
     by_name: HashMap<(&'static str, String), usize>,
     /// In the order of their first sample.
-    series: Vec<Series>,
+    pub series: Vec<Series>,
+    /// How many samples there are.
+    pub samples: u64,
 }
 
+/// One series; the buckets of a histogram are one.
 #[derive(Debug)]
-struct Series {
+pub struct Series {
     family: &'static str,
     lines: Vec<u8>,
     spilled: Option<PathBuf>,
 }
 
-impl Gathered {
-    /// Empty; what does not fit into memory goes to `folder`.
+impl Lines {
+    /// None yet, of the target with these labels; what does not fit into memory goes to `folder`.
     #[must_use]
-    pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), by_name: HashMap::new(), series: Vec::new() }
+    pub fn new(folder: &Path, target: String) -> Self {
+        let (by_name, series) = (HashMap::new(), Vec::new());
+        Self { folder: folder.to_owned(), target, by_name, series, samples: 0 }
     }
 
-    /// Adds a line to the series `name` of a family.
+    /// Adds what a sink of these families has collected.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn put(&mut self, family: &'static str, name: &str, line: &[u8]) -> io::Result<()> {
+    pub fn put_all(&mut self, families: &[Family], sink: Sink, second: i64) -> Result<(), ToolError> {
+        let samples = sink.finish(&Layouts::default());
+        for (index, family) in families.iter().enumerate() {
+            for (labels, value) in samples.of(index) {
+                self.put(family, labels, value, second)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a sample.
+    ///
+    /// # Errors
+    /// If a file cannot be written.
+    pub fn put(&mut self, family: &Family, labels: &str, value: f64, second: i64) -> Result<(), ToolError> {
+        let mut line = Vec::new();
+        encode::sample(&mut line, family, &self.target, labels, value);
+        // In place of the line end.
+        line.pop();
+        line.extend_from_slice(format!(" {second}\n").as_bytes());
+        // The buckets of one point in time stand together.
+        let series = if family.kind == Kind::Histogram { "" } else { labels };
+        self.samples += 1;
+        self.add(family.name, series, &line).map_err(failed("cannot write", &self.folder))
+    }
+
+    /// Adds a line to the series `name` of a family.
+    fn add(&mut self, family: &'static str, name: &str, line: &[u8]) -> io::Result<()> {
         let index = *self.by_name.entry((family, name.to_owned())).or_insert_with(|| {
             self.series.push(Series { family, lines: Vec::new(), spilled: None });
             self.series.len() - 1
@@ -54,26 +93,28 @@ impl Gathered {
         Ok(())
     }
 
-    /// How many series there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.series.len()
-    }
-
     /// Appends each series, whole, to the file in the folder that has its family's name.
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn append_to_families(self) -> io::Result<()> {
+    pub fn append_to_families(self) -> Result<(), ToolError> {
         for series in self.series {
-            let mut file = appending(&self.folder.join(series.family))?;
-            if let Some(path) = series.spilled {
-                io::copy(&mut File::open(&path)?, &mut file)?;
-                fs::remove_file(path)?;
-            }
-            file.write_all(&series.lines)?;
+            series
+                .append_to(&self.folder.join(series.family))
+                .map_err(failed("cannot write", &self.folder))?;
         }
         Ok(())
+    }
+}
+
+impl Series {
+    fn append_to(&self, path: &Path) -> io::Result<()> {
+        let mut file = appending(path)?;
+        if let Some(path) = &self.spilled {
+            io::copy(&mut File::open(path)?, &mut file)?;
+            fs::remove_file(path)?;
+        }
+        file.write_all(&self.lines)
     }
 }
 
@@ -88,15 +129,15 @@ mod tests {
     #[test]
     fn series_come_out_whole_whatever_their_length() {
         let folder = tempfile::tempdir().unwrap();
-        let mut gathered = Gathered::new(folder.path());
+        let mut lines = Lines::new(folder.path(), String::new());
         for step in 0..2000 {
             for name in ["a", "b"] {
-                gathered.put("pds_a", name, format!("{name} of some length {step}\n").as_bytes()).unwrap();
+                lines.add("pds_a", name, format!("{name} of some length {step}\n").as_bytes()).unwrap();
             }
         }
-        gathered.put("pds_b", "", b"short\n").unwrap();
-        assert_eq!(gathered.count(), 3);
-        gathered.append_to_families().unwrap();
+        lines.add("pds_b", "", b"short\n").unwrap();
+        assert_eq!(lines.series.len(), 3);
+        lines.append_to_families().unwrap();
         let text = fs::read_to_string(folder.path().join("pds_a")).unwrap();
         let expected: String = ["a", "b"]
             .iter()

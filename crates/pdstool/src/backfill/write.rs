@@ -5,18 +5,17 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::error::ToolError;
+use pds_exposition::Family;
 use pds_exposition::encode::{self, Format};
-use pds_exposition::samples::Layouts;
-use pds_exposition::{Family, Kind, Sink};
 use pds_interface::{Counted, Point, Resource, Subject, TimeRange};
 use pds_ledger::Ledger;
 
 use super::journal::{self, Record, failed};
 use super::plan::{Stream, Work, metrics_calls};
-use super::series::Gathered;
+use super::series::Lines;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,9 +42,7 @@ pub fn file(work: &Work, path: &Path) -> Result<Written, ToolError> {
         let _ = fs::remove_file(work.folder.join(family.name));
     }
     for stream in work.plan.streams() {
-        let gathered = gather(work, &stream, &mut written)?;
-        written.series += gathered.count() as u64;
-        gathered.append_to_families().map_err(failed("cannot write", &work.folder))?;
+        gather(work, &stream, &mut written)?;
     }
     let whole = work.folder.join("openmetrics");
     assemble(&whole, &families, &work.folder).map_err(failed("cannot write", &whole))?;
@@ -54,13 +51,18 @@ pub fn file(work: &Work, path: &Path) -> Result<Written, ToolError> {
     Ok(written)
 }
 
-/// Reads one journal, gauges and counters, into lines by series.
-fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<Gathered, ToolError> {
+/// Adds what one journal holds, gauges and counters, to the files of the families.
+fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<(), ToolError> {
     let (plan, journal, resource) = (&work.plan, work.journal(stream), stream.resource);
     let families = resource.polled().families();
     let subject = Subject { project: stream.project, app: stream.app, labels: &[], window: None };
     let counters = |ledger: &Ledger| pds_ledger::series(resource, ledger, false);
-    let mut lines = Lines::new(work, stream);
+    let mut target = String::new();
+    let labels = plan.labels.iter().map(|(name, value)| (&**name, &**value));
+    for (name, value) in [("project", stream.project), ("app", stream.app)].into_iter().chain(labels) {
+        encode::label(&mut target, name, value);
+    }
+    let mut lines = Lines::new(&work.folder, target);
     let mut ledger = Ledger::open(plan.start);
     let mut times = Vec::new();
     journal::read(&journal, |record| {
@@ -95,9 +97,10 @@ fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<Gat
         ledger = counted(&ledger, &record, plan.step, resource);
         lines.put_all(pds_ledger::FAMILIES, counters(&ledger), record.end)
     })?;
-    written.samples += lines.count;
+    written.samples += lines.samples;
+    written.series += lines.series.len() as u64;
     written.unaccounted += ledger.unaccounted;
-    Ok(lines.gathered)
+    lines.append_to_families()
 }
 
 /// The width of the buckets behind datapoints at `times`; endless where they do not tell.
@@ -122,50 +125,6 @@ fn counted(ledger: &Ledger, record: &Record, step: i64, resource: Resource) -> L
     let distributed = resource.polled().counted == Some(Counted::Requests);
     let added = ledger.add(range, &record.tally(), distributed, i64::MAX);
     added.unwrap_or_else(|_| ledger.give_up(record.end).map_or_else(|| ledger.clone(), |(next, _)| next))
-}
-
-/// Lines of one target.
-struct Lines {
-    folder: PathBuf,
-    target: String,
-    gathered: Gathered,
-    count: u64,
-}
-
-impl Lines {
-    fn new(work: &Work, stream: &Stream<'_>) -> Self {
-        let mut target = String::new();
-        encode::label(&mut target, "project", stream.project);
-        encode::label(&mut target, "app", stream.app);
-        for (name, value) in &work.plan.labels {
-            encode::label(&mut target, name, value);
-        }
-        Self { folder: work.folder.clone(), target, gathered: Gathered::new(&work.folder), count: 0 }
-    }
-
-    /// Adds what a sink of these families has collected.
-    fn put_all(&mut self, families: &[Family], sink: Sink, second: i64) -> Result<(), ToolError> {
-        let samples = sink.finish(&Layouts::default());
-        for (index, family) in families.iter().enumerate() {
-            for (labels, value) in samples.of(index) {
-                self.put(family, labels, value, second)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds a sample.
-    fn put(&mut self, family: &Family, labels: &str, value: f64, second: i64) -> Result<(), ToolError> {
-        let mut line = Vec::new();
-        encode::sample(&mut line, family, &self.target, labels, value);
-        // In place of the line end.
-        line.pop();
-        line.extend_from_slice(format!(" {second}\n").as_bytes());
-        // The buckets of one point in time stand together.
-        let series = if family.kind == Kind::Histogram { "" } else { labels };
-        self.count += 1;
-        self.gathered.put(family.name, series, &line).map_err(failed("cannot write", &self.folder))
-    }
 }
 
 /// Concatenates the heads and families.
