@@ -41,8 +41,8 @@ pub(super) async fn convert(path: &Path) -> Result<Converted, StateError> {
     }
     let read = tokio::task::spawn_blocking(move || database::read(bytes)).await;
     let contents = read
-        .unwrap_or_else(|_| Err("it is not what the database writes".to_owned()))
-        .map_err(|what| io_of(&from)(io::Error::new(ErrorKind::InvalidData, what)))?;
+        .unwrap_or_else(|_| Err("it is not what the database writes".into()))
+        .map_err(|what| io_of(&from)(io::Error::new(ErrorKind::InvalidData, what.to_string())))?;
 
     let kept = state::beside(&from, &format!(".format-{}", contents.format));
     let count = contents.ledgers.len();

@@ -35,25 +35,25 @@ pub(super) struct Contents {
     pub(super) ledgers: Vec<(Key, Ledger)>,
 }
 
+/// Why a file is not what was written last, in a few words.
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
 /// What a file with these bytes holds. The database may panic on bytes that it has not written.
-///
-/// # Errors
-/// Why it is not what was written last, in a few words.
-pub(super) fn read(bytes: Vec<u8>) -> Result<Contents, String> {
+pub(super) fn read(bytes: Vec<u8>) -> Result<Contents, Fault> {
     let flags = bytes.get(FLAGS).copied().unwrap_or(0);
-    let mut database = open_verified(bytes, flags).map_err(|error| error.to_string())?;
-    if !database.check_integrity().map_err(|error| error.to_string())? {
-        return Err("its checksums do not hold".to_owned());
+    let mut database = open_verified(bytes, flags)?;
+    if !database.check_integrity()? {
+        return Err("its checksums do not hold".into());
     }
-    let contents = read_all(&database).map_err(|error| error.to_string())??;
+    let contents = read_all(&database)?;
     // Without that bit the database would fall back to the previous commit.
     if contents.format == 2 && flags & TWO_PHASES == 0 {
-        return Err("its head is not what was written".to_owned());
+        return Err("its head is not what was written".into());
     }
     Ok(contents)
 }
 
-fn open(bytes: &[u8]) -> Result<Database, redb::Error> {
+fn open(bytes: &[u8]) -> Result<Database, Fault> {
     let backend = InMemoryBackend::new();
     backend.set_len(bytes.len() as u64)?;
     backend.write(0, bytes)?;
@@ -62,7 +62,7 @@ fn open(bytes: &[u8]) -> Result<Database, redb::Error> {
 
 /// The database in a copy of the file, which has these flags: every page is verified before what it refers to is read.
 /// A damaged reference may ask for gigabytes.
-fn open_verified(mut bytes: Vec<u8>, flags: u8) -> Result<Database, redb::Error> {
+fn open_verified(mut bytes: Vec<u8>, flags: u8) -> Result<Database, Fault> {
     let Some(commits) = bytes.get(COMMITS) else { return open(&bytes) };
     let [first, second] = [0, COMMIT_BYTES].map(|at| commits[at..at + COMMIT_BYTES].to_vec());
     let second_is_last = match flags & TWO_PHASES {
@@ -83,10 +83,10 @@ fn open_verified(mut bytes: Vec<u8>, flags: u8) -> Result<Database, redb::Error>
     open(&bytes)
 }
 
-fn read_all(database: &Database) -> Result<Result<Contents, String>, redb::Error> {
+fn read_all(database: &Database) -> Result<Contents, Fault> {
     let transaction = database.begin_read()?;
     if !transaction.list_tables()?.any(|table| table.name() == META.name()) {
-        return Ok(Err("it is a database of something else".to_owned()));
+        return Err("it is a database of something else".into());
     }
     let format = transaction.open_table(META)?.get("format")?.map(|value| value.value());
     let mut ledgers = Vec::new();
@@ -94,23 +94,20 @@ fn read_all(database: &Database) -> Result<Result<Contents, String>, redb::Error
         Some(1) => {
             for entry in transaction.open_table(LEDGERS_1)?.iter()? {
                 let (key, value) = entry?;
-                ledgers.push(ledger(1, key.value(), value.value()));
+                ledgers.push(ledger(1, key.value(), value.value())?);
             }
         }
         Some(2) => {
             for entry in transaction.open_table(LEDGERS)?.iter()? {
                 let (key, value) = entry?;
                 let (_, project, app, resource) = key.value();
-                ledgers.push(ledger(2, (project, app, resource), value.value()));
+                ledgers.push(ledger(2, (project, app, resource), value.value())?);
             }
         }
-        _ => return Ok(Err(format!("its format is {format:?}"))),
+        _ => return Err(format!("its format is {format:?}").into()),
     }
-    let ledgers: Result<Vec<_>, _> = ledgers.into_iter().collect();
-    Ok(ledgers.map(|mut ledgers| {
-        ledgers.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Contents { format: format.unwrap_or_default(), ledgers }
-    }))
+    ledgers.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok(Contents { format: format.unwrap_or_default(), ledgers })
 }
 
 /// The ledger of a record, which begins with the CRC-32 of the rest.

@@ -61,23 +61,13 @@ const LEDGER_COLUMNS: &[Column<Held>] = &[
     column("APP", Align::Left, true, |held| held.key.owner.app.to_string()),
     column("PROJECT", Align::Left, false, |held| held.key.owner.project.to_string()),
     column("RESOURCE", Align::Left, true, |held| held.key.resource.as_str().to_owned()),
-    column("ACCOUNTED UNTIL", Align::Left, true, |held| {
-        of(held.ledger.as_ref(), |ledger| time(ledger.until))
-    }),
-    column("TOTAL", Align::Right, true, |held| of(held.ledger.as_ref(), |ledger| ledger.total.to_string())),
-    column("UNACCOUNTED S", Align::Right, false, |held| {
-        of(held.ledger.as_ref(), |ledger| ledger.unaccounted.to_string())
-    }),
-    column("LATE", Align::Right, false, |held| of(held.ledger.as_ref(), |ledger| ledger.late.to_string())),
-    column("OVERCOUNTED", Align::Right, false, |held| {
-        of(held.ledger.as_ref(), |ledger| ledger.overcounted.to_string())
-    }),
-    column("RECHECKED UNTIL", Align::Left, false, |held| {
-        of(held.ledger.as_ref(), |ledger| time(ledger.rechecked_until))
-    }),
-    column("BUCKETS", Align::Right, false, |held| {
-        of(held.ledger.as_ref(), |ledger| ledger.buckets().len().to_string())
-    }),
+    column("ACCOUNTED UNTIL", Align::Left, true, |held| of(held, until)),
+    column("TOTAL", Align::Right, true, |held| of(held, total)),
+    column("UNACCOUNTED S", Align::Right, false, |held| of(held, |ledger| ledger.unaccounted.to_string())),
+    column("LATE", Align::Right, false, |held| of(held, |ledger| ledger.late.to_string())),
+    column("OVERCOUNTED", Align::Right, false, |held| of(held, |ledger| ledger.overcounted.to_string())),
+    column("RECHECKED UNTIL", Align::Left, false, |held| of(held, |ledger| time(ledger.rechecked_until))),
+    column("BUCKETS", Align::Right, false, |held| of(held, |ledger| ledger.buckets().len().to_string())),
     column("SCRAPED FROM", Align::Left, false, |held| held.target.clone()),
     column("NOTE", Align::Left, true, note),
 ];
@@ -86,12 +76,10 @@ const PAIR_COLUMNS: &[Column<Pair>] = &[
     column("APP", Align::Left, true, |pair| pair.key.owner.app.to_string()),
     column("PROJECT", Align::Left, false, |pair| pair.key.owner.project.to_string()),
     column("RESOURCE", Align::Left, true, |pair| pair.key.resource.as_str().to_owned()),
-    column("FILE UNTIL", Align::Left, true, |pair| of(pair.ledgers().0, |ledger| time(ledger.until))),
-    column("PROMETHEUS UNTIL", Align::Left, true, |pair| of(pair.ledgers().1, |ledger| time(ledger.until))),
-    column("FILE TOTAL", Align::Right, false, |pair| of(pair.ledgers().0, |ledger| ledger.total.to_string())),
-    column("PROMETHEUS TOTAL", Align::Right, false, |pair| {
-        of(pair.ledgers().1, |ledger| ledger.total.to_string())
-    }),
+    column("FILE UNTIL", Align::Left, true, |pair| of(&pair.file, until)),
+    column("PROMETHEUS UNTIL", Align::Left, true, |pair| of(&pair.prometheus, until)),
+    column("FILE TOTAL", Align::Right, false, |pair| of(&pair.file, total)),
+    column("PROMETHEUS TOTAL", Align::Right, false, |pair| of(&pair.prometheus, total)),
     column("AHEAD S", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.until))),
     column("MORE", Align::Right, true, |pair| ahead(pair, |ledger| i128::from(ledger.total))),
     column("GOES ON FROM", Align::Left, true, |pair| pair.goes_on_from().to_owned()),
@@ -115,9 +103,9 @@ fn held_json(held: &Held) -> Value {
         "app": &*held.key.owner.app,
         "resource": held.key.resource.as_str(),
     });
-    let ledger = held.ledger.as_ref().map(|ledger| {
+    if let Some(ledger) = &held.ledger {
         let bucket = |(threshold, count): (f64, u64)| json!({ "le": threshold, "count": count });
-        json!({
+        value["ledger"] = json!({
             "accounted_until": ledger.until,
             "total": ledger.total,
             "unaccounted_seconds": ledger.unaccounted,
@@ -126,20 +114,27 @@ fn held_json(held: &Held) -> Value {
             "rechecked_until": ledger.rechecked_until,
             "set_aside": ledger.set_aside,
             "buckets": ledger.buckets().map(bucket).collect::<Value>(),
-        })
-    });
-    let texts = [("target", &held.target), ("problem", &held.problem)];
-    let texts =
-        texts.into_iter().filter(|(_, text)| !text.is_empty()).map(|(name, text)| (name, json!(text)));
-    if let Some(fields) = value.as_object_mut() {
-        let further = ledger.map(|ledger| ("ledger", ledger)).into_iter().chain(texts);
-        fields.extend(further.map(|(name, value)| (name.to_owned(), value)));
+        });
+    }
+    for (name, text) in [("target", &held.target), ("problem", &held.problem)] {
+        if !text.is_empty() {
+            value[name] = json!(text);
+        }
     }
     value
 }
 
-fn of(ledger: Option<&Ledger>, value: fn(&Ledger) -> String) -> String {
-    ledger.map(value).unwrap_or_default()
+/// A value of the ledger that is held, if there is one.
+fn of<'a>(held: impl Into<Option<&'a Held>>, value: fn(&Ledger) -> String) -> String {
+    held.into().and_then(|held| held.ledger.as_ref()).map(value).unwrap_or_default()
+}
+
+fn until(ledger: &Ledger) -> String {
+    time(ledger.until)
+}
+
+fn total(ledger: &Ledger) -> String {
+    ledger.total.to_string()
 }
 
 fn ahead(pair: &Pair, value: fn(&Ledger) -> i128) -> String {
