@@ -159,11 +159,8 @@ impl Outcome {
         let Err(error) = answer else { return "ok".to_owned() };
         self.unanswered += 1;
         self.code = self.code.max(error.code());
-        self.said(&with_sources(&error))
-    }
-
-    /// The text of an error without its request, which the row names. A reason given before is not repeated.
-    fn said(&mut self, text: &str) -> String {
+        // Without the request, which the row names. A reason given before is not repeated.
+        let text = &*with_sources(&error);
         let reason = text.splitn(3, ' ').nth(2).filter(|_| text.starts_with("GET ")).unwrap_or(text);
         if self.reasons.iter().any(|known| known == reason) {
             return "failed as above".to_owned();

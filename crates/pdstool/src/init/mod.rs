@@ -123,7 +123,7 @@ async fn examined(console: &mut Console, service: Service, draft: Draft) -> Resu
         console
             .say(&format!("Not found out: {}. Later: pdstool check service --write", with_sources(&error)));
     }
-    for finding in findings.left() {
+    for finding in &findings.left {
         let remedy = finding.remedy.as_deref().unwrap_or_default();
         console.say(&format!("{}: {}. {remedy}", finding.check, finding.text));
     }

@@ -118,29 +118,24 @@ pub struct Findings {
     pub report: Report,
     /// The suggested lines.
     pub lines: Vec<Line>,
-    /// The findings that the lines correct, by place in the report.
-    corrected: Vec<usize>,
+    /// Warnings and problems that no line corrects.
+    pub left: Vec<Finding>,
 }
 
 impl Findings {
-    fn add(&mut self, check: &'static str, found: Found) {
-        match found.state {
-            State::Ok => self.report.ok(check, found.text),
-            State::Note => self.report.note(check, found.text),
-            State::Warning => self.report.warning(check, found.text, found.remedy),
-            State::Problem => self.report.problem(check, found.text, found.remedy),
-        }
-        if !found.lines.is_empty() {
-            self.corrected.push(self.report.findings().len() - 1);
+    fn add(&mut self, check: &'static str, found: impl IntoIterator<Item = Found>) {
+        for found in found {
+            match found.state {
+                State::Ok => self.report.ok(check, found.text),
+                State::Note => self.report.note(check, found.text),
+                State::Warning => self.report.warning(check, found.text, found.remedy),
+                State::Problem => self.report.problem(check, found.text, found.remedy),
+            }
+            if found.state >= State::Warning && found.lines.is_empty() {
+                self.left.extend(self.report.findings().last().cloned());
+            }
             self.lines.extend(found.lines);
         }
-    }
-
-    /// Warnings and problems that no line corrects.
-    pub fn left(&self) -> impl Iterator<Item = &Finding> {
-        let findings = self.report.findings().iter().enumerate();
-        let wrong = findings.filter(|(_, finding)| finding.state >= State::Warning);
-        wrong.filter(|(place, _)| !self.corrected.contains(place)).map(|(_, finding)| finding)
     }
 
     /// The lines as TOML, each section once.
@@ -197,12 +192,10 @@ pub async fn run(
             Some(period) => data::late(console, &mut asking, period).await?,
             None => Found::note("not watched; use --late-for 10m"),
         };
-        findings.add("late data", late);
+        findings.add("late data", [late]);
     }
-    findings.add("clock", exchange::clock(&asking));
-    for found in exchange::http(&mut asking).await {
-        findings.add("http", found);
-    }
+    findings.add("clock", [exchange::clock(&asking)]);
+    findings.add("http", exchange::http(&mut asking).await);
     findings.print(console, args.output.format, asking.sent)?;
     if !args.write || findings.lines.is_empty() {
         return findings.report.result();
@@ -212,7 +205,7 @@ pub async fn run(
     let lines = units::counted(findings.lines.len(), "line", "lines");
     console
         .say(&format!("Wrote {lines} into {}. A running exporter takes them at a reload.", file.display()));
-    if findings.left().next().is_none() { Ok(()) } else { findings.report.result() }
+    if findings.left.is_empty() { Ok(()) } else { findings.report.result() }
 }
 
 /// Finds out about ranges, filters and resolution by asking about the busiest of `apps`. Returns whether the service
@@ -228,19 +221,15 @@ pub async fn examine(
     asking.choose(apps).await?;
     let requests = units::count(asking.total);
     let text = format!("{}, with {requests} requests in the hour examined", asking.app.1);
-    findings.add("app", Found::ok(text));
+    findings.add("app", [Found::ok(text)]);
     let (heeded, found) = ranges::names(asking).await?;
-    for found in found {
-        findings.add("query names", found);
-    }
+    findings.add("query names", found);
     if heeded {
-        findings.add("rounding", ranges::rounding(asking).await?);
-        findings.add("range ends", ranges::ends(asking).await?);
-        findings.add("longest range", ranges::longest(asking).await?);
-        findings.add("container filter", data::filter(asking).await?);
-        for found in data::resolution(asking).await? {
-            findings.add("resolution", found);
-        }
+        findings.add("rounding", [ranges::rounding(asking).await?]);
+        findings.add("range ends", [ranges::ends(asking).await?]);
+        findings.add("longest range", [ranges::longest(asking).await?]);
+        findings.add("container filter", [data::filter(asking).await?]);
+        findings.add("resolution", data::resolution(asking).await?);
     }
     Ok(heeded)
 }
