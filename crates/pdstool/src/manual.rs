@@ -1,7 +1,7 @@
 //! What the programs say of themselves: the metric families, the service's interface, scripts for shell completion, and
 //! man pages. All of it is made from the definitions that the programs run by.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
@@ -104,13 +104,10 @@ impl Man {
     /// # Errors
     /// If the folder or a page cannot be written.
     pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
-        let failed = |path: &Path| {
-            let path = path.to_owned();
-            move |source| ToolError::File { doing: "cannot write", path, source }
-        };
-        std::fs::create_dir_all(&self.folder).map_err(failed(&self.folder))?;
+        let failed = |source| ToolError::File { doing: "cannot write", path: self.folder.clone(), source };
+        std::fs::create_dir_all(&self.folder).map_err(failed)?;
         for command in [Cli::command(), Flags::command()] {
-            clap_mangen::generate_to(command, &self.folder).map_err(failed(&self.folder))?;
+            clap_mangen::generate_to(command, &self.folder).map_err(failed)?;
         }
         console.say(&format!("wrote the man pages to {}", self.folder.display()));
         Ok(())

@@ -1,5 +1,6 @@
 //! `pdstool simulate`: the simulator of the service as a server.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -124,16 +125,14 @@ pub struct TlsArgs {
 
 /// `NAME=OTHER` with the name of a query parameter.
 fn renamed(text: &str) -> Result<(String, String), String> {
-    let known = || CALLS.iter().flat_map(|call| call.query).map(|param| param.name);
+    let known: BTreeSet<&str> = CALLS.iter().flat_map(|call| call.query).map(|param| param.name).collect();
     match text.split_once('=') {
-        Some((name, other)) if known().any(|known| known == name) && !other.is_empty() => {
+        Some((name, other)) if known.contains(name) && !other.is_empty() => {
             Ok((name.to_owned(), other.to_owned()))
         }
         _ => {
-            let mut names: Vec<&str> = known().collect();
-            names.sort_unstable();
-            names.dedup();
-            Err(format!("must be NAME=OTHER, with one of the names {}", names.join(", ")))
+            let known: Vec<&str> = known.into_iter().collect();
+            Err(format!("must be NAME=OTHER, with one of the names {}", known.join(", ")))
         }
     }
 }
@@ -211,11 +210,9 @@ pub async fn run(
         faults.push(Kind::ClockSkew { seconds: args.habits.clock_skew }.into());
     }
     world.faults().set(faults);
-    let listener = TcpListener::bind(args.listen)
-        .await
-        .map_err(|source| ToolError::System { doing: "cannot listen", source })?;
-    let address =
-        listener.local_addr().map_err(|source| ToolError::System { doing: "cannot listen", source })?;
+    let unbound = |source| ToolError::System { doing: "cannot listen", source };
+    let listener = TcpListener::bind(args.listen).await.map_err(unbound)?;
+    let address = listener.local_addr().map_err(unbound)?;
     let base_url = format!("{}://{address}", if tls.is_some() { "https" } else { "http" });
     let mut projects = Vec::new();
     for (project, apps) in world.projects() {

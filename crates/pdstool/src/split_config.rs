@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use config::{FileFormat, Format as _, Map, Value, ValueKind};
+use config::{FileFormat, Format as _, Map, Value};
 use pds_core::plain_file;
 use pds_core::units::counted;
 use pds_exporter::config::{LoadError, load_text};
@@ -106,7 +106,7 @@ fn cut(text: &str, max: usize) -> Result<Vec<(String, String)>, String> {
             part.len()
         ));
     }
-    if !is_the_same(whole, &main, &parts).unwrap_or(false) {
+    if !is_the_same(whole, &main, &parts) {
         let message =
             "it cannot be cut: write each project as a [[projects]] table at the beginning of a line";
         return Err(message.to_owned());
@@ -148,25 +148,15 @@ fn sections(text: &str) -> (String, Vec<String>) {
     (rest, projects)
 }
 
-/// Whether the parts have the projects of the whole in their order, and the main file all else. An error is a file that is
-/// no TOML any more.
-fn is_the_same(mut whole: Map<String, Value>, main: &str, parts: &[String]) -> Result<bool, String> {
-    let list = |projects: Option<Value>| match projects.map(|projects| projects.kind) {
-        Some(ValueKind::Array(projects)) => projects,
-        _ => Vec::new(),
-    };
-    let projects = list(whole.remove("projects"));
-    let mut cut = Vec::new();
-    for part in parts {
-        let mut part = parse(part)?;
-        cut.extend(list(part.remove("projects")));
-        if !part.is_empty() {
-            return Ok(false);
-        }
-    }
-    let mut main = parse(main)?;
-    main.remove("include");
-    Ok(main == whole && cut == projects && !projects.is_empty())
+/// Whether the parts hold projects alone, the main file none, and both together what the whole does.
+fn is_the_same(whole: Map<String, Value>, main: &str, parts: &[String]) -> bool {
+    let holds_projects = |text: &String| parse(text).is_ok_and(|part| part.keys().eq(["projects"]));
+    let holds_none = parse(main).is_ok_and(|main| !main.contains_key("projects"));
+    let together = parse(&format!("{main}\n{}", parts.concat()));
+    !parts.is_empty()
+        && parts.iter().all(holds_projects)
+        && holds_none
+        && together.is_ok_and(|mut together| together.remove("include").is_some() && together == whole)
 }
 
 fn parse(text: &str) -> Result<Map<String, Value>, String> {
