@@ -15,7 +15,7 @@ use super::section::{Section as _, default, or_empty, section};
 use super::selector::selector;
 use super::url::http_url;
 use pds_core::secret::Secret;
-use pds_ledger::config::{Login, Prometheus};
+use pds_ledger::restore::{Login, Prometheus};
 
 section! {
     /// `[state]`: how counters survive a restart.

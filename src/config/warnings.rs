@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pds_http::is_open;
-use pds_ledger::config::Prometheus;
+use pds_ledger::restore::Prometheus;
 
 use super::Config;
 

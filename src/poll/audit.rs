@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::telemetry::{AuditResult, Difference};
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, TimeRange};
-use pds_ledger::hour::HOUR;
+use pds_ledger::HOUR;
 
 use super::evidence::Assumption;
 use super::plan::{Plan, Poll};

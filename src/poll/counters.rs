@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, Instant};
 
-use pds_ledger::{Hold, Ledger, Settled, hour::HOUR};
+use pds_ledger::{HOUR, Hold, Ledger, Settled};
 
 use super::ledger_update::phase;
 use super::plan::{Context, Plan, Target};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pds_interface::{Counted, Tally, TimeRange};
-use pds_ledger::{Hold, Ledger, MAX_THRESHOLDS, NotCommitted, Refusal, hour::HOUR, recheck::Recheck};
+use pds_ledger::{HOUR, Hold, Ledger, MAX_THRESHOLDS, NotCommitted, Refusal, recheck::Recheck};
 
 use super::error::PollError;
 use super::plan::{Poll, Target};

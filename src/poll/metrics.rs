@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::store::Variant;
 use pds_interface::{Counted, TimeRange, Window};
-use pds_ledger::{Refusal, hour::HOUR};
+use pds_ledger::{HOUR, Refusal};
 
 use super::audit;
 use super::error::{PollError, Reach};

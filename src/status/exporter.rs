@@ -52,7 +52,7 @@ pub(super) fn exporter(
     }
 }
 
-fn restoring(known: &pds_ledger::observer::Restoring) -> Restoring {
+fn restoring(known: &pds_ledger::restore::Restoring) -> Restoring {
     let obstacle = known.obstacle.as_ref();
     Restoring {
         missing: known.missing,

@@ -32,7 +32,7 @@ use pds_core::memory::MemoryBudget;
 use pds_exposition::{Family, Format};
 use pds_interface::Resource;
 use pds_interface::reader::named_by;
-use pds_ledger::observer::Restoring;
+use pds_ledger::restore::Restoring;
 
 pub use audit::{AuditResult, AuditSnapshot, Difference};
 pub use metrics::FAMILIES;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::cause::{self, Cause};
 use pds_interface::Resource;
-use pds_ledger::observer::Restoring;
+use pds_ledger::restore::Restoring;
 use pds_web::Activity;
 
 use super::{Telemetry, flag, seconds};
@@ -105,7 +105,7 @@ impl pds_client::Observer for Telemetry {
     }
 }
 
-impl pds_ledger::observer::Observer for Telemetry {
+impl pds_ledger::Observer for Telemetry {
     fn committed(&self, good: bool) {
         self.0.metrics.state_committed.set(&[], flag(good));
     }
@@ -150,10 +150,10 @@ fn told(cause: &Cause, token: &str, file: Option<&Path>) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use pds_ledger::observer::Obstacle;
+    use pds_ledger::restore::Obstacle;
 
     use super::*;
-    use pds_ledger::observer::Observer as _;
+    use pds_ledger::Observer as _;
 
     #[test]
     fn the_gauge_is_absent_until_the_first_answer_and_zero_while_something_is_missing() {

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use pds_interface::Resource;
-use pds_ledger::observer::Restoring;
+use pds_ledger::restore::Restoring;
 
 use super::{AuditSnapshot, Telemetry};
 

@@ -7,76 +7,48 @@ use pds_interface::{Counted, Resource};
 
 use super::ledger::Ledger;
 
-/// A number of a ledger. A page shows it, and Prometheus gives it back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each is the field of a ledger with that name")]
-pub enum Number {
-    Until,
-    Total,
-    Unaccounted,
-    Late,
-    Overcounted,
-    RecheckedUntil,
-    Accounted,
-    Debt,
+/// Declares [`Number`]: for each the field of a ledger with its type, and its name in messages.
+macro_rules! numbers {
+    ($($number:ident: $field:ident $type:ident, $name:literal;)*) => {
+        /// A number of a ledger. A page shows it, and Prometheus gives it back.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "each is the field of a ledger with that name")]
+        pub enum Number { $($number),* }
+
+        impl Number {
+            /// All of them, in the order of the state file.
+            pub const ALL: &[Self] = &[$(Self::$number),*];
+
+            /// Its value in `ledger`.
+            #[must_use]
+            pub fn of(self, ledger: &Ledger) -> u64 {
+                match self { $(Self::$number => u64::from_le_bytes(ledger.$field.to_le_bytes())),* }
+            }
+
+            /// Sets it in `ledger`.
+            pub fn put(self, ledger: &mut Ledger, value: u64) {
+                match self { $(Self::$number => ledger.$field = $type::from_le_bytes(value.to_le_bytes())),* }
+            }
+
+            /// Its name in messages.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$number => $name),* }
+            }
+        }
+    };
 }
 
-impl Number {
-    /// All of them, in the order of the state file. New ones are appended.
-    pub const ALL: [Self; 8] = [
-        Self::Until,
-        Self::Total,
-        Self::Unaccounted,
-        Self::Late,
-        Self::Overcounted,
-        Self::RecheckedUntil,
-        Self::Accounted,
-        Self::Debt,
-    ];
-
-    /// Its value in `ledger`.
-    #[must_use]
-    pub fn of(self, ledger: &Ledger) -> u64 {
-        match self {
-            Self::Until => ledger.until.cast_unsigned(),
-            Self::Total => ledger.total,
-            Self::Unaccounted => ledger.unaccounted,
-            Self::Late => ledger.late,
-            Self::Overcounted => ledger.overcounted,
-            Self::RecheckedUntil => ledger.rechecked_until.cast_unsigned(),
-            Self::Accounted => ledger.accounted,
-            Self::Debt => ledger.debt,
-        }
-    }
-
-    /// Sets it in `ledger`.
-    pub fn put(self, ledger: &mut Ledger, value: u64) {
-        match self {
-            Self::Until => ledger.until = value.cast_signed(),
-            Self::Total => ledger.total = value,
-            Self::Unaccounted => ledger.unaccounted = value,
-            Self::Late => ledger.late = value,
-            Self::Overcounted => ledger.overcounted = value,
-            Self::RecheckedUntil => ledger.rechecked_until = value.cast_signed(),
-            Self::Accounted => ledger.accounted = value,
-            Self::Debt => ledger.debt = value,
-        }
-    }
-
-    /// Its name in messages.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Until => "cursor",
-            Self::Total => "total",
-            Self::Unaccounted => "unaccounted time",
-            Self::Late => "late data",
-            Self::Overcounted => "overcounted data",
-            Self::RecheckedUntil => "end of the last hour counted again",
-            Self::Accounted => "accounted time",
-            Self::Debt => "debt",
-        }
-    }
+// New ones are appended: the state file has this order.
+numbers! {
+    Until: until i64, "cursor";
+    Total: total u64, "total";
+    Unaccounted: unaccounted u64, "unaccounted time";
+    Late: late u64, "late data";
+    Overcounted: overcounted u64, "overcounted data";
+    RecheckedUntil: rechecked_until i64, "end of the last hour counted again";
+    Accounted: accounted u64, "accounted time";
+    Debt: debt u64, "debt";
 }
 
 /// What a family shows of a ledger.
@@ -103,160 +75,52 @@ pub struct Row {
     pub shows: Shows,
 }
 
-const fn row(of: Option<Counted>, shows: Shows, family: Family) -> Row {
-    Row { family, of, shows }
+/// Declares [`ROWS`]: for each the counter that it belongs to, what it shows, and its family.
+macro_rules! rows {
+    ($($of:ident $shows:expr => $kind:ident $name:literal $labels:tt $help:literal;)*) => {
+        /// The families of the counters' section, in the order of the page.
+        pub const ROWS: &[Row] = &[$(Row { family: Family::$kind($name, &$labels, $help), of: $of, shows: $shows }),*];
+
+        /// The families of [`ROWS`].
+        pub const FAMILIES: &[Family] = &[$(Family::$kind($name, &$labels, $help)),*];
+    };
 }
 
 const REQUESTS: Option<Counted> = Some(Counted::Requests);
 const RUNS: Option<Counted> = Some(Counted::Runs);
+const BOTH: Option<Counted> = None;
 
-/// The families of the counters' section, in the order of the page.
-pub const ROWS: &[Row] = &[
-    row(
-        REQUESTS,
-        Shows::Number(Number::Total),
-        Family::counter(
-            "pds_app_requests_total",
-            &[],
-            "Requests answered by the app, every settled second counted once",
-        ),
-    ),
-    row(
-        REQUESTS,
-        Shows::Number(Number::Accounted),
-        Family::counter(
-            "pds_app_requests_accounted_seconds_total",
-            &[],
-            "Seconds that pds_app_requests_total has counted; the quotient of their rates is requests per second",
-        ),
-    ),
-    row(
-        REQUESTS,
-        Shows::Buckets,
-        Family::histogram(
-            "pds_app_request_duration_seconds",
-            &[],
-            "Requests by response time: the service's shares times its totals; +Inf equals pds_app_requests_total",
-        ),
-    ),
-    row(
-        RUNS,
-        Shows::Number(Number::Total),
-        Family::counter("pds_app_runs_total", &[], "Runs of the app, every settled second counted once"),
-    ),
-    row(
-        RUNS,
-        Shows::Number(Number::Accounted),
-        Family::counter(
-            "pds_app_runs_accounted_seconds_total",
-            &[],
-            "Seconds that pds_app_runs_total has counted; the quotient of their rates is runs per second",
-        ),
-    ),
-    row(
-        None,
-        Shows::Number(Number::Until),
-        Family::gauge(
-            "pds_app_accounted_until_timestamp_seconds",
-            &["resource"],
-            "End of the last range added to the counters, Unix time",
-        ),
-    ),
-    row(
-        None,
-        Shows::Number(Number::Unaccounted),
-        Family::counter(
-            "pds_app_unaccounted_seconds_total",
-            &["resource"],
-            "Time never counted: older than max_catch_up when it could be asked for, or always refused by the service",
-        ),
-    ),
-    row(
-        REQUESTS,
-        Shows::Number(Number::Late),
-        Family::counter(
-            "pds_app_late_requests_total",
-            &[],
-            "Requests that came after their range was counted; added to pds_app_requests_total later",
-        ),
-    ),
-    row(
-        RUNS,
-        Shows::Number(Number::Late),
-        Family::counter(
-            "pds_app_late_runs_total",
-            &[],
-            "Runs that came after their range was counted; added to pds_app_runs_total later",
-        ),
-    ),
-    row(
-        REQUESTS,
-        Shows::Number(Number::Overcounted),
-        Family::counter(
-            "pds_app_overcounted_requests_total",
-            &[],
-            "Requests no longer there when their hour was counted again; still in pds_app_requests_total",
-        ),
-    ),
-    row(
-        RUNS,
-        Shows::Number(Number::Overcounted),
-        Family::counter(
-            "pds_app_overcounted_runs_total",
-            &[],
-            "Runs no longer there when their hour was counted again; still in pds_app_runs_total",
-        ),
-    ),
-    row(
-        None,
-        Shows::Number(Number::RecheckedUntil),
-        Family::gauge(
-            "pds_app_rechecked_until_timestamp_seconds",
-            &["resource"],
-            "End of the last hour counted again, Unix time",
-        ),
-    ),
-    row(
-        None,
-        Shows::Number(Number::Debt),
-        Family::gauge(
-            "pds_app_ledger_debt",
-            &["resource"],
-            "For restoring: overcounted requests or runs that late data has not paid off yet",
-        ),
-    ),
-    row(
-        None,
-        Shows::OpenHours,
-        Family::gauge(
-            "pds_app_ledger_hour_added",
-            &["resource", "hours_ago"],
-            "For restoring: what the counter holds of each hour that may still change, by hours before the one counted now",
-        ),
-    ),
-    row(
-        None,
-        Shows::Behind,
-        Family::gauge(
-            "pds_app_accounting_behind_seconds",
-            &["resource"],
-            "How far hidden counters were behind settled time at the last poll; absent while they are shown",
-        ),
-    ),
-];
-
-/// The families of [`ROWS`].
-pub const FAMILIES: &[Family] = &families();
-
-#[expect(clippy::indexing_slicing, reason = "evaluated by the compiler, within the bounds of both")]
-const fn families() -> [Family; ROWS.len()] {
-    let mut families = [ROWS[0].family; ROWS.len()];
-    let mut index = 1;
-    while index < ROWS.len() {
-        families[index] = ROWS[index].family;
-        index += 1;
-    }
-    families
+rows! {
+    REQUESTS Shows::Number(Number::Total) => counter "pds_app_requests_total" []
+        "Requests answered by the app, every settled second counted once";
+    REQUESTS Shows::Number(Number::Accounted) => counter "pds_app_requests_accounted_seconds_total" []
+        "Seconds that pds_app_requests_total has counted; the quotient of their rates is requests per second";
+    REQUESTS Shows::Buckets => histogram "pds_app_request_duration_seconds" []
+        "Requests by response time: the service's shares times its totals; +Inf equals pds_app_requests_total";
+    RUNS Shows::Number(Number::Total) => counter "pds_app_runs_total" []
+        "Runs of the app, every settled second counted once";
+    RUNS Shows::Number(Number::Accounted) => counter "pds_app_runs_accounted_seconds_total" []
+        "Seconds that pds_app_runs_total has counted; the quotient of their rates is runs per second";
+    BOTH Shows::Number(Number::Until) => gauge "pds_app_accounted_until_timestamp_seconds" ["resource"]
+        "End of the last range added to the counters, Unix time";
+    BOTH Shows::Number(Number::Unaccounted) => counter "pds_app_unaccounted_seconds_total" ["resource"]
+        "Time never counted: older than max_catch_up when it could be asked for, or always refused by the service";
+    REQUESTS Shows::Number(Number::Late) => counter "pds_app_late_requests_total" []
+        "Requests that came after their range was counted; added to pds_app_requests_total later";
+    RUNS Shows::Number(Number::Late) => counter "pds_app_late_runs_total" []
+        "Runs that came after their range was counted; added to pds_app_runs_total later";
+    REQUESTS Shows::Number(Number::Overcounted) => counter "pds_app_overcounted_requests_total" []
+        "Requests no longer there when their hour was counted again; still in pds_app_requests_total";
+    RUNS Shows::Number(Number::Overcounted) => counter "pds_app_overcounted_runs_total" []
+        "Runs no longer there when their hour was counted again; still in pds_app_runs_total";
+    BOTH Shows::Number(Number::RecheckedUntil) => gauge "pds_app_rechecked_until_timestamp_seconds" ["resource"]
+        "End of the last hour counted again, Unix time";
+    BOTH Shows::Number(Number::Debt) => gauge "pds_app_ledger_debt" ["resource"]
+        "For restoring: overcounted requests or runs that late data has not paid off yet";
+    BOTH Shows::OpenHours => gauge "pds_app_ledger_hour_added" ["resource", "hours_ago"]
+        "For restoring: what the counter holds of each hour that may still change, by hours before the one counted now";
+    BOTH Shows::Behind => gauge "pds_app_accounting_behind_seconds" ["resource"]
+        "How far hidden counters were behind settled time at the last poll; absent while they are shown";
 }
 
 /// The series of a ledger, in the order of [`ROWS`]; `rechecked` says whether its hours are counted again.

@@ -18,53 +18,26 @@ pub enum StateError {
     #[error("the state file {} was replaced by another one while it was in use; restart to use the other one, or remove it", .0.display())]
     Replaced(PathBuf),
     /// Its file system has no locks.
-    #[error("the state file {} cannot be locked, so a second daemon could use it; put it on a file system that has flock", path.display())]
-    NoLocks {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    #[error("the state file {} cannot be locked, so a second daemon could use it; put it on a file system that has flock", .0.display())]
+    NoLocks(PathBuf, #[source] io::Error),
     /// It is a mount point.
     #[error("the state file {} is mounted by itself, so that no new file can take its place; mount its directory instead", .0.display())]
     Mounted(PathBuf),
     /// No files can be made beside it.
-    #[error("the directory of the state file {} cannot be written, and the lock and the file's successors belong there; make it writable for the daemon's user", path.display())]
-    Directory {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// Its contents are not what was written.
-    #[error("the state file {} is damaged at byte {at} ({what}); restore it, or move it away to count from zero", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where the part begins that is damaged.
-        at: u64,
-        /// What is wrong with it.
-        what: &'static str,
-    },
-    /// It was written by a later version.
-    #[error("the state file {} is of format {found}, which this version does not read", path.display())]
-    OtherFormat {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u64,
-    },
+    #[error("the directory of the state file {} cannot be written, and the lock and the file's successors belong there; make it writable for the daemon's user", .0.display())]
+    Directory(PathBuf, #[source] io::Error),
+    /// Its contents are not what was written: where the part begins that is damaged, and what is wrong with it.
+    #[error("the state file {path} is damaged at byte {1} ({2}); restore it, or move it away to count from zero", path = .0.display())]
+    Damaged(PathBuf, u64, &'static str),
+    /// It was written by a later version, in this format.
+    #[error("the state file {path} is of format {1}, which this version does not read", path = .0.display())]
+    OtherFormat(PathBuf, u64),
     /// It is a database of version 0.1 or 0.2.
     #[error("the state file {path} is of version 0.2 or older; convert it once: pdstool state convert --state.path={path}", path = .0.display())]
     Database(PathBuf),
-    /// There is none, but a database of version 0.1 or 0.2 where the earlier version looked for it.
-    #[error("there is no state file {}, but {} of version 0.2 or older; convert it once: pdstool state convert --state.path={}; or move it away to count from zero", path.display(), database.display(), path.display())]
-    NotConverted {
-        /// The file.
-        path: PathBuf,
-        /// The database.
-        database: PathBuf,
-    },
+    /// There is none, but this database of version 0.1 or 0.2 where the earlier version looked for it.
+    #[error("there is no state file {path}, but {} of version 0.2 or older; convert it once: pdstool state convert --state.path={path}; or move it away to count from zero", .1.display(), path = .0.display())]
+    NotConverted(PathBuf, PathBuf),
     /// It cannot be read or written.
     #[error("the state file {} cannot be used", path.display())]
     Io {
@@ -86,8 +59,8 @@ impl StateError {
     pub(super) fn from_log(path: &Path, fault: Fault) -> Self {
         let path = path.to_owned();
         match fault {
-            Fault::Damaged(at, what) => Self::Damaged { path, at, what },
-            Fault::OtherVersion(found) => Self::OtherFormat { path, found },
+            Fault::Damaged(at, what) => Self::Damaged(path, at, what),
+            Fault::OtherVersion(found) => Self::OtherFormat(path, found),
             Fault::Database => Self::Database(path),
             Fault::Io(source) => Self::Io { path, source },
         }

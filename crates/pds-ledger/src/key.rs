@@ -1,6 +1,5 @@
 //! Targets' keys: owner and resource.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use pds_exposition::encode::label;
 use pds_interface::Resource;
 
 /// A project or an app. Shared by its targets, one per resource.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The project's id.
     pub project: Arc<str>,
@@ -59,8 +58,14 @@ fn digest(project: &str, app: &str) -> u64 {
     hasher.finish()
 }
 
+impl Hash for Owner {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.digest.hash(state);
+    }
+}
+
 /// Identifies a target and its cells: a resource of a project or app.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The project or app.
     pub owner: Arc<Owner>,
@@ -68,43 +73,10 @@ pub struct Key {
     pub resource: Resource,
 }
 
-impl Key {
-    fn parts(&self) -> (&str, &str, Resource) {
-        (&self.owner.project, &self.owner.app, self.resource)
-    }
-}
-
-impl PartialEq for Key {
-    fn eq(&self, other: &Self) -> bool {
-        self.resource == other.resource
-            && (Arc::ptr_eq(&self.owner, &other.owner) || self.parts() == other.parts())
-    }
-}
-
-impl Eq for Key {}
-
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.parts().cmp(&other.parts())
-    }
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.owner.digest, self.resource).hash(state);
-    }
-}
-
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (project, app, resource) = self.parts();
-        write!(f, "{project}/{}", resource.as_str())?;
+        let Owner { project, app, .. } = &*self.owner;
+        write!(f, "{project}/{}", self.resource.as_str())?;
         if app.is_empty() { Ok(()) } else { write!(f, "/{app}") }
     }
 }

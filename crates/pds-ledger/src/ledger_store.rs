@@ -1,21 +1,28 @@
-//! All ledgers: committed first, then shown.
+//! All ledgers: first to disk, many in one commit, then to the page.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant};
 
-use crate::Key;
-use crate::observer::Observer;
+use pds_core::error_chain::with_sources;
 use pds_interface::Counted;
 
-use super::commits::{Committer, Entry, Hold, Ledgers, NotCommitted, commit_all};
 use super::error::StateError;
+use super::key::Key;
 use super::ledger::Ledger;
 use super::record::Record;
+use super::restore::Restoring;
 use super::state::StateFile;
+
+/// Commits are at least this far apart, so that ten thousand apps cost one of them a second; none waits much longer
+/// than this.
+pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All ledgers by app and resource. Cloning shares them.
 #[derive(Clone, Debug)]
@@ -36,7 +43,7 @@ pub struct Found {
 
 impl LedgerStore {
     /// Opens the ledgers in the file at `path`, which is created if there is none. Without a path they are kept in
-    /// memory. Commits are at least `apart` from each other ([`COMMIT_INTERVAL`](super::COMMIT_INTERVAL)).
+    /// memory. Commits are at least `apart` from each other ([`COMMIT_INTERVAL`]).
     ///
     /// # Errors
     /// If the file cannot be used. It is never overwritten and never taken for empty.
@@ -113,7 +120,7 @@ impl LedgerStore {
     /// If it could not be written. The previous ledger stays then.
     pub async fn commit(&self, key: &Key, ledger: Ledger) -> Result<Arc<Ledger>, NotCommitted> {
         let ledger = self.shared(ledger);
-        self.write(key, Some(Arc::clone(&ledger))).await?;
+        self.write(vec![(key.clone(), Some(Arc::clone(&ledger)))]).await?;
         Ok(ledger)
     }
 
@@ -122,9 +129,9 @@ impl LedgerStore {
     /// # Errors
     /// If they could not be written. The previous ledgers stay then.
     pub async fn commit_all(&self, ledgers: Vec<(Key, Ledger)>) -> Result<(), NotCommitted> {
-        let count = ledgers.len();
         let records = ledgers.into_iter().map(|(key, ledger)| (key, Some(self.shared(ledger))));
-        if self.write_all(records.collect()).await == count { Ok(()) } else { Err(NotCommitted) }
+        let records: Vec<Record> = records.collect();
+        if records.is_empty() { Ok(()) } else { self.write(records).await }
     }
 
     /// Makes `ledger` the ledger of `key` in memory only, for facts that cost nothing to learn again.
@@ -155,15 +162,14 @@ impl LedgerStore {
 
     /// Sets aside the ledgers of apps that are `elsewhere`: those of other shards.
     pub async fn set_aside(&self, elsewhere: impl Fn(&Key) -> bool) {
-        let ledgers: Vec<(Key, Arc<Ledger>)> =
-            self.read().by_key.iter().map(|(key, ledger)| (key.clone(), Arc::clone(ledger))).collect();
-        let aside = ledgers.into_iter().filter_map(|(key, ledger)| {
-            let aside = if elsewhere(&key) { ledger.put_aside() } else { None };
-            aside.map(|aside| (key, Some(Arc::new(aside))))
-        });
-        let aside = self.write_all(aside.collect()).await;
-        if aside > 0 {
-            tracing::info!(ledgers = aside, "set aside the counters of apps that another shard counts");
+        let aside = |(key, ledger): (&Key, &Arc<Ledger>)| {
+            let aside = if elsewhere(key) { ledger.put_aside() } else { None };
+            aside.map(|aside| (key.clone(), Some(Arc::new(aside))))
+        };
+        let aside: Vec<Record> = self.read().by_key.iter().filter_map(aside).collect();
+        let ledgers = aside.len();
+        if ledgers > 0 && self.write(aside).await.is_ok() {
+            tracing::info!(ledgers, "set aside the counters of apps that another shard counts");
         }
     }
 
@@ -174,45 +180,20 @@ impl LedgerStore {
         let gone = |(key, ledger): &(&Key, &Arc<Ledger>)| ledger.until < oldest && !wanted.contains(*key);
         let gone: Vec<Record> =
             self.read().by_key.iter().filter(gone).map(|(key, _)| (key.clone(), None)).collect();
-        let dropped = self.write_all(gone).await;
-        if dropped > 0 {
-            tracing::info!(ledgers = dropped, "dropped the counters of apps removed long ago");
+        let ledgers = gone.len();
+        if ledgers > 0 && self.write(gone).await.is_ok() {
+            tracing::info!(ledgers, "dropped the counters of apps removed long ago");
         }
     }
 
-    /// Writes all of them in one commit and returns how many there were.
-    async fn write_all(&self, records: Vec<Record>) -> usize {
-        let sent: Vec<_> = records.into_iter().map(|(key, ledger)| self.send(key, ledger)).collect();
-        let mut written = 0;
-        for sent in sent {
-            written += usize::from(Self::written(sent).await.is_ok());
-        }
-        written
-    }
-
-    async fn write(&self, key: &Key, ledger: Option<Arc<Ledger>>) -> Result<(), NotCommitted> {
-        Self::written(self.send(key.clone(), ledger)).await
-    }
-
-    /// Hands a ledger over to be committed. In memory it takes effect at once.
-    fn send(
-        &self,
-        key: Key,
-        ledger: Option<Arc<Ledger>>,
-    ) -> Result<Option<oneshot::Receiver<bool>>, NotCommitted> {
+    /// Hands these over, and waits until all of them are on disk. In memory they take effect at once.
+    async fn write(&self, records: Vec<Record>) -> Result<(), NotCommitted> {
         let Some(commits) = &self.commits else {
-            self.ledgers().take([(key, ledger)]);
-            return Ok(None);
+            self.ledgers().take(records);
+            return Ok(());
         };
         let (done, written) = oneshot::channel();
-        commits.send(Entry { key, ledger, done }).map_err(|_| NotCommitted)?;
-        Ok(Some(written))
-    }
-
-    async fn written(
-        sent: Result<Option<oneshot::Receiver<bool>>, NotCommitted>,
-    ) -> Result<(), NotCommitted> {
-        let Some(written) = sent? else { return Ok(()) };
+        commits.send(Entry { records, done }).map_err(|_| NotCommitted)?;
         if written.await == Ok(true) { Ok(()) } else { Err(NotCommitted) }
     }
 
@@ -230,13 +211,157 @@ impl LedgerStore {
     }
 }
 
+/// Shows how commits and restoring go. The lines that are logged about it are the ledgers' own.
+pub trait Observer: Debug + Send + Sync {
+    /// A commit ended: the state file could be written, or not.
+    fn committed(&self, good: bool);
+
+    /// The progress of restoring; `None` if it is not configured any more.
+    fn restoring(&self, now: Option<Restoring>);
+
+    /// When this process loaded its configuration, as its page says: Prometheus knows the process by it.
+    fn config_loaded(&self) -> Option<Timestamp>;
+}
+
+/// An observer that shows nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    fn committed(&self, _: bool) {}
+
+    fn restoring(&self, _: Option<Restoring>) {}
+
+    fn config_loaded(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// The ledgers in memory, as last committed.
+#[derive(Debug, Default)]
+struct Ledgers {
+    by_key: HashMap<Key, Arc<Ledger>>,
+    /// Why some are not shown or not opened yet.
+    holds: HashMap<Key, Hold>,
+    /// The thresholds of the last ledger. Usually all apps have the same and share one list.
+    thresholds: Arc<[f64]>,
+}
+
+/// Why a ledger is not shown yet, beyond being behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// It is not known yet what was counted before. No ledger is opened until then.
+    Unknown,
+    /// Until its cursor has reached this second (Unix time). It may hold less than was shown elsewhere.
+    Until(i64),
+}
+
+impl Ledgers {
+    fn take(&mut self, records: impl IntoIterator<Item = Record>) {
+        for (key, ledger) in records {
+            match ledger {
+                Some(ledger) => drop(self.by_key.insert(key, ledger)),
+                None => drop(self.by_key.remove(&key)),
+            }
+        }
+    }
+
+    fn records(&self) -> Vec<Record> {
+        self.by_key.iter().map(|(key, ledger)| (key.clone(), Some(Arc::clone(ledger)))).collect()
+    }
+}
+
+/// Ledgers on their way to disk.
+#[derive(Debug)]
+struct Entry {
+    records: Vec<Record>,
+    done: oneshot::Sender<bool>,
+}
+
+/// A ledger could not be written and counts as not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the state file could not be written")]
+pub struct NotCommitted;
+
+/// The task that commits. Await it after [`LedgerStore::close`], so that everything is on disk.
+#[derive(Debug)]
+pub struct Committer(Option<JoinHandle<()>>);
+
+impl Committer {
+    /// Waits until everything handed over is on disk.
+    pub async fn finished(self) {
+        if let Some(task) = self.0 {
+            // A panic of the task was reported when its commits failed.
+            let _ = task.await;
+        }
+    }
+}
+
+/// Commits whatever has come in since the last commit, until the store is closed or the last of its clones is gone.
+async fn commit_all(
+    state: StateFile,
+    ledgers: Arc<RwLock<Ledgers>>,
+    mut entries: mpsc::UnboundedReceiver<Entry>,
+    observer: Arc<dyn Observer>,
+    apart: Duration,
+    closed: Arc<Notify>,
+) {
+    let state = Arc::new(Mutex::new(state));
+    let mut batch: Vec<Entry> = Vec::new();
+    let mut next = Instant::now();
+    let mut good = true;
+    loop {
+        let wait = async {
+            let received = entries.recv_many(&mut batch, usize::MAX).await;
+            tokio::time::sleep_until(next).await;
+            received
+        };
+        tokio::select! {
+            received = wait => if received == 0 { return },
+            () = closed.notified() => entries.close(),
+        }
+        while let Ok(entry) = entries.try_recv() {
+            batch.push(entry);
+        }
+        if batch.is_empty() {
+            return;
+        }
+        next = Instant::now() + apart;
+        let records: Vec<Record> =
+            batch.iter_mut().flat_map(|entry| std::mem::take(&mut entry.records)).collect();
+        let (file, held) = (Arc::clone(&state), Arc::clone(&ledgers));
+        let written = tokio::task::spawn_blocking(move || {
+            let before = || held.read().unwrap_or_else(PoisonError::into_inner).records();
+            file.lock().unwrap_or_else(PoisonError::into_inner).commit(&records, before)?;
+            // Memory follows the disk before those who wait for the commit go on.
+            held.write().unwrap_or_else(PoisonError::into_inner).take(records);
+            Ok::<(), StateError>(())
+        })
+        .await
+        .map_err(|panic| panic.to_string())
+        .and_then(|result| result.map_err(|error| with_sources(&error)));
+        observer.committed(written.is_ok());
+        match &written {
+            Err(error) if good => {
+                tracing::error!(error, "the state cannot be written; counters stand still until it can");
+            }
+            Ok(()) if !good => tracing::info!("the state can be written again"),
+            _ => {}
+        }
+        good = written.is_ok();
+        for entry in batch.drain(..) {
+            // The caller may have been shut down meanwhile.
+            let _ = entry.done.send(written.is_ok());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use pds_interface::Resource;
 
     use super::*;
     use crate::Owner;
-    use crate::observer::Unobserved;
 
     #[tokio::test]
     async fn what_holds_a_ledger_back_goes_with_its_app() {

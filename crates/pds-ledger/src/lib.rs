@@ -14,26 +14,22 @@
 //!
 //! It answers no request and asks the service for nothing: replies go in, and series come out. It knows no call by name.
 //!
-//! - [`key`]: the targets; [`config`]: what they are counted by; [`observer`]: what is reported.
+//! - [`key`]: the targets.
 //! - [`counters`]: the counter families, for page, file and restore.
-//! - [`watermark`]: which time has settled, by our clock and the service's.
+//! - [`watermark`]: which time has settled, by our clock and the service's, and which ranges are counted.
 //! - [`ledger`]: the arithmetic; no clock, no I/O.
-//! - [`recheck`]: counting an [`hour`] again, and late data.
-//! - [`ledger_store`]: all ledgers; [`commits`]: many to disk at once.
+//! - [`recheck`]: counting an hour again, and late data.
+//! - [`ledger_store`]: all ledgers, how they come to disk, and what is reported of it.
 //! - [`state`]: the state file; [`error`]: why it cannot be used, and why a reply is not added; [`record`]: a ledger as bytes; `log`: the file of any
 //!   keys and values.
 //! - [`restore`]: counters that come back from the Prometheus that scrapes them.
 
-pub mod commits;
-pub mod config;
 pub mod counters;
 pub mod error;
-pub mod hour;
 pub mod key;
 pub mod ledger;
 pub mod ledger_store;
 mod log;
-pub mod observer;
 pub mod recheck;
 pub mod record;
 pub mod restore;
@@ -42,15 +38,12 @@ pub mod watermark;
 
 use std::time::Duration;
 
-pub use commits::{COMMIT_INTERVAL, Committer, Hold, NotCommitted};
-pub use config::Config;
 pub use counters::{FAMILIES, behind, series};
 pub use error::{Refusal, StateError};
 pub use key::{Key, Owner};
-pub use ledger::Ledger;
-pub use ledger_store::LedgerStore;
-pub use observer::{Observer, Unobserved};
-pub use watermark::{Settled, Watermark};
+pub use ledger::{HOUR, Ledger};
+pub use ledger_store::{COMMIT_INTERVAL, Committer, Hold, LedgerStore, NotCommitted, Observer, Unobserved};
+pub use watermark::{Config, Settled, Watermark};
 
 /// The longest range of one request after an outage. Longer ones would be cheaper still, but the distribution comes as
 /// percentages: the more requests a range holds, the coarser the counts made of them.

@@ -14,8 +14,7 @@
 use pds_interface::{Tally, TimeRange};
 
 use super::error::Refusal;
-use super::hour::{HOUR, Hour, Late};
-use super::ledger::{self, Ledger};
+use super::ledger::{self, HOUR, Hour, Late, Ledger};
 
 /// How much older an hour is when an answer that was lower than what was added is confirmed, in seconds: a reply that lacks
 /// something may do so for a while.

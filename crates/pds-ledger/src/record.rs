@@ -9,8 +9,7 @@ use std::sync::Arc;
 use crate::Key;
 
 use super::counters::Number;
-use super::hour::{Hour, Late};
-use super::ledger::Ledger;
+use super::ledger::{Hour, Late, Ledger};
 
 /// How many numbers format 2 has.
 const FIRST_NUMBERS: usize = 6;
@@ -26,115 +25,78 @@ pub(super) fn encode(ledger: &Ledger) -> Vec<u8> {
         small(ledger.hours.len()),
         small(ledger.late_data.len()),
     ];
-    let sizes = sizes.iter().rev().fold(0, |word, size| (word << 16) | u64::from(*size));
-    let mut words = Words(Vec::with_capacity(56 + 16 * (ledger.shares().len() + ledger.hours.len())));
+    let bits = |(threshold, within): (f64, f64)| [threshold.to_bits(), within.to_bits()];
     let (first, further) = Number::ALL.split_at(FIRST_NUMBERS);
-    first.iter().for_each(|number| words.unsigned(number.of(ledger)));
-    words.unsigned(sizes);
-    for (threshold, within) in ledger.shares() {
-        words.number(threshold);
-        words.number(within);
-    }
+    let mut words: Vec<u64> = first.iter().map(|number| number.of(ledger)).collect();
+    words.push(sizes.iter().rev().fold(0, |word, size| (word << 16) | u64::from(*size)));
+    words.extend(ledger.shares().flat_map(bits));
     for hour in &ledger.hours {
-        words.unsigned(u64::from(hour.index) | u64::from(hour.rechecks) << 32);
-        words.unsigned(hour.added);
+        words.extend([u64::from(hour.index) | u64::from(hour.rechecks) << 32, hour.added]);
     }
-    for late in ledger.late_data.iter() {
-        words.signed(late.from);
-        words.unsigned(late.total);
-        words.unsigned(u64::from(small(late.shares.len())) | u64::from(late.hour) << 32);
-        words.unsigned(late.figure);
-        words.unsigned(late.added);
-        for (threshold, share) in &late.shares {
-            words.number(*threshold);
-            words.number(*share);
-        }
+    for late in &ledger.late_data {
+        let sizes = u64::from(small(late.shares.len())) | u64::from(late.hour) << 32;
+        words.extend([late.from.cast_unsigned(), late.total, sizes, late.figure, late.added]);
+        words.extend(late.shares.iter().copied().flat_map(bits));
     }
-    further.iter().for_each(|number| words.unsigned(number.of(ledger)));
-    words.0
+    words.extend(further.iter().map(|number| number.of(ledger)));
+    words.into_iter().map(u64::to_le_bytes).collect::<Vec<_>>().into_flattened()
 }
 
 /// The ledger of a record in this format. `None` if it is not one.
 #[must_use]
 pub fn decode(format: u64, record: &[u8]) -> Option<Ledger> {
     let (words, []) = record.as_chunks::<8>() else { return None };
-    let mut words = Reader(words.iter());
+    let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
     let mut ledger = Ledger::default();
     let (first, further) = Number::ALL.split_at(FIRST_NUMBERS);
     let (oldest, second) = first.split_at(3);
     for number in oldest {
-        number.put(&mut ledger, words.unsigned()?);
+        number.put(&mut ledger, words.next()?);
     }
     if format == 1 {
         let mut buckets = Vec::new();
-        while let Some(threshold) = words.number() {
-            buckets.push((threshold, words.unsigned()?));
+        while let Some(threshold) = words.next() {
+            buckets.push((f64::from_bits(threshold), words.next()?));
         }
         return Some(ledger.with_buckets(&buckets));
     }
     for number in second {
-        number.put(&mut ledger, words.unsigned()?);
+        number.put(&mut ledger, words.next()?);
     }
-    let sizes = words.unsigned()?;
-    let size = |index: u32| usize::try_from((sizes >> (16 * index)) & 0xffff).ok();
-    ledger.set_aside = size(0)? != 0;
-    let buckets = words.pairs(size(1)?)?;
-    for _ in 0..size(2)? {
-        let word = words.unsigned()?;
-        let (index, rechecks) = (u32::try_from(word & 0xffff_ffff).ok()?, u8::try_from(word >> 32).ok()?);
-        let hour = Hour { index, rechecks, added: words.unsigned()? };
-        ledger.hours = ledger.hours.iter().copied().chain([hour]).collect();
-    }
-    for _ in 0..size(3)? {
-        let (from, total, word) = (words.signed()?, words.unsigned()?, words.unsigned()?);
-        let (hour, shares) = (u32::try_from(word >> 32).ok()?, usize::try_from(word & 0xffff_ffff).ok()?);
-        let (figure, added) = if format > 2 { (words.unsigned()?, words.unsigned()?) } else { (0, 0) };
-        let mut late = Late { hour, from, figure, total, added, shares: words.pairs(shares)?.into() };
+    let sizes = words.next()?;
+    let size = |index: u32| (sizes >> (16 * index)) & 0xffff;
+    ledger.set_aside = size(0) != 0;
+    let buckets = pairs(&mut words, size(1))?;
+    let mut hour = || {
+        let (word, added) = (words.next()?, words.next()?);
+        Some(Hour {
+            index: u32::try_from(word & 0xffff_ffff).ok()?,
+            rechecks: u8::try_from(word >> 32).ok()?,
+            added,
+        })
+    };
+    ledger.hours = (0..size(2)).map(|_| hour()).collect::<Option<_>>()?;
+    for _ in 0..size(3) {
+        let (from, total, word) = (words.next()?.cast_signed(), words.next()?, words.next()?);
+        let hour = u32::try_from(word >> 32).ok()?;
+        let (figure, added) = if format > 2 { (words.next()?, words.next()?) } else { (0, 0) };
+        let shares = pairs(&mut words, word & 0xffff_ffff)?.into();
+        let mut late = Late { hour, from, figure, total, added, shares };
         if format == 2 {
             late.added = late.part(ledger.until);
         }
         ledger.late_data.push(late);
     }
     for number in further.iter().filter(|_| format > 2) {
-        number.put(&mut ledger, words.unsigned()?);
+        number.put(&mut ledger, words.next()?);
     }
-    words.0.next().is_none().then(|| ledger.with_shares(buckets))
+    words.next().is_none().then(|| ledger.with_shares(buckets))
 }
 
-struct Words(Vec<u8>);
-
-impl Words {
-    fn unsigned(&mut self, word: u64) {
-        self.0.extend_from_slice(&word.to_le_bytes());
-    }
-
-    fn signed(&mut self, word: i64) {
-        self.0.extend_from_slice(&word.to_le_bytes());
-    }
-
-    fn number(&mut self, word: f64) {
-        self.0.extend_from_slice(&word.to_le_bytes());
-    }
-}
-
-struct Reader<'a>(std::slice::Iter<'a, [u8; 8]>);
-
-impl Reader<'_> {
-    fn unsigned(&mut self) -> Option<u64> {
-        self.0.next().map(|word| u64::from_le_bytes(*word))
-    }
-
-    fn signed(&mut self) -> Option<i64> {
-        self.0.next().map(|word| i64::from_le_bytes(*word))
-    }
-
-    fn number(&mut self) -> Option<f64> {
-        self.0.next().map(|word| f64::from_le_bytes(*word))
-    }
-
-    fn pairs(&mut self, count: usize) -> Option<Vec<(f64, f64)>> {
-        (0..count.min(self.0.len())).map(|_| Some((self.number()?, self.number()?))).collect()
-    }
+/// The next `count` pairs of numbers. Those that are missing ask for no memory.
+fn pairs(words: &mut impl Iterator<Item = u64>, count: u64) -> Option<Vec<(f64, f64)>> {
+    let mut number = || words.next().map(f64::from_bits);
+    (0..count).map(|_| Some((number()?, number()?))).collect()
 }
 
 /// Hours, buckets and pieces of late data are at most some hundreds each.

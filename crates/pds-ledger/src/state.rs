@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::error::StateError;
 use super::ledger::Ledger;
 pub use super::log::folder::beside;
 use super::log::folder::{Folder, try_lock};
-use super::log::format::{ReadAt, VERSION, replay};
+use super::log::format::{VERSION, replay};
 use super::log::{Entry, Log};
 use super::record::{Record, decode, encode};
 
@@ -44,8 +44,7 @@ pub async fn examine(path: &Path) -> Result<Examined, StateError> {
             }
             file => file.map_err(StateError::io(path))?,
         };
-        let no_locks = |source| StateError::NoLocks { path: path.to_owned(), source };
-        if !try_lock(&file).map_err(no_locks)? {
+        if !try_lock(&file).map_err(|source| StateError::NoLocks(path.to_owned(), source))? {
             return Ok(Examined::InUse);
         }
         Ok(Examined::Ledgers(of_file(path, &file)?.len()))
@@ -134,7 +133,7 @@ async fn blocking<T: Send + 'static>(
 /// What a daemon says that finds no file at `path`, but a database where the earlier version looked for it.
 fn not_converted(path: &Path) -> Option<StateError> {
     let database = database_of(path);
-    database.exists().then(|| StateError::NotConverted { path: path.to_owned(), database })
+    database.exists().then(|| StateError::NotConverted(path.to_owned(), database))
 }
 
 /// The database of version 0.2 in whose place the file at `path` comes: of the same name, but `.redb`.
@@ -148,11 +147,7 @@ fn of_file(path: &Path, file: &File) -> Result<Vec<(Key, Ledger)>, StateError> {
     ledgers(path, file, length)
 }
 
-fn ledgers(
-    path: &Path,
-    file: &(impl ReadAt + ?Sized),
-    length: u64,
-) -> Result<Vec<(Key, Ledger)>, StateError> {
+fn ledgers(path: &Path, file: impl Read, length: u64) -> Result<Vec<(Key, Ledger)>, StateError> {
     let mut found = Found::default();
     replay(file, length, &mut |key, value| found.take(key, value))
         .map_err(|fault| StateError::from_log(path, fault))?;
@@ -184,12 +179,9 @@ impl Found {
         let mut ledgers: Vec<(Key, Ledger)> = self.0.into_values().collect();
         ledgers.sort_by(|(one, _), (other, _)| one.cmp(other));
         // Both ledgers of an app share its names.
-        for at in 1..ledgers.len() {
-            let (before, rest) = ledgers.split_at_mut(at);
-            if let (Some((last, _)), Some((key, _))) = (before.last(), rest.first_mut())
-                && (&last.owner.project, &last.owner.app) == (&key.owner.project, &key.owner.app)
-            {
-                key.owner = Arc::clone(&last.owner);
+        for of_app in ledgers.chunk_by_mut(|(one, _), (other, _)| one.owner == other.owner) {
+            if let [(first, _), others @ ..] = of_app {
+                others.iter_mut().for_each(|(key, _)| key.owner = Arc::clone(&first.owner));
             }
         }
         ledgers
@@ -218,7 +210,7 @@ fn key_of(bytes: &[u8]) -> Option<Key> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hour::Hour;
+    use crate::ledger::Hour;
     use pds_interface::{response_time, run_execution_time};
 
     fn ledgers(count: i64) -> Vec<(Key, Ledger)> {

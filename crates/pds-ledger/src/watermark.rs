@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use pds_core::clock::Clock;
 use pds_interface::TimeRange;
 
-use super::config::Config;
 use super::recheck::Ages;
 
 /// Two times agree if they are at most this many seconds apart: a Date has whole seconds, and its reply took time.
@@ -19,6 +18,19 @@ const STEADY: Duration = Duration::from_secs(60);
 
 /// A service's clock that steps by more than this many seconds is believed only once it was steady for a minute, too.
 const MAX_STEP: u64 = 3600 + AGREEMENT;
+
+/// Which ranges are counted. All durations are whole seconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How far behind now every range ends.
+    pub settle: Duration,
+    /// Ranges are aligned to whole steps of UTC.
+    pub step: Duration,
+    /// How far back is asked after an outage; what is older is given up.
+    pub max_catch_up: Duration,
+    /// The ages at which each whole hour is counted again.
+    pub recheck_after: Vec<Duration>,
+}
 
 /// The end of the time that may be asked for. Clones share what is known of the service's clock.
 ///
@@ -236,18 +248,6 @@ impl Watermark {
         self.settle - self.settle / 2
     }
 
-    /// As [`Settled::shown_for`], at present.
-    #[must_use]
-    pub fn shown_for(&self, until: i64, interval: Duration) -> Option<Duration> {
-        self.at_present().shown_for(until, interval)
-    }
-
-    /// As [`Settled::keeps_up_for`], at present.
-    #[must_use]
-    pub fn keeps_up_for(&self, until: i64, interval: Duration) -> Option<Duration> {
-        self.at_present().keeps_up_for(until, interval)
-    }
-
     /// What has settled now.
     #[must_use]
     pub fn at_present(&self) -> Settled {
@@ -426,7 +426,9 @@ mod tests {
         advance(Duration::from_secs(20)).await;
         watermark.observe(None);
         assert_eq!(time(watermark.first_cursor()), "2026-03-01T21:01:00Z");
-        assert!(watermark.shown_for(watermark.settled_step(), Duration::from_secs(60)).is_some());
+        assert!(
+            watermark.at_present().shown_for(watermark.settled_step(), Duration::from_secs(60)).is_some()
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -434,16 +436,20 @@ mod tests {
         let (watermark, interval) = (watermark(), Duration::from_secs(60));
         let at = |text: &str| text.parse::<Timestamp>().unwrap().as_second();
         let until = at("2026-03-01T11:59:00Z");
-        assert_eq!(watermark.shown_for(until, interval), None, "nobody vouches for the time");
+        assert_eq!(watermark.at_present().shown_for(until, interval), None, "nobody vouches for the time");
         watermark.observe(date("2026-03-01T12:00:07Z"));
-        assert_eq!(watermark.shown_for(until - 60, interval), None, "a process before may have shown more");
+        assert_eq!(
+            watermark.at_present().shown_for(until - 60, interval),
+            None,
+            "a process before may have shown more"
+        );
         // 12:02:30 is when 12:00:00 has settled for two intervals.
-        let shown = watermark.shown_for(until, interval).unwrap();
+        let shown = watermark.at_present().shown_for(until, interval).unwrap();
         assert_eq!(shown, Duration::from_secs(143));
         advance(shown - Duration::from_secs(1)).await;
-        assert!(watermark.shown_for(until, interval).is_some());
+        assert!(watermark.at_present().shown_for(until, interval).is_some());
         advance(Duration::from_secs(1)).await;
-        assert_eq!(watermark.shown_for(until, interval), None);
-        assert!(watermark.shown_for(until + 60, interval).is_some());
+        assert_eq!(watermark.at_present().shown_for(until, interval), None);
+        assert!(watermark.at_present().shown_for(until + 60, interval).is_some());
     }
 }

@@ -3,8 +3,8 @@
 use pds_client::{Observer as _, TokenSource};
 use pds_core::secret::Secret;
 use pds_interface::response_time;
-use pds_ledger::observer::{Observer as _, Obstacle, Restoring};
-use pds_ledger::{Hold, Key};
+use pds_ledger::restore::{Obstacle, Restoring};
+use pds_ledger::{Hold, Key, Observer as _};
 use tokio::time::{Duration, advance};
 
 use crate::cause::{About, Verdict};

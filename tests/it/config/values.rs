@@ -7,7 +7,7 @@ use std::time::Duration;
 use pds_core::secret::Secret;
 use pds_exporter::config::{self, Objective, TokenSource};
 use pds_interface::{QueryNames, Resolution};
-use pds_ledger::config::Login;
+use pds_ledger::restore::Login;
 
 use super::load;
 

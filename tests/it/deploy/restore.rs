@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pds_exporter::config;
-use pds_ledger::config::{Login, Prometheus};
+use pds_ledger::restore::{Login, Prometheus};
 use serde_json::Value;
 
 use super::helm::{example, template};

@@ -2,17 +2,17 @@
 
 use std::fmt::Debug;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::error::StateError;
 
-use super::format::ReadAt;
-
 /// An open file. What is written to it counts once it is synced.
-pub(crate) trait Storage: ReadAt + Debug {
+pub(crate) trait Storage: Debug {
+    /// Its bytes, from the first on; called once.
+    fn reader(&self) -> impl Read;
     fn length(&self) -> io::Result<u64>;
     fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()>;
     fn set_length(&self, length: u64) -> io::Result<()>;
@@ -49,13 +49,11 @@ pub(crate) enum LeadsTo {
     Other,
 }
 
-impl ReadAt for File {
-    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
-        FileExt::read_at(self, bytes, at)
-    }
-}
-
 impl Storage for File {
+    fn reader(&self) -> impl Read {
+        self
+    }
+
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }
@@ -95,23 +93,17 @@ impl Folder {
         let lock = OpenOptions::new().write(true).create(true).truncate(false).open(beside(&path, ".lock"));
         let unwritable = |source: io::Error| match source.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                StateError::Directory { path: named.to_owned(), source }
+                StateError::Directory(named.to_owned(), source)
             }
             _ => StateError::io(named)(source),
         };
         let lock = lock.map_err(unwritable)?;
-        if !try_lock(&lock).map_err(|source| StateError::NoLocks { path: named.to_owned(), source })? {
+        if !try_lock(&lock).map_err(|source| StateError::NoLocks(named.to_owned(), source))? {
             return Err(StateError::InUse(named.to_owned()));
         }
         let folder = Self { path, _lock: lock };
         // An earlier process may have left the new file; this one has to be able to make one.
-        OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(folder.new_path())
-            .map_err(unwritable)?;
-        folder.discard().map_err(unwritable)?;
+        folder.create().and_then(|_| folder.discard()).map_err(unwritable)?;
         Ok(folder)
     }
 
@@ -199,12 +191,10 @@ fn is_mounted(path: &Path) -> bool {
     let Ok(mounts) = std::fs::read("/proc/self/mountinfo") else { return false };
     let places =
         mounts.split(|byte| *byte == b'\n').filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
-    let mut escaped = Vec::new();
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\\' => escaped.extend(format!("\\{byte:03o}").bytes()),
-            byte => escaped.push(*byte),
-        }
-    }
+    let escaped = path.as_os_str().as_bytes().iter().flat_map(|byte| match byte {
+        b' ' | b'\t' | b'\n' | b'\\' => format!("\\{byte:03o}").into_bytes(),
+        byte => vec![*byte],
+    });
+    let escaped: Vec<u8> = escaped.collect();
     places.into_iter().any(|place| place == escaped)
 }

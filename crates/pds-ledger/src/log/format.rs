@@ -35,32 +35,6 @@ pub(super) const START: u64 = 3 * PAGE;
 /// The bytes of a group before its entries.
 const GROUP_HEAD: usize = 8;
 
-/// A source of bytes by offset.
-pub(crate) trait ReadAt {
-    /// Reads some bytes at `at`; 0 at the end.
-    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize>;
-}
-
-impl ReadAt for [u8] {
-    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
-        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).unwrap_or_default();
-        let count = rest.len().min(bytes.len());
-        bytes[..count].copy_from_slice(&rest[..count]);
-        Ok(count)
-    }
-}
-
-/// Reads a [`ReadAt`] from an offset on.
-struct From<'a, R: ?Sized>(&'a R, u64);
-
-impl<R: ReadAt + ?Sized> Read for From<'_, R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = self.0.read_at(bytes, self.1)?;
-        self.1 += count as u64;
-        Ok(count)
-    }
-}
-
 /// Why the bytes are not a log.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
@@ -83,25 +57,25 @@ pub(crate) struct Lengths {
     pub(crate) whole: u64,
 }
 
-/// The first page.
-pub(super) fn head() -> [u8; 20] {
-    let mut head = [0; 20];
-    head[..8].copy_from_slice(&MAGIC);
-    head[8..16].copy_from_slice(&VERSION.to_le_bytes());
-    let sum = checksum(0, &[&head[..16]]);
-    head[16..].copy_from_slice(&sum.to_le_bytes());
-    head
+/// The first page of a file of this version.
+pub(super) fn head(version: u64) -> [u8; 20] {
+    summed(0, u64::from_le_bytes(MAGIC), version)
 }
 
 /// The mark of that number: its place and its bytes.
 pub(super) fn mark(number: usize, lengths: Lengths) -> (u64, [u8; 20]) {
     let place = MARKS[number % MARKS.len()];
-    let mut mark = [0; 20];
-    mark[..8].copy_from_slice(&lengths.snapshot.to_le_bytes());
-    mark[8..16].copy_from_slice(&lengths.whole.to_le_bytes());
-    let sum = checksum(place, &[&mark[..16]]);
-    mark[16..].copy_from_slice(&sum.to_le_bytes());
-    (place, mark)
+    (place, summed(place, lengths.snapshot, lengths.whole))
+}
+
+/// Two numbers with the checksum that they have at this place.
+fn summed(place: u64, one: u64, two: u64) -> [u8; 20] {
+    let mut bytes = [0; 20];
+    bytes[..8].copy_from_slice(&one.to_le_bytes());
+    bytes[8..16].copy_from_slice(&two.to_le_bytes());
+    let sum = checksum(place, &[&bytes[..16]]);
+    bytes[16..].copy_from_slice(&sum.to_le_bytes());
+    bytes
 }
 
 /// Entries that count together or not at all.
@@ -166,9 +140,9 @@ pub(crate) type Each<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>) -> Result<(),
 ///
 /// # Errors
 /// If anything is damaged but a group that was never synced; see [`Fault`].
-pub(crate) fn replay<R: ReadAt + ?Sized>(file: &R, length: u64, each: Each<'_>) -> Result<Lengths, Fault> {
-    let marked = lengths(file, length)?;
-    let mut reader = BufReader::with_capacity(1 << 16, From(file, START));
+pub(crate) fn replay(file: impl Read, length: u64, each: Each<'_>) -> Result<Lengths, Fault> {
+    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let marked = lengths(&mut reader, length)?;
     let (mut at, mut entries) = (START, Vec::new());
     while let Some(sum) = group(&mut reader, length - at, &mut entries)? {
         let size = u32::try_from(entries.len()).unwrap_or(u32::MAX).to_le_bytes();
@@ -185,22 +159,24 @@ pub(crate) fn replay<R: ReadAt + ?Sized>(file: &R, length: u64, each: Each<'_>) 
     Ok(Lengths { whole: at, ..marked })
 }
 
-/// What head and marks say.
-fn lengths<R: ReadAt + ?Sized>(file: &R, length: u64) -> Result<Lengths, Fault> {
+/// Reads what comes before the groups: what head and marks say.
+fn lengths(reader: &mut impl BufRead, length: u64) -> Result<Lengths, Fault> {
     let damaged = |at, what| Err(Fault::Damaged(at, what));
     let mut start = Vec::new();
-    From(file, 0).take(START).read_to_end(&mut start)?;
+    reader.take(START).read_to_end(&mut start)?;
     if start.starts_with(REDB) {
         return Err(Fault::Database);
     }
-    let Some((magic, rest)) = start.split_first_chunk::<8>() else {
-        return damaged(0, if start.is_empty() { "it is empty" } else { "it is cut off" });
+    let numbers = |at: u64| {
+        let bytes = start.get(usize::try_from(at).ok()?..)?.first_chunk::<20>()?;
+        let (words, _) = bytes.as_chunks::<8>();
+        Some((u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]), *bytes))
     };
-    let words = rest.split_first_chunk::<8>().and_then(|(word, rest)| Some((word, rest.first_chunk::<4>()?)));
-    let Some((version, sum)) = words else { return damaged(start.len() as u64, "it is cut off") };
-    let is_whole = checksum(0, &[magic, version]).to_le_bytes() == *sum;
-    let version = u64::from_le_bytes(*version);
-    if *magic != MAGIC || !is_whole {
+    let Some((_, version, first)) = numbers(0) else {
+        let at = if start.len() < MAGIC.len() { 0 } else { start.len() as u64 };
+        return damaged(at, if start.is_empty() { "it is empty" } else { "it is cut off" });
+    };
+    if first != head(version) {
         return damaged(0, "it does not begin as a state file does");
     }
     if version != VERSION {
@@ -209,11 +185,10 @@ fn lengths<R: ReadAt + ?Sized>(file: &R, length: u64) -> Result<Lengths, Fault> 
     if length < START {
         return damaged(length, "it is cut off");
     }
-    let marks = MARKS.iter().enumerate().filter_map(|(number, place)| {
-        let bytes = start.get(usize::try_from(*place).ok()?..)?.first_chunk::<20>()?;
-        let (words, _) = bytes.as_chunks::<8>();
-        let lengths = Lengths { snapshot: u64::from_le_bytes(words[0]), whole: u64::from_le_bytes(words[1]) };
-        (mark(number, lengths).1 == *bytes).then_some(lengths)
+    let marks = MARKS.into_iter().enumerate().filter_map(|(number, place)| {
+        let (snapshot, whole, bytes) = numbers(place)?;
+        let lengths = Lengths { snapshot, whole };
+        (mark(number, lengths).1 == bytes).then_some(lengths)
     });
     match marks.max_by_key(|lengths| lengths.whole) {
         Some(lengths) => Ok(lengths),

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use super::error::StateError;
 
 use folder::{Directory, Folder, LeadsTo, Storage as _};
-use format::{Each, Fault, Group, Lengths, START, head, mark, replay};
+use format::{Each, Fault, Group, Lengths, START, VERSION, head, mark, replay};
 
 /// A key, and its value or `None` to remove it.
 pub(super) type Entry = (Vec<u8>, Option<Vec<u8>>);
@@ -62,7 +62,7 @@ impl<D: Directory> Log<D> {
         };
         let opened = || -> Result<Lengths, Fault> {
             let length = file.length()?;
-            let lengths = replay(&file, length, each)?;
+            let lengths = replay(file.reader(), length, each)?;
             if lengths.whole < length {
                 tracing::info!(path = %path.display(), bytes = length - lengths.whole,
                     "cut off the end of the state file, which a crash had left incomplete");
@@ -107,7 +107,7 @@ impl<D: Directory> Log<D> {
         E: IntoIterator<Item = Entry>,
         A: IntoIterator<Item = Entry>,
     {
-        self.find().map_err(StateError::io(&self.path))??;
+        self.find()?;
         let room = self.limit.saturating_sub(self.lengths.whole);
         let (mut group, fits) = Group::within(room, entries());
         if group.is_empty() && !self.doubtful {
@@ -133,10 +133,11 @@ impl<D: Directory> Log<D> {
     }
 
     /// Looks whether the file is still the one at its path.
-    fn find(&mut self) -> io::Result<Result<(), StateError>> {
-        match self.directory.leads_to(&self.file, self.lengths.whole)? {
+    fn find(&mut self) -> Result<(), StateError> {
+        let found = self.directory.leads_to(&self.file, self.lengths.whole);
+        match found.map_err(StateError::io(&self.path))? {
             LeadsTo::Same => {}
-            LeadsTo::Other => return Ok(Err(StateError::Replaced(self.path.clone()))),
+            LeadsTo::Other => return Err(StateError::Replaced(self.path.clone())),
             found => {
                 if !self.doubtful {
                     tracing::warn!(path = %self.path.display(), truncated = found == LeadsTo::Shortened,
@@ -145,7 +146,7 @@ impl<D: Directory> Log<D> {
                 self.doubtful = true;
             }
         }
-        Ok(Ok(()))
+        Ok(())
     }
 
     fn append(&mut self, group: &mut Group) -> io::Result<()> {
@@ -199,22 +200,12 @@ fn written<D: Directory>(
 ) -> io::Result<(D::File, Lengths)> {
     let file = directory.create()?;
     file.set_length(START)?;
-    file.write_at(&head(), 0)?;
-    let (mut end, mut group) = (START, Group::new());
-    let mut write = |group: &mut Group| {
+    file.write_at(&head(VERSION), 0)?;
+    let (mut end, mut entries) = (START, entries.peekable());
+    while entries.peek().is_some() {
+        let (mut group, _) = Group::within(SNAPSHOT_GROUP, &mut entries);
         file.write_at(group.at(end)?, end)?;
         end += group.len();
-        *group = Group::new();
-        Ok::<_, io::Error>(())
-    };
-    for (key, value) in entries {
-        group.put(&key, value.as_deref());
-        if group.len() > SNAPSHOT_GROUP {
-            write(&mut group)?;
-        }
-    }
-    if !group.is_empty() {
-        write(&mut group)?;
     }
     let lengths = Lengths { snapshot: end, whole: end };
     for number in 0..2 {

@@ -1,22 +1,21 @@
 //! One instant query over HTTP: bounded in time and size, with credentials and headers that appear in no text.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use jiff::Timestamp;
+use url::Url;
 use url::form_urlencoded::Serializer;
 
-use crate::config::{Login, Prometheus};
 use pds_core::error_chain::shortened;
 use pds_core::memory::Share;
 use pds_core::plain_file;
 use pds_core::secret::Secret;
 use pds_http::{BuildError, read_body};
 
-use super::error::Error;
 use super::reply::{self, Bad, Sample};
 
 /// Timeout of a query, reply included. Prometheus itself gives up after two minutes.
@@ -36,12 +35,89 @@ const MAX_LOGIN: u64 = 64 << 10;
 const PARAMETERS: &[(&str, &str)] =
     &[("dedup", "false"), ("partial_response", "false"), ("deny_partial_response", "1"), ("nocache", "1")];
 
+/// A server with the Prometheus HTTP API that scrapes this exporter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prometheus {
+    /// http or https. `/api/v1` is appended to its path.
+    pub url: Url,
+    /// The credentials, if any.
+    pub login: Option<Login>,
+    /// Additional trust anchors (PEM).
+    pub ca_file: Option<PathBuf>,
+    /// Sent with every query.
+    pub headers: Vec<(http::HeaderName, Secret)>,
+    /// Label matchers for every query, without braces; may be empty.
+    pub selector: String,
+    /// How far back the counters are looked for.
+    pub lookback: Duration,
+}
+
+/// Credentials for a [`Prometheus`]. Files are read again whenever they change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// The file holds a bearer token.
+    Token(PathBuf),
+    /// Basic authentication.
+    Basic {
+        /// The user.
+        username: String,
+        /// The file holds the password.
+        password_file: PathBuf,
+    },
+}
+
+/// Why Prometheus gave no usable answer; most begin with the URL that was asked. No counter is opened or
+/// shown then, and Prometheus is asked again.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file with credentials, which this key names, cannot be read.
+    #[error("cannot read {path}, which state.{0} names", path = .1.display())]
+    Login(&'static str, PathBuf, #[source] std::io::Error),
+    /// A header cannot be sent.
+    #[error("{0} holds characters that no HTTP header can carry")]
+    Unsendable(String),
+    /// The connection failed or broke off.
+    #[error("{0} cannot be reached")]
+    Unreachable(String, #[source] reqwest::Error),
+    /// No whole reply within the time allowed.
+    #[error("{0} did not answer within {limit}", limit = humantime::format_duration(TIMEOUT))]
+    Timeout(String),
+    /// A reply with another status than 200, and what it said.
+    #[error("{0} answered {1}: {2}")]
+    Status(String, u16, String),
+    /// The reply is larger than allowed.
+    #[error("{0} answered more than {limit} MiB", limit = MAX_REPLY >> 20)]
+    TooLarge(String),
+    /// The reply holds more samples than allowed.
+    #[error("{0} answered more than {limit} samples", limit = reply::MAX_SAMPLES)]
+    TooMany(String),
+    /// The reply is not one of Prometheus' HTTP API, for this reason.
+    #[error("the answer of {0} is not one of Prometheus' HTTP API: {1}")]
+    NotPrometheus(String, String),
+    /// The reply says that the query failed, and why.
+    #[error("{0} failed: {1}")]
+    Failed(String, String),
+    /// The reply says that it may be incomplete, and why.
+    #[error("the answer of {0} may be incomplete: {1}")]
+    Incomplete(String, String),
+    /// The ledgers could not be written to the state file.
+    #[error("what was read back from Prometheus cannot be kept")]
+    NotKept(#[from] crate::NotCommitted),
+}
+
+impl Error {
+    /// Whether smaller queries may succeed. Engines refuse queries beyond their limits with 422.
+    pub(super) fn is_of_size(&self) -> bool {
+        matches!(self, Self::TooLarge(_) | Self::TooMany(_) | Self::Status(_, 422, _))
+    }
+}
+
 /// The HTTP connection to a Prometheus.
 #[derive(Debug)]
 pub(super) struct Http {
     client: reqwest::Client,
     /// URL of the query, as shown and as sent.
-    url: String,
+    pub(super) url: String,
     login: Option<Login>,
     headers: Vec<(http::HeaderName, Secret)>,
     /// For replies until they are decoded.
@@ -73,10 +149,8 @@ impl Http {
     ) -> Result<usize, Error> {
         let (headers, secrets) = self.headers()?;
         let request = self.client.post(&self.url).headers(headers).body(form(query, time));
-        match tokio::time::timeout(TIMEOUT, self.exchange(request, &secrets, &mut each)).await {
-            Ok(answered) => answered,
-            Err(_) => Err(Error::Timeout { url: self.url.clone(), limit: TIMEOUT }),
-        }
+        let answered = tokio::time::timeout(TIMEOUT, self.exchange(request, &secrets, &mut each));
+        answered.await.unwrap_or_else(|_| Err(Error::Timeout(self.url.clone())))
     }
 
     /// Sends the request and reads the reply.
@@ -86,10 +160,9 @@ impl Http {
         secrets: &[Secret],
         each: &mut (dyn FnMut(Sample) + Send),
     ) -> Result<usize, Error> {
-        let url = &*self.url;
+        let url = self.url.clone();
         let shown = |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
-        let unreachable =
-            |error: reqwest::Error| Error::Unreachable { url: url.to_owned(), source: error.without_url() };
+        let unreachable = |error: reqwest::Error| Error::Unreachable(self.url.clone(), error.without_url());
         let response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         if status != http::StatusCode::OK {
@@ -99,30 +172,20 @@ impl Http {
                 Err(Bad::Failed(said)) => said,
                 _ => shortened(&String::from_utf8_lossy(&body)),
             };
-            return Err(Error::Status {
-                url: url.to_owned(),
-                status: status.as_u16(),
-                message: shown(&message),
-            });
+            return Err(Error::Status(url, status.as_u16(), shown(&message)));
         }
         // While this one is evaluated, others are read.
         let _room = self.memory.acquire(MAX_REPLY as u64).await;
         let (body, complete) = read_body(response, MAX_REPLY).await.map_err(unreachable)?;
         if !complete {
-            return Err(Error::TooLarge { url: url.to_owned(), limit: MAX_REPLY });
+            return Err(Error::TooLarge(url));
         }
-        let url = url.to_owned();
         reply::read(&body, each).map_err(|bad| match bad {
-            Bad::TooMany => Error::TooMany { url, limit: reply::MAX_SAMPLES },
-            Bad::NotPrometheus(problem) => Error::NotPrometheus { url, problem: shown(&problem) },
-            Bad::Failed(said) => Error::Failed { url, message: shown(&said) },
-            Bad::Incomplete(said) => Error::Incomplete { url, warning: shown(&said) },
+            Bad::TooMany => Error::TooMany(url),
+            Bad::NotPrometheus(problem) => Error::NotPrometheus(url, shown(&problem)),
+            Bad::Failed(said) => Error::Failed(url, shown(&said)),
+            Bad::Incomplete(said) => Error::Incomplete(url, shown(&said)),
         })
-    }
-
-    /// An unusable answer, for this reason.
-    pub(super) fn no_answer(&self, problem: &str) -> Error {
-        Error::NotPrometheus { url: self.url.clone(), problem: problem.to_owned() }
     }
 
     /// The headers of a query, and the secrets in them.
@@ -175,7 +238,7 @@ fn sensitive(value: &str, what: impl FnOnce() -> String) -> Result<HeaderValue, 
 
 /// Reads the file on the current thread: it is small, local, and rarely read.
 fn read(key: &'static str, path: &Path) -> Result<Secret, Error> {
-    let failed = |source| Error::Login { key, path: path.to_owned(), source };
+    let failed = |source| Error::Login(key, path.to_owned(), source);
     let file = plain_file::read(path, MAX_LOGIN).map_err(failed)?;
     let text = String::from_utf8(file.bytes).map_err(|_| failed(std::io::Error::other("not UTF-8")))?;
     match text.trim() {

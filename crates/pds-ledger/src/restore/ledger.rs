@@ -1,10 +1,9 @@
 //! The series of one scraped target about one counter, as a ledger, if they belong together.
 
-use std::time::Duration;
-
 use crate::counters::Number;
 use crate::{Ledger, MAX_THRESHOLDS};
 
+use super::search::{Answer, Window};
 use super::series::{ScrapedCounter, Targets};
 
 /// Whole numbers up to here are exact as `f64`.
@@ -23,23 +22,13 @@ pub enum InvalidLedger {
     #[error("its last scrape is there in part only")]
     Partial,
     /// A value that an exporter never writes.
-    #[error("its {what} is {value}, which is not a whole number")]
-    NotWhole {
-        /// Which value.
-        what: &'static str,
-        /// The value.
-        value: f64,
-    },
-    /// The cursor lies ahead of both clocks.
+    #[error("its {0} is {1}, which is not a whole number")]
+    NotWhole(&'static str, f64),
+    /// The cursor lies ahead of both clocks; the second is the time.
     #[error(
-        "it was counted until {until}, which is in the future: it is {now} by the clock of the service (Unix seconds)"
+        "it was counted until {0}, which is in the future: it is {1} by the clock of the service (Unix seconds)"
     )]
-    Future {
-        /// The cursor.
-        until: i64,
-        /// The time.
-        now: i64,
-    },
+    Future(i64, i64),
     /// A threshold is not a number.
     #[error("a bucket has the threshold {0:?}, which is not a number of seconds")]
     Threshold(String),
@@ -49,14 +38,9 @@ pub enum InvalidLedger {
     /// There are buckets or a total, but no `+Inf` bucket.
     #[error("its +Inf bucket is missing")]
     NoInfinite,
-    /// The buckets and the total are not of one page.
-    #[error("its +Inf bucket holds {infinite} and its total is {total}: they are not of one scrape")]
-    OtherTotal {
-        /// The `+Inf` bucket.
-        infinite: u64,
-        /// The total.
-        total: u64,
-    },
+    /// The `+Inf` bucket and the total are not of one page.
+    #[error("its +Inf bucket holds {0} and its total is {1}: they are not of one scrape")]
+    OtherTotal(u64, u64),
     /// Another target counts the same app from another beginning.
     #[error(
         "{other} counts the same app, and the two do not go together ({total} until {until}, and {other_total} until \
@@ -74,63 +58,15 @@ pub enum InvalidLedger {
         /// The total of the other one.
         other_total: u64,
     },
-    /// A bucket holds less than one with a lower threshold.
-    #[error("its bucket {threshold} holds {count}, less than the one below it")]
-    NotCumulative {
-        /// The threshold.
-        threshold: f64,
-        /// The count of the bucket.
-        count: u64,
-    },
-}
-
-impl InvalidLedger {
-    /// Whether an earlier scrape may hold what is missing: counters that are behind leave the page before their cursor
-    /// does.
-    pub(super) fn is_incomplete(&self) -> bool {
-        matches!(self, Self::Missing(_) | Self::Apart)
-    }
-}
-
-/// The ledger of the target that counted furthest, and the labels of that target.
-pub(super) type Chosen = (Ledger, String);
-
-/// The outcome of choosing among the targets that know one ledger.
-#[derive(Debug)]
-pub(super) enum Choice {
-    /// This ledger.
-    Taken(Box<Chosen>),
-    /// The counters of the furthest one had left the page within this window. A wider one may have them.
-    Incomplete,
-    /// The last scrape of this target has not arrived as a whole. Soon it will have.
-    Arriving(String),
-    /// None of them is usable: why the furthest is not, and its labels.
-    Refused(InvalidLedger, String),
-    /// No target knows it.
-    Nothing,
-}
-
-/// The time before a query in which samples are looked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
-    pub width: Duration,
-    /// Whether no wider one follows; then a target that lacks something is skipped.
-    pub last: bool,
-}
-
-impl Window {
-    /// Samples that were scraped longer ago than this have arrived.
-    pub(super) const RECENT: Duration = Duration::from_secs(300);
-
-    /// Whether some samples may still arrive.
-    pub(super) fn is_recent(self) -> bool {
-        self.width <= Self::RECENT
-    }
+    /// A bucket, here its threshold and count, holds less than one with a lower threshold.
+    #[error("its bucket {0} holds {1}, less than the one below it")]
+    NotCumulative(f64, u64),
 }
 
 /// Chooses among `targets` at `now` by the service's clock: the furthest cursor first, and the next one if its series
-/// do not belong together. `distributed` says whether there are buckets.
-pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, window: Window) -> Choice {
+/// do not belong together. `distributed` says whether there are buckets. The answer is [`Answer::Nothing`], too, if the
+/// counters of the furthest one had left the page within this window and a wider one may have them.
+pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, window: Window) -> Answer {
     let mut known: Vec<(&String, &ScrapedCounter)> = targets.iter().collect();
     // Of targets with the same cursor (two jobs that scrape one exporter), the one with the higher total.
     let rank = |scraped: &ScrapedCounter| {
@@ -140,31 +76,34 @@ pub(super) fn choose(targets: &Targets, distributed: bool, now: i64, window: Win
         let ([until, total], [other_until, other_total]) = (rank(one), rank(other));
         other_until.total_cmp(&until).then(other_total.total_cmp(&total))
     });
-    let (mut refused, mut taken): (_, Option<Chosen>) = (None, None);
+    let (mut refused, mut taken): (Option<Answer>, Option<(Ledger, String)>) = (None, None);
     for (target, scraped) in known {
+        let target = target.clone();
         match (ledger(scraped, distributed, now), &taken) {
-            (Err(InvalidLedger::Partial), None) if window.is_recent() => {
-                return Choice::Arriving(target.clone());
+            (Err(why @ InvalidLedger::Partial), None) if window.recent => {
+                return Answer::Refused { why, target };
             }
-            (Ok(ledger), None) => taken = Some((ledger, target.clone())),
+            (Ok(ledger), None) => taken = Some((ledger, target)),
             (Ok(earlier), Some((later, of))) if is_another_count(later, &earlier) => {
                 let (until, total) = (later.until, later.total);
-                let (other, other_until, other_total) = (target.clone(), earlier.until, earlier.total);
+                let (other, other_until, other_total) = (target, earlier.until, earlier.total);
                 let why = InvalidLedger::OtherCount { other, until, total, other_until, other_total };
-                return Choice::Refused(why, of.clone());
+                return Answer::Refused { why, target: of.clone() };
             }
             (_, Some(_)) => {}
-            (Err(missing), None) if missing.is_incomplete() && !window.last => return Choice::Incomplete,
+            // An earlier scrape may hold what is missing: counters that are behind leave the page before their cursor.
+            (Err(InvalidLedger::Missing(_) | InvalidLedger::Apart), None) if !window.last => {
+                return Answer::Nothing;
+            }
             // No counter was ever scraped, only series that belong to one, so nothing can go back.
             (Err(_), None)
                 if scraped.number(Number::Total).is_none() && !scraped.apart && !scraped.partial => {}
-            (Err(why), None) => drop(refused.get_or_insert((why, target.clone()))),
+            (Err(why), None) => drop(refused.get_or_insert(Answer::Refused { why, target })),
         }
     }
-    match (taken, refused) {
-        (Some(taken), _) => Choice::Taken(Box::new(taken)),
-        (None, Some((why, target))) => Choice::Refused(why, target),
-        (None, None) => Choice::Nothing,
+    match taken {
+        Some((ledger, target)) => Answer::Ledger { ledger, target },
+        None => refused.unwrap_or(Answer::Nothing),
     }
 }
 
@@ -189,7 +128,7 @@ fn ledger(scraped: &ScrapedCounter, distributed: bool, now: i64) -> Result<Ledge
         return Err(InvalidLedger::Partial);
     }
     let mut ledger = Ledger::default();
-    for number in Number::ALL {
+    for &number in Number::ALL {
         let value = match (number, scraped.number(number)) {
             (Number::Until | Number::Total, None) => return Err(InvalidLedger::Missing(number.as_str())),
             (_, value) => whole_number(number.as_str(), value.unwrap_or_default())?,
@@ -197,7 +136,7 @@ fn ledger(scraped: &ScrapedCounter, distributed: bool, now: i64) -> Result<Ledge
         number.put(&mut ledger, value);
     }
     if ledger.until > now {
-        return Err(InvalidLedger::Future { until: ledger.until, now });
+        return Err(InvalidLedger::Future(ledger.until, now));
     }
     let buckets = if distributed { buckets(scraped, ledger.total)? } else { Vec::new() };
     let hour = |(ago, added): &(String, f64)| {
@@ -228,7 +167,7 @@ fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, Inva
     let infinite = buckets.pop_if(|(threshold, _)| threshold.is_infinite());
     let (_, infinite) = infinite.ok_or(InvalidLedger::NoInfinite)?;
     if infinite != total {
-        return Err(InvalidLedger::OtherTotal { infinite, total });
+        return Err(InvalidLedger::OtherTotal(infinite, total));
     }
     if buckets.len() > MAX_THRESHOLDS {
         return Err(InvalidLedger::TooManyBuckets(buckets.len()));
@@ -236,7 +175,7 @@ fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, Inva
     let mut below = 0;
     for (threshold, count) in &buckets {
         if *count < below || *count > total {
-            return Err(InvalidLedger::NotCumulative { threshold: *threshold, count: *count });
+            return Err(InvalidLedger::NotCumulative(*threshold, *count));
         }
         below = *count;
     }
@@ -250,7 +189,7 @@ fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, Inva
 )]
 fn whole_number(what: &'static str, value: f64) -> Result<u64, InvalidLedger> {
     let fits = value.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&value);
-    if fits { Ok(value as u64) } else { Err(InvalidLedger::NotWhole { what, value }) }
+    if fits { Ok(value as u64) } else { Err(InvalidLedger::NotWhole(what, value)) }
 }
 
 #[cfg(test)]
@@ -258,10 +197,10 @@ mod tests {
     use super::*;
 
     const NOW: i64 = 1_772_366_400;
-    const HOUR: Duration = Duration::from_secs(3600);
 
-    fn window(width: Duration, last: bool) -> Window {
-        Window { width, last }
+    fn window(recent: bool, last: bool) -> Window {
+        let (at, width) = (jiff::Timestamp::UNIX_EPOCH, std::time::Duration::ZERO);
+        Window { at, width, recent, last }
     }
 
     fn of(numbers: &[(Number, f64)]) -> ScrapedCounter {
@@ -308,8 +247,8 @@ mod tests {
     #[test]
     fn a_page_of_an_older_version_lacks_what_came_later() {
         let mut older = scraped();
-        for number in Number::ALL.into_iter().filter(|n| ![Number::Until, Number::Total].contains(n)) {
-            older.set(number, None);
+        for number in Number::ALL.iter().filter(|n| ![Number::Until, Number::Total].contains(n)) {
+            older.set(*number, None);
         }
         let ledger = ledger(&older, true, NOW).unwrap();
         assert_eq!((ledger.late, ledger.overcounted, ledger.rechecked_until, ledger.accounted), (0, 0, 0, 0));
@@ -359,10 +298,10 @@ mod tests {
         };
         let chosen = |one: ScrapedCounter, other: ScrapedCounter| {
             let targets = [("{job=\"a\"}".to_owned(), one), ("{job=\"b\"}".to_owned(), other)].into();
-            match choose(&targets, false, NOW, window(HOUR, true)) {
-                Choice::Taken(taken) => taken.1,
-                Choice::Refused(why, of) => format!("{of}: {why}"),
-                other => format!("{other:?}"),
+            match choose(&targets, false, NOW, window(false, true)) {
+                Answer::Ledger { target, .. } => target,
+                Answer::Refused { why, target } => format!("{target}: {why}"),
+                Answer::Nothing => "nothing".to_owned(),
             }
         };
         // The one went on from the other's page.
@@ -386,26 +325,25 @@ mod tests {
             &targets(scraped),
             false,
             NOW,
-            window(HOUR, last),
+            window(false, last),
         ) {
-            Choice::Taken(taken) => taken.1,
-            Choice::Incomplete => "incomplete".to_owned(),
-            Choice::Refused(why, _) => why.to_string(),
-            other => format!("{other:?}"),
+            Answer::Ledger { target, .. } => target,
+            Answer::Refused { why, .. } => why.to_string(),
+            Answer::Nothing => "nothing".to_owned(),
         };
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 9.0), at(60.0, 9.0)], false), "1");
         assert_eq!(chosen(&[at(60.0, 5.0), at(60.0, 6.0)], false), "1", "equally far: more");
         assert_eq!(chosen(&[at(60.0, 5.0), at(120.0, 6.5)], false), "0");
         assert_eq!(chosen(&[at(120.0, 6.5)], false), "its total is 6.5, which is not a whole number");
         let hidden = of(&[(Number::Until, 180.0)]);
-        assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "incomplete");
+        assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], false), "nothing");
         assert_eq!(chosen(&[at(60.0, 5.0), hidden.clone()], true), "0");
-        assert_eq!(chosen(std::slice::from_ref(&hidden), true), "Nothing", "no counter was ever seen");
+        assert_eq!(chosen(std::slice::from_ref(&hidden), true), "nothing", "no counter was ever seen");
         let mut apart = hidden;
         apart.apart = true;
-        assert_eq!(chosen(std::slice::from_ref(&apart), false), "incomplete");
+        assert_eq!(chosen(std::slice::from_ref(&apart), false), "nothing");
         assert_eq!(chosen(&[apart], true), "its cursor and its total were never scraped together");
-        assert_eq!(chosen(&[], true), "Nothing");
+        assert_eq!(chosen(&[], true), "nothing");
     }
 
     #[test]
@@ -415,14 +353,14 @@ mod tests {
             scraped.partial = partial;
             scraped
         };
-        let chosen = |width| {
+        let chosen = |recent| {
             let targets = [("a".to_owned(), page(60.0, false)), ("b".to_owned(), page(120.0, true))].into();
-            match choose(&targets, false, NOW, window(width, true)) {
-                Choice::Taken(taken) => taken.1,
+            match choose(&targets, false, NOW, window(recent, true)) {
+                Answer::Ledger { target, .. } => target,
                 other => format!("{other:?}"),
             }
         };
-        assert_eq!(chosen(Window::RECENT), "Arriving(\"b\")");
-        assert_eq!(chosen(HOUR), "a");
+        assert_eq!(chosen(true), "Refused { why: Partial, target: \"b\" }");
+        assert_eq!(chosen(false), "a");
     }
 }

@@ -12,18 +12,15 @@
 //! LedgerStore: taken, opened, or held back until that is known
 //! ```
 //!
-//! - [`Source`]: which ledgers a Prometheus knows; `query`: the PromQL; `http`: the requests; `reply`: the answers.
-//! - `look_back`: the search for pages that were scraped more than an hour ago; `search`: what was found so far.
+//! - [`restorer`]: which ledgers are asked for, and what happens to the answers.
+//! - [`Source`]: which ledgers a Prometheus knows; `query`: the PromQL; `http`: the requests, and why there is no usable
+//!   answer; `reply`: the answers.
+//! - `search`: what was found so far, also on pages that were scraped more than an hour ago.
 //! - `series`: samples by the target they were scraped from.
 //! - [`ledger`]: the series of one target about one counter, as a ledger, if they belong together.
-//! - [`restorer`]: which ledgers are asked for, and what happens to the answers; `attempt`: its types.
-//! - [`error`]: why Prometheus gave no usable answer.
 
-mod attempt;
-pub mod error;
 mod http;
 pub mod ledger;
-mod look_back;
 mod query;
 mod reply;
 pub mod restorer;
@@ -31,9 +28,8 @@ mod search;
 mod series;
 pub mod source;
 
-pub use attempt::is_later;
-pub use error::Error;
+pub use http::{Error, Login, Prometheus};
 pub use ledger::InvalidLedger;
-pub use restorer::Restorer;
+pub use restorer::{Obstacle, Restorer, Restoring, is_later};
 pub use search::Answer;
 pub use source::Source;

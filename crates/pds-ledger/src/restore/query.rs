@@ -1,12 +1,13 @@
 //! The queries, in PromQL.
 
-use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::SignedDuration;
 
 use crate::Key;
+use crate::counters::{Number, Shows};
 
 use super::series;
 
@@ -25,20 +26,25 @@ pub(super) const TIME: &str = "time()";
 
 /// All series of the counters of the apps of `keys`, as of the last scrape within `window` that had them.
 pub(super) fn ledgers(keys: &[Key], selector: &str, window: Duration) -> String {
-    last(&[one_of("__name__", series::names()), apps(keys)].concat(), selector, window)
+    last(
+        &[one_of("__name__", series::names(|shows| shows != Shows::OpenHours)), apps(keys)].concat(),
+        selector,
+        window,
+    )
 }
 
 /// All samples within `window` of what is needed as of one scrape of the apps of `keys`, each with its own time; without
-/// `buckets`, only of the bucket `+Inf`.
+/// `buckets`, only of the bucket `+Inf`, which stands in for a total that relabelling has dropped.
 pub(super) fn moments(keys: &[Key], selector: &str, window: Duration, buckets: bool) -> String {
     let buckets = if buckets { String::new() } else { one_of("le", ["", "+Inf"].into_iter()) };
-    let matchers = [one_of("__name__", series::names_of_moments()), buckets, apps(keys)].concat();
+    let matchers = [one_of("__name__", series::names(|_| true)), buckets, apps(keys)].concat();
     format!("{{{matchers}{selector}}}[{}s]", window.as_secs().max(1))
 }
 
 /// The last totals within `window` of the counters of the apps of `keys`.
 pub(super) fn totals(keys: &[Key], selector: &str, window: Duration) -> String {
-    last(&[one_of("__name__", series::names_of_totals()), apps(keys)].concat(), selector, window)
+    let totals = series::names(|shows| shows == Shows::Number(Number::Total));
+    last(&[one_of("__name__", totals), apps(keys)].concat(), selector, window)
 }
 
 /// The hours within `window` in which totals of the apps of `keys` were scraped: a sample at the end of each.
@@ -70,19 +76,16 @@ fn apps(keys: &[Key]) -> String {
 
 /// The matcher `name=~"a|b",` for these values, each once.
 fn one_of(name: &str, values: impl Iterator<Item = impl AsRef<str> + Ord>) -> String {
-    let mut matcher = format!("{name}=~\"");
-    for (index, value) in values.collect::<BTreeSet<_>>().into_iter().enumerate() {
-        if index > 0 {
-            matcher.push('|');
-        }
-        literal(&mut matcher, value.as_ref());
-    }
-    matcher.push_str("\",");
-    matcher
+    let mut values: Vec<_> = values.collect();
+    values.sort();
+    values.dedup();
+    let values: Vec<String> = values.iter().map(|value| literal(value.as_ref())).collect();
+    format!("{name}=~\"{}\",", values.join("|"))
 }
 
 /// `value` as a regular expression that matches only itself, inside a quoted string.
-fn literal(out: &mut String, value: &str) {
+fn literal(value: &str) -> String {
+    let mut out = String::new();
     for character in value.chars() {
         match character {
             // A backslash for the expression, and each backslash twice for the string.
@@ -101,6 +104,7 @@ fn literal(out: &mut String, value: &str) {
             plain => out.push(plain),
         }
     }
+    out
 }
 
 /// The most bytes of app ids in a query: VictoriaMetrics takes 16 KiB, and an id may be longer quoted.
@@ -111,31 +115,26 @@ pub(super) fn batches(mut keys: Vec<Key>, apps: usize) -> VecDeque<Vec<Key>> {
     keys.sort();
     let mut batches: VecDeque<Vec<Key>> = VecDeque::new();
     let (mut count, mut bytes) = (0, 0);
-    for key in keys {
-        let same = batches
-            .back()
-            .and_then(|batch| batch.last())
-            .is_some_and(|last| last.owner.app == key.owner.app && last.owner.project == key.owner.project);
-        let id = key.owner.app.len() + key.owner.project.len();
+    for of_app in keys.chunk_by(|one, other| one.owner == other.owner) {
+        let id = of_app[0].owner.app.len() + of_app[0].owner.project.len();
         match batches.back_mut() {
-            Some(batch) if same => batch.push(key),
             Some(batch) if count < apps && bytes + id <= MAX_ID_BYTES => {
                 (count, bytes) = (count + 1, bytes + id);
-                batch.push(key);
+                batch.extend_from_slice(of_app);
             }
             _ => {
                 (count, bytes) = (1, id);
-                batches.push_back(vec![key]);
+                batches.push_back(of_app.to_vec());
             }
         }
     }
     batches
 }
 
-/// Divides the keys into about two batches. Keys of one app stay in one.
+/// Divides a batch into about two. Keys of one app stay in one.
 pub(super) fn halves(keys: &[Key]) -> VecDeque<Vec<Key>> {
-    let apps: HashSet<_> = keys.iter().map(|key| (&key.owner.project, &key.owner.app)).collect();
-    batches(keys.to_vec(), (apps.len() / 2).max(1))
+    let apps = keys.chunk_by(|one, other| one.owner == other.owner).count();
+    batches(keys.to_vec(), (apps / 2).max(1))
 }
 
 #[cfg(test)]
@@ -173,8 +172,7 @@ mod tests {
 
     #[test]
     fn an_id_matches_itself_alone() {
-        let mut out = String::new();
-        literal(&mut out, "a\\b\"c\n(d)\u{7}$");
+        let out = literal("a\\b\"c\n(d)\u{7}$");
         assert_eq!(out, "a\\\\\\\\b\\\"c\\n\\\\(d\\\\)\\u0007\\\\$");
     }
 

@@ -34,7 +34,6 @@ impl From<String> for Value {
 pub(super) struct Sample {
     #[serde(rename = "metric")]
     pub labels: Labels,
-    #[serde(default)]
     value: Option<Point>,
     #[serde(default)]
     values: Vec<Point>,
@@ -62,17 +61,15 @@ impl Sample {
 #[derive(Debug, Deserialize)]
 struct Envelope<'a> {
     status: String,
-    #[serde(default, rename = "errorType")]
+    #[serde(rename = "errorType")]
     error_type: Option<String>,
-    #[serde(default)]
     error: Option<String>,
     /// What the answer lacks (Thanos, Mimir).
-    #[serde(default)]
     warnings: Option<Vec<String>>,
     /// Whether the answer lacks something (VictoriaMetrics).
-    #[serde(default, rename = "isPartial")]
+    #[serde(rename = "isPartial")]
     is_partial: Option<bool>,
-    #[serde(default, borrow)]
+    #[serde(borrow)]
     data: Option<Data<'a>>,
 }
 
@@ -84,32 +81,30 @@ struct Data<'a> {
     result: &'a RawValue,
 }
 
-/// Passes samples on, one by one. The value of the visit is `false` if there are more than [`MAX_SAMPLES`].
-struct Each<'a> {
-    each: &'a mut dyn FnMut(Sample),
-    series: &'a mut usize,
-}
+/// Passes samples on, one by one. The value of the visit is their number; `None` if there are more than
+/// [`MAX_SAMPLES`].
+struct Each<'a>(&'a mut dyn FnMut(Sample));
 
 impl<'de> Visitor<'de> for Each<'_> {
-    type Value = bool;
+    type Value = Option<usize>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("series")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<bool, A::Error> {
-        let mut samples = 0;
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Option<usize>, A::Error> {
+        let (mut series, mut samples) = (0, 0);
         while let Some(sample) = seq.next_element::<Sample>()? {
             samples += sample.values.len().max(1);
             if samples > MAX_SAMPLES {
                 // Reads the rest without keeping it: an error would not tell this one from others.
                 while seq.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(false);
+                return Ok(None);
             }
-            *self.series += 1;
-            (self.each)(sample);
+            series += 1;
+            (self.0)(sample);
         }
-        Ok(true)
+        Ok(Some(series))
     }
 }
 
@@ -145,12 +140,8 @@ pub(super) fn read(body: &[u8], each: &mut dyn FnMut(Sample)) -> Result<usize, B
     let Some(data) = envelope.data else { return Err(Bad::NotPrometheus("it has no data".to_owned())) };
     match &*data.kind {
         "vector" | "matrix" => {
-            let mut series = 0;
             let mut json = serde_json::Deserializer::from_str(data.result.get());
-            match json.deserialize_seq(Each { each, series: &mut series }).map_err(not_ours)? {
-                true => Ok(series),
-                false => Err(Bad::TooMany),
-            }
+            json.deserialize_seq(Each(each)).map_err(not_ours)?.ok_or(Bad::TooMany)
         }
         "scalar" => {
             let value = serde_json::from_str(data.result.get()).map_err(not_ours)?;

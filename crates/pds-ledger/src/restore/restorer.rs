@@ -15,19 +15,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, Instant, sleep};
 
-use crate::Hold;
-use crate::Key;
-use crate::observer::{Observer, Obstacle, Restoring};
-use crate::{Ledger, LedgerStore, Watermark};
+use crate::{Hold, Key, Ledger, LedgerStore, Observer, Watermark};
 use pds_core::error_chain::with_sources;
 
-use super::attempt::{Asked, Decision, Followed, Job, Missing, is_later};
-use super::error::Error;
+use super::http::Error;
 use super::search::Answer;
 use super::source::Source;
 
+/// The interval between log lines about progress.
+const PROGRESS: Duration = Duration::from_secs(5);
 /// Two clocks have to agree before the first query. This is how often that is checked.
 const CLOCKS: Duration = Duration::from_millis(200);
 /// The first wait after an incomplete attempt. Each further one is twice as long.
@@ -36,6 +34,30 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The most refused counters that the log names.
 const MAX_NAMED: usize = 10;
+
+/// The progress of restoring counters from Prometheus.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Restoring {
+    /// Counters that are hidden because their former value is not known yet.
+    pub missing: usize,
+    /// Counters that continue from Prometheus.
+    pub restored: usize,
+    /// Counters that continue from the state file: Prometheus has nothing later.
+    pub kept: usize,
+    /// Counters that begin at 0: Prometheus has scraped this process, but has no such counter.
+    pub opened: usize,
+    /// Why some are still missing; `None` before the first answer.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// Why counters are missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The reason as text.
+    pub text: Arc<str>,
+    /// Whether this is expected: Prometheus has not scraped this process yet.
+    pub expected: bool,
+}
 
 /// Reads ledgers back from a [`Source`]. Cloning shares it.
 #[derive(Clone, Debug)]
@@ -65,6 +87,49 @@ struct State {
     outcome: Restoring,
     /// Refused counters that were named in the log.
     named: HashSet<Key>,
+}
+
+/// The source, and the clocks.
+#[derive(Clone, Debug)]
+struct Followed {
+    source: Source,
+    watermark: Watermark,
+}
+
+/// A counter whose ledger is missing.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// The step that had settled when it was configured; `None` if that was before two clocks agreed.
+    since: Option<i64>,
+    /// Whether Prometheus knew nothing of it.
+    unknown: bool,
+}
+
+/// What one attempt asks for.
+#[derive(Debug)]
+struct Job {
+    followed: Followed,
+    missing: BTreeMap<Key, Missing>,
+    generation: u64,
+}
+
+/// What one attempt learned.
+#[derive(Debug, Default)]
+struct Learned {
+    answers: Vec<(Key, Answer)>,
+    /// Of the counters without a ledger, those on a scraped page of this very process.
+    scraped: HashSet<Key>,
+}
+
+/// What to do with the ledger of a counter.
+#[derive(Clone, Copy, Debug)]
+enum Decision {
+    /// Take the one from Prometheus, with this cursor.
+    Take(i64),
+    /// Continue with that of the state file.
+    Keep,
+    /// Begin a new one.
+    Open,
 }
 
 impl Restorer {
@@ -103,7 +168,7 @@ impl Restorer {
         }
         for (key, interval) in added {
             let keeps_up = |ledger: &Ledger| {
-                !ledger.set_aside && watermark.keeps_up_for(ledger.until, interval).is_some()
+                !ledger.set_aside && watermark.at_present().keeps_up_for(ledger.until, interval).is_some()
             };
             if !self.0.ledgers.ledger(&key).is_some_and(|ledger| keeps_up(&ledger)) {
                 self.0.ledgers.hold_back(&key, Hold::Unknown);
@@ -168,25 +233,19 @@ impl Restorer {
 
     /// Asks once, and logs and records the outcome. `now` is the time by the service's clock.
     async fn attempt(&self, job: &Job, now: i64) {
+        let mut learned = Learned::default();
         let asked = tokio::select! {
-            asked = job.ask(now, self.0.observer.config_loaded()) => asked,
+            asked = self.ask(job, now, &mut learned) => asked,
             // The counters, and perhaps the source, are others now.
             () = self.replaced(job) => return self.0.changed.notify_one(),
         };
-        let outcome = match asked {
-            Ok(Asked { answers, scraped, error }) => {
-                let obstacle = self.take(job, answers, &scraped).await;
-                error.map_or(obstacle, Err)
-            }
-            Err(error) => Err(error),
-        };
+        let obstacle = self.take(job, learned).await;
         if self.state().generation != job.generation {
             return;
         }
-        let obstacle = match outcome {
-            Ok(obstacle) => obstacle,
-            Err(error) => Some(Obstacle { text: with_sources(&error).into(), expected: false }),
-        };
+        let obstacle = asked
+            .and(obstacle)
+            .unwrap_or_else(|error| Some(Obstacle { text: with_sources(&error).into(), expected: false }));
         self.tell(&mut self.state(), obstacle);
     }
 
@@ -197,24 +256,42 @@ impl Restorer {
         }
     }
 
-    /// Applies the answers. Returns why something is still missing, if so.
-    async fn take(
-        &self,
-        job: &Job,
-        answers: Vec<(Key, Answer)>,
-        scraped: &HashSet<Key>,
-    ) -> Result<Option<Obstacle>, Error> {
-        let mut decided: Vec<(Key, Decision)> = Vec::new();
+    /// Asks the source for what is missing. After an error, what was `learned` until then holds.
+    async fn ask(&self, job: &Job, now: i64, learned: &mut Learned) -> Result<(), Error> {
+        let source = &job.followed.source;
+        let at = source.now().await?;
+        let loaded = self.0.observer.config_loaded();
+        let scraped = async |keys: Vec<Key>| match loaded.filter(|_| !keys.is_empty()) {
+            Some(loaded) => source.scraped(&keys, at, loaded).await,
+            None => Ok(HashSet::new()),
+        };
+        // For apps that were unknown, nothing has changed until this process has been scraped.
+        let (unknown, new): (Vec<_>, Vec<_>) = job.missing.iter().partition(|(_, missing)| missing.unknown);
+        learned.scraped = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
+        let new = new.into_iter().map(|(key, _)| key);
+        let asked: Vec<Key> = new.chain(&learned.scraped).cloned().collect();
+        let mut reported = Instant::now();
+        let answers = source.ledgers(&asked, at, now, |done, all| {
+            if reported.elapsed() >= PROGRESS {
+                tracing::info!(done, all, "reading counters back from Prometheus");
+                reported = Instant::now();
+            }
+        });
+        let (answers, result) = answers.await;
+        let nothing = answers.iter().filter(|(_, answer)| *answer == Answer::Nothing).map(|(key, _)| key);
+        let nothing = nothing.filter(|key| !learned.scraped.contains(*key)).cloned().collect();
+        learned.answers = answers;
+        let more = scraped(nothing).await.map(|more| learned.scraped.extend(more));
+        result.and(more)
+    }
+
+    /// Decides by the answers, commits, and shows or opens the counters. Returns why something is still missing, if so.
+    async fn take(&self, job: &Job, learned: Learned) -> Result<Option<Obstacle>, Error> {
+        let (mut decided, mut committed) = (Vec::new(), Vec::new());
         let mut refused: Vec<(Key, String)> = Vec::new();
-        for (key, answer) in answers {
-            let known = self.0.ledgers.ledger(&key);
-            let since = job.missing.get(&key).and_then(|missing| missing.since);
-            let decision = match answer {
-                Answer::Ledger { ledger, .. } => match &known {
-                    Some(known) if !is_later(&ledger, known) => Decision::Keep,
-                    _ => Decision::Take(ledger),
-                },
-                Answer::Refused { why, target } => {
+        for (key, answer) in learned.answers {
+            let decision = match (answer, self.0.ledgers.ledger(&key)) {
+                (Answer::Refused { why, target }, _) => {
                     let why = match &*target {
                         "" => why.to_string(),
                         target => format!("what {target} says is refused: {why}"),
@@ -222,7 +299,14 @@ impl Restorer {
                     refused.push((key, why));
                     continue;
                 }
-                Answer::Nothing if !scraped.contains(&key) => {
+                (Answer::Ledger { ledger, .. }, known)
+                    if known.as_ref().is_none_or(|known| is_later(&ledger, known)) =>
+                {
+                    let until = ledger.until;
+                    committed.push((key.clone(), ledger));
+                    Decision::Take(until)
+                }
+                (Answer::Nothing, _) if !learned.scraped.contains(&key) => {
                     let mut state = self.state();
                     if state.generation == job.generation
                         && let Some(missing) = state.missing.get_mut(&key)
@@ -231,59 +315,49 @@ impl Restorer {
                     }
                     continue;
                 }
-                Answer::Nothing if known.is_some() => Decision::Keep,
-                Answer::Nothing => {
+                (_, Some(known)) => {
+                    // Prometheus would know any other exporter that has counted since.
+                    if known.set_aside {
+                        committed.push((key.clone(), known.resumed_at(known.until)));
+                    }
+                    Decision::Keep
+                }
+                (_, None) => {
+                    let since = job.missing.get(&key).and_then(|missing| missing.since);
                     let Some(step) = since.or_else(|| job.followed.watermark.started()) else { continue };
-                    Decision::Open(step)
+                    committed.push((key.clone(), self.0.ledgers.new_ledger(&key, step)));
+                    Decision::Open
                 }
             };
             decided.push((key, decision));
         }
-        self.carry_out(job, decided).await?;
+        if self.state().generation == job.generation {
+            self.0.ledgers.commit_all(committed).await?;
+            self.carry_out(job, decided);
+        }
         Ok(self.obstacle(refused))
     }
 
-    /// Commits and releases what was decided.
-    async fn carry_out(&self, job: &Job, decided: Vec<(Key, Decision)>) -> Result<(), Error> {
-        if self.state().generation != job.generation {
-            return Ok(());
-        }
-        let committed = decided.iter().filter_map(|(key, decision)| {
-            let ledger = match decision {
-                Decision::Take(ledger) => ledger.clone(),
-                Decision::Open(step) => self.0.ledgers.new_ledger(key, *step),
-                Decision::Keep => {
-                    let known = self.0.ledgers.ledger(key)?;
-                    // Prometheus would know any other exporter that has counted since.
-                    known.set_aside.then(|| known.resumed_at(known.until))?
-                }
-            };
-            Some((key.clone(), ledger))
-        });
-        self.0.ledgers.commit_all(committed.collect()).await?;
+    /// Shows or opens the counters of what is committed.
+    fn carry_out(&self, job: &Job, decided: Vec<(Key, Decision)>) {
         let settled = job.followed.watermark.settled_step();
         let mut state = self.state();
         for (key, decision) in decided {
+            let count = match decision {
+                Decision::Take(_) => &mut state.outcome.restored,
+                Decision::Keep => &mut state.outcome.kept,
+                Decision::Open => &mut state.outcome.opened,
+            };
+            *count += 1;
             match decision {
-                Decision::Take(ledger) => {
-                    self.0.ledgers.hold_back(&key, Hold::Until(settled.max(ledger.until)));
-                    state.outcome.restored += 1;
-                }
-                Decision::Keep => {
-                    self.0.ledgers.release(&key);
-                    state.outcome.kept += 1;
-                }
-                Decision::Open(_) => {
-                    self.0.ledgers.release(&key);
-                    state.outcome.opened += 1;
-                }
+                Decision::Take(until) => self.0.ledgers.hold_back(&key, Hold::Until(settled.max(until))),
+                Decision::Keep | Decision::Open => self.0.ledgers.release(&key),
             }
             state.missing.remove(&key);
             state.known.insert(key);
         }
         drop(state);
         self.0.known.notify_one();
-        Ok(())
     }
 
     /// Why something is still missing. Refused counters are logged once.
@@ -341,4 +415,11 @@ impl Restorer {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether `restored` replaces the ledger of the state file. A ledger that is later and yet holds less is another count
+/// of the same app: taking it would take back what was shown.
+#[must_use]
+pub fn is_later(restored: &Ledger, known: &Ledger) -> bool {
+    restored.until > known.until && (known.set_aside || restored.total >= known.total)
 }

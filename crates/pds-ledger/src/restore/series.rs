@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::counters::{Number, ROWS, Row, Shows};
 use crate::{Key, Owner};
-use pds_exposition::Family;
-use pds_interface::{Counted, Resource};
+use pds_interface::Resource;
 
 use super::reply::{Labels, Sample};
 
@@ -15,25 +15,10 @@ fn restored() -> impl Iterator<Item = &'static Row> {
     ROWS.iter().filter(|row| row.shows != Shows::Behind)
 }
 
-/// The name of a family as Prometheus stores it.
-fn stored(family: &Family) -> String {
-    [family.name, family.sample_suffix()].concat()
-}
-
-/// The names of the metrics that hold a ledger, but for what is read as of one scrape only.
-pub(super) fn names() -> impl Iterator<Item = String> {
-    restored().filter(|row| row.shows != Shows::OpenHours).map(|row| stored(&row.family))
-}
-
-/// The names of the metrics that are totals.
-pub(super) fn names_of_totals() -> impl Iterator<Item = String> {
-    restored().filter(|row| row.shows == Shows::Number(Number::Total)).map(|row| stored(&row.family))
-}
-
-/// The names of the metrics that are read as of one scrape: all of them, with the bucket `+Inf`, which stands in for a
-/// total that relabelling has dropped.
-pub(super) fn names_of_moments() -> impl Iterator<Item = String> {
-    restored().map(|row| stored(&row.family))
+/// The names, as Prometheus stores them, of the metrics that hold a part of a ledger that is `wanted`.
+pub(super) fn names(wanted: impl Fn(Shows) -> bool) -> impl Iterator<Item = String> {
+    let wanted = restored().filter(move |row| wanted(row.shows));
+    wanted.map(|row| [row.family.name, row.family.sample_suffix()].concat())
 }
 
 /// The values of one scraped target about one counter, unchecked.
@@ -61,15 +46,6 @@ impl ScrapedCounter {
     pub(super) fn set(&mut self, number: Number, value: Option<f64>) {
         if let Some(slot) = self.numbers.get_mut(number as usize) {
             *slot = value;
-        }
-    }
-
-    fn put(&mut self, shows: Shows, value: f64, le: Option<&str>) {
-        match shows {
-            Shows::Buckets => self.buckets.push((le.unwrap_or_default().to_owned(), value)),
-            Shows::Number(number) => self.set(number, Some(value)),
-            // As of one scrape only.
-            Shows::OpenHours | Shows::Behind => {}
         }
     }
 }
@@ -166,29 +142,21 @@ impl ScrapedCounter {
         let total_at = |time| totals().find_map(|total| total.at(time));
         let of_both = || {
             let times = cursors.iter().enumerate().rev();
-            times.filter_map(|(index, (time, until))| Some((index, (*time, *until, total_at(*time)?))))
+            times.filter_map(|(index, (time, _))| Some((index, *time, total_at(*time)?)))
         };
-        let whole = of_both().find(|(index, (time, ..))| {
+        let whole = of_both().find(|(index, time, _)| {
             let count = began(series, *time);
             has_rechecked(index.checked_sub(1).and_then(|before| cursors.get(before)), *time)
                 && lasting.iter().all(|lasting| lasting.is_on(series, *time, count))
         });
         self.partial = whole.is_none() && of_both().next().is_some();
         self.apart = whole.is_none() && !self.partial && totals().any(|total| !total.samples.is_empty());
-        let of_both = whole.map(|(_, of_both)| of_both);
-        self.set(Number::Total, of_both.map(|(.., total)| total));
-        let Some((time, until, _)) = of_both else { return };
-        self.set(Number::Until, Some(until));
-        for number in [
-            Number::Unaccounted,
-            Number::Late,
-            Number::Overcounted,
-            Number::RecheckedUntil,
-            Number::Accounted,
-            Number::Debt,
-        ] {
-            self.set(number, of(Shows::Number(number)).next().and_then(|moments| moments.at(time)));
+        let Some((_, time, total)) = whole else { return self.set(Number::Total, None) };
+        for number in Number::ALL {
+            let value = of(Shows::Number(*number)).next().and_then(|moments| moments.at(time));
+            self.set(*number, value);
         }
+        self.set(Number::Total, Some(total));
         let labelled = |shows| of(shows).filter_map(|of| Some((of.label.clone()?, of.at(time)?))).collect();
         self.hours = labelled(Shows::OpenHours);
         if buckets {
@@ -200,28 +168,32 @@ impl ScrapedCounter {
 /// The values of each scraped target, by its labels.
 pub(super) type Targets = BTreeMap<String, ScrapedCounter>;
 
-/// A project's id and an app's id.
-pub(super) type AppName = (String, String);
-
-/// The values of all counters, by app and resource and then by scraped target.
+/// The values of all counters, by key and then by scraped target.
 #[derive(Debug, Default)]
 pub(super) struct Series {
-    counters: HashMap<(AppName, Resource), Targets>,
+    counters: HashMap<Key, Targets>,
     /// Of a query for the samples of a range.
-    moments: HashMap<(AppName, Resource), BTreeMap<String, Vec<Moments>>>,
+    moments: HashMap<Key, BTreeMap<String, Vec<Moments>>>,
 }
 
 impl Series {
     /// Adds a series of an answer. Values that are not numbers, and metrics that hold no ledger, are left out.
     pub(super) fn put(&mut self, mut sample: Sample) {
-        let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { return };
+        let Some(SeriesId { key, shows, label, target }) = SeriesId::of(std::mem::take(&mut sample.labels))
+        else {
+            return;
+        };
         if sample.is_range() {
-            let moments = Moments { shows: id.shows, label: id.label, samples: sample.values().collect() };
-            let targets = self.moments.entry((id.app, id.resource)).or_default();
-            targets.entry(id.target).or_default().push(moments);
+            let moments = Moments { shows, label, samples: sample.values().collect() };
+            self.moments.entry(key).or_default().entry(target).or_default().push(moments);
         } else if let Some(value) = sample.value() {
-            let targets = self.counters.entry((id.app, id.resource)).or_default();
-            targets.entry(id.target).or_default().put(id.shows, value, id.label.as_deref());
+            let scraped = self.counters.entry(key).or_default().entry(target).or_default();
+            match shows {
+                Shows::Buckets => scraped.buckets.push((label.unwrap_or_default(), value)),
+                Shows::Number(number) => scraped.set(number, Some(value)),
+                // As of one scrape only.
+                Shows::OpenHours | Shows::Behind => {}
+            }
         }
     }
 
@@ -241,8 +213,7 @@ impl Series {
 
     /// The values of one ledger.
     pub(super) fn take(&mut self, key: &Key) -> Targets {
-        let app = (key.owner.project.to_string(), key.owner.app.to_string());
-        self.counters.remove(&(app, key.resource)).unwrap_or_default()
+        self.counters.remove(key).unwrap_or_default()
     }
 }
 
@@ -252,15 +223,12 @@ pub(super) type Times = HashMap<Key, Vec<f64>>;
 /// Adds a series of an answer.
 pub(super) fn put_times(times: &mut Times, mut sample: Sample) {
     let Some(id) = SeriesId::of(std::mem::take(&mut sample.labels)) else { return };
-    let (project, app) = id.app;
-    let key = Key { owner: Owner::new(project.into(), app.into()), resource: id.resource };
-    times.entry(key).or_default().extend(sample.values().map(|(time, _)| time));
+    times.entry(id.key).or_default().extend(sample.values().map(|(time, _)| time));
 }
 
 /// The ledger and part that a sample belongs to.
 struct SeriesId {
-    app: AppName,
-    resource: Resource,
+    key: Key,
     shows: Shows,
     /// The threshold of a bucket, or which hour.
     label: Option<String>,
@@ -273,23 +241,28 @@ impl SeriesId {
         let Row { of, shows, .. } = restored().find(|row| {
             name.strip_prefix(row.family.name).is_some_and(|suffix| suffix == row.family.sample_suffix())
         })?;
-        let app = take_app(&mut labels)?;
+        let owner = take_owner(&mut labels)?;
         let resource = match of {
-            Some(counted) => resource_of(*counted),
-            None => labels.remove("resource").and_then(|name| Resource::find(&name)),
+            None => take_resource(&mut labels)?,
+            counted => Resource::all().find(|resource| resource.polled().counted == *counted)?,
         };
         let label = match shows {
             Shows::Buckets => labels.remove("le"),
             Shows::OpenHours => labels.remove("hours_ago"),
             _ => None,
         };
-        Some(Self { app, resource: resource?, shows: *shows, label, target: identity(&labels) })
+        Some(Self { key: Key { owner, resource }, shows: *shows, label, target: identity(&labels) })
     }
 }
 
 /// The app of a sample.
-pub(super) fn take_app(labels: &mut Labels) -> Option<AppName> {
-    Some((labels.remove("project")?, labels.remove("app")?))
+pub(super) fn take_owner(labels: &mut Labels) -> Option<Arc<Owner>> {
+    Some(Owner::new(labels.remove("project")?.into(), labels.remove("app")?.into()))
+}
+
+/// The resource that a sample names.
+pub(super) fn take_resource(labels: &mut Labels) -> Option<Resource> {
+    Resource::find(&labels.remove("resource")?)
 }
 
 /// The scraped target: all labels that neither the exporter nor Prometheus itself sets (`__type__`, `__unit__`).
@@ -300,9 +273,4 @@ pub(super) fn identity(labels: &Labels) -> String {
         let _ = write!(text, "{}{name}={value:?}", if text.len() > 1 { "," } else { "" });
     }
     text + "}"
-}
-
-/// The resource whose replies are counted by this.
-fn resource_of(counted: Counted) -> Option<Resource> {
-    Resource::all().find(|resource| resource.polled().counted == Some(counted))
 }

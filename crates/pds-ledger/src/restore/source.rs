@@ -1,6 +1,6 @@
 //! Which ledgers a Prometheus knows.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,23 +8,20 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::task::JoinSet;
 
 use crate::Key;
-use crate::config::Prometheus;
 use pds_core::memory::Share;
 use pds_http::BuildError;
-use pds_interface::Counted;
 
-use super::error::Error;
-use super::http::Http;
-use super::ledger::{Choice, Window, choose};
-use super::query::{self, HOUR};
-use super::query::{batches, halves};
+use super::http::{Error, Http, Prometheus};
+use super::query::{self, HOUR, batches, halves};
 use super::reply::Sample;
 use super::search::{Answer, Search};
-use super::series::{AppName, Series, identity, take_app};
+use super::series::{identity, take_owner, take_resource};
 
 /// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
 /// samples.
-const WINDOWS: &[Duration] = &[Window::RECENT, MAX_WINDOW];
+const WINDOWS: &[Duration] = &[RECENT, MAX_WINDOW];
+/// Samples that were scraped longer ago than this have arrived.
+const RECENT: Duration = Duration::from_secs(300);
 /// The most apps in one query of the first window; wider windows take a quarter of them.
 pub(super) const MAX_APPS: usize = 200;
 /// The widest window in which whole pages are searched.
@@ -46,9 +43,9 @@ pub struct Source {
     http: Arc<Http>,
     pub(super) selector: Arc<str>,
     /// The windows that are searched, the narrowest first.
-    windows: Arc<[Duration]>,
+    pub(super) windows: Arc<[Duration]>,
     /// How far back the search goes beyond these.
-    beyond: Option<Duration>,
+    pub(super) beyond: Option<Duration>,
 }
 
 impl Source {
@@ -76,7 +73,9 @@ impl Source {
         self.http.query(query::TIME, None, |sample| seconds = sample.value().unwrap_or(f64::NAN)).await?;
         let time = SignedDuration::try_from_secs_f64(seconds).ok();
         let time = time.and_then(|since| Timestamp::from_duration(since).ok());
-        time.ok_or_else(|| self.http.no_answer("it does not tell the time"))
+        time.ok_or_else(|| {
+            Error::NotPrometheus(self.http.url.clone(), "it does not tell the time".to_owned())
+        })
     }
 
     /// What it knows at `at` (of [`Source::now`]) of each of `keys`, in any order. `now` is the time by the service's
@@ -92,53 +91,10 @@ impl Source {
         mut progress: impl FnMut(usize, usize) + Send,
     ) -> (Vec<(Key, Answer)>, Result<(), Error>) {
         let mut found = |found| progress(found, keys.len());
-        let mut search = Search::new(at, now, &mut found);
-        let result = self.search(keys.to_vec(), &mut search).await;
-        (search.answers(), result)
-    }
-
-    async fn search(&self, mut open: Vec<Key>, search: &mut Search<'_>) -> Result<(), Error> {
-        for (index, width) in self.windows.iter().enumerate() {
-            let apps = if index == 0 { MAX_APPS } else { MAX_APPS / 4 };
-            let last = index + 1 == self.windows.len() && self.beyond.is_none();
-            let (asked, window) = ((std::mem::take(&mut open), apps), Window { width: *width, last });
-            self.chosen(asked, (search.at, window), search.now, |key, choice| {
-                open.extend(search.put(key, choice));
-            })
-            .await?;
-        }
-        if let Some(lookback) = self.beyond {
-            open = self.further_back(open, lookback, search).await?;
-        }
-        search.end(open);
-        Ok(())
-    }
-
-    /// What is known at `at` of `keys`, as of the last scrape within `window`, in batches of `apps` apps.
-    pub(super) async fn chosen(
-        &self,
-        (keys, apps): (Vec<Key>, usize),
-        (at, window): (Timestamp, Window),
-        now: i64,
-        mut each: impl FnMut(Key, Choice),
-    ) -> Result<(), Error> {
-        // Of the last minutes, series of a scrape may still arrive: buckets are read as of one scrape, too.
-        let recent = window.is_recent();
-        let questions = |keys: &[Key]| {
-            let moments = query::moments(keys, &self.selector, window.width, recent);
-            vec![query::ledgers(keys, &self.selector, window.width), moments]
-        };
-        self.ask(batches(keys, apps), at, questions, Series::put, |keys, answers| {
-            let mut answers = answers.into_iter();
-            let mut series: Series = answers.next().unwrap_or_default();
-            series.align(answers.next().unwrap_or_default(), recent);
-            for key in keys {
-                let distributed = key.resource.polled().counted == Some(Counted::Requests);
-                let choice = choose(&series.take(&key), distributed, now, window);
-                each(key, choice);
-            }
-        })
-        .await
+        let (answers, refused) = (Vec::new(), HashMap::new());
+        let mut search = Search { source: self, at, now, answers, refused, progress: &mut found };
+        let result = search.run(keys.to_vec()).await;
+        (search.answers, result)
     }
 
     /// Which of `keys` were on a page of this very process that was scraped before `at`. The process is recognised by
@@ -155,9 +111,8 @@ impl Source {
         let window = self.windows.first().copied().unwrap_or_default();
         let loaded = loaded.as_duration().as_secs_f64();
         let mut ours = HashSet::new();
-        let put = |mut sample: Sample| {
+        let put = |sample: Sample| {
             if sample.value().is_some_and(|value| (value - loaded).abs() <= SAME_TIME) {
-                sample.labels.remove("__name__");
                 ours.insert(identity(&sample.labels));
             }
         };
@@ -168,23 +123,17 @@ impl Source {
         }
         let questions = |keys: &[Key]| vec![query::polled(keys, &self.selector, window)];
         let ours = Arc::new(ours);
-        let put = move |on_page: &mut HashSet<(AppName, String)>, sample: Sample| {
-            let mut labels = sample.labels;
-            labels.remove("__name__");
-            let (Some(app), Some(resource)) = (take_app(&mut labels), labels.remove("resource")) else {
-                return;
-            };
-            if ours.contains(&identity(&labels)) {
-                on_page.insert((app, resource));
+        let put = move |on_page: &mut HashSet<Key>, mut sample: Sample| {
+            if let Some(owner) = take_owner(&mut sample.labels)
+                && let Some(resource) = take_resource(&mut sample.labels)
+                && ours.contains(&identity(&sample.labels))
+            {
+                on_page.insert(Key { owner, resource });
             }
         };
         self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, put, |keys, answers| {
             let on_page = answers.into_iter().next().unwrap_or_default();
-            let is_on_page = |key: &Key| {
-                let app = (key.owner.project.to_string(), key.owner.app.to_string());
-                on_page.contains(&(app, key.resource.as_str().to_owned()))
-            };
-            scraped.extend(keys.into_iter().filter(is_on_page));
+            scraped.extend(keys.into_iter().filter(|key| on_page.contains(key)));
         })
         .await?;
         Ok(scraped)

@@ -7,8 +7,7 @@ use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
 use pds_exporter::cause;
 use pds_exporter::status::Verdict;
-use pds_ledger::config::Prometheus;
-use pds_ledger::restore::Source;
+use pds_ledger::restore::{Prometheus, Source};
 use pds_ledger::state::{self, Examined};
 
 use crate::report::Report;

@@ -286,7 +286,7 @@ fn at_most_seventeen_bytes_are_written_for_ten_that_change() {
 #[test]
 fn a_file_of_another_kind_or_version_is_refused() {
     let mut later = vec![0; 3 * 4096];
-    later[..20].copy_from_slice(&head());
+    later[..20].copy_from_slice(&head(VERSION));
     assert!(matches!(read(&later), Err(Fault::Damaged(4096, _))), "without marks");
     for (bytes, at) in [(&b""[..], 0), (b"pdsst", 0), (b"pdsstate", 8), (b"# not a log, but long enough", 0)]
     {

@@ -5,7 +5,6 @@ use std::io;
 use std::rc::Rc;
 
 use crate::log::folder::{Directory, LeadsTo, Storage};
-use crate::log::format::ReadAt;
 
 pub(super) const SECTOR: usize = 512;
 
@@ -131,13 +130,11 @@ impl Model {
     }
 }
 
-impl ReadAt for Handle {
-    fn read_at(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
-        self.0.0.borrow().files[self.1].now[..].read_at(bytes, at)
-    }
-}
-
 impl Storage for Handle {
+    fn reader(&self) -> impl io::Read {
+        io::Cursor::new(self.0.0.borrow().files[self.1].now.clone())
+    }
+
     fn length(&self) -> io::Result<u64> {
         Ok(self.0.0.borrow().files[self.1].now.len() as u64)
     }
