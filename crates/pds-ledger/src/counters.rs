@@ -5,7 +5,7 @@ use pds_exposition::encode::LabelNumber;
 use pds_exposition::{Family, Sink};
 use pds_interface::{Counted, Resource};
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, exact};
 
 /// Declares [`Number`]: for each the field of a ledger with its type, and its name in messages.
 macro_rules! numbers {
@@ -179,9 +179,4 @@ fn by_row(resource: Resource, put: impl Fn(&mut Sink, &Row, &[(&str, &str)])) ->
         }
     }
     sink
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts and Unix seconds stay below 2^53")]
-fn exact(value: u64) -> f64 {
-    value as f64
 }

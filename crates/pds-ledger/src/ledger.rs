@@ -34,7 +34,7 @@ pub struct Ledger {
     /// How many within each of them, cumulative, with the fraction that shares leave.
     within: Box<[f64]>,
     /// The hours that are still to be counted again, by time.
-    pub(super) hours: Box<[Hour]>,
+    pub(super) hours: Vec<Hour>,
     /// A figure of the first of them that differs from what was added for it, until a second answer confirms it.
     pub(super) doubt: Option<Hour>,
     /// Late data that is not added in full yet, the oldest first.
@@ -48,7 +48,7 @@ impl Ledger {
     /// Those beyond [`MAX_THRESHOLDS`] are left out.
     #[must_use]
     pub fn with_buckets(self, buckets: &[(f64, u64)]) -> Self {
-        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, precise(*count))))
+        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, exact(*count))))
     }
 
     /// As [`Ledger::with_buckets`], where the counts were rounded: each may have been almost half a request more, so that
@@ -56,7 +56,7 @@ impl Ledger {
     #[must_use]
     pub fn with_rounded_buckets(self, buckets: &[(f64, u64)]) -> Self {
         const ALMOST_HALF: f64 = 0.499_999;
-        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, precise(*count) + ALMOST_HALF)))
+        self.with_shares(buckets.iter().map(|(threshold, count)| (*threshold, exact(*count) + ALMOST_HALF)))
     }
 
     /// This ledger with these thresholds in seconds, rising, and how many within each, fractions included.
@@ -172,7 +172,7 @@ impl Ledger {
         let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
         next.total = next.total.checked_add(total).ok_or(Refusal::TooMany(total))?;
         next.accounted += range.seconds();
-        next.put_shares(&tally.shares, precise(total));
+        next.put_shares(&tally.shares, exact(total));
         next.put_late_data(range.end);
         next.put_hour(range, total, hourly_from);
         next.until = range.end;
@@ -194,9 +194,6 @@ impl Ledger {
 
     /// Adds the late data that is due once the cursor stands at `end`. It pays off first what was counted too much.
     fn put_late_data(&mut self, end: i64) {
-        if self.late_data.is_empty() {
-            return;
-        }
         let mut late_data = std::mem::take(&mut self.late_data);
         late_data.retain_mut(|late| {
             let part = late.part(end).saturating_sub(late.added);
@@ -204,7 +201,7 @@ impl Ledger {
             self.debt -= paid;
             self.total = self.total.saturating_add(part - paid);
             self.late = self.late.saturating_add(part);
-            self.put_shares(&late.shares, precise(part - paid));
+            self.put_shares(&late.shares, exact(part - paid));
             late.added += part;
             late.added < late.total
         });
@@ -243,7 +240,7 @@ impl Ledger {
         let hour = |(ago, added): (u32, u64)| Some(Hour { index: now.checked_sub(ago)?, rechecks: 0, added });
         let mut hours: Vec<Hour> = hours.into_iter().filter_map(hour).collect();
         hours.sort_unstable_by_key(|hour| hour.index);
-        Self { hours: hours.into(), ..self }
+        Self { hours, ..self }
     }
 
     /// Whether `second` lies within an hour of which a part was added and is still to be counted again.
@@ -253,20 +250,14 @@ impl Ledger {
 
     /// Records what was added for the hour of `range`, if the ledger has added all of that hour so far.
     fn put_hour(&mut self, range: TimeRange, total: u64, hourly_from: i64) {
-        let mut hour = Hour::of(range.start);
+        let hour = Hour::of(range.start);
         let begun = self.has_begun_hour(range.start);
         if range.end > hour.end() || (hour.start() < hourly_from && !begun) {
-            if begun {
-                self.hours = self.hours.iter().filter(|known| known.end() <= range.start).copied().collect();
-            }
-            return;
+            return self.hours.retain(|known| known.end() <= range.start);
         }
         match self.hours.last_mut().filter(|last| last.start() == hour.start()) {
             Some(last) => last.added = last.added.saturating_add(total),
-            None if range.start == hour.start() => {
-                hour.added = total;
-                self.hours = self.hours.iter().copied().chain([hour]).collect();
-            }
+            None if range.start == hour.start() => self.hours.push(Hour { added: total, ..hour }),
             None => {}
         }
     }
@@ -274,16 +265,10 @@ impl Ledger {
     /// How many of the reply's thresholds the ledger has no room for.
     #[must_use]
     pub fn beyond_room(&self, tally: &Tally) -> usize {
-        let unknown = |(threshold, _): &&(f64, f64)| {
+        let unknown = tally.shares.iter().filter(|(threshold, _)| {
             self.thresholds.binary_search_by(|known| known.total_cmp(threshold)).is_err()
-        };
-        let room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
-        // Only a reply with more thresholds than the ledger has room for can have one too many.
-        if tally.shares.len() <= room {
-            0
-        } else {
-            tally.shares.iter().filter(unknown).count().saturating_sub(room)
-        }
+        });
+        unknown.count().saturating_sub(MAX_THRESHOLDS.saturating_sub(self.thresholds.len()))
     }
 
     /// The ledger with buckets for all thresholds of the reply, as far as there is room. `None` if it has them. A new
@@ -378,16 +363,13 @@ pub(super) fn count(range: TimeRange, tally: &Tally, distributed: bool) -> Resul
     Ok(total)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-fn precise(count: u64) -> f64 {
-    count as f64
+/// A count or a Unix second, which stay below 2^53.
+pub(super) fn exact(value: u64) -> f64 {
+    value as f64
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "sums of counts, which stay below 2^53 and are never negative"
-)]
+/// A sum of counts, which stay below 2^53 and are never negative.
+#[expect(clippy::cast_possible_truncation, reason = "it is in range")]
 fn rounded(within: f64) -> u64 {
     within.round() as u64
 }

@@ -25,7 +25,7 @@ use super::state::StateFile;
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// All ledgers by app and resource. Cloning shares them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LedgerStore {
     ledgers: Arc<RwLock<Ledgers>>,
     /// Where ledgers go to be committed. `None` if they are kept in memory only.
@@ -53,10 +53,7 @@ impl LedgerStore {
         apart: Duration,
     ) -> Result<(Self, Committer), StateError> {
         let Some(path) = path else {
-            return Ok((
-                Self { ledgers: Arc::default(), commits: None, closed: Arc::default() },
-                Committer(None),
-            ));
+            return Ok((Self::default(), Committer(None)));
         };
         let (state, found) = StateFile::open(path).await?;
         let mut ledgers = Ledgers::default();
@@ -65,12 +62,10 @@ impl LedgerStore {
             ledgers.by_key.insert(key, Arc::new(ledger));
         }
         let (commits, entries) = mpsc::unbounded_channel();
-        let closed = Arc::new(Notify::new());
-        let ledgers = Self { ledgers: Arc::new(RwLock::new(ledgers)), commits: Some(commits), closed };
-        let held = Arc::clone(&ledgers.ledgers);
-        let task =
-            tokio::spawn(commit_all(state, held, entries, observer, apart, Arc::clone(&ledgers.closed)));
-        Ok((ledgers, Committer(Some(task))))
+        let (ledgers, closed) = (Arc::new(RwLock::new(ledgers)), Arc::new(Notify::new()));
+        let task = commit_all(state, Arc::clone(&ledgers), entries, observer, apart, Arc::clone(&closed));
+        let store = Self { ledgers, commits: Some(commits), closed };
+        Ok((store, Committer(Some(tokio::spawn(task)))))
     }
 
     /// Lets the [`Committer`] end once everything handed over so far is on disk. Later ledgers are not committed.

@@ -125,26 +125,19 @@ impl Ledger {
         (ages, phase, now): (&Ages, i64, i64),
     ) -> Result<Option<(Self, Recheck)>, Refusal> {
         let total = ledger::count(range, tally, distributed)?;
-        let Some(place) = self.hours.iter().position(|hour| hour.start() == range.start) else {
+        let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
+        let Some(hour) = next.hours.iter_mut().find(|hour| hour.start() == range.start) else {
             return Ok(None);
         };
-        let mut next = self.learn(tally).unwrap_or_else(|| self.clone());
-        let mut hours = std::mem::take(&mut next.hours).into_vec();
-        let Some(hour) = hours.get_mut(place) else { return Ok(None) };
         let former = next.doubt.take().filter(|doubt| doubt.index == hour.index);
-        let figure = match former {
-            Some(former) => middle(hour.added, former.added, total),
-            None => total,
-        };
+        let figure = former.map_or(total, |former| middle(hour.added, former.added, total));
         let (late, overcounted) = (figure.saturating_sub(hour.added), hour.added.saturating_sub(figure));
         let doubtful = former.is_none() && figure != hour.added;
-        let mut outcome = Recheck { counted: 0, late, overcounted, doubtful };
         if doubtful {
             next.doubt = Some(Hour { added: total, ..*hour });
-            next.hours = hours.into();
-            return Ok(Some((next, outcome)));
+            return Ok(Some((next, Recheck { counted: 0, late, overcounted, doubtful })));
         }
-        outcome.counted = if hour.rechecks == 0 { figure } else { late };
+        let counted = if hour.rechecks == 0 { figure } else { late };
         if late > 0 {
             let from = ages.place(range.end, phase, hour.rechecks);
             let shares = tally.shares.as_slice().into();
@@ -152,22 +145,21 @@ impl Ledger {
         }
         hour.added = figure;
         hour.rechecks = u8::try_from(ages.reached(range.end, phase, now)).unwrap_or(u8::MAX);
-        hours.retain(|hour| usize::from(hour.rechecks) < ages.0.len());
-        next.hours = hours.into();
+        next.hours.retain(|hour| usize::from(hour.rechecks) < ages.0.len());
         next.overcounted = next.overcounted.saturating_add(overcounted);
         next.debt = next.debt.saturating_add(overcounted);
         next.rechecked_until = next.rechecked_until.max(range.end);
-        Ok(Some((next, outcome)))
+        Ok(Some((next, Recheck { counted, late, overcounted, doubtful })))
     }
 
     /// The ledger without the hours that ended before `oldest`, and without any where none is counted again. `None`
     /// if there is none of them.
     #[must_use]
     pub fn without_hours_before(&self, oldest: i64) -> Option<Self> {
-        let gone = self.hours.iter().filter(|hour| hour.end() < oldest).count();
-        (gone > 0).then(|| {
+        let is_gone = |hour: &Hour| hour.end() < oldest;
+        self.hours.iter().any(is_gone).then(|| {
             let mut next = self.clone();
-            next.hours = self.hours.get(gone..).unwrap_or_default().into();
+            next.hours.retain(|hour| !is_gone(hour));
             next
         })
     }

@@ -70,6 +70,11 @@ impl RunningClock {
         self.second.saturating_add_unsigned(self.at.elapsed().as_secs())
     }
 
+    /// A Date has whole seconds, rounded down: the service may have been up to one second further.
+    fn latest(self) -> i64 {
+        self.second().saturating_add(1)
+    }
+
     fn agrees_with(self, second: i64) -> bool {
         self.second().abs_diff(second) <= AGREEMENT
     }
@@ -132,12 +137,7 @@ impl Watermark {
     #[must_use]
     pub fn settled(&self) -> i64 {
         let ours = self.clock.unix_seconds();
-        let now = match self.seen().date {
-            None => ours,
-            // The header has whole seconds, rounded down: the service may have been up to one second further.
-            Some(date) => ours.min(date.second().saturating_add(1)),
-        };
-        now.saturating_sub(self.settle)
+        self.seen().date.map_or(ours, |date| ours.min(date.latest())).saturating_sub(self.settle)
     }
 
     /// The end of the last whole step that has settled.
@@ -162,10 +162,8 @@ impl Watermark {
     #[must_use]
     pub fn now(&self) -> Option<i64> {
         let seen = self.seen();
-        if !self.is_vouched(&seen) {
-            return None;
-        }
-        Some(seen.date.map_or_else(|| self.clock.unix_seconds(), |date| date.second().saturating_add(1)))
+        let now = || seen.date.map_or_else(|| self.clock.unix_seconds(), RunningClock::latest);
+        self.is_vouched(&seen).then(now)
     }
 
     /// The last whole step that had settled when two clocks first agreed; `None` before.
@@ -178,12 +176,8 @@ impl Watermark {
     /// because giving up cannot be undone.
     #[must_use]
     pub fn oldest(&self) -> Option<i64> {
-        if !self.is_vouched(&self.seen()) {
-            return None;
-        }
-        let oldest = self.settled().saturating_sub(self.max_catch_up);
-        let part = oldest.rem_euclid(self.step);
-        Some(if part == 0 { oldest } else { oldest.saturating_add(self.step - part) })
+        let oldest = || self.settled().saturating_sub(self.max_catch_up);
+        self.is_vouched(&self.seen()).then(|| self.whole_step(oldest().saturating_add(self.step - 1)))
     }
 
     /// Records that a reply with this Date has just arrived. Returns by how many seconds the service's clock has

@@ -144,11 +144,7 @@ pub(crate) fn replay(file: impl Read, length: u64, each: Each<'_>) -> Result<Len
     let mut reader = BufReader::with_capacity(1 << 16, file);
     let marked = lengths(&mut reader, length)?;
     let (mut at, mut entries) = (START, Vec::new());
-    while let Some(sum) = group(&mut reader, length - at, &mut entries)? {
-        let size = u32::try_from(entries.len()).unwrap_or(u32::MAX).to_le_bytes();
-        if entries.is_empty() || checksum(at, &[&size, &entries]) != sum {
-            break;
-        }
+    while group(&mut reader, (at, length), &mut entries)? {
         read_entries(&entries, each).map_err(|what| Fault::Damaged(at, what))?;
         at += (GROUP_HEAD + entries.len()) as u64;
     }
@@ -196,22 +192,19 @@ fn lengths(reader: &mut impl BufRead, length: u64) -> Result<Lengths, Fault> {
     }
 }
 
-/// Reads the next group, if the `rest` of the file has room for one: its entries, unverified, and their checksum.
-fn group(reader: &mut impl BufRead, rest: u64, entries: &mut Vec<u8>) -> io::Result<Option<u32>> {
+/// Reads the entries of the next group, which begins `at` there in a file of this length. Whether it is whole.
+fn group(reader: &mut impl BufRead, (at, length): (u64, u64), entries: &mut Vec<u8>) -> io::Result<bool> {
     entries.clear();
-    if rest < GROUP_HEAD as u64 {
-        return Ok(None);
-    }
+    let Some(room) = (length - at).checked_sub(GROUP_HEAD as u64) else { return Ok(false) };
     let (mut size, mut sum) = ([0; 4], [0; 4]);
-    let read = reader.read_exact(&mut size).and_then(|()| reader.read_exact(&mut sum));
-    let size = u64::from(u32::from_le_bytes(size));
-    if size > rest - GROUP_HEAD as u64 {
-        return Ok(None);
-    }
-    match read.and_then(|()| reader.take(size).read_to_end(entries)) {
-        Ok(_) => Ok(Some(u32::from_le_bytes(sum))),
+    let read = reader.read_exact(&mut size).and_then(|()| reader.read_exact(&mut sum)).and_then(|()| {
+        let size = u64::from(u32::from_le_bytes(size));
+        if size > room { Ok(0) } else { reader.take(size).read_to_end(entries) }
+    });
+    match read {
+        Ok(count) => Ok(count > 0 && checksum(at, &[&size, entries]).to_le_bytes() == sum),
         // Shortened while it was read.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
     }
 }

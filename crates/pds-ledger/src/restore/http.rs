@@ -147,23 +147,18 @@ impl Http {
         time: Option<Timestamp>,
         mut each: impl FnMut(Sample) + Send,
     ) -> Result<usize, Error> {
-        let (headers, secrets) = self.headers()?;
-        let request = self.client.post(&self.url).headers(headers).body(form(query, time));
-        let answered = tokio::time::timeout(TIMEOUT, self.exchange(request, &secrets, &mut each));
+        let answered = tokio::time::timeout(TIMEOUT, self.exchange(form(query, time), &mut each));
         answered.await.unwrap_or_else(|_| Err(Error::Timeout(self.url.clone())))
     }
 
     /// Sends the request and reads the reply.
-    async fn exchange(
-        &self,
-        request: reqwest::RequestBuilder,
-        secrets: &[Secret],
-        each: &mut (dyn FnMut(Sample) + Send),
-    ) -> Result<usize, Error> {
+    async fn exchange(&self, form: String, each: &mut (dyn FnMut(Sample) + Send)) -> Result<usize, Error> {
+        let (headers, secrets) = self.headers()?;
         let url = self.url.clone();
         let shown = |text: &str| secrets.iter().fold(text.to_owned(), |text, secret| secret.redact(&text));
         let unreachable = |error: reqwest::Error| Error::Unreachable(self.url.clone(), error.without_url());
-        let response = request.send().await.map_err(unreachable)?;
+        let response = self.client.post(&self.url).headers(headers).body(form).send();
+        let response = response.await.map_err(unreachable)?;
         let status = response.status();
         if status != http::StatusCode::OK {
             // The status is known whether or not its body arrives.

@@ -1,9 +1,12 @@
 //! The series of one scraped target about one counter, as a ledger, if they belong together.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
 use crate::counters::Number;
 use crate::{Ledger, MAX_THRESHOLDS};
 
-use super::search::{Answer, Window};
 use super::series::{ScrapedCounter, Targets};
 
 /// Whole numbers up to here are exact as `f64`.
@@ -61,6 +64,38 @@ pub enum InvalidLedger {
     /// A bucket, here its threshold and count, holds less than one with a lower threshold.
     #[error("its bucket {0} holds {1}, less than the one below it")]
     NotCumulative(f64, u64),
+}
+
+/// What a Prometheus knows of one ledger.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The ledger, as of the last scrape that had it.
+    Ledger {
+        /// The ledger.
+        ledger: Ledger,
+        /// The labels of the target that it was scraped from.
+        target: String,
+    },
+    /// Something, but nothing usable.
+    Refused {
+        /// Why the furthest one was refused.
+        why: InvalidLedger,
+        /// The labels of the target that it was scraped from.
+        target: String,
+    },
+    /// Nothing.
+    Nothing,
+}
+
+/// The time before `at` in which pages are searched.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    pub at: Timestamp,
+    pub width: Duration,
+    /// Whether some samples may still arrive.
+    pub recent: bool,
+    /// Whether no wider one follows; then a target that lacks something is skipped.
+    pub last: bool,
 }
 
 /// Chooses among `targets` at `now` by the service's clock: the furthest cursor first, and the next one if its series
@@ -182,11 +217,7 @@ fn buckets(scraped: &ScrapedCounter, total: u64) -> Result<Vec<(f64, u64)>, Inva
     Ok(buckets)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked to be whole and in range"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "checked to be whole and in range")]
 fn whole_number(what: &'static str, value: f64) -> Result<u64, InvalidLedger> {
     let fits = value.fract() == 0.0 && (0.0..=MAX_EXACT).contains(&value);
     if fits { Ok(value as u64) } else { Err(InvalidLedger::NotWhole(what, value)) }
@@ -199,7 +230,7 @@ mod tests {
     const NOW: i64 = 1_772_366_400;
 
     fn window(recent: bool, last: bool) -> Window {
-        let (at, width) = (jiff::Timestamp::UNIX_EPOCH, std::time::Duration::ZERO);
+        let (at, width) = (Timestamp::UNIX_EPOCH, Duration::ZERO);
         Window { at, width, recent, last }
     }
 

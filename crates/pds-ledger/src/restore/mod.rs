@@ -13,9 +13,8 @@
 //! ```
 //!
 //! - [`restorer`]: which ledgers are asked for, and what happens to the answers.
-//! - [`Source`]: which ledgers a Prometheus knows; `query`: the PromQL; `http`: the requests, and why there is no usable
-//!   answer; `reply`: the answers.
-//! - `search`: what was found so far, also on pages that were scraped more than an hour ago.
+//! - [`Source`]: the search for ledgers, also on pages that were scraped more than an hour ago; `query`: the PromQL;
+//!   `http`: the requests, and why there is no usable answer; `reply`: the answers.
 //! - `series`: samples by the target they were scraped from.
 //! - [`ledger`]: the series of one target about one counter, as a ledger, if they belong together.
 
@@ -24,12 +23,10 @@ pub mod ledger;
 mod query;
 mod reply;
 pub mod restorer;
-mod search;
 mod series;
 pub mod source;
 
 pub use http::{Error, Login, Prometheus};
-pub use ledger::InvalidLedger;
+pub use ledger::{Answer, InvalidLedger};
 pub use restorer::{Obstacle, Restorer, Restoring, is_later};
-pub use search::Answer;
 pub use source::Source;

@@ -21,7 +21,7 @@ use crate::{Hold, Key, Ledger, LedgerStore, Observer, Watermark};
 use pds_core::error_chain::with_sources;
 
 use super::http::Error;
-use super::search::Answer;
+use super::ledger::Answer;
 use super::source::Source;
 
 /// The interval between log lines about progress.
@@ -151,21 +151,21 @@ impl Restorer {
         added: impl IntoIterator<Item = (Key, Duration)>,
     ) {
         let mut state = self.state();
-        state.followed = source.map(|source| Followed { source, watermark: watermark.clone() });
-        let stays = state.followed.is_some();
-        let (missing, gone) =
-            std::mem::take(&mut state.missing).into_iter().partition(|(key, _)| stays && wanted(key));
-        state.missing = missing;
         state.generation += 1;
-        // Another source may know what the previous one did not.
-        state.missing.values_mut().for_each(|missing| missing.unknown = false);
-        for key in BTreeMap::into_keys(gone) {
-            self.0.ledgers.release(&key);
-        }
-        if !stays {
+        state.missing.retain(|key, missing| {
+            // Another source may know what the previous one did not.
+            missing.unknown = false;
+            let stays = source.is_some() && wanted(key);
+            if !stays {
+                self.0.ledgers.release(key);
+            }
+            stays
+        });
+        let Some(source) = source else {
             *state = State { generation: state.generation, ..State::default() };
             return self.0.observer.restoring(None);
-        }
+        };
+        state.followed = Some(Followed { source, watermark: watermark.clone() });
         for (key, interval) in added {
             let keeps_up = |ledger: &Ledger| {
                 !ledger.set_aside && watermark.at_present().keeps_up_for(ledger.until, interval).is_some()
@@ -198,11 +198,7 @@ impl Restorer {
     pub async fn run(self) {
         let mut wait = FIRST_WAIT;
         loop {
-            let clocks = match &self.state().followed {
-                Some(followed) => followed.watermark.now().is_some(),
-                None => true,
-            };
-            if !clocks {
+            if self.state().followed.as_ref().is_some_and(|followed| followed.watermark.now().is_none()) {
                 sleep(CLOCKS).await;
                 continue;
             }
@@ -220,13 +216,18 @@ impl Restorer {
 
     /// Asks once for everything that is missing, if two clocks agree. Returns whether nothing is missing any more.
     pub async fn restore(&self) -> bool {
-        let (followed, missing, generation) = {
+        let job = {
             let state = self.state();
-            (state.followed.clone(), state.missing.clone(), state.generation)
+            match &state.followed {
+                Some(followed) if !state.missing.is_empty() => Job {
+                    followed: followed.clone(),
+                    missing: state.missing.clone(),
+                    generation: state.generation,
+                },
+                _ => return true,
+            }
         };
-        let Some(followed) = followed.filter(|_| !missing.is_empty()) else { return true };
-        let Some(now) = followed.watermark.now() else { return false };
-        let job = Job { followed, missing, generation };
+        let Some(now) = job.followed.watermark.now() else { return false };
         self.attempt(&job, now).await;
         self.state().missing.is_empty()
     }

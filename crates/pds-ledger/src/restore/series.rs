@@ -130,23 +130,19 @@ impl ScrapedCounter {
         let of = |shows: Shows| series.iter().filter(move |moments| moments.shows == shows);
         let infinite = || of(Shows::Buckets).filter(|of| of.threshold() == Some(f64::INFINITY));
         let totals = || of(Shows::Number(Number::Total)).chain(infinite());
-        // It goes with the configuration: what the page before had.
-        let has_rechecked = |before: Option<&(f64, f64)>, time: f64| {
-            let was_there =
-                |moments: &&Moments| before.is_some_and(|(before, _)| moments.at(*before).is_some());
-            of(Shows::Number(Number::RecheckedUntil))
-                .filter(was_there)
-                .all(|moments| moments.at(time).is_some())
-        };
         let cursors = of(Shows::Number(Number::Until)).next().map_or(&[][..], |cursors| &cursors.samples);
         let total_at = |time| totals().find_map(|total| total.at(time));
+        // The last page first, each with the one before it.
         let of_both = || {
-            let times = cursors.iter().enumerate().rev();
-            times.filter_map(|(index, (time, _))| Some((index, *time, total_at(*time)?)))
+            let before = std::iter::once(None).chain(cursors.iter().map(Some));
+            let times: Vec<_> = before.zip(cursors).collect();
+            times.into_iter().rev().filter_map(|(before, (time, _))| Some((before, *time, total_at(*time)?)))
         };
-        let whole = of_both().find(|(index, time, _)| {
+        let whole = of_both().find(|(before, time, _)| {
             let count = began(series, *time);
-            has_rechecked(index.checked_sub(1).and_then(|before| cursors.get(before)), *time)
+            // It goes with the configuration: what the page before had.
+            let was_there = |of: &Moments| before.is_some_and(|(before, _)| of.at(*before).is_some());
+            of(Shows::Number(Number::RecheckedUntil)).all(|of| of.at(*time).is_some() || !was_there(of))
                 && lasting.iter().all(|lasting| lasting.is_on(series, *time, count))
         });
         self.partial = whole.is_none() && of_both().next().is_some();

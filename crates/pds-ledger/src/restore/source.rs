@@ -1,6 +1,6 @@
-//! Which ledgers a Prometheus knows.
+//! Which ledgers a Prometheus knows: the search in windows that widen, and then in hours further back.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,22 +10,22 @@ use tokio::task::JoinSet;
 use crate::Key;
 use pds_core::memory::Share;
 use pds_http::BuildError;
+use pds_interface::Counted;
 
 use super::http::{Error, Http, Prometheus};
+use super::ledger::{Answer, InvalidLedger, Window, choose};
 use super::query::{self, HOUR, batches, halves};
 use super::reply::Sample;
-use super::search::{Answer, Search};
-use super::series::{identity, take_owner, take_resource};
+use super::series::{self, Series, identity, take_owner, take_resource};
 
-/// The look-back widens in these steps for counters not found: 250,000 series over a day are a thousand million
-/// samples.
-const WINDOWS: &[Duration] = &[RECENT, MAX_WINDOW];
 /// Samples that were scraped longer ago than this have arrived.
 const RECENT: Duration = Duration::from_secs(300);
-/// The most apps in one query of the first window; wider windows take a quarter of them.
-pub(super) const MAX_APPS: usize = 200;
 /// The widest window in which whole pages are searched.
 const MAX_WINDOW: Duration = HOUR.unsigned_abs();
+/// How far before the last hour with a total of a counter its pages are searched.
+const SEARCHED: SignedDuration = SignedDuration::from_hours(6);
+/// The most apps in one query of the first window; wider windows take a quarter of them.
+const MAX_APPS: usize = 200;
 /// The most queries in flight.
 const MAX_QUERIES: usize = 4;
 /// Tolerance of the start time, in seconds: VictoriaMetrics keeps twelve digits.
@@ -41,11 +41,9 @@ const SAME_TIME: f64 = 0.002;
 #[derive(Clone, Debug)]
 pub struct Source {
     http: Arc<Http>,
-    pub(super) selector: Arc<str>,
-    /// The windows that are searched, the narrowest first.
-    pub(super) windows: Arc<[Duration]>,
-    /// How far back the search goes beyond these.
-    pub(super) beyond: Option<Duration>,
+    selector: Arc<str>,
+    /// How far back it is searched.
+    lookback: Duration,
 }
 
 impl Source {
@@ -54,13 +52,10 @@ impl Source {
     /// # Errors
     /// If its trust anchors cannot be used.
     pub fn new(config: &Prometheus, memory: Share) -> Result<Self, BuildError> {
-        let narrower = WINDOWS.iter().copied().filter(|window| *window < config.lookback);
-        let widest = (config.lookback <= MAX_WINDOW).then_some(config.lookback);
         Ok(Self {
             http: Arc::new(Http::new(config, memory)?),
             selector: config.selector.trim().into(),
-            windows: narrower.chain(widest).collect(),
-            beyond: widest.is_none().then_some(config.lookback),
+            lookback: config.lookback,
         })
     }
 
@@ -108,7 +103,7 @@ impl Source {
         at: Timestamp,
         loaded: Timestamp,
     ) -> Result<HashSet<Key>, Error> {
-        let window = self.windows.first().copied().unwrap_or_default();
+        let window = RECENT.min(self.lookback);
         let loaded = loaded.as_duration().as_secs_f64();
         let mut ours = HashSet::new();
         let put = |sample: Sample| {
@@ -121,7 +116,7 @@ impl Source {
         if ours.is_empty() {
             return Ok(scraped);
         }
-        let questions = |keys: &[Key]| vec![query::polled(keys, &self.selector, window)];
+        let questions = |keys: &[Key]| [query::polled(keys, &self.selector, window)];
         let ours = Arc::new(ours);
         let put = move |on_page: &mut HashSet<Key>, mut sample: Sample| {
             if let Some(owner) = take_owner(&mut sample.labels)
@@ -131,8 +126,7 @@ impl Source {
                 on_page.insert(Key { owner, resource });
             }
         };
-        self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, put, |keys, answers| {
-            let on_page = answers.into_iter().next().unwrap_or_default();
+        self.ask(batches(keys.to_vec(), MAX_APPS), at, questions, put, |keys, [on_page]| {
             scraped.extend(keys.into_iter().filter(|key| on_page.contains(key)));
         })
         .await?;
@@ -141,13 +135,13 @@ impl Source {
 
     /// Runs a query for each of the batches, some at once, and passes on what `put` makes of the answers. A batch whose
     /// answer is too large is divided.
-    pub(super) async fn ask<T: Default + Send + 'static>(
+    async fn ask<T: Default + Send + 'static, const N: usize>(
         &self,
         mut batches: VecDeque<Vec<Key>>,
         at: Timestamp,
-        questions: impl Fn(&[Key]) -> Vec<String>,
+        questions: impl Fn(&[Key]) -> [String; N],
         put: impl Fn(&mut T, Sample) + Clone + Send + Sync + 'static,
-        mut answered: impl FnMut(Vec<Key>, Vec<T>),
+        mut answered: impl FnMut(Vec<Key>, [T; N]),
     ) -> Result<(), Error> {
         let mut under_way = JoinSet::new();
         loop {
@@ -156,13 +150,12 @@ impl Source {
             {
                 let (http, queries, put) = (Arc::clone(&self.http), questions(&keys), put.clone());
                 under_way.spawn(async move {
-                    let mut answers = Vec::with_capacity(queries.len());
-                    for query in queries {
-                        let mut answer = T::default();
-                        match http.query(&query, Some(at), |sample| put(&mut answer, sample)).await {
+                    let mut answers = std::array::from_fn(|_| T::default());
+                    for (query, answer) in queries.iter().zip(&mut answers) {
+                        match http.query(query, Some(at), |sample| put(answer, sample)).await {
                             // What one query finds unknown needs no further query.
                             Ok(0) => break,
-                            Ok(_) => answers.push(answer),
+                            Ok(_) => {}
                             Err(error) => return (keys, Err(error)),
                         }
                     }
@@ -187,5 +180,178 @@ impl Source {
                 },
             }
         }
+    }
+}
+
+/// The hours in which a counter was on a page, the latest first, each by its end.
+type Hours = VecDeque<Timestamp>;
+
+/// A search, what it has found so far, and why the rest was refused.
+struct Search<'a> {
+    source: &'a Source,
+    /// The time of all queries, by the clock of that Prometheus.
+    at: Timestamp,
+    /// The time by the service's clock, which no cursor may be ahead of.
+    now: i64,
+    answers: Vec<(Key, Answer)>,
+    refused: HashMap<Key, Answer>,
+    /// Gets the number of ledgers found.
+    progress: &'a mut (dyn FnMut(usize) + Send),
+}
+
+impl Search<'_> {
+    /// Searches for `keys`.
+    ///
+    /// # Errors
+    /// If a query was not answered in full. What was found until then is among the answers.
+    async fn run(&mut self, keys: Vec<Key>) -> Result<(), Error> {
+        let (mut open, lookback) = (keys, self.source.lookback);
+        // It widens in steps for those not found: 250,000 series over a day are a thousand million samples.
+        for width in BTreeSet::from([RECENT, MAX_WINDOW].map(|width| width.min(lookback))) {
+            let window = Window { at: self.at, width, recent: width <= RECENT, last: width == lookback };
+            open = self.look(open, window).await?;
+        }
+        if lookback > MAX_WINDOW {
+            open = self.further_back(open).await?;
+        }
+        // There is no further page: of what was not refused, nothing is known.
+        open.retain(|key| !self.refused.contains_key(key));
+        self.answers.extend(open.into_iter().map(|key| (key, Answer::Nothing)));
+        self.answers.extend(self.refused.drain());
+        Ok(())
+    }
+
+    /// Looks at the last pages within `window`. Returns the keys that other pages are to be searched for.
+    async fn look(&mut self, keys: Vec<Key>, window: Window) -> Result<Vec<Key>, Error> {
+        let Window { at, width, recent, .. } = window;
+        let (source, now) = (self.source, self.now);
+        let apps = if recent { MAX_APPS } else { MAX_APPS / 4 };
+        // Of the last minutes, series of a scrape may still arrive: buckets are read as of one scrape, too.
+        let questions = |keys: &[Key]| {
+            let moments = query::moments(keys, &source.selector, width, recent);
+            [query::ledgers(keys, &source.selector, width), moments]
+        };
+        let mut open = Vec::new();
+        let answered =
+            source.ask(batches(keys, apps), at, questions, Series::put, |keys, [mut series, range]| {
+                series.align(range, recent);
+                for key in keys {
+                    let distributed = key.resource.polled().counted == Some(Counted::Requests);
+                    let answer = choose(&series.take(&key), distributed, now, window);
+                    open.extend(self.put(key, answer, recent));
+                }
+            });
+        answered.await?;
+        Ok(open)
+    }
+
+    /// Notes what a page has of `key`. Returns the key if other pages are to be searched for it.
+    fn put(&mut self, key: Key, answer: Answer, recent: bool) -> Option<Key> {
+        let open = match answer {
+            Answer::Nothing => Some(key),
+            // A scrape that is arriving will soon be whole.
+            Answer::Refused { ref why, .. } if *why != InvalidLedger::Partial || !recent => {
+                self.refused.entry(key.clone()).or_insert(answer);
+                Some(key)
+            }
+            found => {
+                self.refused.remove(&key);
+                self.answers.push((key, found));
+                None
+            }
+        };
+        (self.progress)(self.answers.len());
+        open
+    }
+
+    /// Searches the look-back for `keys`: in the last hour in which their totals were scraped, and in those of the six
+    /// hours before it. Returns the keys whose totals were never scraped.
+    ///
+    /// The hour is that of the scrape, not of the cursor: after a suspended machine, a page is much younger than its
+    /// cursors.
+    async fn further_back(&mut self, keys: Vec<Key>) -> Result<Vec<Key>, Error> {
+        let (source, lookback) = (self.source, self.source.lookback);
+        let begin = self.at - SignedDuration::try_from(lookback).unwrap_or_default();
+        let mut places: BTreeMap<Timestamp, BTreeMap<Key, Hours>> = BTreeMap::new();
+        let mut unknown = Vec::new();
+        // The second is asked only where the first finds something.
+        let questions = |keys: &[Key]| {
+            let selector = &source.selector;
+            [query::totals(keys, selector, lookback), query::hours(keys, selector, lookback)]
+        };
+        let batches = batches(keys, MAX_APPS / 4);
+        let answered =
+            source.ask(batches, self.at, questions, series::put_times, |keys, [known, mut hours]| {
+                for key in keys {
+                    match hours.remove(&key).as_ref().and_then(|times| latest(times)) {
+                        Some((last, earlier)) => drop(places.entry(last).or_default().insert(key, earlier)),
+                        None if known.contains_key(&key) => self.refuse(key),
+                        None => unknown.push(key),
+                    }
+                }
+            });
+        answered.await?;
+        while let Some((at, mut earlier)) = places.pop_last() {
+            let width = at.duration_since(begin).clamp(SignedDuration::from_secs(1), HOUR).unsigned_abs();
+            let window = Window { at, width, recent: false, last: false };
+            for key in self.look(earlier.keys().cloned().collect(), window).await? {
+                self.refuse(key.clone());
+                let mut hours = earlier.remove(&key).unwrap_or_default();
+                if let Some(next) = hours.pop_front() {
+                    places.entry(next).or_default().insert(key, hours);
+                }
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Notes that no page has all of `key`, if nothing else is wrong with it: a counter that was scraped must not begin
+    /// at 0.
+    fn refuse(&mut self, key: Key) {
+        let apart = Answer::Refused { why: InvalidLedger::Apart, target: String::new() };
+        self.refused.entry(key).or_insert(apart);
+    }
+}
+
+/// The last of these hours, and those before it that are searched.
+fn latest(times: &[f64]) -> Option<(Timestamp, Hours)> {
+    #[expect(clippy::cast_possible_truncation, reason = "only decides where to look")]
+    let mut hours: Vec<_> =
+        times.iter().filter_map(|time| Timestamp::from_second(time.ceil() as i64).ok()).collect();
+    hours.sort_unstable_by(|one, other| other.cmp(one));
+    hours.dedup();
+    let last = *hours.first()?;
+    let earlier = hours.into_iter().skip(1).take_while(|hour| last.duration_since(*hour) <= SEARCHED);
+    Some((last, earlier.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use pds_core::memory::{Holder, MemoryBudget};
+    use pds_interface::Resource;
+
+    use super::*;
+    use crate::{Ledger, Owner};
+
+    #[test]
+    fn a_ledger_that_was_refused_and_is_found_further_back_has_one_answer() {
+        let config = Prometheus {
+            url: "http://localhost".parse().unwrap(),
+            login: None,
+            ca_file: None,
+            headers: Vec::new(),
+            selector: String::new(),
+            lookback: Duration::ZERO,
+        };
+        let source = Source::new(&config, MemoryBudget::default().share(Holder::Restoring)).unwrap();
+        let (at, answers, refused) = (Timestamp::UNIX_EPOCH, Vec::new(), HashMap::new());
+        let mut search = Search { source: &source, at, now: 0, answers, refused, progress: &mut |_| {} };
+        let key =
+            Key { owner: Owner::new("p".into(), "a".into()), resource: Resource::all().next().unwrap() };
+        search.refuse(key.clone());
+        let found = Answer::Ledger { ledger: Ledger::default(), target: "{}".to_owned() };
+        assert_eq!(search.put(key.clone(), found.clone(), false), None);
+        assert!(search.refused.is_empty());
+        assert_eq!(search.answers, [(key, found)]);
     }
 }
