@@ -67,6 +67,11 @@ impl StateError {
     }
 }
 
+/// A ledger could not be written and counts as not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the state file could not be written")]
+pub struct NotCommitted;
+
 /// Why a reply is not added. The cursor stays, and the range is asked for again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {

@@ -13,7 +13,7 @@ use tokio::time::{Duration, Instant};
 use pds_core::error_chain::with_sources;
 use pds_interface::Counted;
 
-use super::error::StateError;
+use super::error::{NotCommitted, StateError};
 use super::key::Key;
 use super::ledger::Ledger;
 use super::record::Record;
@@ -272,11 +272,6 @@ struct Entry {
     records: Vec<Record>,
     done: oneshot::Sender<bool>,
 }
-
-/// A ledger could not be written and counts as not added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the state file could not be written")]
-pub struct NotCommitted;
 
 /// The task that commits. Await it after [`LedgerStore::close`], so that everything is on disk.
 #[derive(Debug)]

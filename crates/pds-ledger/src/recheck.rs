@@ -152,6 +152,41 @@ impl Ledger {
         Ok(Some((next, Recheck { counted, late, overcounted, doubtful })))
     }
 
+    /// What `total` holds of each hour that is not done with: still to be counted again, or with late data on its way.
+    /// By hours before the one that the cursor is in.
+    pub fn open_hours(&self) -> impl Iterator<Item = (u32, u64)> {
+        let now = Hour::of(self.until).index;
+        let on_its_way = |index: u32| {
+            let late = self.late_data.iter().filter(move |late| late.hour == index);
+            late.fold(0u64, |sum, late| sum.saturating_add(late.total - late.added))
+        };
+        // With a debt, late data is spent before it arrives, and an answer that was lower only adds to it.
+        let is_lower =
+            |hour: &Hour| self.doubt.is_some_and(|of| of.index == hour.index && of.added < hour.added);
+        let again = self.hours.iter().filter(move |hour| self.debt == 0 || !is_lower(hour));
+        let again = again.map(|hour| (hour.index, hour.added));
+        let is_again = |late: &Late| self.hours.iter().any(|hour| hour.index == late.hour);
+        let done = self.late_data.iter().enumerate().filter(move |(at, late)| {
+            let is_last = !self.late_data.iter().skip(at + 1).any(|further| further.hour == late.hour);
+            self.debt == 0 && late.hour > 0 && is_last && !is_again(late)
+        });
+        let all = again.chain(done.map(|(_, late)| (late.hour, late.figure)));
+        all.filter_map(move |(index, figure)| {
+            Some((now.checked_sub(index)?, figure.saturating_sub(on_its_way(index))))
+        })
+    }
+
+    /// The ledger with what a page has of [`Ledger::open_hours`]: hours before that of the cursor, and what `total`
+    /// holds of each. They are counted again.
+    #[must_use]
+    pub fn with_open_hours(mut self, hours: impl IntoIterator<Item = (u32, u64)>) -> Self {
+        let now = Hour::of(self.until).index;
+        let hour = |(ago, added): (u32, u64)| Some(Hour { index: now.checked_sub(ago)?, rechecks: 0, added });
+        self.hours = hours.into_iter().filter_map(hour).collect();
+        self.hours.sort_unstable_by_key(|hour| hour.index);
+        self
+    }
+
     /// The ledger without the hours that ended before `oldest`, and without any where none is counted again. `None`
     /// if there is none of them.
     #[must_use]

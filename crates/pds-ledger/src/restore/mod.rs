@@ -12,12 +12,13 @@
 //! LedgerStore: taken, opened, or held back until that is known
 //! ```
 //!
-//! - [`restorer`]: which ledgers are asked for, and what happens to the answers.
+//! - [`restorer`]: which ledgers are asked for, and what happens to the answers; `attempt`: what one asks for and learns.
 //! - [`Source`]: the search for ledgers, also on pages that were scraped more than an hour ago; `query`: the PromQL;
 //!   `http`: the requests, and why there is no usable answer; `reply`: the answers.
 //! - `series`: samples by the target they were scraped from.
 //! - [`ledger`]: the series of one target about one counter, as a ledger, if they belong together.
 
+mod attempt;
 mod http;
 pub mod ledger;
 mod query;
@@ -26,7 +27,8 @@ pub mod restorer;
 mod series;
 pub mod source;
 
+pub use attempt::is_later;
 pub use http::{Error, Login, Prometheus};
 pub use ledger::{Answer, InvalidLedger};
-pub use restorer::{Obstacle, Restorer, Restoring, is_later};
+pub use restorer::{Obstacle, Restorer, Restoring};
 pub use source::Source;

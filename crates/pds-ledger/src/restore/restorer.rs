@@ -15,17 +15,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, sleep};
 
 use crate::{Hold, Key, Ledger, LedgerStore, Observer, Watermark};
 use pds_core::error_chain::with_sources;
 
+use super::attempt::{Decision, Followed, Job, Learned, Missing, is_later};
 use super::http::Error;
 use super::ledger::Answer;
 use super::source::Source;
 
-/// The interval between log lines about progress.
-const PROGRESS: Duration = Duration::from_secs(5);
 /// Two clocks have to agree before the first query. This is how often that is checked.
 const CLOCKS: Duration = Duration::from_millis(200);
 /// The first wait after an incomplete attempt. Each further one is twice as long.
@@ -87,49 +86,6 @@ struct State {
     outcome: Restoring,
     /// Refused counters that were named in the log.
     named: HashSet<Key>,
-}
-
-/// The source, and the clocks.
-#[derive(Clone, Debug)]
-struct Followed {
-    source: Source,
-    watermark: Watermark,
-}
-
-/// A counter whose ledger is missing.
-#[derive(Clone, Copy, Debug)]
-struct Missing {
-    /// The step that had settled when it was configured; `None` if that was before two clocks agreed.
-    since: Option<i64>,
-    /// Whether Prometheus knew nothing of it.
-    unknown: bool,
-}
-
-/// What one attempt asks for.
-#[derive(Debug)]
-struct Job {
-    followed: Followed,
-    missing: BTreeMap<Key, Missing>,
-    generation: u64,
-}
-
-/// What one attempt learned.
-#[derive(Debug, Default)]
-struct Learned {
-    answers: Vec<(Key, Answer)>,
-    /// Of the counters without a ledger, those on a scraped page of this very process.
-    scraped: HashSet<Key>,
-}
-
-/// What to do with the ledger of a counter.
-#[derive(Clone, Copy, Debug)]
-enum Decision {
-    /// Take the one from Prometheus, with this cursor.
-    Take(i64),
-    /// Continue with that of the state file.
-    Keep,
-    /// Begin a new one.
-    Open,
 }
 
 impl Restorer {
@@ -236,7 +192,7 @@ impl Restorer {
     async fn attempt(&self, job: &Job, now: i64) {
         let mut learned = Learned::default();
         let asked = tokio::select! {
-            asked = self.ask(job, now, &mut learned) => asked,
+            asked = job.ask(now, self.0.observer.config_loaded(), &mut learned) => asked,
             // The counters, and perhaps the source, are others now.
             () = self.replaced(job) => return self.0.changed.notify_one(),
         };
@@ -255,35 +211,6 @@ impl Restorer {
         while self.state().generation == job.generation {
             self.0.changed.notified().await;
         }
-    }
-
-    /// Asks the source for what is missing. After an error, what was `learned` until then holds.
-    async fn ask(&self, job: &Job, now: i64, learned: &mut Learned) -> Result<(), Error> {
-        let source = &job.followed.source;
-        let at = source.now().await?;
-        let loaded = self.0.observer.config_loaded();
-        let scraped = async |keys: Vec<Key>| match loaded.filter(|_| !keys.is_empty()) {
-            Some(loaded) => source.scraped(&keys, at, loaded).await,
-            None => Ok(HashSet::new()),
-        };
-        // For apps that were unknown, nothing has changed until this process has been scraped.
-        let (unknown, new): (Vec<_>, Vec<_>) = job.missing.iter().partition(|(_, missing)| missing.unknown);
-        learned.scraped = scraped(unknown.into_iter().map(|(key, _)| key.clone()).collect()).await?;
-        let new = new.into_iter().map(|(key, _)| key);
-        let asked: Vec<Key> = new.chain(&learned.scraped).cloned().collect();
-        let mut reported = Instant::now();
-        let answers = source.ledgers(&asked, at, now, |done, all| {
-            if reported.elapsed() >= PROGRESS {
-                tracing::info!(done, all, "reading counters back from Prometheus");
-                reported = Instant::now();
-            }
-        });
-        let (answers, result) = answers.await;
-        let nothing = answers.iter().filter(|(_, answer)| *answer == Answer::Nothing).map(|(key, _)| key);
-        let nothing = nothing.filter(|key| !learned.scraped.contains(*key)).cloned().collect();
-        learned.answers = answers;
-        let more = scraped(nothing).await.map(|more| learned.scraped.extend(more));
-        result.and(more)
     }
 
     /// Decides by the answers, commits, and shows or opens the counters. Returns why something is still missing, if so.
@@ -416,11 +343,4 @@ impl Restorer {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Whether `restored` replaces the ledger of the state file. A ledger that is later and yet holds less is another count
-/// of the same app: taking it would take back what was shown.
-#[must_use]
-pub fn is_later(restored: &Ledger, known: &Ledger) -> bool {
-    restored.until > known.until && (known.set_aside || restored.total >= known.total)
 }
