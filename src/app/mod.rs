@@ -21,7 +21,7 @@ pub mod serve;
 
 use crate::store::{LAST_SUCCESS, OBJECTIVE, UP};
 use crate::telemetry;
-use pds_exposition::markdown::Group;
+use pds_exposition::Group;
 use pds_interface::Resource;
 
 /// Every family that can be on the page, in its order and by section.

@@ -6,8 +6,7 @@ use ::url::form_urlencoded::parse;
 use maud::{Markup, html};
 
 use crate::config::Web;
-use pds_exposition::markdown::Group;
-use pds_exposition::{Family, Kind};
+use pds_exposition::{Family, Group, Kind};
 use pds_ledger::FAMILIES;
 
 use super::format::count;

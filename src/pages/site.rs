@@ -14,7 +14,7 @@ use crate::config::Shard;
 use crate::status::model::Exporter;
 use crate::status::{Source, Status};
 use pds_core::printable::steers_terminal;
-use pds_exposition::markdown::Group;
+use pds_exposition::Group;
 use pds_interface::template::Template;
 use pds_web::{PageRequest, Response, Route};
 

@@ -11,7 +11,7 @@ use tokio::time::{Duration, advance};
 use crate::status::fixture::{self, Fixture, HOSTILE};
 use crate::status::{Source, Verdict};
 use pds_client::Observer as _;
-use pds_exposition::markdown::Group;
+use pds_exposition::Group;
 use pds_interface::{Resource, get_app};
 
 use super::links::{Links, encode};

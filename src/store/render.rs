@@ -145,7 +145,7 @@ impl Snapshot {
                 .sections
                 .iter()
                 .flat_map(|part| &part.targets)
-                .map(|(_, samples)| samples.len())
+                .map(|(_, samples)| samples.values.len())
                 .sum::<usize>()
     }
 

@@ -1,4 +1,4 @@
-//! The declaration of a metric family.
+//! The declaration of a metric family, and the catalogue of families for people.
 
 /// Label names that Prometheus or its operator sets, or that have a special meaning in the formats. Neither families nor
 /// configured labels may use them, nor names that begin with `__`.
@@ -107,6 +107,31 @@ pub fn is_label_name(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
         && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Families under a heading.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The heading.
+    pub title: &'static str,
+    /// The families, in the order of the page.
+    pub families: Vec<Family>,
+}
+
+/// The groups as Markdown, one table each, with a row per family.
+#[must_use]
+pub fn markdown(groups: &[Group]) -> String {
+    let row = |family: &Family| {
+        let labels: Vec<_> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let help = family.help.replace('|', "\\|").replace('\n', " ");
+        format!("| `{}` | {} | {} | {help} |\n", family.name, family.kind.as_str(), labels.join(" "))
+    };
+    let table = |group: &Group| {
+        let rows: Vec<_> = group.families.iter().map(row).collect();
+        let head = "| family | type | labels | meaning |\n| --- | --- | --- | --- |";
+        format!("### {}\n\n{head}\n{}", group.title, rows.concat())
+    };
+    groups.iter().map(table).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]

@@ -4,19 +4,14 @@
 //! endpoint (`interface`), in `ledger`, `store` or `telemetry`. HELP, TYPE and UNIT lines, the Markdown catalogue
 //! and the checks of configured labels are all derived from that declaration.
 //!
-//! - [`family`]: the declaration, and what follows from a name (unit, OpenMetrics base name).
-//! - [`samples`]: the values of one target at rest, as flat numbers beside a shared layout.
-//! - [`labels`]: the labels of a series at rest.
+//! - [`family`]: the declaration, what follows from a name (unit, OpenMetrics base name), and the catalogue for people.
+//! - [`samples`]: the values of one target at rest, as flat numbers beside a shared layout of names and labels.
 //! - [`encode`]: the two text formats, byte for byte.
-//! - [`markdown`]: the catalogue for people.
 
 pub mod encode;
 pub mod family;
-pub mod labels;
-pub mod markdown;
 pub mod samples;
 
 pub use encode::Format;
-pub use family::{Family, Kind};
-pub use labels::Labels;
-pub use samples::{Layout, Samples, Sink};
+pub use family::{Family, Group, Kind};
+pub use samples::{Labels, Layout, Samples, Sink};

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Family;
 use super::encode;
-use super::labels::{Escaped, Labels};
 
 /// The series without their values: for each family of the endpoint, the label texts of its series.
 #[derive(Debug, PartialEq, Eq, Hash, Default)]
@@ -83,7 +82,7 @@ impl Samples {
         let layout = &*self.layout;
         let mut offset = index.map_or(0, |index| layout.text_before(layout.series(index).start));
         index.into_iter().flat_map(|index| self.of(index)).map(move |(text, value)| {
-            let labels = Labels::new(text, offset, &layout.escaped);
+            let labels = Labels { text, offset, escaped: &layout.escaped };
             offset += text.len();
             (labels, value)
         })
@@ -101,18 +100,55 @@ impl Samples {
             (labels, value)
         })
     }
+}
 
-    /// The number of series.
+/// Label values that are escaped in a label text, each with its position there.
+type Escaped = [(u32, Box<str>)];
+
+/// The labels of a series beyond the target's own.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'a> {
+    text: &'a str,
+    /// Where `text` begins in the text that `escaped` is about.
+    offset: usize,
+    escaped: &'a Escaped,
+}
+
+impl<'a> Labels<'a> {
+    /// The value of the label `name`.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.values.len()
+    pub fn get(self, name: &str) -> Option<&'a str> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    /// Whether it holds no series.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+    /// All labels by name and value, in the order they are written.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let (name, rest) = self.text.get(at..)?.split_once("=\"")?;
+            let start = at + name.len() + "=\"".len();
+            let length = closing_quote(rest)?;
+            at = start + length + "\",".len();
+            Some((name, self.put_at(start).or_else(|| rest.get(..length))?))
+        })
     }
+
+    /// The value that was escaped at `start`.
+    fn put_at(self, start: usize) -> Option<&'a str> {
+        let start = u32::try_from(self.offset + start).ok()?;
+        let found = self.escaped.binary_search_by_key(&start, |(at, _)| *at).ok()?;
+        self.escaped.get(found).map(|(_, value)| &**value)
+    }
+}
+
+/// The position of the quote that ends a value: the first one that is not escaped.
+fn closing_quote(text: &str) -> Option<usize> {
+    let mut escape = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !escape;
+        escape = byte == b'\\' && !escape;
+        ends
+    })
 }
 
 /// Deduplicated layouts, and the shapes of those.
@@ -120,29 +156,6 @@ impl Samples {
 pub struct Layouts {
     layouts: Mutex<HashSet<Arc<Layout>>>,
     shapes: Mutex<HashSet<Arc<Shape>>>,
-}
-
-impl Layouts {
-    /// The shared layout equal to `layout`.
-    fn share(&self, layout: Layout) -> Arc<Layout> {
-        share(&self.layouts, layout)
-    }
-
-    fn share_shape(&self, shape: Shape) -> Arc<Shape> {
-        share(&self.shapes, shape)
-    }
-
-    /// The number of distinct layouts.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.layouts.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Whether no layout is held.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
 }
 
 /// The member of `known` that equals `value`, which becomes one if there is none.
@@ -250,11 +263,11 @@ impl Sink {
     fn share(self, layouts: &Layouts) -> Samples {
         let shape = Shape { starts: self.starts.into(), ends: self.ends.into() };
         let layout = Layout {
-            shape: layouts.share_shape(shape),
+            shape: share(&layouts.shapes, shape),
             text: self.text.into_boxed_str(),
             escaped: self.escaped.into(),
         };
-        Samples { layout: layouts.share(layout), values: self.values.into() }
+        Samples { layout: share(&layouts.layouts, layout), values: self.values.into() }
     }
 }
 
@@ -322,7 +335,8 @@ mod tests {
         for i in 0..1000 {
             drop(two_families(&i.to_string(), [1.0; 3]).finish(&layouts));
         }
-        assert!(layouts.len() < 100, "{} layouts kept", layouts.len());
+        let kept = layouts.layouts.lock().unwrap().len();
+        assert!(kept < 100, "{kept} layouts kept");
     }
 
     #[test]

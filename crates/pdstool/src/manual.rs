@@ -7,7 +7,7 @@ use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;
 
 use pds_exporter::app::{self, flags::Flags};
-use pds_exposition::{Family, markdown};
+use pds_exposition::{Family, family::markdown};
 use pds_interface::openapi;
 
 use super::Cli;
@@ -36,7 +36,7 @@ impl MetricsArgs {
     pub fn run(self, console: &mut Console) -> Result<(), ToolError> {
         let groups = app::catalogue();
         let Some(format) = self.output else {
-            return Ok(console.out.write_all(markdown::render(&groups).as_bytes())?);
+            return Ok(console.out.write_all(markdown(&groups).as_bytes())?);
         };
         let row = |family: &Family| {
             let cells = [family.name, family.kind.as_str(), &family.labels.join(" "), family.help];

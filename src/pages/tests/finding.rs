@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use crate::config::{Explained, Origin, Shard};
 use crate::status::fixture;
-use pds_exposition::markdown::Group;
+use pds_exposition::Group;
 
 use super::{Rendered, StatusPages, answered, get, site, texts};
 

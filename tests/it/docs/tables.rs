@@ -30,7 +30,7 @@ fn example() -> Config {
 #[test]
 fn generated_tables_are_current() {
     for (file, name, generated) in [
-        ("docs/metrics.md", "metrics", pds_exposition::markdown::render(&app::catalogue())),
+        ("docs/metrics.md", "metrics", pds_exposition::family::markdown(&app::catalogue())),
         ("docs/flags.md", "flags", flags()),
         ("docs/flags.md", "commands", commands()),
         ("docs/flags.md", "exit-codes", format!("```text\n{EXIT_CODES}\n```\n")),

@@ -80,7 +80,7 @@ mod recipes {
 
     #[test]
     fn what_is_new_is_everywhere() {
-        let catalogue = pds_exposition::markdown::render(&pds_exporter::app::catalogue());
+        let catalogue = pds_exposition::family::markdown(&pds_exporter::app::catalogue());
         for family in ["pds_app_max_request_seconds", "pds_project_region"] {
             assert!(families().any(|known| known.name == family));
             assert!(catalogue.contains(family));
