@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crate::store::Variant;
 use pds_interface::polled::{Reading, Tally};
-use pds_interface::subject::Window;
-use pds_interface::{Point, TimeRange};
+use pds_interface::{Point, TimeRange, Window};
 
 use super::plan::Poll;
 use super::ranges::RangeAsk;

@@ -10,27 +10,21 @@ use pds_exporter::poll::{Context, Plan, Poller};
 use pds_exporter::telemetry::Telemetry;
 use pds_interface::polled::{MetricSource, Polled, Row, Terms};
 use pds_interface::reader::Unexpected;
-use pds_interface::{Cadence, DecodeError, ReplyBody, Scope, get_app, response_time};
+use pds_interface::{Cadence, DecodeError, Scope, get_app, response_time};
 use pds_ledger::LedgerStore;
 use pds_simulator::{Fault, Settings, World};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::rig::{self, Configuration};
 
 /// An app's settings, read by code with a bug.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-struct Buggy {}
-
-impl ReplyBody for Buggy {}
+struct Buggy;
 
 impl MetricSource for Buggy {
-    type Facts = ();
-    const ROWS: &'static [Row<()>] = &[];
+    const ROWS: &'static [Row<Self>] = &[];
 
-    fn facts(_: &[u8], _: &Terms, _: &mut Unexpected) -> Result<(), DecodeError> {
+    fn read(_: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
         panic!("a bug")
     }
 }

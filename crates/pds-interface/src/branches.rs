@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::call::{Call, Command, Method};
 use super::reply::ReplyBody;
-use super::wire::lenient_text;
+use super::wire::Text;
 
 /// The reply.
 pub type Reply = BranchesReply;
@@ -36,15 +36,13 @@ pub struct BranchesReply {
 #[serde(default)]
 pub struct Branch {
     /// Name of the branch.
-    #[serde(deserialize_with = "lenient_text")]
-    pub name: String,
+    pub name: Text,
     /// Whether the branch is protected.
     pub protected: Value,
     /// Whether the branch is the default of the repository.
     pub default: Value,
     /// SHA of the newest commit.
-    #[serde(deserialize_with = "lenient_text")]
-    pub sha: String,
+    pub sha: Text,
 }
 
 #[cfg(test)]

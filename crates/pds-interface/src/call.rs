@@ -2,7 +2,7 @@
 
 use super::param::Param;
 use super::polled::Polled;
-use super::reply::{ReplyBody, ReplyFormat};
+use super::reply::{Format, ReplyBody};
 use super::template::Template;
 
 /// HTTP methods that the interface uses.
@@ -47,7 +47,10 @@ pub struct Call {
     /// The fields of its JSON body, all required; empty for a call without a body.
     pub body: &'static [Param],
     /// The format of a successful reply.
-    pub reply: ReplyFormat,
+    pub format: Format,
+    /// The schema of its reply in JSON. Code that the daemon has no use for.
+    #[cfg(feature = "openapi")]
+    pub schema: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     /// How it is polled; `None` for calls that only a person makes.
     pub polled: Option<Polled>,
     /// Its subcommand of `pdstool call`.
@@ -70,7 +73,9 @@ impl Call {
             purpose,
             query: &[],
             body: &[],
-            reply: ReplyFormat::of::<R>(),
+            format: R::FORMAT,
+            #[cfg(feature = "openapi")]
+            schema: |generator| generator.subschema_for::<R>(),
             polled: None,
             command,
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
 use super::reply::ReplyBody;
-use super::wire::lenient_text;
+use super::wire::Text;
 
 /// The reply.
 pub type Reply = PlanChanged;
@@ -43,8 +43,7 @@ impl ReplyBody for PlanChanged {}
 #[serde(rename_all = "camelCase", default)]
 pub struct PlanChanged {
     /// URL to complete payment when payment is required; empty when no action is needed.
-    #[serde(deserialize_with = "lenient_text")]
-    pub redirect_url: String,
+    pub redirect_url: Text,
 }
 
 #[cfg(test)]
@@ -54,7 +53,7 @@ mod tests {
     #[test]
     fn a_reply_without_a_url_needs_nothing_done() {
         for body in ["{}", r#"{"redirectUrl":null}"#, r#"{"redirectUrl":""}"#] {
-            assert_eq!(PlanChanged::decode(body.as_bytes()).unwrap().redirect_url, "");
+            assert_eq!(PlanChanged::decode(body.as_bytes()).unwrap().redirect_url.0, "");
         }
     }
 }

@@ -8,8 +8,7 @@ use pds_core::secret::Secret;
 use super::call::{Call, Command, Method};
 use super::param::{Param, ParamKind};
 use super::reply::ReplyBody;
-use super::stated;
-use super::wire::lenient_text;
+use super::wire::Text;
 
 /// The most characters of a key's name (section 8).
 pub const MAX_NAME: usize = 50;
@@ -73,34 +72,34 @@ pub struct ApiKey {
     #[schemars(with = "String")]
     pub api_key: Secret,
     /// Unique identifier of the key.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub id: String,
+    #[serde(default)]
+    pub id: Text,
     /// Name of the key.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub name: String,
+    #[serde(default)]
+    pub name: Text,
     /// Description of the key.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub description: String,
+    #[serde(default)]
+    pub description: Text,
     /// Project the key belongs to.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub project_id: String,
+    #[serde(default)]
+    pub project_id: Text,
     /// Origin of the key.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub source: String,
+    #[serde(default)]
+    pub source: Text,
     /// Status of the key.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub status: String,
+    #[serde(default)]
+    pub status: Text,
     /// RFC 3339 timestamp of creation.
-    #[serde(default, deserialize_with = "lenient_text")]
-    #[schemars(schema_with = "stated::timestamp")]
-    pub created_at: String,
+    #[serde(default)]
+    #[schemars(extend("format" = "date-time"))]
+    pub created_at: Text,
     /// RFC 3339 timestamp of last update.
-    #[serde(default, deserialize_with = "lenient_text")]
-    #[schemars(schema_with = "stated::timestamp")]
-    pub updated_at: String,
+    #[serde(default)]
+    #[schemars(extend("format" = "date-time"))]
+    pub updated_at: Text,
     /// RFC 3339 timestamp, or the literal word never when the key does not expire.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub expires_at: String,
+    #[serde(default)]
+    pub expires_at: Text,
 }
 
 /// The reply is the one place that shows a key.

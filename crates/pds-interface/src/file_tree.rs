@@ -8,7 +8,6 @@ use super::call::{Call, Command, Method};
 use super::number::Number;
 use super::param::{Param, ParamKind};
 use super::reply::ReplyBody;
-use super::stated;
 
 const REF: Param = Param {
     name: "ref",
@@ -45,7 +44,7 @@ pub struct FileTreeReply {
     /// Hierarchical file tree of the repository at the requested ref.
     pub tree: Vec<Value>,
     /// Count of entries.
-    #[schemars(schema_with = "stated::integer")]
+    #[schemars(extend("type" = "integer"))]
     pub total_count: Number,
     /// Whether the tree was cut short.
     #[schemars(with = "bool")]

@@ -9,13 +9,12 @@ use pds_core::error_chain::in_full;
 
 use super::call::{Call, Command, Method};
 use super::lenient;
-use super::number::{Number, as_text};
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
+use super::number::{Number, NumberText};
+use super::polled::{Cadence, MetricSource, Polled, Reading, Row, Scope, Terms};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody};
-use super::resource::Resource;
-use super::stated;
-use super::wire::{Flag, lenient_text, lenient_texts};
+use super::wire::{Flag, Text, lenient_texts};
+use super::{Place, Resource};
 
 /// The reply.
 pub type Reply = App;
@@ -42,25 +41,24 @@ const EXAMPLE: &str = r#"{"id":"p-abc12345-ranker","name":"ranker","projectId":"
 "lastBuildStatus":"success","latestBuildId":"b-31","latestCreatedBuildId":"b-31","latestReadyBuildId":"b-31"}"#;
 
 /// The call as a resource.
-pub const RESOURCE: Resource = Resource::of(&CALL);
+pub const RESOURCE: Resource = Resource::of(Place::get_app);
 
 impl ReplyBody for App {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        let app: Self = lenient::from_slice(body)?;
+        let app: Self = lenient::object(body)?;
         if app == Self::default() { Err(DecodeError::Nothing) } else { Ok(app) }
     }
 }
 
 impl MetricSource for App {
-    type Facts = Self;
     const ROWS: &'static [Row<Self>] = family::ROWS;
 
-    fn facts(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
+    fn read(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
         Self::decode(body)
     }
 
-    fn message(app: &Self) -> Option<String> {
-        Some(in_full(&app.error_message)).filter(|message| !message.is_empty())
+    fn add_to(self, reading: &mut Reading) {
+        reading.message = Some(in_full(&self.error_message)).filter(|message| !message.is_empty());
     }
 }
 
@@ -69,149 +67,97 @@ impl MetricSource for App {
 #[serde(rename_all = "camelCase", default)]
 pub struct App {
     /// Unique identifier.
-    #[serde(deserialize_with = "lenient_text")]
-    pub id: String,
+    pub id: Text,
     /// App name.
-    #[serde(deserialize_with = "lenient_text")]
-    pub name: String,
+    pub name: Text,
     /// Owning project.
-    #[serde(deserialize_with = "lenient_text")]
-    pub project_id: String,
+    pub project_id: Text,
     /// Current status of the app.
-    #[serde(deserialize_with = "lenient_text")]
-    pub status: String,
+    pub status: Text,
     /// Message of the most recent failure, if any.
-    #[serde(deserialize_with = "lenient_text")]
-    pub error_message: String,
+    pub error_message: Text,
     /// Creation timestamp.
-    #[serde(deserialize_with = "lenient_text")]
-    pub created_at: String,
+    pub created_at: Text,
     /// Last update timestamp.
-    #[serde(deserialize_with = "lenient_text")]
-    pub updated_at: String,
+    pub updated_at: Text,
     /// Runtime: cortex or custom.
-    #[schemars(schema_with = "stated::runtime")]
-    #[serde(deserialize_with = "lenient_text")]
-    pub runtime: String,
+    #[schemars(extend("examples" = ["cortex", "custom"]))]
+    pub runtime: Text,
     /// Command that starts a custom-runtime app.
     #[serde(deserialize_with = "lenient_texts")]
     pub entrypoint: Vec<String>,
     /// Base container image the app is built from.
-    #[serde(deserialize_with = "lenient_text")]
-    pub base_image: String,
+    pub base_image: Text,
     /// Interpreter version used.
-    #[serde(deserialize_with = "lenient_text")]
-    pub python_version: String,
+    pub python_version: Text,
     /// Version of the client used to deploy the app.
-    #[serde(deserialize_with = "lenient_text")]
-    pub service_version: String,
+    pub service_version: Text,
     /// Port the app listens on.
-    #[schemars(schema_with = "stated::integer")]
+    #[schemars(extend("type" = "integer"))]
     pub port: Number,
     /// Whether authentication on the app endpoint is disabled.
     pub disable_auth: Flag,
     /// Base URL for invoking the app.
-    #[serde(deserialize_with = "lenient_text")]
-    pub internal_endpoint: String,
+    pub internal_endpoint: Text,
     /// HTTP endpoint used to check health.
-    #[serde(deserialize_with = "lenient_text")]
-    pub healthcheck_endpoint: String,
+    pub healthcheck_endpoint: Text,
     /// HTTP endpoint used to check readiness for traffic.
-    #[serde(deserialize_with = "lenient_text")]
-    pub readycheck_endpoint: String,
+    pub readycheck_endpoint: Text,
     /// Compute tier: interruptible or protected.
-    #[schemars(schema_with = "stated::compute_tier")]
-    #[serde(deserialize_with = "lenient_text")]
-    pub compute_tier: String,
+    #[schemars(extend("enum" = ["interruptible", "protected"]))]
+    pub compute_tier: Text,
     /// Compute type the app runs on.
-    #[serde(deserialize_with = "lenient_text")]
-    pub hardware: String,
+    pub hardware: Text,
     /// Cloud provider.
-    #[serde(deserialize_with = "lenient_text")]
-    pub hardware_provider: String,
+    pub hardware_provider: Text,
     /// Deployment region.
-    #[serde(deserialize_with = "lenient_text")]
-    pub region: String,
+    pub region: Text,
     /// CPU cores allocated.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub cpu: Number,
+    pub cpu: NumberText,
     /// Memory in GB.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub memory: Number,
+    pub memory: NumberText,
     /// GPUs allocated.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub gpu_count: Number,
+    pub gpu_count: NumberText,
     /// Estimated cost per second in US cents while a replica runs.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub cost_per_second_cents: Number,
+    pub cost_per_second_cents: NumberText,
     /// Minimum replicas.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub min_replica_count: Number,
+    pub min_replica_count: NumberText,
     /// Maximum replicas.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub max_replica_count: Number,
+    pub max_replica_count: NumberText,
     /// Maximum concurrent requests per replica.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub replica_concurrency: Number,
+    pub replica_concurrency: NumberText,
     /// Metric used for autoscaling.
-    #[serde(deserialize_with = "lenient_text")]
-    pub scaling_metric: String,
+    pub scaling_metric: Text,
     /// Target value of the scaling metric.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub scaling_target: Number,
+    pub scaling_target: NumberText,
     /// Extra replicas kept beyond current demand.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub scaling_buffer: Number,
+    pub scaling_buffer: NumberText,
     /// Seconds before an idle replica scales down.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub cooldown_period_seconds: Number,
+    pub cooldown_period_seconds: NumberText,
     /// Seconds between autoscaling evaluations.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub evaluation_interval_seconds: Number,
+    pub evaluation_interval_seconds: NumberText,
     /// Seconds of grace for in-flight requests when a replica stops.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub response_grace_period_seconds: Number,
+    pub response_grace_period_seconds: NumberText,
     /// Seconds over which a new version is rolled out.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub roll_out_duration_seconds: Number,
+    pub roll_out_duration_seconds: NumberText,
     /// Maximum seconds to wait for a deployment to initialize.
-    #[serde(serialize_with = "as_text")]
-    #[schemars(schema_with = "stated::number_text")]
-    pub deployment_initialization_timeout: Number,
+    pub deployment_initialization_timeout: NumberText,
     /// Algorithm used by the app.
-    #[serde(deserialize_with = "lenient_text")]
-    pub load_balancing_algorithm: String,
+    pub load_balancing_algorithm: Text,
     /// Status of the most recent build.
-    #[serde(deserialize_with = "lenient_text")]
-    pub last_build_status: String,
+    pub last_build_status: Text,
     /// Most recent build.
-    #[serde(deserialize_with = "lenient_text")]
-    pub latest_build_id: String,
+    pub latest_build_id: Text,
     /// Most recently created build.
-    #[serde(deserialize_with = "lenient_text")]
-    pub latest_created_build_id: String,
+    pub latest_created_build_id: Text,
     /// Most recent build that reached the ready state.
-    #[serde(deserialize_with = "lenient_text")]
-    pub latest_ready_build_id: String,
+    pub latest_ready_build_id: Text,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded::{exposed, unreadable};
+    use crate::tests::{exposed, unreadable};
 
     /// The lines of the page, each without the labels that all of them have.
     fn lines(body: &str) -> (Vec<String>, Vec<&'static str>) {

@@ -5,12 +5,11 @@
 
 use std::fmt;
 
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Error, Value};
 
-use super::wire::Object;
+use super::wire::{Object, Text};
 
 /// How deep values that cannot be read are looked for; the replies of the interface end well above.
 const DEEPEST: usize = 6;
@@ -25,18 +24,26 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
         Ok(text) => serde_json::from_str(text),
         Err(_) => serde_json::from_slice(body),
     };
-    let Object(reply) = read.or_else(|error| {
+    read.or_else(|error| {
         let raw: &RawValue = serde_json::from_slice(body).map_err(|_| error)?;
         let mut readable = String::with_capacity(raw.get().len());
         quote_unreadable(raw.get(), DEEPEST, &mut readable);
         serde_json::from_str(&readable)
-    })?;
-    Ok(reply)
+    })
+}
+
+/// Reads a reply that is an object.
+///
+/// # Errors
+/// As [`from_slice`].
+pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    from_slice(body).map(|Object(reply)| reply)
 }
 
 /// Writes valid JSON to `out`, with what serde_json cannot read in it as text.
 fn quote_unreadable(raw: &str, deepest: usize, out: &mut String) {
-    if serde_json::from_str::<Readable>(raw).is_ok() {
+    // Text is read from any value.
+    if serde_json::from_str::<Text>(raw).is_ok() {
         out.push_str(raw);
         return;
     }
@@ -49,57 +56,6 @@ fn quote_unreadable(raw: &str, deepest: usize, out: &mut String) {
     }
     out.truncate(before);
     out.push_str(&Value::from(raw).to_string());
-}
-
-/// Any value that serde_json reads. Nothing of it is kept.
-struct Readable;
-
-impl<'de> Deserialize<'de> for Readable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self)
-    }
-}
-
-impl<'de> Visitor<'de> for Readable {
-    type Value = Self;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self, A::Error> {
-        while seq.next_element::<Self>()?.is_some() {}
-        Ok(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self, A::Error> {
-        while map.next_entry::<Self, Self>()?.is_some() {}
-        Ok(self)
-    }
 }
 
 /// Writes the elements of a list or object to `out`, with what cannot be read as text.
@@ -151,7 +107,7 @@ mod tests {
     fn a_value_that_can_t_be_held_is_read_as_its_text() {
         let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
         let app = format!(r#"{{"novel":1e400,"deep":{deep},"cpu":"2","id":"a"}}"#);
-        assert_eq!(App::decode(app.as_bytes()).unwrap().cpu.value(), Some(2.0));
+        assert_eq!(App::decode(app.as_bytes()).unwrap().cpu.0.value(), Some(2.0));
         let fields: Value = from_slice(app.as_bytes()).unwrap();
         assert_eq!(fields["novel"], "1e400");
         assert_eq!(fields["deep"][0][0][0][0][0].as_str(), deep.get(5..deep.len() - 5));

@@ -9,13 +9,12 @@
 //! - [`param`]: query parameters and body fields with their rules.
 //! - [`request`]: a call with its arguments, ready to send.
 //! - [`template`]: paths with `{name}` in them, and the percent-encoder.
-//! - [`polled`]: how a call is polled, and how its metrics are read into a [`reader`], for a [`subject`].
+//! - [`polled`]: how a call is polled, and how its metrics are read into a [`reader`].
 //! - [`resource`]: polled calls as indices into the table.
 //! - [`metrics`]: what the two metrics calls share.
 //! - [`number`]: numeric values in all forms that the service sends.
 //! - `wire`: text, flags, lists and objects in all forms that the service sends.
 //! - `lenient`: replies with values that no JSON reader holds.
-//! - `stated`: values of replies as the interface states them.
 //! - [`range`]: half-open stretches of time.
 //! - [`openapi`]: all calls as an OpenAPI document.
 
@@ -32,8 +31,6 @@ pub mod reader;
 pub mod reply;
 pub mod request;
 pub mod resource;
-mod stated;
-pub mod subject;
 pub mod template;
 pub mod wire;
 
@@ -55,7 +52,7 @@ pub mod volume_alerts;
 pub mod zip_contents;
 
 #[cfg(test)]
-pub(crate) mod recorded;
+mod tests;
 
 use pds_exposition::{Family, Kind};
 
@@ -64,16 +61,23 @@ pub use number::Number;
 pub use param::{QueryNames, Resolution, RuleError};
 pub use polled::{Cadence, Counted, Point, Scope, Tally};
 pub use range::{Ignored, RangeEnd, TimeRange};
+pub use reader::{Subject, Window};
 pub use reply::{DecodeError, ReplyBody};
 pub use request::{Arguments, Request};
 pub use resource::Resource;
-pub use subject::{Subject, Window};
 
 /// Declares the table of calls, and the two traits with a method per call.
 macro_rules! calls {
     ($($call:ident),+ $(,)?) => {
         /// All calls of section 4. Polled calls come first, in the order of their families on the page.
         pub static CALLS: &[&Call] = &[$(&$call::CALL),+];
+
+        /// The place of each call in [`CALLS`].
+        #[allow(non_camel_case_types, dead_code, reason = "only constants of polled calls name theirs")]
+        #[derive(Clone, Copy)]
+        enum Place {
+            $($call),+
+        }
 
         /// Answers every call: a method per call, so that none can be forgotten.
         pub trait Service {
@@ -157,43 +161,4 @@ pub fn families() -> impl Iterator<Item = Family> {
 pub fn taken_labels() -> Vec<&'static str> {
     let infos = families().filter(|family| family.kind == Kind::Info);
     infos.flat_map(|family| family.labels).copied().chain(["project", "app"]).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::call::Method;
-    use super::*;
-
-    #[test]
-    fn every_call_is_one_row_named_after_its_file() {
-        assert!(CALLS.iter().map(|call| call.id).eq(MODULES.iter().copied()));
-    }
-
-    #[test]
-    fn every_resource_is_a_row_that_only_reads() {
-        for (index, resource) in Resource::all().enumerate() {
-            assert_eq!((resource.index(), Resource::of(resource.call())), (index, resource));
-            assert_eq!(Resource::find(resource.as_str()), Some(resource));
-            assert_eq!(resource.call().method, Method::Get);
-            assert!(resource.call().command.consequence.is_none());
-        }
-        assert_eq!(Resource::find("apps"), None);
-    }
-
-    #[test]
-    fn no_family_and_no_subcommand_is_declared_twice() {
-        let names: Vec<_> = families().map(|family| family.name).collect();
-        assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
-        let words: HashSet<_> = CALLS.iter().map(|call| call.command.words).collect();
-        assert_eq!(words.len(), CALLS.len());
-    }
-
-    #[test]
-    fn whatever_deletes_asks_first() {
-        for call in CALLS.iter().filter(|call| call.method == Method::Delete) {
-            assert!(call.command.consequence.is_some(), "{}", call.id);
-        }
-    }
 }

@@ -1,11 +1,8 @@
 //! Section 4.11: list custom domains.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use schemars::JsonSchema;
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -14,11 +11,11 @@ use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
 use super::lenient;
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
 use super::reader::{DOMAIN_STATUS, Unexpected};
 use super::reply::{DecodeError, ReplyBody};
-use super::resource::Resource;
 use super::wire::optional_list;
+use super::{Place, Resource};
 
 /// The reply.
 pub type Reply = Domains;
@@ -31,7 +28,7 @@ pub static CALL: Call = Call::new::<Reply>(
     "list custom domains",
     Command::safe(&["domains", "list"], ""),
 )
-.polled_as(Polled::of::<Reply>(
+.polled_as(Polled::of::<Facts>(
     "domains",
     Scope::Project,
     Cadence::Settings,
@@ -39,7 +36,7 @@ pub static CALL: Call = Call::new::<Reply>(
 ));
 
 /// The call as a resource.
-pub const RESOURCE: Resource = Resource::of(&CALL);
+pub const RESOURCE: Resource = Resource::of(Place::list_domains);
 
 impl ReplyBody for Domains {}
 
@@ -58,71 +55,41 @@ pub struct Facts {
     by_status: Vec<(&'static str, usize)>,
 }
 
-impl MetricSource for Domains {
-    type Facts = Facts;
-    const ROWS: &'static [Row<Facts>] = ROWS;
+impl MetricSource for Facts {
+    const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn facts(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Facts, DecodeError> {
+    fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
         /// Of a list of any length, only statuses are kept.
         #[derive(Default, Deserialize)]
         #[serde(default)]
         struct Listed {
             domains: Option<Box<RawValue>>,
         }
-        let Some(list) = lenient::from_slice::<Listed>(body)?.domains else { return Ok(Facts::default()) };
+        let Some(list) = lenient::object::<Listed>(body)?.domains else { return Ok(Self::default()) };
         let domains: Vec<&RawValue> = serde_json::from_str(list.get())?;
         let fields = terms.domain_status.as_deref().map(|field| [field]);
-        let status = Status(fields.as_ref().map_or(&STATUS_FIELDS[..], |field| &field[..]));
         let mut stated = Vec::new();
         for domain in &domains {
-            stated.extend(status.deserialize(&mut serde_json::Deserializer::from_str(domain.get()))?);
+            stated.extend(status(domain, fields.as_ref().map_or(&STATUS_FIELDS[..], |field| &field[..]))?);
         }
         let count = |status| (status, stated.iter().filter(|stated| **stated == status).count());
         let unknown = stated.is_empty() && !domains.is_empty();
         if unknown {
             unexpected.0.push(DOMAIN_STATUS);
         }
-        let by_status =
-            if unknown { Vec::new() } else { STATUSES.into_iter().chain([OTHER]).map(count).collect() };
-        Ok(Facts { all: Some(domains.len()), by_status })
+        let by_status = STATUSES.into_iter().chain([OTHER]).filter(|_| !unknown).map(count).collect();
+        Ok(Self { all: Some(domains.len()), by_status })
     }
 }
 
-/// Reads the validation status of a domain from the first of these fields that holds a text; `None` if none holds a word.
-#[derive(Clone, Copy)]
-struct Status<'n>(&'n [&'n str]);
-
-impl<'de> DeserializeSeed<'de> for Status<'_> {
-    type Value = Option<&'static str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Status<'_> {
-    type Value = Option<&'static str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a domain")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut found: Option<(usize, Option<&'static str>)> = None;
-        while let Some(name) = map.next_key::<Cow<'_, str>>()? {
-            let raw: &RawValue = map.next_value()?;
-            let rank = self.0.iter().position(|field| *field == name);
-            let word = rank.and_then(|_| serde_json::from_str::<String>(raw.get()).ok());
-            if let (Some(rank), Some(word)) = (rank, word)
-                && found.is_none_or(|(first, _)| rank <= first)
-            {
-                let word = word.trim();
-                let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
-                found = Some((rank, (!word.is_empty()).then_some(known.unwrap_or(OTHER))));
-            }
-        }
-        Ok(found.and_then(|(_, status)| status))
-    }
+/// The validation status of a domain, from the first of `fields` that holds a text; `None` if none holds a word.
+fn status(domain: &RawValue, fields: &[&str]) -> Result<Option<&'static str>, serde_json::Error> {
+    let domain: BTreeMap<String, &RawValue> = serde_json::from_str(domain.get())?;
+    let text = |field: &&str| serde_json::from_str::<String>(domain.get(*field)?.get()).ok();
+    let text = fields.iter().find_map(text).unwrap_or_default();
+    let word = text.trim();
+    let known = STATUSES.into_iter().find(|status| status.eq_ignore_ascii_case(word));
+    Ok((!word.is_empty()).then_some(known.unwrap_or(OTHER)))
 }
 
 /// The custom domains of a project.
@@ -144,42 +111,31 @@ pub struct Domain {
     pub fields: BTreeMap<String, Value>,
 }
 
-/// Custom domains of a project.
-pub const CUSTOM_DOMAINS: Family = Family::gauge(
-    "pds_project_custom_domains",
-    &[],
-    "Number of custom domains of the project, validated or not",
-);
-
-static ROWS: &[Row<Facts>] = &[
-    Row {
-        family: CUSTOM_DOMAINS,
-        read: |facts, reader| {
+rows! { Facts:
+    CUSTOM_DOMAINS: gauge(
+        "pds_project_custom_domains", [], "Number of custom domains of the project, validated or not"
+    ) => |facts, reader| {
+        #[expect(clippy::cast_precision_loss, reason = "no reply holds 2^53 domains")]
+        if let Some(all) = facts.all {
+            reader.put(all as f64);
+        }
+    };
+    BY_STATUS: gauge(
+        "pds_project_custom_domains_by_status",
+        ["status"],
+        "How many custom domains have this validation status: pending, validated, failed or other"
+    ) => |facts, reader| {
+        for (status, count) in &facts.by_status {
             #[expect(clippy::cast_precision_loss, reason = "no reply holds 2^53 domains")]
-            if let Some(all) = facts.all {
-                reader.put(all as f64);
-            }
-        },
-    },
-    Row {
-        family: Family::gauge(
-            "pds_project_custom_domains_by_status",
-            &["status"],
-            "How many custom domains have this validation status: pending, validated, failed or other",
-        ),
-        read: |facts, reader| {
-            for (status, count) in &facts.by_status {
-                #[expect(clippy::cast_precision_loss, reason = "no reply holds 2^53 domains")]
-                reader.put_with(&[("status", status)], *count as f64);
-            }
-        },
-    },
-];
+            reader.put_with(&[("status", status)], *count as f64);
+        }
+    };
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded::{exposed, unreadable};
+    use crate::tests::{exposed, unreadable};
 
     /// The page for `total` domains, with a count per status.
     fn page(all: usize, by_status: Option<[usize; 4]>) -> String {
@@ -211,7 +167,7 @@ mod tests {
             r#"{"domains":[{"phase":"validated","status":"failed"},{"phase":"new"},{"status":"failed"}]}"#;
         let by_status = |field: &str| {
             let terms = Terms { domain_status: Some(field.to_owned()), ..Terms::default() };
-            Domains::facts(body.as_bytes(), &terms, &mut Unexpected::default()).unwrap().by_status
+            Facts::read(body.as_bytes(), &terms, &mut Unexpected::default()).unwrap().by_status
         };
         let counted = [("pending", 0), ("validated", 1), ("failed", 0), (OTHER, 1)];
         assert_eq!(by_status("phase"), counted);

@@ -1,17 +1,18 @@
 //! Section 4.7: list projects.
 
 use schemars::JsonSchema;
+use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Serialize};
 
 use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
 use super::lenient;
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
-use super::reader::Unexpected;
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
+use super::reader;
 use super::reply::{DecodeError, ReplyBody};
-use super::resource::Resource;
-use super::wire::{lenient_text, list};
+use super::wire::{Object, Text, optional_list};
+use super::{Place, Resource};
 
 /// The reply.
 pub type Reply = Vec<Project>;
@@ -32,21 +33,22 @@ pub static CALL: Call = Call::new::<Reply>(
 ));
 
 /// The call as a resource.
-pub const RESOURCE: Resource = Resource::of(&CALL);
+pub const RESOURCE: Resource = Resource::of(Place::list_projects);
 
 impl ReplyBody for Vec<Project> {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
         #[derive(Deserialize)]
-        struct Projects(#[serde(deserialize_with = "list")] Vec<Project>);
-        Ok(lenient::from_slice::<Projects>(body)?.0)
+        struct Projects(#[serde(deserialize_with = "optional_list")] Option<Vec<Object<Project>>>);
+        let null = || serde_json::Error::invalid_type(Unexpected::Unit, &"an array");
+        let projects = lenient::from_slice::<Projects>(body)?.0.ok_or_else(null)?;
+        Ok(projects.into_iter().map(|Object(project)| project).collect())
     }
 }
 
 impl MetricSource for Vec<Project> {
-    type Facts = Self;
     const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn facts(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
+    fn read(body: &[u8], _: &Terms, _: &mut reader::Unexpected) -> Result<Self, DecodeError> {
         Self::decode(body)
     }
 }
@@ -56,36 +58,29 @@ impl MetricSource for Vec<Project> {
 #[serde(default)]
 pub struct Project {
     /// Project identifier.
-    #[serde(deserialize_with = "lenient_text")]
-    pub id: String,
+    pub id: Text,
     /// Project name.
-    #[serde(deserialize_with = "lenient_text")]
-    pub name: String,
+    pub name: Text,
     /// Caller's role in the project.
-    #[serde(deserialize_with = "lenient_text")]
-    pub role: String,
+    pub role: Text,
 }
 
-/// Facts about a project.
-pub const INFO: Family = Family::info(
-    "pds_project_info",
-    &["name", "role"],
-    "The project's name, the service account's role in it, and the labels configured for it",
-);
-
-static ROWS: &[Row<Vec<Project>>] = &[Row {
-    family: INFO,
-    read: |projects, reader| {
+rows! { Vec<Project>:
+    INFO: info(
+        "pds_project_info",
+        ["name", "role"],
+        "The project's name, the service account's role in it, and the labels configured for it"
+    ) => |projects, reader| {
         if let Some(project) = projects.iter().find(|project| *project.id == *reader.subject.project) {
             reader.info(&[("name", &project.name), ("role", &project.role)]);
         }
-    },
-}];
+    };
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded::{exposed, unreadable};
+    use crate::tests::{exposed, unreadable};
 
     #[test]
     fn the_subjects_project_is_found_by_its_id() {

@@ -9,7 +9,7 @@ use super::param::{Param, ParamKind, Resolution};
 use super::range::{TimeRange, parse_time};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody};
-use super::wire::{lenient_text, or_default};
+use super::wire::{Text, or_default};
 
 /// The query parameters of both calls.
 pub const QUERY: &[Param] = &[
@@ -51,21 +51,21 @@ pub struct Envelope<T> {
     #[serde(default, deserialize_with = "or_default")]
     pub data: T,
     /// Success when data was retrieved.
-    #[serde(default, deserialize_with = "lenient_text")]
-    pub status: String,
+    #[serde(default)]
+    pub status: Text,
 }
 
 impl<T> Envelope<T> {
     /// A payload that was retrieved.
     pub fn success(data: T) -> Self {
-        Self { data, status: SUCCESS.to_owned() }
+        Self { data, status: SUCCESS.into() }
     }
 }
 
 impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBody for Envelope<T> {
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        let reply: Self = lenient::from_slice(body)?;
-        if reply.status == SUCCESS { Ok(reply) } else { Err(DecodeError::Status(reply.status)) }
+        let reply: Self = lenient::object(body)?;
+        if *reply.status == *SUCCESS { Ok(reply) } else { Err(DecodeError::Status(reply.status.0)) }
     }
 }
 

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 use std::fmt;
 
 use compact_str::CompactString;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use super::wire::stated_as;
 
 /// A numeric field of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,11 +63,7 @@ impl Number {
         if text.is_empty() {
             return Self::Missing;
         }
-        match text.parse::<f64>() {
-            Ok(value) if value.is_nan() => Self::Missing,
-            Ok(value) if value.is_finite() => Self::Value(value),
-            Ok(_) | Err(_) => Self::Unexpected,
-        }
+        text.parse::<f64>().map_or(Self::Unexpected, Self::from)
     }
 }
 
@@ -145,31 +142,29 @@ impl Serialize for Number {
     }
 }
 
-/// Writes a number the way an app's settings carry it (section 2): as a string holding it; `""` where there is
-/// no value.
-///
-/// # Errors
-/// Only the serializer's own.
-pub fn as_text<S: Serializer>(number: &Number, serializer: S) -> Result<S::Ok, S::Error> {
-    match number.value() {
-        Some(value) => serializer.collect_str(&value),
-        None => serializer.serialize_str(""),
+stated_as!(Number, { "type": ["number", "null"] });
+
+/// A number as an app's settings carry it (section 2): written as a string holding it, `""` where there is no value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct NumberText(pub Number);
+
+impl Serialize for NumberText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.value() {
+            Some(value) => serializer.collect_str(&value),
+            None => serializer.serialize_str(""),
+        }
     }
 }
 
-impl JsonSchema for Number {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Number".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": ["number", "null"] })
+impl From<NumberText> for Number {
+    fn from(text: NumberText) -> Self {
+        text.0
     }
 }
+
+stated_as!(NumberText, { "type": "string", "format": "decimal" });
 
 /// Entries of an object with numeric values, in the order sent. Their names are short, and held without allocation.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -212,19 +207,7 @@ impl Serialize for NumberMap {
     }
 }
 
-impl JsonSchema for NumberMap {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "NumberMap".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "object", "additionalProperties": { "type": "number" } })
-    }
-}
+stated_as!(NumberMap, { "type": "object", "additionalProperties": { "type": "number" } });
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,8 @@
 //! The interface as an OpenAPI 3.1 document, derived from [`CALLS`].
 
-use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, ReplaceBoolSchemas};
+use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::CALLS;
@@ -32,21 +33,25 @@ const REQUIRED: [&str; 6] = ["id", "data", "domains", "branches", "thresholds", 
 /// The document.
 #[must_use]
 pub fn document() -> Value {
+    // Generators of clients do not know `true`, which takes any value.
+    let mut any_value = ReplaceBoolSchemas::default();
+    any_value.skip_additional_properties = true;
     // Field names and types as the service writes them.
-    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut settings = settings.with_transform(any_value).with_transform(RecursiveTransform(plain));
     settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     let mut generator = settings.into_generator();
 
     let mut paths: Map<String, Value> = Map::new();
     for call in CALLS {
-        let operation = operation(call, &mut generator);
         let path = paths.entry(call.path.0).or_insert_with(|| json!({}));
-        path[call.method.as_str().to_lowercase()] = operation;
+        path[call.method.as_str().to_lowercase()] = operation(call, &mut generator);
     }
     let mut schemas = generator.take_definitions(true);
-    for schema in schemas.values_mut() {
-        plain(schema);
+    let properties = schemas.values_mut().filter_map(|schema| schema.get_mut("properties")?.as_object_mut());
+    for property in properties.flat_map(Map::values_mut) {
+        property["x-source"] = INTERFACE.into();
     }
     for call in CALLS.iter().filter(|call| !call.body.is_empty()) {
         schemas.insert(body_name(call), body(call));
@@ -85,43 +90,16 @@ pub fn document() -> Value {
 }
 
 /// Takes out of a schema what is not the interface's: the defaults of our readers, fields that our writers always
-/// write, line breaks in descriptions, and `true` for any value.
-fn plain(schema: &mut Value) {
-    one_line(schema);
-    if let Some(items) = schema.get_mut("items") {
-        anything(items);
-    }
-    promise(schema);
-    let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) else { return };
-    for property in properties.values_mut() {
-        anything(property);
-        one_line(property);
-        if let Some(items) = property.get_mut("items") {
-            anything(items);
-        }
-        if let Some(property) = property.as_object_mut() {
-            property.remove("default");
-            property.insert("x-source".to_owned(), INTERFACE.into());
-        }
-        promise(property);
-    }
-}
-
-/// Leaves only those fields required that are.
-fn promise(schema: &mut Value) {
-    let Some(schema) = schema.as_object_mut() else { return };
-    if let Some(Value::Array(required)) = schema.get_mut("required") {
-        required.retain(|name| name.as_str().is_some_and(|name| REQUIRED.contains(&name)));
-        if required.is_empty() {
-            schema.remove("required");
-        }
-    }
-}
-
-/// Writes the description of a schema in one line.
-fn one_line(schema: &mut Value) {
+/// write, and line breaks in descriptions.
+fn plain(schema: &mut Schema) {
+    schema.remove("default");
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = text.replace('\n', " ");
+    }
+    let Some(Value::Array(mut required)) = schema.remove("required") else { return };
+    required.retain(|name| name.as_str().is_some_and(|name| REQUIRED.contains(&name)));
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
     }
 }
 
@@ -130,13 +108,6 @@ fn sentence(purpose: &str) -> String {
     let mut chars = purpose.chars();
     let first = chars.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", chars.as_str())
-}
-
-/// A schema that takes any value, as an object rather than `true`, which generators of clients do not know.
-fn anything(schema: &mut Value) {
-    if *schema == Value::Bool(true) {
-        *schema = json!({});
-    }
 }
 
 fn operation(call: &Call, generator: &mut SchemaGenerator) -> Value {
@@ -205,31 +176,29 @@ fn parameter(call: &Call, param: &Param) -> Value {
 }
 
 fn schema(kind: ParamKind) -> Value {
+    let mut schema = json!({ "type": "string" });
+    let mut set = |key: &str, value: Value| {
+        if !value.is_null() {
+            schema[key] = value;
+        }
+    };
     match kind {
-        ParamKind::Text { max_chars, default } => {
-            let mut schema = json!({ "type": "string" });
-            if let Some(max) = max_chars {
-                schema["maxLength"] = max.into();
-            }
-            if let Some(default) = default {
-                schema["default"] = default.into();
-            }
-            schema
-        }
-        ParamKind::RangeStart | ParamKind::RangeEnd => json!({ "type": "string", "format": "date-time" }),
-        ParamKind::FutureDate => json!({ "type": "string", "format": "date" }),
-        ParamKind::Word { words, default: None } => json!({ "type": "string", "enum": words }),
-        ParamKind::Word { words, default: Some(default) } => {
-            json!({ "type": "string", "enum": words, "default": default })
-        }
+        ParamKind::Text { max_chars, .. } => set("maxLength", max_chars.into()),
+        ParamKind::RangeStart | ParamKind::RangeEnd => set("format", "date-time".into()),
+        ParamKind::FutureDate => set("format", "date".into()),
+        ParamKind::Word { words, .. } => set("enum", words.into()),
     }
+    if let ParamKind::Text { default, .. } | ParamKind::Word { default, .. } = kind {
+        set("default", default.into());
+    }
+    schema
 }
 
 /// The interface shows no statuses: any 2xx is a success, any other an error.
 fn responses(call: &Call, generator: &mut SchemaGenerator) -> Value {
     let content = |kind: &str, schema: Value| json!({ kind: { "schema": schema } });
-    let content = match call.reply.format {
-        Format::Json => Some(content("application/json", (call.reply.schema)(generator).to_value())),
+    let content = match call.format {
+        Format::Json => Some(content("application/json", (call.schema)(generator).to_value())),
         Format::Text => Some(content("text/plain", json!({ "type": "string" }))),
         Format::Empty => None,
     };

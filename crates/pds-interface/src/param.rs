@@ -32,32 +32,29 @@ impl Param {
     /// The rule that it breaks.
     pub fn check(&self, value: &str, now: Timestamp) -> Result<(), RuleError> {
         let name = self.name;
-        let malformed =
-            |wanted| RuleError::Malformed { name, wanted, value: value.chars().take(MAX_SHOWN).collect() };
+        let malformed = |wanted: &str| {
+            let (wanted, value) = (wanted.to_owned(), value.chars().take(MAX_SHOWN).collect());
+            Err(RuleError::Malformed { name, wanted, value })
+        };
         match self.kind {
-            ParamKind::Text { max_chars, .. } => match max_chars {
-                Some(max) if value.chars().count() > max => {
-                    Err(RuleError::TooLong { name, max, len: value.chars().count() })
-                }
+            ParamKind::Text { max_chars: Some(max), .. } => match value.chars().count() {
+                len if len > max => Err(RuleError::TooLong { name, max, len }),
                 _ => Ok(()),
             },
-            ParamKind::RangeStart | ParamKind::RangeEnd => {
-                parse_rfc3339(value).map(drop).ok_or_else(|| malformed("an RFC 3339 timestamp"))
-            }
+            ParamKind::Text { .. } => Ok(()),
+            ParamKind::RangeStart | ParamKind::RangeEnd => match parse_rfc3339(value) {
+                Some(_) => Ok(()),
+                None => malformed("an RFC 3339 timestamp"),
+            },
             ParamKind::FutureDate => {
-                let date = value.parse::<Date>().ok().filter(|date| date.to_string() == value);
-                let date = date.ok_or_else(|| malformed("a date as YYYY-MM-DD"))?;
-                if date > now.to_zoned(TimeZone::UTC).date() {
-                    Ok(())
-                } else {
-                    Err(RuleError::NotInFuture { date: date.to_string() })
+                match value.parse::<Date>().ok().filter(|date| date.to_string() == value) {
+                    None => malformed("a date as YYYY-MM-DD"),
+                    Some(date) if date > now.to_zoned(TimeZone::UTC).date() => Ok(()),
+                    Some(_) => Err(RuleError::NotInFuture { date: value.to_owned() }),
                 }
             }
             ParamKind::Word { words, .. } if words.contains(&value) => Ok(()),
-            ParamKind::Word { words, .. } => {
-                let value = value.chars().take(MAX_SHOWN).collect();
-                Err(RuleError::UnknownWord { name, words, value })
-            }
+            ParamKind::Word { words, .. } => malformed(&format!("one of {}", words.join(", "))),
         }
     }
 }
@@ -168,27 +165,19 @@ impl Resolution {
 /// A rule of the interface that arguments break; found before anything is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// A path identifier that no path can carry.
-    #[error("{name} must be a non-empty identifier other than '.' and '..', not '{value}'")]
-    Identifier {
-        /// The identifier's name in the path.
-        name: &'static str,
-        /// The given value.
-        value: String,
-    },
     /// A body field is missing.
     #[error("{name} is missing")]
     Missing {
         /// The field.
         name: &'static str,
     },
-    /// A value that is not of the parameter's form.
+    /// A value that is not of the form of its identifier or parameter.
     #[error("{name} must be {wanted}, not '{value}'")]
     Malformed {
-        /// The parameter.
+        /// The identifier or parameter.
         name: &'static str,
         /// The form.
-        wanted: &'static str,
+        wanted: String,
         /// The given value.
         value: String,
     },
@@ -201,16 +190,6 @@ pub enum RuleError {
         max: usize,
         /// How long it was.
         len: usize,
-    },
-    /// A word that is not one of the parameter's.
-    #[error("{name} must be one of {}, not '{value}'", words.join(", "))]
-    UnknownWord {
-        /// The parameter.
-        name: &'static str,
-        /// Its words.
-        words: &'static [&'static str],
-        /// The given value.
-        value: String,
     },
     /// An expiration date that is not in the future (section 4.1).
     #[error("the expiration date must be in the future, and {date} is not")]

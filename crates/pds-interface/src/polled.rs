@@ -3,9 +3,8 @@
 use pds_exposition::{Family, Sink};
 
 use super::range::TimeRange;
-use super::reader::{Reader, Unexpected};
-use super::reply::{DecodeError, ReplyBody};
-use super::subject::Subject;
+use super::reader::{Reader, Subject, Unexpected};
+use super::reply::DecodeError;
 
 /// The scope of one request of a polled call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +112,7 @@ pub struct Polled {
 }
 
 impl Polled {
-    /// A call whose reply is an `R`, polled as `resource`.
+    /// A call whose reply is read into an `R`, polled as `resource`.
     pub const fn of<R: MetricSource>(
         resource: &'static str,
         scope: Scope,
@@ -128,13 +127,8 @@ impl Polled {
             example,
             families: families::<R>,
             decode: decode::<R>,
-            point: None,
+            point: if R::SHOWING.is_some() { Some(point::<R>) } else { None },
         }
-    }
-
-    /// The same for a reply with a series, of which one datapoint is shown.
-    pub const fn with_series<R: SeriesSource>(self) -> Self {
-        Self { point: Some(point::<R>), ..self }
     }
 
     /// Whether the reply has a series.
@@ -173,53 +167,49 @@ impl Polled {
     }
 }
 
-/// A reply with metrics in it.
-pub trait MetricSource: ReplyBody + 'static {
-    /// The checked values of a reply, which the rows read.
-    type Facts: Send + 'static;
-
+/// The checked values of a reply with metrics in it, which the rows read.
+pub trait MetricSource: Sized + Send + 'static {
     /// The metrics: one row per family.
-    const ROWS: &'static [Row<Self::Facts>];
+    const ROWS: &'static [Row<Self>];
 
     /// What accounting counts.
     const COUNTED: Option<Counted> = None;
 
+    /// For a reply with a series: values that hold nothing but the datapoint that is shown.
+    const SHOWING: Option<fn(Option<Point>) -> Self> = None;
+
     /// Reads a reply, and checks the values that several rows or subjects share, each once.
     ///
     /// # Errors
-    /// As [`ReplyBody::decode`].
-    fn facts(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self::Facts, DecodeError>;
+    /// As [`ReplyBody::decode`](super::ReplyBody::decode).
+    fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError>;
 
-    /// The datapoints by rising time.
-    fn points(_: &mut Self::Facts) -> Vec<Point> {
-        Vec::new()
-    }
-
-    /// A message; not a metric.
-    fn message(_: &Self::Facts) -> Option<String> {
-        None
-    }
-
-    /// The input of accounting.
-    fn tally(_: Self::Facts) -> Option<Tally> {
-        None
-    }
+    /// Adds what the reply holds beside its series.
+    fn add_to(self, _: &mut Reading) {}
 }
 
-/// A reply with a series of datapoints.
-pub trait SeriesSource: MetricSource {
-    /// Facts that hold only this datapoint.
-    fn only(shown: Option<Point>) -> Self::Facts;
-}
-
-/// A family, and how its series are read from the facts of a reply.
+/// A family, and how its series are read from the values of a reply.
 #[derive(Debug)]
-pub struct Row<F: 'static> {
+pub struct Row<R: 'static> {
     /// The family.
     pub family: Family,
     /// Puts its series.
-    pub read: fn(&F, &mut Reader<'_>),
+    pub read: fn(&R, &mut Reader<'_>),
 }
+
+/// Declares `ROWS`, and a constant for each family:
+/// `NAME: kind(family, [labels], help) => |reply, reader| puts the series;`
+macro_rules! rows {
+    ($reply:ty: $($name:ident: $kind:ident($family:literal, $labels:tt, $help:literal) => $read:expr;)+) => {
+        $(
+            #[doc = $help]
+            pub const $name: Family = Family::$kind($family, &$labels, $help);
+        )+
+
+        pub(super) static ROWS: &[Row<$reply>] = &[$(Row { family: $name, read: $read }),+];
+    };
+}
+pub(super) use rows;
 
 fn families<R: MetricSource>() -> Vec<Family> {
     R::ROWS.iter().map(|row| row.family).collect()
@@ -227,32 +217,33 @@ fn families<R: MetricSource>() -> Vec<Family> {
 
 fn decode<R: MetricSource>(body: &[u8], terms: &Terms) -> Result<ReadSubjects, DecodeError> {
     let mut unexpected = Unexpected::default();
-    let mut facts = R::facts(body, terms, &mut unexpected)?;
+    let reply = R::read(body, terms, &mut unexpected)?;
     Ok(Box::new(move |subjects| {
-        let points = R::points(&mut facts);
-        let sinks = subjects.iter().map(|subject| sink::<R>(&facts, *subject, &mut unexpected)).collect();
-        let message = R::message(&facts);
-        Reading { sinks, tally: R::tally(facts), points, unexpected: unexpected.0, message }
+        let sinks = subjects.iter().map(|subject| sink(&reply, *subject, &mut unexpected)).collect();
+        let mut reading = Reading { sinks, unexpected: unexpected.0, ..Reading::default() };
+        reply.add_to(&mut reading);
+        reading
     }))
 }
 
-fn point<R: SeriesSource>(shown: Option<Point>, subject: Subject<'_>) -> Sink {
-    sink::<R>(&R::only(shown), subject, &mut Unexpected::default())
+fn point<R: MetricSource>(shown: Option<Point>, subject: Subject<'_>) -> Sink {
+    let reply = R::SHOWING.map(|showing| showing(shown));
+    reply.map(|reply| sink(&reply, subject, &mut Unexpected::default())).unwrap_or_default()
 }
 
-fn sink<R: MetricSource>(facts: &R::Facts, subject: Subject<'_>, unexpected: &mut Unexpected) -> Sink {
-    let mut sink = Sink::default();
+fn sink<R: MetricSource>(reply: &R, subject: Subject<'_>, unexpected: &mut Unexpected) -> Sink {
+    let mut reader = Reader { subject, unexpected, sink: Sink::default() };
     for row in R::ROWS {
-        sink.next_family();
-        (row.read)(facts, &mut Reader::new(subject, unexpected, &mut sink));
+        reader.sink.next_family();
+        (row.read)(reply, &mut reader);
     }
-    sink
+    reader.sink
 }
 
 #[cfg(test)]
 mod tests {
     use crate::CALLS;
-    use crate::recorded::exposed;
+    use crate::tests::exposed;
 
     #[test]
     fn each_example_is_a_reply_with_nothing_unexpected() {

@@ -1,9 +1,35 @@
-//! The output of a call's rows: the samples of one subject, and the fields with bad values.
+//! What a call's rows read for, and their output: the samples of one subject, and the fields with bad values.
 
 use pds_exposition::Sink;
 
 use super::number::{Number, scaled};
-use super::subject::Subject;
+use super::range::TimeRange;
+
+/// The project or app whose series are read from a reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The project's id.
+    pub project: &'a str,
+    /// The app's id; empty if the call is not about one.
+    pub app: &'a str,
+    /// The labels configured for the project, or for the app if the call is about one.
+    pub labels: &'a [(String, String)],
+    /// The window of a metrics call; `None` for settings.
+    pub window: Option<Window<'a>>,
+}
+
+/// A trailing range shown as gauges.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    /// Its length as in the label `window`: `5m`.
+    pub label: &'a str,
+    /// The container it is restricted to.
+    pub container: Option<&'a str>,
+    /// Whether it is the first one configured, which the gauges without a `window` label come from.
+    pub first: bool,
+    /// The requested range.
+    pub range: TimeRange,
+}
 
 /// The fields whose values were outside their meaning.
 #[derive(Debug, Default)]
@@ -36,63 +62,24 @@ pub struct Reader<'a> {
     pub subject: Subject<'a>,
     /// Collects fields with bad values.
     pub unexpected: &'a mut Unexpected,
-    sink: &'a mut Sink,
+    pub(super) sink: Sink,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(subject: Subject<'a>, unexpected: &'a mut Unexpected, sink: &'a mut Sink) -> Self {
-        Self { subject, unexpected, sink }
-    }
-
     /// Puts a series without labels of its own.
     pub fn put(&mut self, value: f64) {
         self.sink.put(value);
     }
 
-    /// Puts a series with labels of its own. Several values that are too long would become one series, so a series with
-    /// such a value is left out, and the label is recorded as unexpected.
+    /// Puts a series with labels of its own.
     pub fn put_with(&mut self, labels: &[Label<'_>], value: f64) {
-        let too_long = labels.iter().filter(|(_, value)| value.len() > MAX_LABEL);
-        let before = self.unexpected.0.len();
-        self.unexpected.0.extend(too_long.map(|(name, _)| name));
-        if self.unexpected.0.len() == before {
-            self.sink.put_labelled(labels.iter().copied(), value);
-        }
-    }
-
-    /// Puts `number` if it is a value and not negative: no number of the interface may be.
-    pub fn number(&mut self, field: &'static str, number: Number) {
-        self.scaled(field, number, 0);
-    }
-
-    /// Puts `number` times 10 to the power of `exponent` if it is a value and not negative.
-    pub fn scaled(&mut self, field: &'static str, number: Number, exponent: i32) {
-        if let Some(value) = self.unexpected.check(field, number, 0.0, f64::MAX) {
-            self.put(scaled(value, exponent));
-        }
-    }
-
-    /// Records `field` as unexpected if its id is not the one asked about.
-    pub fn expect_id(&mut self, field: &'static str, id: &str, asked: &str) {
-        if !id.is_empty() && !asked.is_empty() && id != asked {
-            self.unexpected.0.push(field);
-        }
-    }
-
-    /// Puts 1 with these labels and those configured for the subject: an info series.
-    pub fn info(&mut self, labels: &[Label<'_>]) {
-        let configured = self.subject.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let labels = labels.iter().map(|label| within(*label, self.unexpected));
-        self.sink.put_labelled(labels.chain(configured), 1.0);
+        self.put_after([None; 2], labels, value);
     }
 
     /// Puts a series with the labels `window` and, if one was asked for, `container_id`, followed by `more`.
     pub fn put_window(&mut self, more: &[Label<'_>], value: f64) {
         let window = self.subject.window.map(|window| ("window", window.label));
-        let container = self.container();
-        let more = more.iter().map(|label| within(*label, self.unexpected));
-        let labels = window.into_iter().chain(container).chain(more);
-        self.sink.put_labelled(labels, value);
+        self.put_after([window, self.container()], more, value);
     }
 
     /// Puts the window's count, if it is known.
@@ -105,12 +92,55 @@ impl<'a> Reader<'a> {
 
     /// Puts a series with the label `container_id`, if one was asked for, followed by `more`.
     pub fn put_container(&mut self, more: &[Label<'_>], value: f64) {
-        let labels = self.container().into_iter().chain(more.iter().copied());
-        self.sink.put_labelled(labels, value);
+        self.put_after([self.container(), None], more, value);
     }
 
     fn container(&self) -> Option<Label<'a>> {
         Some(("container_id", self.subject.window?.container?))
+    }
+
+    /// Puts a series with `labels` after those of the request. Several values that are too long would become one series,
+    /// so a series with such a value is left out, and the label is recorded as unexpected.
+    fn put_after(&mut self, request: [Option<Label<'a>>; 2], labels: &[Label<'_>], value: f64) {
+        let too_long = labels.iter().filter(|(_, value)| value.len() > MAX_LABEL);
+        let before = self.unexpected.0.len();
+        self.unexpected.0.extend(too_long.map(|(name, _)| name));
+        if self.unexpected.0.len() == before {
+            self.sink.put_labelled(request.into_iter().flatten().chain(labels.iter().copied()), value);
+        }
+    }
+
+    /// Puts `number` if it is a value and not negative: no number of the interface may be.
+    pub fn number(&mut self, field: &'static str, number: impl Into<Number>) {
+        self.scaled(field, number, 0);
+    }
+
+    /// Puts `number` times 10 to the power of `exponent` if it is a value and not negative.
+    pub fn scaled(&mut self, field: &'static str, number: impl Into<Number>, exponent: i32) {
+        if let Some(value) = self.unexpected.check(field, number.into(), 0.0, f64::MAX) {
+            self.put(scaled(value, exponent));
+        }
+    }
+
+    /// Records `field` as unexpected if its id is not the one asked about.
+    pub fn expect_id(&mut self, field: &'static str, id: &str, asked: &str) {
+        if !id.is_empty() && !asked.is_empty() && id != asked {
+            self.unexpected.0.push(field);
+        }
+    }
+
+    /// Puts 1 with these labels and those configured for the subject: an info series. A value that is too long is recorded
+    /// as unexpected and becomes empty, which means no label.
+    pub fn info(&mut self, labels: &[Label<'_>]) {
+        let configured = self.subject.labels.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let labels = labels.iter().map(|&(name, value)| {
+            if value.len() <= MAX_LABEL {
+                return (name, value);
+            }
+            self.unexpected.0.push(name);
+            (name, "")
+        });
+        self.sink.put_labelled(labels.chain(configured), 1.0);
     }
 }
 
@@ -120,12 +150,3 @@ pub type Label<'a> = (&'static str, &'a str);
 /// Maximum length of a label value. The interface's values are much shorter, and metric stores refuse values beyond
 /// some such limit.
 const MAX_LABEL: usize = 1024;
-
-/// The label. A value that is too long is recorded as unexpected and becomes empty, which means no label.
-fn within<'a>((name, value): Label<'a>, unexpected: &mut Unexpected) -> Label<'a> {
-    if value.len() <= MAX_LABEL {
-        return (name, value);
-    }
-    unexpected.0.push(name);
-    (name, "")
-}

@@ -1,8 +1,6 @@
 //! How replies are read and written.
 
 use schemars::JsonSchema;
-#[cfg(feature = "openapi")]
-use schemars::{Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -19,27 +17,6 @@ pub enum Format {
     Empty,
 }
 
-/// The format of a reply and, for JSON, its schema.
-#[derive(Clone, Copy, Debug)]
-pub struct ReplyFormat {
-    /// How it is written.
-    pub format: Format,
-    /// Its schema. Code that the daemon has no use for.
-    #[cfg(feature = "openapi")]
-    pub schema: fn(&mut SchemaGenerator) -> Schema,
-}
-
-impl ReplyFormat {
-    /// The format of an `R`.
-    pub const fn of<R: ReplyBody>() -> Self {
-        Self {
-            format: R::FORMAT,
-            #[cfg(feature = "openapi")]
-            schema: |generator| generator.subschema_for::<R>(),
-        }
-    }
-}
-
 /// A successful reply, read and written. JSON unless implemented otherwise.
 pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
     /// How it is written.
@@ -50,7 +27,7 @@ pub trait ReplyBody: Serialize + DeserializeOwned + JsonSchema {
     /// # Errors
     /// If the body does not have the shape that the interface describes. A single bad value is not an error.
     fn decode(body: &[u8]) -> Result<Self, DecodeError> {
-        Ok(lenient::from_slice(body)?)
+        Ok(lenient::object(body)?)
     }
 
     /// Writes a reply.

@@ -79,10 +79,7 @@ impl<'a> Arguments<'a> {
     /// Restricts a metrics call to a container, if there is one.
     #[must_use]
     pub fn in_container(self, container: Option<&'a str>) -> Self {
-        match container {
-            Some(container) => self.with("container_id", container),
-            None => self,
-        }
+        container.into_iter().fold(self, |arguments, id| arguments.with("container_id", id))
     }
 
     /// Adds the data resolution of a metrics call.
@@ -134,7 +131,8 @@ impl Call {
             let id = arguments.get(name).unwrap_or_default();
             // No URL can carry these as a segment.
             if matches!(id, "" | "." | "..") {
-                return Err(RuleError::Identifier { name, value: id.to_owned() });
+                let wanted = "a non-empty identifier other than '.' and '..'".to_owned();
+                return Err(RuleError::Malformed { name, wanted, value: id.to_owned() });
             }
             percent_encode(id, path);
             Ok(())
@@ -174,12 +172,8 @@ impl Request {
     /// Path and query of the request line, encoded.
     #[must_use]
     pub fn target(&self) -> String {
-        let mut target = self.path.clone();
-        if let Some(query) = self.encoded_query() {
-            target.push('?');
-            target.push_str(&query);
-        }
-        target
+        let query = self.encoded_query();
+        query.map_or_else(|| self.path.clone(), |query| format!("{}?{query}", self.path))
     }
 
     /// The query of the request line, encoded; `None` if there is none.
@@ -232,7 +226,8 @@ mod tests {
     fn identifiers_no_path_can_carry_are_refused() {
         for bad in ["", ".", ".."] {
             let refused = target(&get_app::CALL, &Arguments::about("p", bad));
-            assert_eq!(refused, Err(RuleError::Identifier { name: "app_id", value: bad.into() }));
+            let wanted = "app_id must be a non-empty identifier other than '.' and '..', not ";
+            assert_eq!(refused.unwrap_err().to_string(), format!("{wanted}'{bad}'"));
         }
     }
 
@@ -300,7 +295,7 @@ mod tests {
             assert_eq!(request.body.unwrap().to_string(), format!(r#"{{"planCode":"{plan}"}}"#));
         }
         for plan in ["", "Hobby", "free"] {
-            assert!(matches!(request(plan), Err(RuleError::UnknownWord { .. })), "{plan}");
+            assert!(matches!(request(plan), Err(RuleError::Malformed { .. })), "{plan}");
         }
         let missing = change_plan::CALL.request(&Arguments::about("p-1", ""), &QueryNames::default());
         assert_eq!(missing, Err(RuleError::Missing { name: "planCode" }));

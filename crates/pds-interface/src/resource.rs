@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use super::CALLS;
 use super::call::Call;
 use super::polled::Polled;
+use super::{CALLS, Place};
 
 /// A polled call: the index of its row in [`CALLS`], where the polled rows come first. Ordered as the families are on
 /// the page.
@@ -19,24 +19,13 @@ impl Resource {
         while count < CALLS.len() && CALLS[count].polled.is_some() {
             count += 1;
         }
-        let mut rest = count;
-        while rest < CALLS.len() {
-            assert!(CALLS[rest].polled.is_none(), "the polled calls stand first in the table");
-            rest += 1;
-        }
         count
     };
 
-    /// The resource of a polled call's row. For constants: a call that is not polled does not compile.
-    #[must_use]
-    #[expect(clippy::cast_possible_truncation, reason = "the table is shorter than 256 rows")]
-    pub const fn of(call: &Call) -> Self {
-        let mut index = 0;
-        while !is_same(CALLS[index].id, call.id) {
-            index += 1;
-        }
-        assert!(index < Self::COUNT, "the call is not polled");
-        Self(index as u8)
+    /// The resource of a polled call. For constants: a call that is not polled does not compile.
+    pub(super) const fn of(call: Place) -> Self {
+        assert!((call as usize) < Self::COUNT, "the call is not polled");
+        Self(call as u8)
     }
 
     /// All of them, in the order of their families on the page.
@@ -76,8 +65,12 @@ impl Resource {
 
     /// How it is polled.
     #[must_use]
+    #[expect(clippy::missing_panics_doc, clippy::unreachable, reason = "the first COUNT rows are polled")]
     pub fn polled(self) -> &'static Polled {
-        POLLED[self.index()]
+        match &self.call().polled {
+            Some(polled) => polled,
+            None => unreachable!("the call is not polled"),
+        }
     }
 
     /// The resource as a label value.
@@ -87,37 +80,8 @@ impl Resource {
     }
 }
 
-/// Whether two ids are the same, at compile time.
-const fn is_same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut index = 0;
-    while index < one.len() && index < other.len() && one[index] == other[index] {
-        index += 1;
-    }
-    index == one.len() && index == other.len()
-}
-
 impl fmt::Debug for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// How each resource is polled.
-static POLLED: [&Polled; Resource::COUNT] = {
-    let mut rows = [polled(0); Resource::COUNT];
-    let mut index = 0;
-    while index < Resource::COUNT {
-        rows[index] = polled(index);
-        index += 1;
-    }
-    rows
-};
-
-#[expect(clippy::panic, reason = "evaluated at compile time only")]
-const fn polled(row: usize) -> &'static Polled {
-    match &CALLS[row].polled {
-        Some(polled) => polled,
-        None => panic!("the row is not polled"),
     }
 }

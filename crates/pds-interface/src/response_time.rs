@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use compact_str::CompactString;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
 
 use pds_exposition::Family;
 use pds_exposition::encode::LabelNumber;
@@ -12,12 +13,11 @@ use pds_exposition::encode::LabelNumber;
 use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
 use super::number::{Number, NumberMap, decimal, scaled};
-use super::polled::{Cadence, Counted, MetricSource, Polled, Row, Scope, Tally, Terms};
+use super::polled::{Cadence, Counted, MetricSource, Polled, Reading, Row, Scope, Tally, Terms, rows};
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody as _};
-use super::resource::Resource;
-use super::stated;
-use super::wire::lenient_text;
+use super::wire::Text;
+use super::{Place, Resource};
 
 /// The reply.
 pub type Reply = Envelope<ResponseTime>;
@@ -31,36 +31,44 @@ pub static CALL: Call = Call::new::<Reply>(
     Command::safe(&["metrics", "response-time"], "p-abc12345-ranker --start 24h"),
 )
 .with_query(metrics::QUERY)
-.polled_as(Polled::of::<Reply>("response_time", Scope::App, Cadence::Metrics, EXAMPLE));
+.polled_as(Polled::of::<Facts>("response_time", Scope::App, Cadence::Metrics, EXAMPLE));
 
 const EXAMPLE: &str = r#"{"status":"success","data":{"percentiles":{"p50":40,"p90":120,"p95":210,"p99":800},"distribution":{"1ms":0,
 "10ms":4,"50ms":58,"100ms":84,"250ms":96,"500ms":98.2,"1s":99.3,"2.5s":99.9,"10s":100,"1hr":100},
 "total_requests":1520,"start_date":"2025-12-31T23:55:00Z","end_date":"2026-01-01T00:00:00Z"}}"#;
 
 /// The call as a resource.
-pub const RESOURCE: Resource = Resource::of(&CALL);
+pub const RESOURCE: Resource = Resource::of(Place::response_time);
 
 /// Response times within a range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ResponseTime {
     /// Response time percentiles in milliseconds.
-    #[schemars(schema_with = "stated::percentiles")]
+    #[schemars(schema_with = "stated_percentiles")]
     pub percentiles: NumberMap,
     /// Latency thresholds (labels from 1ms through 1hr), each with the estimated cumulative percentage of requests
     /// completing within it.
     pub distribution: NumberMap,
     /// Total request count in the range.
-    #[schemars(schema_with = "stated::integer")]
+    #[schemars(extend("type" = "integer"))]
     pub total_requests: Number,
     /// RFC 3339 start of the range.
-    #[schemars(schema_with = "stated::timestamp")]
-    #[serde(deserialize_with = "lenient_text")]
-    pub start_date: String,
+    #[schemars(extend("format" = "date-time"))]
+    pub start_date: Text,
     /// RFC 3339 end of the range.
-    #[schemars(schema_with = "stated::timestamp")]
-    #[serde(deserialize_with = "lenient_text")]
-    pub end_date: String,
+    #[schemars(extend("format" = "date-time"))]
+    pub end_date: Text,
+}
+
+/// The percentiles that the interface states.
+fn stated_percentiles(_: &mut SchemaGenerator) -> Schema {
+    const NAMES: [(&str, &str); 4] = [("p50", "50th"), ("p90", "90th"), ("p95", "95th"), ("p99", "99th")];
+    let property = |(name, nth): (&str, &str)| {
+        let description = format!("{nth} percentile in milliseconds; null if there were no requests.");
+        (name.to_owned(), json!({ "type": ["number", "null"], "description": description }))
+    };
+    json_schema!({ "type": "object", "properties": Map::from_iter(NAMES.map(property)) })
 }
 
 impl ResponseTime {
@@ -106,15 +114,13 @@ pub struct Facts {
     tally: Tally,
 }
 
-impl MetricSource for Reply {
-    type Facts = Facts;
-
-    const ROWS: &'static [Row<Facts>] = ROWS;
+impl MetricSource for Facts {
+    const ROWS: &'static [Row<Self>] = ROWS;
 
     const COUNTED: Option<Counted> = Some(Counted::Requests);
 
-    fn facts(body: &[u8], _: &Terms, unexpected: &mut Unexpected) -> Result<Facts, DecodeError> {
-        let reply = Self::decode(body)?.data;
+    fn read(body: &[u8], _: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
+        let reply = Reply::decode(body)?.data;
         let idle = reply.total_requests == Number::Value(0.0);
         let (mut percentiles, mut shares) = (reply.seconds(unexpected), reply.shares(unexpected));
         if !idle {
@@ -122,11 +128,11 @@ impl MetricSource for Reply {
         }
         let total = metrics::count(unexpected, "total_requests", reply.total_requests);
         let range = metrics::range(unexpected, &reply.start_date, &reply.end_date);
-        Ok(Facts { percentiles, tally: Tally { shares, total, range }, idle })
+        Ok(Self { percentiles, tally: Tally { shares, total, range }, idle })
     }
 
-    fn tally(facts: Facts) -> Option<Tally> {
-        Some(facts.tally)
+    fn add_to(self, reading: &mut Reading) {
+        reading.tally = Some(self.tally);
     }
 }
 
@@ -197,53 +203,35 @@ pub fn threshold_seconds(label: &str) -> Option<f64> {
     (seconds > 0.0 && seconds.is_finite()).then_some(seconds)
 }
 
-/// Percentiles of the window.
-pub const SECONDS: Family = Family::gauge(
-    "pds_app_response_time_seconds",
-    &["window", "container_id", "percentile"],
-    "Response time percentile over the trailing window; absent while the window has no request",
-);
-
-/// The distribution of the window.
-pub const WITHIN_RATIO: Family = Family::gauge(
-    "pds_app_response_time_within_ratio",
-    &["window", "container_id", "threshold"],
-    "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request",
-);
-
-/// Requests in the window.
-pub const WINDOW_REQUESTS: Family =
-    Family::gauge("pds_app_window_requests", &["window", "container_id"], "Requests in the trailing window");
-
-static ROWS: &[Row<Facts>] = &[
-    Row {
-        family: SECONDS,
-        read: |facts, reader| {
-            if !facts.idle {
-                for (percentile, seconds) in &facts.percentiles {
-                    reader.put_window(&[("percentile", percentile)], *seconds);
-                }
-            }
-        },
-    },
-    Row {
-        family: WITHIN_RATIO,
-        read: |facts, reader| {
-            if !facts.idle {
-                for (threshold, share) in &facts.tally.shares {
-                    reader.put_window(&[("threshold", LabelNumber::default().text(*threshold))], *share);
-                }
-            }
-        },
-    },
-    Row { family: WINDOW_REQUESTS, read: |facts, reader| reader.put_window_count(facts.tally.total) },
-];
+rows! { Facts:
+    SECONDS: gauge(
+        "pds_app_response_time_seconds",
+        ["window", "container_id", "percentile"],
+        "Response time percentile over the trailing window; absent while the window has no request"
+    ) => |facts, reader| {
+        for (percentile, seconds) in facts.percentiles.iter().filter(|_| !facts.idle) {
+            reader.put_window(&[("percentile", percentile)], *seconds);
+        }
+    };
+    WITHIN_RATIO: gauge(
+        "pds_app_response_time_within_ratio",
+        ["window", "container_id", "threshold"],
+        "Estimated share of the window's requests done within the threshold in seconds; absent while the window has no request"
+    ) => |facts, reader| {
+        for (threshold, share) in facts.tally.shares.iter().filter(|_| !facts.idle) {
+            reader.put_window(&[("threshold", LabelNumber::default().text(*threshold))], *share);
+        }
+    };
+    WINDOW_REQUESTS: gauge(
+        "pds_app_window_requests", ["window", "container_id"], "Requests in the trailing window"
+    ) => |facts, reader| reader.put_window_count(facts.tally.total);
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::TimeRange;
-    use crate::recorded::{END, exposed, exposed_for, unreadable};
+    use crate::tests::{END, exposed, exposed_for, unreadable};
 
     /// A reply with this payload.
     fn reply(data: &str) -> String {
@@ -388,6 +376,14 @@ pds_app_response_time_within_ratio{{{APP},threshold=\"60.0\"}} 0.5
 "
         );
         assert_eq!(exposed(&CALL, &reply(data)), (page, vec![]));
+    }
+
+    #[test]
+    fn percentiles_too_long_for_a_label_are_left_out() {
+        let [one, other] = ["1", "2"].map(|end| "p".repeat(1024) + end);
+        let data = format!(r#"{{"percentiles":{{"p50":1000,"{one}":1,"{other}":2}}}}"#);
+        let page = format!("pds_app_response_time_seconds{{{APP},percentile=\"p50\"}} 1\n");
+        assert_eq!(exposed(&CALL, &reply(&data)), (page, vec!["percentile"; 2]));
     }
 
     #[test]

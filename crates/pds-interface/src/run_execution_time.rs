@@ -1,23 +1,19 @@
 //! Section 4.5: run execution time metrics of an app.
 
-use std::fmt;
-
 use schemars::JsonSchema;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
 use super::metrics::{self, Envelope};
 use super::number::Number;
-use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Row, Scope, SeriesSource, Tally, Terms};
+use super::polled::{Cadence, Counted, MetricSource, Point, Polled, Reading, Row, Scope, Tally, Terms, rows};
 use super::range::TimeRange;
 use super::reader::Unexpected;
 use super::reply::{DecodeError, ReplyBody as _};
-use super::resource::Resource;
-use super::stated;
-use super::wire::{Object, lenient_text};
+use super::wire::{Object, Text, array};
+use super::{Place, Resource};
 
 /// The reply.
 pub type Reply = Envelope<RunExecutionTime>;
@@ -34,16 +30,14 @@ pub static CALL: Call = Call::new::<Reply>(
     ),
 )
 .with_query(metrics::QUERY)
-.polled_as(
-    Polled::of::<Reply>("run_execution_time", Scope::App, Cadence::Metrics, EXAMPLE).with_series::<Reply>(),
-);
+.polled_as(Polled::of::<Facts>("run_execution_time", Scope::App, Cadence::Metrics, EXAMPLE));
 
 const EXAMPLE: &str = r#"{"status":"success","data":{"time_series":[{"timestamp":1767225300,"p50":0.03,"p90":0.1,"p99":0.6},
 {"timestamp":1767225360,"p50":0.04,"p90":0.2,"p99":0.7}],"total_runs":1498,
 "start_date":"2025-12-31T23:55:00Z","end_date":"2026-01-01T00:00:00Z"}}"#;
 
 /// The call as a resource.
-pub const RESOURCE: Resource = Resource::of(&CALL);
+pub const RESOURCE: Resource = Resource::of(Place::run_execution_time);
 
 /// Run execution times within a range.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,16 +47,14 @@ pub struct RunExecutionTime {
     #[serde(deserialize_with = "newest_datapoints")]
     pub time_series: Vec<Datapoint>,
     /// Total run count in the range.
-    #[schemars(schema_with = "stated::integer")]
+    #[schemars(extend("type" = "integer"))]
     pub total_runs: Number,
     /// RFC 3339 start of the range.
-    #[schemars(schema_with = "stated::timestamp")]
-    #[serde(deserialize_with = "lenient_text")]
-    pub start_date: String,
+    #[schemars(extend("format" = "date-time"))]
+    pub start_date: Text,
     /// RFC 3339 end of the range.
-    #[schemars(schema_with = "stated::timestamp")]
-    #[serde(deserialize_with = "lenient_text")]
-    pub end_date: String,
+    #[schemars(extend("format" = "date-time"))]
+    pub end_date: Text,
 }
 
 /// A datapoint of the series.
@@ -88,31 +80,18 @@ pub const MAX_DATAPOINTS: usize = 10_080;
 const BUCKET_SECONDS: f64 = 3600.0;
 
 fn newest_datapoints<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Datapoint>, D::Error> {
-    struct Series;
-    impl<'de> Visitor<'de> for Series {
-        type Value = Vec<Datapoint>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an array of datapoints, or null")
+    let mut points = Vec::new();
+    array(deserializer, |point: Option<Object<Datapoint>>| {
+        if points.len() == 2 * MAX_DATAPOINTS {
+            keep_newest(&mut points);
         }
-        fn visit_unit<E>(self) -> Result<Self::Value, E> {
-            Ok(Vec::new())
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut points = Vec::new();
-            while let Some(point) = seq.next_element::<Option<Object<Datapoint>>>()? {
-                if points.len() == 2 * MAX_DATAPOINTS {
-                    keep_newest(&mut points);
-                }
-                points.extend(point.map(|Object(point)| point));
-            }
-            while seq.next_element::<IgnoredAny>()?.is_some() {}
-            if points.len() > MAX_DATAPOINTS {
-                keep_newest(&mut points);
-            }
-            Ok(points)
-        }
+        points.extend(point.map(|Object(point)| point));
+        Ok(())
+    })?;
+    if points.len() > MAX_DATAPOINTS {
+        keep_newest(&mut points);
     }
-    deserializer.deserialize_any(Series)
+    Ok(points)
 }
 
 fn keep_newest(points: &mut Vec<Datapoint>) {
@@ -144,13 +123,8 @@ impl RunExecutionTime {
             points.push(Point { time, values });
         }
         points.sort_by(|a: &Point, b| a.time.total_cmp(&b.time));
-        points.dedup_by(|later, earlier| {
-            let same = later.time.total_cmp(&earlier.time).is_eq();
-            if same {
-                *earlier = *later;
-            }
-            same
-        });
+        let same = |later: &Point, earlier: &Point| later.time.total_cmp(&earlier.time).is_eq();
+        points.dedup_by(|later, earlier| same(later, earlier).then(|| *earlier = *later).is_some());
         points
     }
 }
@@ -164,16 +138,17 @@ pub struct Facts {
     tally: Tally,
 }
 
-impl MetricSource for Reply {
-    type Facts = Facts;
-
-    const ROWS: &'static [Row<Facts>] = ROWS;
+impl MetricSource for Facts {
+    const ROWS: &'static [Row<Self>] = ROWS;
 
     const COUNTED: Option<Counted> = Some(Counted::Runs);
 
-    fn facts(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Facts, DecodeError> {
-        let reply = Self::decode(body)?.data;
-        Ok(Facts {
+    const SHOWING: Option<fn(Option<Point>) -> Self> =
+        Some(|shown| Self { points: Vec::new(), shown, tally: Tally::default() });
+
+    fn read(body: &[u8], terms: &Terms, unexpected: &mut Unexpected) -> Result<Self, DecodeError> {
+        let reply = Reply::decode(body)?.data;
+        Ok(Self {
             points: reply.points(terms.range, unexpected),
             shown: None,
             tally: Tally {
@@ -184,61 +159,42 @@ impl MetricSource for Reply {
         })
     }
 
-    fn points(facts: &mut Facts) -> Vec<Point> {
-        std::mem::take(&mut facts.points)
-    }
-
-    fn tally(facts: Facts) -> Option<Tally> {
-        Some(facts.tally)
+    fn add_to(self, reading: &mut Reading) {
+        (reading.points, reading.tally) = (self.points, Some(self.tally));
     }
 }
 
-impl SeriesSource for Reply {
-    fn only(shown: Option<Point>) -> Facts {
-        Facts { points: Vec::new(), shown, tally: Tally::default() }
-    }
+rows! { Facts:
+    SECONDS: gauge(
+        "pds_app_run_execution_time_seconds",
+        ["container_id", "percentile"],
+        "Run execution time percentile at the newest datapoint that is complete and has a value; pds_app_run_execution_time_timestamp_seconds says which"
+    ) => |facts, reader| {
+        let values = facts.shown.iter().flat_map(|point| point.values);
+        for (percentile, seconds) in ["p50", "p90", "p99"].into_iter().zip(values) {
+            if let Some(seconds) = seconds {
+                reader.put_container(&[("percentile", percentile)], seconds);
+            }
+        }
+    };
+    TIMESTAMP: gauge(
+        "pds_app_run_execution_time_timestamp_seconds",
+        ["container_id"],
+        "Time of the datapoint behind pds_app_run_execution_time_seconds, Unix time"
+    ) => |facts, reader| {
+        if let Some(point) = facts.shown {
+            reader.put_container(&[], point.time);
+        }
+    };
+    WINDOW_RUNS: gauge(
+        "pds_app_window_runs", ["window", "container_id"], "Runs in the trailing window"
+    ) => |facts, reader| reader.put_window_count(facts.tally.total);
 }
-
-/// Runs in the window.
-pub const WINDOW_RUNS: Family =
-    Family::gauge("pds_app_window_runs", &["window", "container_id"], "Runs in the trailing window");
-
-static ROWS: &[Row<Facts>] = &[
-    Row {
-        family: Family::gauge(
-            "pds_app_run_execution_time_seconds",
-            &["container_id", "percentile"],
-            "Run execution time percentile at the newest datapoint that is complete and has a value; pds_app_run_execution_time_timestamp_seconds says which",
-        ),
-        read: |facts, reader| {
-            for (percentile, value) in
-                ["p50", "p90", "p99"].into_iter().zip(facts.shown.iter().flat_map(|point| point.values))
-            {
-                if let Some(seconds) = value {
-                    reader.put_container(&[("percentile", percentile)], seconds);
-                }
-            }
-        },
-    },
-    Row {
-        family: Family::gauge(
-            "pds_app_run_execution_time_timestamp_seconds",
-            &["container_id"],
-            "Time of the datapoint behind pds_app_run_execution_time_seconds, Unix time",
-        ),
-        read: |facts, reader| {
-            if let Some(point) = facts.shown {
-                reader.put_container(&[], point.time);
-            }
-        },
-    },
-    Row { family: WINDOW_RUNS, read: |facts, reader| reader.put_window_count(facts.tally.total) },
-];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded::{END, exposed, shown_for, unreadable};
+    use crate::tests::{END, exposed, shown_for, unreadable};
 
     /// A reply with this series.
     fn reply(series: &str) -> String {

@@ -14,20 +14,10 @@ pub fn percent_encode(text: &str, out: &mut String) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template<'a>(pub &'a str);
 
-/// A part of a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part<'a> {
-    Text(&'a str),
-    Name(&'a str),
-}
-
 impl<'a> Template<'a> {
     /// The names in it, in order.
     pub fn names(self) -> impl Iterator<Item = &'a str> {
-        self.parts().filter_map(|part| match part {
-            Part::Name(name) => Some(name),
-            Part::Text(_) => None,
-        })
+        self.parts().filter_map(|(_, name)| name)
     }
 
     /// The template with `write` appending the value of each name.
@@ -36,10 +26,10 @@ impl<'a> Template<'a> {
     /// The first error of `write`.
     pub fn fill<E>(self, mut write: impl FnMut(&'a str, &mut String) -> Result<(), E>) -> Result<String, E> {
         let mut filled = String::with_capacity(self.0.len() + 32);
-        for part in self.parts() {
-            match part {
-                Part::Text(text) => filled.push_str(text),
-                Part::Name(name) => write(name, &mut filled)?,
+        for (text, name) in self.parts() {
+            filled.push_str(text);
+            if let Some(name) = name {
+                write(name, &mut filled)?;
             }
         }
         Ok(filled)
@@ -50,38 +40,29 @@ impl<'a> Template<'a> {
     #[must_use]
     pub fn values(self, path: &str) -> Option<Vec<(&'a str, String)>> {
         let (mut rest, mut values) = (path, Vec::new());
-        for part in self.parts() {
-            match part {
-                Part::Text(text) => rest = rest.strip_prefix(text)?,
-                Part::Name(name) => {
-                    let (value, after) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-                    if value.is_empty() {
-                        return None;
-                    }
-                    values.push((name, percent_decode_str(value).decode_utf8().ok()?.into_owned()));
-                    rest = after;
-                }
+        for (text, name) in self.parts() {
+            rest = rest.strip_prefix(text)?;
+            let Some(name) = name else { continue };
+            let (value, after) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            if value.is_empty() {
+                return None;
             }
+            values.push((name, percent_decode_str(value).decode_utf8().ok()?.into_owned()));
+            rest = after;
         }
         rest.is_empty().then_some(values)
     }
 
-    fn parts(self) -> impl Iterator<Item = Part<'a>> {
-        let mut rest = self.0;
+    /// Each text with the name after it, which only the last lacks.
+    fn parts(self) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
+        let mut rest = Some(self.0);
         std::iter::from_fn(move || {
-            if rest.is_empty() {
-                return None;
-            }
-            let named = rest.strip_prefix('{').and_then(|inside| inside.split_once('}'));
-            if let Some((name, after)) = named {
-                rest = after;
-                return Some(Part::Name(name));
-            }
-            // Skips one character, so that an unclosed brace is literal.
-            let end = rest.char_indices().skip(1).find(|(_, c)| *c == '{').map_or(rest.len(), |(at, _)| at);
-            let (text, after) = rest.split_at(end);
-            rest = after;
-            Some(Part::Text(text))
+            let text = rest.take()?;
+            // An unclosed brace is literal.
+            let named = text.split_once('{').and_then(|(text, rest)| Some((text, rest.split_once('}')?)));
+            let Some((text, (name, after))) = named else { return Some((text, None)) };
+            rest = Some(after);
+            Some((text, Some(name)))
         })
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::call::{Call, Command, Method};
 use super::reply::ReplyBody;
-use super::wire::lenient_text;
+use super::wire::Text;
 
 /// The reply.
 pub type Reply = Validation;
@@ -26,8 +26,7 @@ impl ReplyBody for Validation {}
 #[serde(default)]
 pub struct Validation {
     /// Message about the result.
-    #[serde(deserialize_with = "lenient_text")]
-    pub message: String,
+    pub message: Text,
     /// Whether the domain is validated.
     #[schemars(with = "bool")]
     pub success: Option<bool>,
@@ -40,6 +39,6 @@ mod tests {
     #[test]
     fn the_result_says_whether_and_why() {
         let reply = Validation::decode(br#"{"message":"no TXT record","success":false}"#).unwrap();
-        assert_eq!((reply.message.as_str(), reply.success), ("no TXT record", Some(false)));
+        assert_eq!((&*reply.message, reply.success), ("no TXT record", Some(false)));
     }
 }

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use pds_exposition::Family;
 
 use super::call::{Call, Command, Method};
 use super::number::Number;
-use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms};
+use super::polled::{Cadence, MetricSource, Polled, Row, Scope, Terms, rows};
 use super::reader::{Reader, Unexpected};
 use super::reply::{DecodeError, ReplyBody};
-use super::resource::Resource;
 use super::wire::optional_list;
+use super::{Place, Resource};
 
 /// The reply.
 pub type Reply = Alerts;
@@ -34,15 +35,14 @@ pub static CALL: Call = Call::new::<Reply>(
 ));
 
 /// The call as a resource.
-pub const RESOURCE: Resource = Resource::of(&CALL);
+pub const RESOURCE: Resource = Resource::of(Place::volume_alerts);
 
 impl ReplyBody for Alerts {}
 
 impl MetricSource for Alerts {
-    type Facts = Self;
     const ROWS: &'static [Row<Self>] = ROWS;
 
-    fn facts(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
+    fn read(body: &[u8], _: &Terms, _: &mut Unexpected) -> Result<Self, DecodeError> {
         Self::decode(body)
     }
 }
@@ -52,7 +52,7 @@ impl MetricSource for Alerts {
 #[serde(default)]
 pub struct Alerts {
     /// Percentages at which the project owner is emailed; empty array when alerts are disabled.
-    #[schemars(schema_with = "stated")]
+    #[schemars(with = "Vec<Number>", extend("items" = json!({ "type": "integer", "enum": THRESHOLDS })))]
     #[serde(deserialize_with = "optional_list")]
     pub thresholds: Option<Vec<Number>>,
 }
@@ -60,19 +60,13 @@ pub struct Alerts {
 /// The percentages of section 8.
 pub const THRESHOLDS: [u8; 3] = [80, 90, 95];
 
-/// The thresholds as the interface states them; the reader takes more than that.
-fn stated(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "array", "items": { "type": "integer", "enum": THRESHOLDS } })
+rows! { Alerts:
+    ENABLED: gauge(
+        "pds_project_volume_alert_threshold_enabled",
+        ["threshold"],
+        "1 if the project's owner is mailed when storage use reaches this percentage, 0 otherwise"
+    ) => put_thresholds;
 }
-
-/// Which thresholds are on.
-pub const ENABLED: Family = Family::gauge(
-    "pds_project_volume_alert_threshold_enabled",
-    &["threshold"],
-    "1 if the project's owner is mailed when storage use reaches this percentage, 0 otherwise",
-);
-
-static ROWS: &[Row<Alerts>] = &[Row { family: ENABLED, read: put_thresholds }];
 
 /// The three thresholds of the interface as on or off, then others that are on.
 fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
@@ -96,7 +90,7 @@ fn put_thresholds(alerts: &Alerts, reader: &mut Reader<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorded::{exposed, unreadable};
+    use crate::tests::{exposed, unreadable};
 
     fn page(on: [u8; 3], more: &str) -> String {
         let known = THRESHOLDS.iter().zip(on).map(|(threshold, on)| {

@@ -2,14 +2,34 @@
 //!
 //! A value of another type makes no other value unreadable, and takes no memory: nothing is kept that is not read.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+/// The schema that the interface states for a type; its reader takes more than that.
+macro_rules! stated_as {
+    ($type:ident, $schema:tt) => {
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(super) use stated_as;
 
 /// A flag of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,17 +64,64 @@ impl Serialize for Flag {
     }
 }
 
-impl JsonSchema for Flag {
-    fn inline_schema() -> bool {
-        true
-    }
+stated_as!(Flag, { "type": "boolean" });
 
-    fn schema_name() -> Cow<'static, str> {
-        "Flag".into()
-    }
+/// Text of a reply: empty if it is absent, `null`, a list or an object; a number or a flag is read as its JSON.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Text(pub String);
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "boolean" })
+impl Deref for Text {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<String>> From<T> for Text {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+stated_as!(Text, { "type": "string" });
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AsText;
+        impl<'de> Visitor<'de> for AsText {
+            type Value = Text;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("text")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Text, E> {
+                Ok(text.into())
+            }
+            fn visit_unit<E>(self) -> Result<Text, E> {
+                Ok(Text::default())
+            }
+            fn visit_bool<E>(self, value: bool) -> Result<Text, E> {
+                Ok(value.to_string().into())
+            }
+            fn visit_i64<E>(self, value: i64) -> Result<Text, E> {
+                Ok(value.to_string().into())
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Text, E> {
+                Ok(value.to_string().into())
+            }
+            fn visit_f64<E>(self, value: f64) -> Result<Text, E> {
+                Ok(value.to_string().into())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Text, A::Error> {
+                while seq.next_element::<Text>()?.is_some() {}
+                Ok(Text::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Text, A::Error> {
+                while map.next_entry::<Text, Text>()?.is_some() {}
+                Ok(Text::default())
+            }
+        }
+        deserializer.deserialize_any(AsText)
     }
 }
 
@@ -65,90 +132,66 @@ pub(super) struct Object<T>(pub(super) T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        T::deserialize(FromObject(deserializer)).map(Self)
-    }
-}
-
-/// A deserializer that gives a struct an object only.
-struct FromObject<D>(D);
-
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for FromObject<D> {
-    type Error = D::Error;
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-        self.0.deserialize_any(visitor)
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        _: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_map(visitor)
-    }
-
-    /// Raw values are read as such.
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_newtype_struct(name, visitor)
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit unit_struct
-        seq tuple tuple_struct map enum identifier ignored_any
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = T;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map))
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData)).map(Self)
     }
 }
 
 /// The most elements of a list. A reply may be as large as `max_response_bytes` allows, the memory it takes may not.
 const MAX_ELEMENTS: usize = 10_000;
 
-/// A list of objects.
+/// Gives each element of an array to `each`. Returns whether there is an array: `null` is none.
 ///
 /// # Errors
-/// If it is not a list of objects, or has more than [`MAX_ELEMENTS`].
-pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+/// If it is neither, an element is not a `T`, or `each` refuses one.
+pub(super) fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    struct List<T>(PhantomData<T>);
-    impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
-        type Value = Vec<T>;
+    each: impl FnMut(T) -> Result<(), String>,
+) -> Result<bool, D::Error> {
+    struct Each<F, T>(F, PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, F: FnMut(T) -> Result<(), String>> Visitor<'de> for Each<F, T> {
+        type Value = bool;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an array")
         }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut elements = Vec::new();
-            while let Some(Object(element)) = seq.next_element()? {
-                if elements.len() == MAX_ELEMENTS {
-                    return Err(A::Error::custom(format_args!(
-                        "an array of more than {MAX_ELEMENTS} elements"
-                    )));
-                }
-                elements.push(element);
+        fn visit_unit<E>(self) -> Result<bool, E> {
+            Ok(false)
+        }
+        fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<bool, A::Error> {
+            while let Some(element) = seq.next_element()? {
+                (self.0)(element).map_err(A::Error::custom)?;
             }
-            Ok(elements)
+            Ok(true)
         }
     }
-    deserializer.deserialize_seq(List(PhantomData))
+    deserializer.deserialize_any(Each(each, PhantomData))
 }
 
-/// As [`list`]; `null` gives `None`.
+/// A list; `null` gives `None`.
 ///
 /// # Errors
-/// As [`list`].
+/// If it is anything else, or has more than [`MAX_ELEMENTS`].
 pub(super) fn optional_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error> {
-    struct Elements<T>(Vec<T>);
-    impl<'de, T: Deserialize<'de>> Deserialize<'de> for Elements<T> {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            list(deserializer).map(Self)
+    let mut elements = Vec::new();
+    let is_list = array(deserializer, |element| {
+        if elements.len() == MAX_ELEMENTS {
+            return Err(format!("an array of more than {MAX_ELEMENTS} elements"));
         }
-    }
-    Ok(Option::<Elements<T>>::deserialize(deserializer)?.map(|elements| elements.0))
+        elements.push(element);
+        Ok(())
+    })?;
+    Ok(is_list.then_some(elements))
 }
 
 /// The texts of a list. Other elements are left out; a value that is not a list gives an empty one.
@@ -156,65 +199,15 @@ pub(super) fn optional_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 /// # Errors
 /// Only where the JSON itself is malformed.
 pub(super) fn lenient_texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    struct Texts;
-    impl<'de> Visitor<'de> for Texts {
-        type Value = Vec<String>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an array")
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut texts = Vec::new();
-            while let Some(raw) = seq.next_element::<&RawValue>()? {
-                if texts.len() < MAX_ELEMENTS {
-                    texts.extend(serde_json::from_str::<String>(raw.get()));
-                }
-            }
-            Ok(texts)
-        }
-    }
     let raw = <&RawValue>::deserialize(deserializer)?;
-    Ok(serde_json::Deserializer::from_str(raw.get()).deserialize_seq(Texts).unwrap_or_default())
-}
-
-/// Text that may be absent, `null` or of another type; what is not text is read as its JSON.
-///
-/// # Errors
-/// Only where the JSON itself is malformed.
-pub fn lenient_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
-    struct Text;
-    impl<'de> Visitor<'de> for Text {
-        type Value = String;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("text")
+    let mut texts = Vec::new();
+    let is_list = array(&mut serde_json::Deserializer::from_str(raw.get()), |element: &RawValue| {
+        if texts.len() < MAX_ELEMENTS {
+            texts.extend(serde_json::from_str::<String>(element.get()));
         }
-        fn visit_str<E>(self, text: &str) -> Result<String, E> {
-            Ok(text.to_owned())
-        }
-        fn visit_unit<E>(self) -> Result<String, E> {
-            Ok(String::new())
-        }
-        fn visit_bool<E>(self, value: bool) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_i64<E>(self, value: i64) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_u64<E>(self, value: u64) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_f64<E>(self, value: f64) -> Result<String, E> {
-            Ok(value.to_string())
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<String, A::Error> {
-            while seq.next_element::<IgnoredAny>()?.is_some() {}
-            Ok(String::new())
-        }
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<String, A::Error> {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok(String::new())
-        }
-    }
-    deserializer.deserialize_any(Text)
+        Ok(())
+    });
+    Ok(if is_list.is_ok() { texts } else { Vec::new() })
 }
 
 /// An object that may be `null`, which reads as its default.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::call::{Call, Command, Method};
 use super::reply::ReplyBody;
-use super::wire::lenient_text;
+use super::wire::Text;
 
 /// The reply.
 pub type Reply = ZipContentsReply;
@@ -27,8 +27,7 @@ impl ReplyBody for ZipContentsReply {}
 #[serde(rename_all = "camelCase", default)]
 pub struct ZipContentsReply {
     /// Build identifier.
-    #[serde(deserialize_with = "lenient_text")]
-    pub id: String,
+    pub id: Text,
     /// Files contained in the build's uploaded ZIP archive.
     pub zip_files: Map<String, Value>,
 }

@@ -5,7 +5,8 @@ use jiff::Timestamp;
 
 use pds_interface::Number;
 use pds_interface::get_app::App;
-use pds_interface::wire::Flag;
+use pds_interface::number::NumberText;
+use pds_interface::wire::{Flag, Text};
 
 use super::chance::{hash, pick, seconds, word};
 use super::latency::Latency;
@@ -210,34 +211,34 @@ const SCALING_METRICS: &[&str] =
 pub(super) fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
     let blueprint = of(app);
     let chance = |what: u64| hash(&[seed, 3, app as u64, what]);
-    let one_of = |options: &[&'static str], what| pick(options, chance(what)).unwrap_or_default().to_owned();
+    let one_of = |options: &[&'static str], what| Text::from(pick(options, chance(what)).unwrap_or_default());
     let number = |options: &[f64], what| match pick(options, chance(what)) {
-        Some(value) if !blueprint.unset => Number::Value(value),
-        _ => Number::Missing,
+        Some(value) if !blueprint.unset => NumberText(Number::Value(value)),
+        _ => NumberText(Number::Missing),
     };
     let created = created(chance(0));
     let updated = created + seconds(chance(1), 5_000_000);
     let [latest, ready] = blueprint.builds(seed, app);
     App {
-        id: id.to_owned(),
-        name: blueprint.name.to_owned(),
-        project_id: project.to_owned(),
-        status: blueprint.status.to_owned(),
-        error_message: blueprint.error.to_owned(),
-        created_at: created.to_string(),
-        updated_at: updated.to_string(),
-        runtime: blueprint.runtime.to_owned(),
+        id: id.into(),
+        name: blueprint.name.into(),
+        project_id: project.into(),
+        status: blueprint.status.into(),
+        error_message: blueprint.error.into(),
+        created_at: created.to_string().into(),
+        updated_at: updated.to_string().into(),
+        runtime: blueprint.runtime.into(),
         entrypoint: blueprint.entrypoint(),
         base_image: one_of(&["debian:bookworm-slim", "nvidia/cuda:12.4.1-runtime", "python:3.12-slim"], 2),
         python_version: one_of(&["3.10", "3.11", "3.12"], 3),
         service_version: one_of(&["1.41.0", "2.0.3", "2.1.0"], 4),
-        port: number(&[8000.0, 8080.0, 8192.0], 5),
+        port: number(&[8000.0, 8080.0, 8192.0], 5).0,
         disable_auth: Flag::Value(chance(6) % 4 == 0),
-        internal_endpoint: format!("http://{id}.internal.example.com"),
-        healthcheck_endpoint: "/health".to_owned(),
-        readycheck_endpoint: "/ready".to_owned(),
+        internal_endpoint: format!("http://{id}.internal.example.com").into(),
+        healthcheck_endpoint: "/health".into(),
+        readycheck_endpoint: "/ready".into(),
         compute_tier: one_of(&["interruptible", "protected"], 7),
-        hardware: blueprint.hardware.to_owned(),
+        hardware: blueprint.hardware.into(),
         hardware_provider: one_of(&["aws", "coreweave", "gcp"], 8),
         region: one_of(&["us-east-1", "eu-west-2", "ap-south-1"], 9),
         cpu: number(&[0.5, 2.0, 3.5, 8.0], 10),
@@ -259,10 +260,10 @@ pub(super) fn settings(seed: u64, app: usize, id: &str, project: &str) -> App {
             &["round-robin", "first-available", "min-connections", "random-choice-2", ""],
             25,
         ),
-        last_build_status: blueprint.build.to_owned(),
-        latest_build_id: latest.clone(),
-        latest_created_build_id: latest,
-        latest_ready_build_id: ready,
+        last_build_status: blueprint.build.into(),
+        latest_build_id: latest.clone().into(),
+        latest_created_build_id: latest.into(),
+        latest_ready_build_id: ready.into(),
     }
 }
 

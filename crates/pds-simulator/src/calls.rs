@@ -24,18 +24,20 @@ impl Service for Asked {
             Ok(project.keys)
         })?;
         let seed = self.world.settings().seed;
-        let text = |name: &str, default: &str| self.value(name).unwrap_or(default).to_owned();
+        let text = |name: &str, default: &str| self.value(name).unwrap_or(default).into();
         Ok(create_api_key::ApiKey {
             api_key: tokens::api_key(seed, &self.project, number),
-            id: format!("k-{}", word(hash_text(hash(&[seed, 8, number]), &self.project), 10)),
+            id: format!("k-{}", word(hash_text(hash(&[seed, 8, number]), &self.project), 10)).into(),
             name: text("name", DEFAULT_NAME),
             description: text("description", ""),
-            project_id: self.project.to_string(),
-            source: "api".to_owned(),
-            status: "active".to_owned(),
-            created_at: self.now.to_string(),
-            updated_at: self.now.to_string(),
-            expires_at: self.value("expiresAt").map_or(NEVER.to_owned(), |date| format!("{date}T00:00:00Z")),
+            project_id: self.project.to_string().into(),
+            source: "api".into(),
+            status: "active".into(),
+            created_at: self.now.to_string().into(),
+            updated_at: self.now.to_string().into(),
+            expires_at: self
+                .value("expiresAt")
+                .map_or(NEVER.into(), |date| format!("{date}T00:00:00Z").into()),
         })
     }
 
@@ -43,7 +45,7 @@ impl Service for Asked {
         let wanted = PLANS.iter().position(|plan| Some(*plan) == self.value(PLAN.name)).unwrap_or(0);
         let before = self.with_project(|project| Ok(std::mem::replace(&mut project.plan, wanted)))?;
         // Only an upgrade needs a payment.
-        let redirect_url = if wanted > before { checkout(self) } else { String::new() };
+        let redirect_url = if wanted > before { checkout(self).into() } else { "".into() };
         Ok(change_plan::PlanChanged { redirect_url })
     }
 
@@ -72,7 +74,7 @@ impl Service for Asked {
     /// A service account sees only its own project.
     fn list_projects(&self) -> Result<list_projects::Reply, Answer> {
         self.with_project(|project| {
-            let (id, name, role) = (self.project.to_string(), project.name.clone(), project.role.to_owned());
+            let (id, name, role) = ((*self.project).into(), (*project.name).into(), project.role.into());
             Ok(vec![list_projects::Project { id, name, role }])
         })
     }
@@ -93,7 +95,7 @@ impl Service for Asked {
     fn validate_domain(&self) -> Result<validate_domain::Reply, Answer> {
         let success = self.with_domain(|domain| Ok(domain.validate(self.now)))?;
         let message = if success { "domain validated" } else { "the DNS record was not found" };
-        let (message, success) = (message.to_owned(), Some(success));
+        let (message, success) = (message.into(), Some(success));
         Ok(validate_domain::Validation { message, success })
     }
 

@@ -6,6 +6,7 @@ use pds_interface::metrics::Envelope;
 use pds_interface::number::NumberMap;
 use pds_interface::response_time::ResponseTime;
 use pds_interface::run_execution_time::{Datapoint, RunExecutionTime};
+use pds_interface::wire::Text;
 use pds_interface::{Number, TimeRange};
 
 use super::answer::Answer;
@@ -23,8 +24,8 @@ const MAX_DATAPOINTS: u64 = 1500;
 
 /// The range that a reply is about.
 struct Range {
-    start_date: String,
-    end_date: String,
+    start_date: Text,
+    end_date: Text,
     /// The part that the service counts.
     seen: TimeRange,
 }
@@ -50,8 +51,8 @@ fn range(asked: &Asked, app: App) -> Result<Range, Answer> {
     let (start, end) = settings.quirks.rounded(start, end);
     let seen = asked.world.visible(app, settings.quirks.seconds(start, end), settings.lag);
     let date = |bound: Timestamp| match settings.quirks.unnamed_ranges {
-        true => String::new(),
-        false => bound.to_string(),
+        true => Text::default(),
+        false => bound.to_string().into(),
     };
     Ok(Range { start_date: date(start), end_date: date(end), seen })
 }

@@ -51,10 +51,10 @@ fn sha(asked: &Asked, repository: usize, branch: usize) -> String {
 pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, Answer> {
     let repository = repository(asked)?;
     let branch = |(index, (name, protected)): (usize, &(&str, bool))| Branch {
-        name: (*name).to_owned(),
+        name: (*name).into(),
         protected: Value::Bool(*protected),
         default: Value::Bool(index == 0),
-        sha: sha(asked, repository, index),
+        sha: sha(asked, repository, index).into(),
     };
     let branches = BRANCHES.iter().enumerate().map(branch).collect();
     Ok(BranchesReply { branches })
@@ -115,5 +115,5 @@ pub(super) fn zip_contents(asked: &Asked) -> Result<ZipContentsReply, Answer> {
     let files = FILES.iter().take(FILES.len() - age).enumerate();
     let zip_files: Map<String, Value> =
         files.map(|(index, path)| ((*path).to_owned(), json!({ "size": 400 * (index + 1) }))).collect();
-    Ok(ZipContentsReply { id: id.to_owned(), zip_files })
+    Ok(ZipContentsReply { id: id.into(), zip_files })
 }

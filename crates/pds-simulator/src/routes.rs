@@ -110,7 +110,7 @@ pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> R
     values.extend(body(route.call, request, now)?);
     let (call, handler) = (route.call, route.handler);
     let reply = handler(&Asked { world: world.clone(), now, project, route, values })??;
-    Ok(Answer::of(call.reply.format, reply))
+    Ok(Answer::of(call.format, reply))
 }
 
 /// The project of the token: 401 without a valid token, 403 for another project, 404 for a missing one.

@@ -1,8 +1,6 @@
 //! The families of an app's settings, and how each is read from the reply.
 
-#![expect(missing_docs, reason = "the help of a family is its documentation")]
-
-use crate::polled::Row;
+use crate::polled::{Row, rows};
 use crate::range::parse_time;
 use crate::reader::Reader;
 use crate::wire::Flag;
@@ -10,205 +8,112 @@ use pds_exposition::Family;
 
 use super::App;
 
-pub const INFO: Family = Family::info(
-    "pds_app_info",
-    &[
-        "name",
-        "runtime",
-        "region",
-        "hardware",
-        "hardware_provider",
-        "compute_tier",
-        "base_image",
-        "python_version",
-        "service_version",
-        "scaling_metric",
-        "load_balancing_algorithm",
-    ],
-    "Facts of the app's settings, and the labels configured for it",
-);
-
-pub const STATUS: Family = Family::gauge(
-    "pds_app_status",
-    &["status"],
-    "1 for the app's present status, as the service sends it in lower case",
-);
-
-pub const LAST_BUILD_STATUS: Family = Family::gauge(
-    "pds_app_last_build_status",
-    &["status"],
-    "1 for the status of the app's most recent build, as the service sends it in lower case",
-);
-
-pub const BUILD_INFO: Family = Family::info(
-    "pds_app_build_info",
-    &["latest_build_id", "latest_created_build_id", "latest_ready_build_id"],
-    "The app's most recent, most recently created and most recently ready build",
-);
-
-pub const ERROR: Family =
-    Family::gauge("pds_app_error", &[], "1 if the app's settings contain an error message, 0 otherwise");
-
-pub const CREATED: Family =
-    Family::gauge("pds_app_created_timestamp_seconds", &[], "When the app was created, Unix time");
-
-pub const UPDATED: Family =
-    Family::gauge("pds_app_updated_timestamp_seconds", &[], "When the app was last updated, Unix time");
-
-pub const CPU_CORES: Family = Family::gauge("pds_app_cpu_cores", &[], "CPU cores allocated");
-
-pub const MEMORY: Family =
-    Family::gauge("pds_app_memory_bytes", &[], "Memory allocated (1 GB is 10^9 bytes)");
-
-pub const GPUS: Family = Family::gauge("pds_app_gpus", &[], "GPUs allocated");
-
-pub const PORT: Family = Family::gauge("pds_app_port", &[], "Port that the app listens on");
-
-pub const AUTH_DISABLED: Family =
-    Family::gauge("pds_app_auth_disabled", &[], "1 if authentication on the app's endpoint is disabled");
-
-pub const REPLICA_COST: Family = Family::gauge(
-    "pds_app_replica_cost_dollars_per_second",
-    &[],
-    "Estimated cost of a replica while it runs, in US dollars per second",
-);
-
-pub const MIN_REPLICAS: Family =
-    Family::gauge("pds_app_min_replicas", &[], "Fewest replicas that autoscaling keeps");
-
-pub const MAX_REPLICAS: Family =
-    Family::gauge("pds_app_max_replicas", &[], "Most replicas that autoscaling starts");
-
-pub const REPLICA_CONCURRENCY: Family =
-    Family::gauge("pds_app_replica_concurrency", &[], "Most concurrent requests of a replica");
-
-pub const SCALING_TARGET: Family = Family::gauge(
-    "pds_app_scaling_target",
-    &[],
-    "Value of the scaling metric that autoscaling aims at; pds_app_info names the metric",
-);
-
-pub const SCALING_BUFFER: Family =
-    Family::gauge("pds_app_scaling_buffer_replicas", &[], "Replicas kept beyond present demand");
-
-pub const COOLDOWN: Family =
-    Family::gauge("pds_app_cooldown_seconds", &[], "How long a replica is idle before it is stopped");
-
-pub const EVALUATION_INTERVAL: Family =
-    Family::gauge("pds_app_evaluation_interval_seconds", &[], "Time between evaluations of autoscaling");
-
-pub const RESPONSE_GRACE_PERIOD: Family = Family::gauge(
-    "pds_app_response_grace_period_seconds",
-    &[],
-    "Grace for requests in flight when a replica stops",
-);
-
-pub const ROLL_OUT_DURATION: Family =
-    Family::gauge("pds_app_roll_out_duration_seconds", &[], "Time over which a new version is rolled out");
-
-pub const INITIALIZATION_TIMEOUT: Family = Family::gauge(
-    "pds_app_deployment_initialization_timeout_seconds",
-    &[],
-    "Longest wait for a deployment to initialize",
-);
-
 /// Bytes in a GB as the service counts memory, as a power of ten: the interface says GB, not GiB.
 const GB: i32 = 9;
 
-pub(super) static ROWS: &[Row<App>] = &[
-    Row {
-        family: INFO,
-        read: |app, reader| {
-            // Ids have no series; those of another app say that the rest is another app's, too.
-            reader.expect_id("id", &app.id, reader.subject.app);
-            reader.expect_id("projectId", &app.project_id, reader.subject.project);
-            reader.info(&[
-                ("name", &app.name),
-                ("runtime", &app.runtime),
-                ("region", &app.region),
-                ("hardware", &app.hardware),
-                ("hardware_provider", &app.hardware_provider),
-                ("compute_tier", &app.compute_tier),
-                ("base_image", &app.base_image),
-                ("python_version", &app.python_version),
-                ("service_version", &app.service_version),
-                ("scaling_metric", &app.scaling_metric),
-                ("load_balancing_algorithm", &app.load_balancing_algorithm),
-            ]);
-        },
-    },
-    Row { family: STATUS, read: |app, reader| put_status(reader, &app.status) },
-    Row { family: LAST_BUILD_STATUS, read: |app, reader| put_status(reader, &app.last_build_status) },
-    Row {
-        family: BUILD_INFO,
-        read: |app, reader| {
-            reader.put_with(
-                &[
-                    ("latest_build_id", &app.latest_build_id),
-                    ("latest_created_build_id", &app.latest_created_build_id),
-                    ("latest_ready_build_id", &app.latest_ready_build_id),
-                ],
-                1.0,
-            );
-        },
-    },
-    Row { family: ERROR, read: |app, reader| reader.put(f64::from(u8::from(!app.error_message.is_empty()))) },
-    Row { family: CREATED, read: |app, reader| put_timestamp(reader, "createdAt", &app.created_at) },
-    Row { family: UPDATED, read: |app, reader| put_timestamp(reader, "updatedAt", &app.updated_at) },
-    Row { family: CPU_CORES, read: |app, reader| reader.number("cpu", app.cpu) },
-    Row { family: MEMORY, read: |app, reader| reader.scaled("memory", app.memory, GB) },
-    Row { family: GPUS, read: |app, reader| reader.number("gpuCount", app.gpu_count) },
-    Row {
-        family: PORT,
-        read: |app, reader| {
-            if let Some(port) = reader.unexpected.check("port", app.port, 0.0, f64::from(u16::MAX)) {
-                reader.put(port);
-            }
-        },
-    },
-    Row {
-        family: AUTH_DISABLED,
-        read: |app, reader| match app.disable_auth {
-            Flag::Value(disabled) => reader.put(f64::from(u8::from(disabled))),
-            Flag::Missing => {}
-            Flag::Unexpected => reader.unexpected.0.push("disableAuth"),
-        },
-    },
-    Row {
-        family: REPLICA_COST,
-        read: |app, reader| reader.scaled("costPerSecondCents", app.cost_per_second_cents, -2),
-    },
-    Row { family: MIN_REPLICAS, read: |app, reader| reader.number("minReplicaCount", app.min_replica_count) },
-    Row { family: MAX_REPLICAS, read: |app, reader| reader.number("maxReplicaCount", app.max_replica_count) },
-    Row {
-        family: REPLICA_CONCURRENCY,
-        read: |app, reader| reader.number("replicaConcurrency", app.replica_concurrency),
-    },
-    Row { family: SCALING_TARGET, read: |app, reader| reader.number("scalingTarget", app.scaling_target) },
-    Row { family: SCALING_BUFFER, read: |app, reader| reader.number("scalingBuffer", app.scaling_buffer) },
-    Row {
-        family: COOLDOWN,
-        read: |app, reader| reader.number("cooldownPeriodSeconds", app.cooldown_period_seconds),
-    },
-    Row {
-        family: EVALUATION_INTERVAL,
-        read: |app, reader| reader.number("evaluationIntervalSeconds", app.evaluation_interval_seconds),
-    },
-    Row {
-        family: RESPONSE_GRACE_PERIOD,
-        read: |app, reader| reader.number("responseGracePeriodSeconds", app.response_grace_period_seconds),
-    },
-    Row {
-        family: ROLL_OUT_DURATION,
-        read: |app, reader| reader.number("rollOutDurationSeconds", app.roll_out_duration_seconds),
-    },
-    Row {
-        family: INITIALIZATION_TIMEOUT,
-        read: |app, reader| {
-            reader.number("deploymentInitializationTimeout", app.deployment_initialization_timeout)
-        },
-    },
-];
+rows! { App:
+    INFO: info(
+        "pds_app_info",
+        [
+            "name", "runtime", "region", "hardware", "hardware_provider", "compute_tier", "base_image",
+            "python_version", "service_version", "scaling_metric", "load_balancing_algorithm"
+        ],
+        "Facts of the app's settings, and the labels configured for it"
+    ) => |app, reader| {
+        // Ids have no series; those of another app say that the rest is another app's, too.
+        reader.expect_id("id", &app.id, reader.subject.app);
+        reader.expect_id("projectId", &app.project_id, reader.subject.project);
+        reader.info(&[
+            ("name", &app.name),
+            ("runtime", &app.runtime),
+            ("region", &app.region),
+            ("hardware", &app.hardware),
+            ("hardware_provider", &app.hardware_provider),
+            ("compute_tier", &app.compute_tier),
+            ("base_image", &app.base_image),
+            ("python_version", &app.python_version),
+            ("service_version", &app.service_version),
+            ("scaling_metric", &app.scaling_metric),
+            ("load_balancing_algorithm", &app.load_balancing_algorithm),
+        ]);
+    };
+    STATUS: gauge(
+        "pds_app_status", ["status"], "1 for the app's present status, as the service sends it in lower case"
+    ) => |app, reader| put_status(reader, &app.status);
+    LAST_BUILD_STATUS: gauge(
+        "pds_app_last_build_status", ["status"],
+        "1 for the status of the app's most recent build, as the service sends it in lower case"
+    ) => |app, reader| put_status(reader, &app.last_build_status);
+    BUILD_INFO: info(
+        "pds_app_build_info", ["latest_build_id", "latest_created_build_id", "latest_ready_build_id"],
+        "The app's most recent, most recently created and most recently ready build"
+    ) => |app, reader| {
+        reader.put_with(
+            &[
+                ("latest_build_id", &app.latest_build_id),
+                ("latest_created_build_id", &app.latest_created_build_id),
+                ("latest_ready_build_id", &app.latest_ready_build_id),
+            ],
+            1.0,
+        );
+    };
+    ERROR: gauge("pds_app_error", [], "1 if the app's settings contain an error message, 0 otherwise")
+        => |app, reader| reader.put(f64::from(u8::from(!app.error_message.is_empty())));
+    CREATED: gauge("pds_app_created_timestamp_seconds", [], "When the app was created, Unix time")
+        => |app, reader| put_timestamp(reader, "createdAt", &app.created_at);
+    UPDATED: gauge("pds_app_updated_timestamp_seconds", [], "When the app was last updated, Unix time")
+        => |app, reader| put_timestamp(reader, "updatedAt", &app.updated_at);
+    CPU_CORES: gauge("pds_app_cpu_cores", [], "CPU cores allocated")
+        => |app, reader| reader.number("cpu", app.cpu);
+    MEMORY: gauge("pds_app_memory_bytes", [], "Memory allocated (1 GB is 10^9 bytes)")
+        => |app, reader| reader.scaled("memory", app.memory, GB);
+    GPUS: gauge("pds_app_gpus", [], "GPUs allocated")
+        => |app, reader| reader.number("gpuCount", app.gpu_count);
+    PORT: gauge("pds_app_port", [], "Port that the app listens on") => |app, reader| {
+        if let Some(port) = reader.unexpected.check("port", app.port, 0.0, f64::from(u16::MAX)) {
+            reader.put(port);
+        }
+    };
+    AUTH_DISABLED: gauge(
+        "pds_app_auth_disabled", [], "1 if authentication on the app's endpoint is disabled"
+    ) => |app, reader| match app.disable_auth {
+        Flag::Value(disabled) => reader.put(f64::from(u8::from(disabled))),
+        Flag::Missing => {}
+        Flag::Unexpected => reader.unexpected.0.push("disableAuth"),
+    };
+    REPLICA_COST: gauge(
+        "pds_app_replica_cost_dollars_per_second", [],
+        "Estimated cost of a replica while it runs, in US dollars per second"
+    ) => |app, reader| reader.scaled("costPerSecondCents", app.cost_per_second_cents, -2);
+    MIN_REPLICAS: gauge("pds_app_min_replicas", [], "Fewest replicas that autoscaling keeps")
+        => |app, reader| reader.number("minReplicaCount", app.min_replica_count);
+    MAX_REPLICAS: gauge("pds_app_max_replicas", [], "Most replicas that autoscaling starts")
+        => |app, reader| reader.number("maxReplicaCount", app.max_replica_count);
+    REPLICA_CONCURRENCY: gauge("pds_app_replica_concurrency", [], "Most concurrent requests of a replica")
+        => |app, reader| reader.number("replicaConcurrency", app.replica_concurrency);
+    SCALING_TARGET: gauge(
+        "pds_app_scaling_target", [],
+        "Value of the scaling metric that autoscaling aims at; pds_app_info names the metric"
+    ) => |app, reader| reader.number("scalingTarget", app.scaling_target);
+    SCALING_BUFFER: gauge("pds_app_scaling_buffer_replicas", [], "Replicas kept beyond present demand")
+        => |app, reader| reader.number("scalingBuffer", app.scaling_buffer);
+    COOLDOWN: gauge("pds_app_cooldown_seconds", [], "How long a replica is idle before it is stopped")
+        => |app, reader| reader.number("cooldownPeriodSeconds", app.cooldown_period_seconds);
+    EVALUATION_INTERVAL: gauge(
+        "pds_app_evaluation_interval_seconds", [], "Time between evaluations of autoscaling"
+    ) => |app, reader| reader.number("evaluationIntervalSeconds", app.evaluation_interval_seconds);
+    RESPONSE_GRACE_PERIOD: gauge(
+        "pds_app_response_grace_period_seconds", [], "Grace for requests in flight when a replica stops"
+    ) => |app, reader| reader.number("responseGracePeriodSeconds", app.response_grace_period_seconds);
+    ROLL_OUT_DURATION: gauge(
+        "pds_app_roll_out_duration_seconds", [], "Time over which a new version is rolled out"
+    ) => |app, reader| reader.number("rollOutDurationSeconds", app.roll_out_duration_seconds);
+    INITIALIZATION_TIMEOUT: gauge(
+        "pds_app_deployment_initialization_timeout_seconds", [], "Longest wait for a deployment to initialize"
+    ) => |app, reader| {
+        reader.number("deploymentInitializationTimeout", app.deployment_initialization_timeout);
+    };
+}
 
 fn put_status(reader: &mut Reader<'_>, status: &str) {
     let status = status.trim().to_lowercase();

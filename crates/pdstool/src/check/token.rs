@@ -124,7 +124,8 @@ async fn ask_all(
 /// The projects that the token is for, as the service lists them.
 async fn list(service: &Service, account: &Account) -> Option<String> {
     let projects = service.projects(account).await.ok()?;
-    let shown = projects.iter().map(|project| format!("{} ({}, {})", project.id, project.name, project.role));
+    let shown =
+        projects.iter().map(|project| format!("{} ({}, {})", &*project.id, &*project.name, &*project.role));
     Some(shown.collect::<Vec<_>>().join(", "))
 }
 

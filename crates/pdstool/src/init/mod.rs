@@ -188,8 +188,8 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolErr
 async fn list(service: &Service) -> Result<Vec<DraftProject>, ToolError> {
     let projects = service.projects(&service.client.account("")).await?;
     let draft = |project: list_projects::Project| DraftProject {
-        note: format!("{}, {}", project.name, project.role),
-        id: project.id,
+        note: format!("{}, {}", &*project.name, &*project.role),
+        id: project.id.0,
         ..DraftProject::default()
     };
     Ok(projects.into_iter().map(draft).collect())

@@ -52,7 +52,7 @@ fn identity(fields: &mut Fields) -> Block {
 
 fn compute(app: &App, fields: &mut Fields) -> Block {
     fields.take("costPerSecondCents");
-    let cost = app.cost_per_second_cents.value().map(|cents| {
+    let cost = app.cost_per_second_cents.0.value().map(|cents| {
         let dollars = cents / 100.0;
         format!("{}/s ({}/h) while a replica runs", units::dollars(dollars), units::dollars(dollars * 3600.0))
     });

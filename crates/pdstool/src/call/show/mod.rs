@@ -67,7 +67,7 @@ impl Visitor for Show {
             .zip(self.fields.each())
             .flat_map(|(project, fields)| fields.without(&["id", "name", "role"]).named(&project.id));
         let others = others.collect();
-        let rows = projects.into_iter().map(|project| vec![project.id, project.name, project.role]);
+        let rows = projects.into_iter().map(|project| vec![project.id.0, project.name.0, project.role.0]);
         let table = Table::of_texts(["ID", "NAME", "ROLE"], rows, "no projects");
         further(vec![Block::Table(table)], others).into()
     }
@@ -156,7 +156,7 @@ impl Visitor for Show {
         let rows = reply
             .branches
             .into_iter()
-            .map(|branch| vec![branch.name, mark(&branch.default), mark(&branch.protected), branch.sha]);
+            .map(|branch| vec![branch.name.0, mark(&branch.default), mark(&branch.protected), branch.sha.0]);
         let table = Table::of_texts(["BRANCH", "DEFAULT", "PROTECTED", "SHA"], rows, "no branches");
         self.block(Block::Table(table), &["branches"])
     }

@@ -1,13 +1,16 @@
-//! Recorded replies in, exposition text out: what the tests of all endpoints compare with.
+//! The table as a whole; and recorded replies in, exposition text out, which the tests of all calls compare with.
+
+use std::collections::HashSet;
 
 use pds_exposition::Sink;
 use pds_exposition::encode::{Format, head, label, sample};
 use pds_exposition::samples::Layouts;
 
-use super::call::Call;
+use super::call::{Call, Method};
 use super::polled::{Point, Polled, Scope};
 use super::range::TimeRange;
-use super::subject::{Subject, Window};
+use super::reader::{Subject, Window};
+use super::{CALLS, MODULES, Resource, families, get_app};
 
 /// The range that was asked for: five minutes that end at this second.
 pub(crate) const END: i64 = 1_767_225_600;
@@ -95,4 +98,41 @@ fn assert_is_exposition(polled: &Polled, page: &str) {
 pub(crate) fn unreadable(call: &Call, body: &str) {
     let read = call.polled.as_ref().unwrap().read(body.as_bytes(), &[]);
     assert!(read.is_err(), "{body} was read as {read:?}");
+}
+
+#[test]
+fn every_call_is_one_row_named_after_its_file() {
+    assert!(CALLS.iter().map(|call| call.id).eq(MODULES.iter().copied()));
+}
+
+#[test]
+fn every_resource_is_a_row_that_only_reads() {
+    for (index, resource) in Resource::all().enumerate() {
+        assert_eq!(resource.index(), index);
+        assert_eq!(Resource::find(resource.as_str()), Some(resource));
+        assert_eq!(resource.call().method, Method::Get);
+        assert!(resource.call().command.consequence.is_none());
+    }
+    assert_eq!(Resource::find("apps"), None);
+    assert_eq!(
+        CALLS.iter().filter(|call| call.polled.is_some()).count(),
+        Resource::COUNT,
+        "polled calls come first"
+    );
+    assert_eq!(get_app::RESOURCE.call().id, "get_app");
+}
+
+#[test]
+fn no_family_and_no_subcommand_is_declared_twice() {
+    let names: Vec<_> = families().map(|family| family.name).collect();
+    assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len());
+    let words: HashSet<_> = CALLS.iter().map(|call| call.command.words).collect();
+    assert_eq!(words.len(), CALLS.len());
+}
+
+#[test]
+fn whatever_deletes_asks_first() {
+    for call in CALLS.iter().filter(|call| call.method == Method::Delete) {
+        assert!(call.command.consequence.is_some(), "{}", call.id);
+    }
 }
