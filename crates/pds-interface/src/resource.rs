@@ -65,7 +65,6 @@ impl Resource {
 
     /// How it is polled.
     #[must_use]
-    #[expect(clippy::missing_panics_doc, clippy::unreachable, reason = "the first COUNT rows are polled")]
     pub fn polled(self) -> &'static Polled {
         match &self.call().polled {
             Some(polled) => polled,
