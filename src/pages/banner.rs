@@ -6,8 +6,8 @@ use crate::status::model::ServiceState;
 use crate::status::verdict::{Audited, CountedAgain, Reason};
 use crate::status::{Status, Verdict};
 
-use super::format::{ago, count, number};
-use super::layout::{Frame, sign};
+use super::format::{ago, count, number, sign};
+use super::layout::Frame;
 
 /// The verdict in one sentence, and its reasons as links.
 pub(super) fn banner(frame: Frame<'_>) -> Markup {

@@ -9,8 +9,8 @@ use crate::config::Web;
 use pds_exposition::{Family, Group, Kind};
 use pds_ledger::FAMILIES;
 
-use super::format::count;
-use super::layout::{Frame, missing};
+use super::format::{count, missing};
+use super::layout::Frame;
 use super::links::url;
 
 /// The search text: families whose name, help or labels contain it, in any case.
@@ -90,7 +90,7 @@ fn entry(family: &Family, example: Option<&String>, web: &Web) -> Markup {
                     code { (query) } " "
                     button type="button" .copy hidden data-copy=(query) aria-label={ "Copy a query of " (family.name) } { "Copy" }
                     @if let Some(at) = &web.prometheus_url {
-                        " " a href=(url::graph(at, &query)) rel="noreferrer" aria-label={ "Open in Prometheus: " (family.name) } { "Open" }
+                        " " a href=(url::prometheus(at, &query, false)) rel="noreferrer" aria-label={ "Open in Prometheus: " (family.name) } { "Open" }
                     }
                 } }
             }

@@ -1,27 +1,27 @@
-//! Numbers and times on pages: those of [`pds_core::units`], and time elements that the script updates.
+//! Numbers, times and verdicts on pages. Those of [`pds_core::units`], time elements that the script updates, and signs.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-pub use crate::status::model::resource_title as resource;
+pub(super) use crate::status::model::resource_title as resource;
+use crate::status::{State, Verdict};
 use pds_core::units::span;
-pub use pds_core::units::{bytes, clock, counted as count, dollars, number, seconds, time as absolute};
+pub(super) use pds_core::units::{
+    bytes, clock, counted as count, dollars, number, seconds, time as absolute,
+};
 
 /// How long ago `time` was: a time element that the script updates, with the time itself as tooltip.
-#[must_use]
-pub fn ago(time: Timestamp, now: Timestamp) -> Markup {
+pub(super) fn ago(time: Timestamp, now: Timestamp) -> Markup {
     relative(time, "ago", &span(now.as_second() - time.as_second()), " ago")
 }
 
 /// Like [`ago`], without the word.
-#[must_use]
-pub fn age(time: Timestamp, now: Timestamp) -> Markup {
+pub(super) fn age(time: Timestamp, now: Timestamp) -> Markup {
     relative(time, "age", &span(now.as_second() - time.as_second()), "")
 }
 
 /// How long until `time`, which may have passed.
-#[must_use]
-pub fn until(time: Timestamp, now: Timestamp) -> Markup {
+pub(super) fn until(time: Timestamp, now: Timestamp) -> Markup {
     let ahead = time.as_second() - now.as_second();
     if ahead <= 0 {
         return relative(time, "until", "now", "");
@@ -31,6 +31,44 @@ pub fn until(time: Timestamp, now: Timestamp) -> Markup {
 
 fn relative(time: Timestamp, kind: &str, text: &str, after: &str) -> Markup {
     html! { time datetime=(time) data-relative=(kind) title=(absolute(time)) { (text) (after) } }
+}
+
+/// A verdict: a sign, a colour and a word.
+pub(super) fn verdict(verdict: Verdict) -> Markup {
+    html! { span class={ "verdict " (verdict.as_str()) } { span aria-hidden="true" { (sign(verdict)) } " " (verdict.as_str()) } }
+}
+
+/// The sign of a verdict, which does not rely on colour.
+pub(super) fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Problem => "✕",
+        Verdict::Warning => "▲",
+        Verdict::Waiting => "○",
+        Verdict::Ok => "✓",
+    }
+}
+
+/// The verdict whose colour and sign a resource's state has.
+pub(super) fn verdict_of(state: State) -> Verdict {
+    match state {
+        State::Stale | State::Failing => Verdict::Problem,
+        State::Late => Verdict::Warning,
+        State::Waiting => Verdict::Waiting,
+        State::Fresh => Verdict::Ok,
+    }
+}
+
+/// Stands in for a missing value.
+pub(super) fn missing() -> Markup {
+    html! { span .missing title="no value" { "–" } }
+}
+
+/// `value` as text, or the mark of a missing value.
+pub(super) fn value<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> Markup {
+    match value {
+        Some(value) => html! { (write(value)) },
+        None => missing(),
+    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! What all pages share: head, header, navigation, footer, and the signs of verdicts and states.
+//! What all pages share: head, header, navigation and footer.
 
 use jiff::Timestamp;
 use maud::{DOCTYPE, Markup, html};
 
-use crate::status::{State, Status, Verdict};
+use crate::status::Status;
 
 use super::assets::{ICON, SCRIPT, STYLE, THEME, TROUBLE};
 use super::format;
@@ -99,42 +99,4 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
 /// The mark of the exporter: a counter that rises.
 fn mark() -> Markup {
     html! { span .mark aria-hidden="true" { i {} i {} i {} } }
-}
-
-/// A verdict: a sign, a colour and a word.
-pub(super) fn verdict(verdict: Verdict) -> Markup {
-    html! { span class={ "verdict " (verdict.as_str()) } { span aria-hidden="true" { (sign(verdict)) } " " (verdict.as_str()) } }
-}
-
-/// The sign of a verdict, which does not rely on colour.
-pub(super) fn sign(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Problem => "✕",
-        Verdict::Warning => "▲",
-        Verdict::Waiting => "○",
-        Verdict::Ok => "✓",
-    }
-}
-
-/// The verdict whose colour and sign a resource's state has.
-pub(super) fn verdict_of(state: State) -> Verdict {
-    match state {
-        State::Stale | State::Failing => Verdict::Problem,
-        State::Late => Verdict::Warning,
-        State::Waiting => Verdict::Waiting,
-        State::Fresh => Verdict::Ok,
-    }
-}
-
-/// Stands in for a missing value.
-pub(super) fn missing() -> Markup {
-    html! { span .missing title="no value" { "–" } }
-}
-
-/// `value` as text, or the mark of a missing value.
-pub(super) fn value<T>(value: Option<T>, write: impl FnOnce(T) -> String) -> Markup {
-    match value {
-        Some(value) => html! { (write(value)) },
-        None => missing(),
-    }
 }

@@ -4,53 +4,46 @@ use pds_interface::template::percent_encode;
 
 /// The pages' addresses as browsers see them.
 #[derive(Clone, Debug)]
-pub struct Links {
+pub(super) struct Links {
     prefix: String,
     telemetry_path: String,
 }
 
 impl Links {
     /// Links behind `prefix`, the path of the external URL: `""`, `/` or `/metrics/pds/`.
-    #[must_use]
-    pub fn new(prefix: &str) -> Self {
+    pub(super) fn new(prefix: &str) -> Self {
         let bare = prefix.trim_matches('/');
         let prefix = if bare.is_empty() { String::new() } else { format!("/{bare}") };
         Self { prefix, telemetry_path: "/metrics".to_owned() }
     }
 
     /// The same, with the metrics at `path` (`--web.telemetry-path`).
-    #[must_use]
-    pub fn with_telemetry_path(self, path: &str) -> Self {
+    pub(super) fn with_telemetry_path(self, path: &str) -> Self {
         Self { telemetry_path: path.to_owned(), ..self }
     }
 
     /// The metrics page, filtered by `query`: empty, or beginning with `?`.
-    #[must_use]
-    pub fn metrics(&self, query: &str) -> String {
+    pub(super) fn metrics(&self, query: &str) -> String {
         format!("{}{}{query}", self.prefix, self.telemetry_path)
     }
 
     /// The address of `path`, which begins with a slash.
-    #[must_use]
-    pub fn to(&self, path: &str) -> String {
+    pub(super) fn to(&self, path: &str) -> String {
         format!("{}{path}", self.prefix)
     }
 
     /// The overview with `query`, empty or beginning with `?`.
-    #[must_use]
-    pub fn overview(&self, query: &str) -> String {
+    pub(super) fn overview(&self, query: &str) -> String {
         format!("{}/{query}", self.prefix)
     }
 
     /// The page of an app.
-    #[must_use]
-    pub fn app(&self, project: &str, app: &str) -> String {
+    pub(super) fn app(&self, project: &str, app: &str) -> String {
         format!("{}/apps/{}/{}", self.prefix, encode(project), encode(app))
     }
 
     /// A family's place in the catalogue.
-    #[must_use]
-    pub fn family(&self, name: &str) -> String {
+    pub(super) fn family(&self, name: &str) -> String {
         format!("{}/metrics-catalogue#{name}", self.prefix)
     }
 }
@@ -72,14 +65,9 @@ pub(super) mod url {
     /// The dashboard of one app: `deploy/grafana/dashboards/app.json`.
     const APP_DASHBOARD: &str = "pds-app";
 
-    /// `query` drawn by the Prometheus at `base`.
-    pub(crate) fn graph(base: &Url, query: &str) -> String {
-        format!("{}/graph?g0.expr={}&g0.tab=0", bare(base), encode(query))
-    }
-
-    /// `query` as a table of the Prometheus at `base`.
-    pub(crate) fn table(base: &Url, query: &str) -> String {
-        format!("{}/graph?g0.expr={}&g0.tab=1", bare(base), encode(query))
+    /// `query` at the Prometheus `base`: drawn, or as a table.
+    pub(crate) fn prometheus(base: &Url, query: &str, table: bool) -> String {
+        format!("{}/graph?g0.expr={}&g0.tab={}", bare(base), encode(query), u8::from(table))
     }
 
     /// The dashboard of an app in the Grafana at `base`.

@@ -6,12 +6,13 @@ use maud::{Markup, html};
 use crate::status::columns::{Cell, Column};
 use crate::status::reasons::TOKEN_SOON;
 use crate::status::verdict::Summary;
-use crate::status::{App, LazyApp, Project, Resource, Status, Verdict};
+use crate::status::{App, LazyApp, Project, Resource, State, Status, Verdict};
 
 use super::banner::banner;
-use super::chips;
-use super::format::{self, age, ago, count, number, seconds, until};
-use super::layout::{Frame, missing, sign, value, verdict, verdict_of};
+use super::format::{
+    self, age, ago, count, missing, number, seconds, sign, until, value, verdict, verdict_of,
+};
+use super::layout::Frame;
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
 use super::strip;
@@ -31,12 +32,12 @@ pub(super) fn overview(frame: Frame<'_>, query: &Query) -> Markup {
         section aria-labelledby="apps" {
             div .bar {
                 h2 #apps { "Apps" }
-                (chips::chips(frame, query))
+                (chips(frame, query))
                 (filter(frame, query))
             }
             (apps(frame, query, &selected))
             (pages(frame, query, selected.len()))
-            (chips::freshness_legend())
+            (freshness_legend())
         }
         (projects(frame, query))
     }
@@ -150,6 +151,47 @@ fn fact(name: &str, grade: Verdict, says: Markup, more: Markup) -> Markup {
     }
 }
 
+/// The number of apps in each state, as links that show only those apps.
+fn chips(frame: Frame<'_>, query: &Query) -> Markup {
+    let summary = &frame.status.summary;
+    let of = |verdict| match verdict {
+        Verdict::Problem => summary.problem,
+        Verdict::Warning => summary.warning,
+        Verdict::Waiting => summary.waiting,
+        Verdict::Ok => summary.ok,
+    };
+    let link = |state| {
+        let query = Query { state, problems: false, page: 1, ..query.clone() };
+        frame.links.overview(&query.to_text())
+    };
+    html! {
+        nav .chips aria-label="Apps by state" {
+            a href=(link(None)) aria-current=[query.state.is_none().then_some("true")] { "all " (summary.apps.all) }
+            @for verdict in Verdict::ALL {
+                @if of(verdict) > 0 || query.state == Some(verdict) {
+                    a class=(verdict.as_str()) href=(link(Some(verdict))) aria-current=[(query.state == Some(verdict)).then_some("true")] {
+                        span aria-hidden="true" { (sign(verdict)) " " } (verdict.as_str()) " " (of(verdict))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The heading of a project's apps.
+fn group(frame: Frame<'_>, id: &str) -> Markup {
+    let project = frame.status.projects.iter().find(|project| *project.id == *id);
+    let name = project.and_then(|project| project.name.as_deref()).unwrap_or(id);
+    html! {
+        tr .group role="row" data-key={ "project " (id) } {
+            th role="rowheader" scope="rowgroup" colspan=(Column::of_page().count()) {
+                span .line title=(name) { (name) }
+                @if let Some(project) = project { " " span .sub { (id) ", " (count(project.apps, "app", "apps")) } }
+            }
+        }
+    }
+}
+
 fn filter(frame: Frame<'_>, query: &Query) -> Markup {
     let known = frame.status.projects.iter().map(|project| project.name.as_deref().unwrap_or(&project.id));
     html! {
@@ -197,7 +239,7 @@ fn apps(frame: Frame<'_>, query: &Query, selected: &[&LazyApp]) -> Markup {
                 tbody role="rowgroup" {
                     @for (index, app) in page.iter().enumerate() {
                         @let before = index.checked_sub(1).and_then(|before| page.get(before));
-                        @if query.grouped && before.is_none_or(|before| before.project != app.project) { (chips::group(frame, &app.project)) }
+                        @if query.grouped && before.is_none_or(|before| before.project != app.project) { (group(frame, &app.project)) }
                         (row(frame, app))
                     }
                     @if page.is_empty() { tr role="row" { td role="cell" colspan=(Column::of_page().count()) .none {
@@ -263,7 +305,7 @@ fn shown(frame: Frame<'_>, app: &App, cell: &Cell<'_>) -> Markup {
 }
 
 /// The freshness of each resource: a sign, an age, and a name for screen readers and tooltips.
-pub(super) fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
+fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
     html! {
         ul .freshness {
             @for resource in resources {
@@ -273,6 +315,26 @@ pub(super) fn freshness(resources: &[Resource], now: Timestamp) -> Markup {
                     span .hidden { (format::resource(&resource.resource)) " " (resource.state.as_str()) " " }
                     @match resource.last_success { Some(at) => (age(at, now)), None => span { "never" } }
                 }
+            }
+        }
+    }
+}
+
+/// What the signs of freshness mean.
+fn freshness_legend() -> Markup {
+    let meanings = [
+        (State::Fresh, "the last poll succeeded"),
+        (State::Waiting, "not polled yet"),
+        (State::Late, "the next poll is overdue"),
+        (State::Failing, "the last poll failed; values are still shown"),
+        (State::Stale, "failing for so long that its values are gone"),
+    ];
+    html! {
+        p .freshness-legend.sub {
+            "Freshness: time since the last successful poll of settings, response time and run execution time, in this order. "
+            @for (state, meaning) in meanings {
+                @let verdict = verdict_of(state);
+                span class=(verdict.as_str()) { span .tone aria-hidden="true" { (sign(verdict)) } " " (state.as_str()) ": " (meaning) } " "
             }
         }
     }

@@ -11,33 +11,33 @@ use crate::status::{Listed, Project, Verdict};
 use super::links::encode;
 
 /// Apps on a page.
-pub const PAGE: usize = 50;
+pub(super) const PAGE: usize = 50;
 
 /// The query of an address. A part that cannot be read is ignored and reported ([`Query::ignored`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
+pub(super) struct Query {
     /// Only apps of this project.
-    pub project: String,
+    pub(super) project: String,
     /// Only apps whose id, name or project contains this, in any case.
-    pub name: String,
+    pub(super) name: String,
     /// Only apps with a problem or warning.
-    pub problems: bool,
+    pub(super) problems: bool,
     /// Only apps of this verdict.
-    pub state: Option<Verdict>,
+    pub(super) state: Option<Verdict>,
     /// Whether apps are grouped by project.
-    pub grouped: bool,
+    pub(super) grouped: bool,
     /// Only apps with a problem of this code.
-    pub reason: String,
+    pub(super) reason: String,
     /// The column that orders them.
-    pub sort: &'static Column,
+    pub(super) sort: &'static Column,
     /// Whether the order is reversed.
-    pub reversed: bool,
+    pub(super) reversed: bool,
     /// Which page, from 1.
-    pub page: usize,
+    pub(super) page: usize,
     /// Only the app of exactly this id.
-    pub app: String,
+    pub(super) app: String,
     /// The parts that could not be read, as `name=value`.
-    pub ignored: Vec<String>,
+    pub(super) ignored: Vec<String>,
 }
 
 /// The most ignored parts of a query that are reported.
@@ -58,8 +58,7 @@ fn flag(place: &mut bool, value: &str) -> bool {
 
 impl Query {
     /// Reads the query of an address.
-    #[must_use]
-    pub fn read(text: &str) -> Self {
+    pub(super) fn read(text: &str) -> Self {
         let mut query = Self { page: 1, ..Self::default() };
         for (name, value) in parse(text.as_bytes()) {
             let understood = match &*name {
@@ -101,8 +100,7 @@ impl Query {
     }
 
     /// The query as part of an address; empty if nothing is asked for.
-    #[must_use]
-    pub fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut parts = Vec::new();
         let mut add = |name: &str, value: &str| {
             if !value.is_empty() {
@@ -124,19 +122,12 @@ impl Query {
     }
 
     /// Whether it filters apps.
-    #[must_use]
-    pub fn filters(&self) -> bool {
-        !self.project.is_empty()
-            || !self.name.is_empty()
-            || self.problems
-            || self.state.is_some()
-            || !self.reason.is_empty()
-            || !self.app.is_empty()
+    pub(super) fn filters(&self) -> bool {
+        *self != Self { page: self.page, ignored: self.ignored.clone(), ..self.unfiltered() }
     }
 
     /// The selected apps, in order, over all pages. A project is found by its id or its name.
-    #[must_use]
-    pub fn select<'a, A: Listed>(&self, apps: &'a [A], projects: &[Project]) -> Vec<&'a A> {
+    pub(super) fn select<'a, A: Listed>(&self, apps: &'a [A], projects: &[Project]) -> Vec<&'a A> {
         let name = self.name.to_lowercase();
         let holds = |text: &str| text.to_lowercase().contains(&name);
         let asked_for = projects.iter().filter(|project| !self.project.is_empty() && self.is_of(project));
@@ -165,35 +156,30 @@ impl Query {
     }
 
     /// Whether `project` is the requested one, by id or by case-insensitive name.
-    #[must_use]
-    pub fn is_of(&self, project: &Project) -> bool {
+    pub(super) fn is_of(&self, project: &Project) -> bool {
         *project.id == *self.project
             || project.name.as_ref().is_some_and(|name| name.to_lowercase() == self.project.to_lowercase())
     }
 
     /// Whether the list of projects has `project`.
-    #[must_use]
-    pub fn lists(&self, project: &Project) -> bool {
+    pub(super) fn lists(&self, project: &Project) -> bool {
         (self.project.is_empty() || self.is_of(project))
             && (self.reason.is_empty() || project.problems.iter().any(|problem| problem.is(&self.reason)))
     }
 
     /// This query without its filters; the order stays.
-    #[must_use]
-    pub fn unfiltered(&self) -> Self {
+    pub(super) fn unfiltered(&self) -> Self {
         Self { sort: self.sort, reversed: self.reversed, grouped: self.grouped, page: 1, ..Self::default() }
     }
 
     /// This query sorted by `sort`; reversed if it was already.
-    #[must_use]
-    pub fn sorted(&self, sort: &'static Column) -> Self {
+    pub(super) fn sorted(&self, sort: &'static Column) -> Self {
         let reversed = self.sort == sort && !self.reversed;
         Self { sort, reversed, page: 1, ..self.clone() }
     }
 
     /// This query for another page.
-    #[must_use]
-    pub fn on_page(&self, page: usize) -> Self {
+    pub(super) fn on_page(&self, page: usize) -> Self {
         Self { page, ..self.clone() }
     }
 }

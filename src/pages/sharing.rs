@@ -6,30 +6,47 @@ use bytes::Bytes;
 use http::StatusCode;
 
 use crate::status::Status;
+use pds_web::Response;
 
 use super::assets::hash;
-use super::rendered::Rendered;
 
 /// Bytes of pages kept for further readers, beyond the page made last.
 const MAX_KEPT_BYTES: usize = 4 * 1024 * 1024;
 /// Pages kept for further readers.
 const MAX_KEPT: usize = 32;
 
-/// A rendered page as it is sent.
-#[derive(Clone, Debug)]
-pub(super) enum Made {
-    Page { status: StatusCode, text: Bytes, tag: String },
-    Json { text: Bytes, tag: String },
+/// What a path shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rendered {
+    /// A page.
+    Page(String),
+    /// A page that says that there is none.
+    NoPage(String),
+    /// A JSON document.
+    Json(String),
+    /// Style, script or icon: (content type, content).
+    Asset(&'static str, &'static str),
+    /// Nothing.
     Nothing,
 }
 
+/// A rendered page as it is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    response: fn(Bytes) -> Response,
+    text: Bytes,
+    tag: String,
+}
+
 impl Made {
-    fn len(&self) -> usize {
-        match self {
-            Self::Page { text, .. } | Self::Json { text, .. } => text.len(),
-            Self::Nothing => 0,
-        }
+    pub(super) fn response(self) -> Response {
+        (self.response)(self.text).etag(&self.tag)
     }
+}
+
+/// The answer for a path at which there is nothing.
+pub(super) fn nothing() -> Response {
+    Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
 /// The pages rendered from the last reading of the model, and the bytes that some client has yet to read.
@@ -79,27 +96,23 @@ impl Sharing {
     /// Drops the oldest pages while there are too many.
     fn tidy(&self) {
         let mut kept = lock(&self.kept);
-        let bytes =
-            |kept: &[Kept]| kept.iter().filter_map(|page| page.made.get()).map(Made::len).sum::<usize>();
+        let bytes = |kept: &[Kept]| -> usize {
+            kept.iter().filter_map(|page| page.made.get()).map(|made| made.text.len()).sum()
+        };
         while kept.len() > 1 && (kept.len() > MAX_KEPT || bytes(&kept) > MAX_KEPT_BYTES) {
             kept.remove(0);
         }
     }
 
     fn as_sent(&self, rendered: Rendered) -> Made {
-        let page = |status, text: String| {
-            let tag = hash(text.as_bytes());
-            Made::Page { status, text: self.shared(text), tag }
+        let (response, text): (fn(Bytes) -> Response, String) = match rendered {
+            Rendered::Page(text) => (|text| Response::html(StatusCode::OK, text), text),
+            Rendered::NoPage(text) => (|text| Response::html(StatusCode::NOT_FOUND, text), text),
+            Rendered::Json(text) => (|text| Response::json(StatusCode::OK, text), text),
+            Rendered::Asset(..) | Rendered::Nothing => (|_| nothing(), String::new()),
         };
-        match rendered {
-            Rendered::Page(text) => page(StatusCode::OK, text),
-            Rendered::NoPage(text) => page(StatusCode::NOT_FOUND, text),
-            Rendered::Json(text) => {
-                let tag = hash(text.as_bytes());
-                Made::Json { text: self.shared(text), tag }
-            }
-            Rendered::Asset(..) | Rendered::Nothing => Made::Nothing,
-        }
+        let tag = hash(text.as_bytes());
+        Made { response, text: self.shared(text), tag }
     }
 
     /// `text` as bytes, shared with an equal text that some client has yet to read.
@@ -123,14 +136,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::fixture;
-
-    fn text(made: &Made) -> &Bytes {
-        match made {
-            Made::Page { text, .. } | Made::Json { text, .. } => text,
-            Made::Nothing => panic!("nothing was made"),
-        }
-    }
+    use crate::status::tests::fixture;
 
     #[tokio::test(start_paused = true)]
     async fn one_reading_of_the_model_is_rendered_once_a_page() {
@@ -139,12 +145,12 @@ mod tests {
         let status = fixture.source.status();
         let first = sharing.made(&status, "/", "", || Rendered::Page("a".to_owned()));
         let second = sharing.made(&status, "/", "", || panic!("rendered twice"));
-        assert!(std::ptr::eq(text(&first).as_ptr(), text(&second).as_ptr()));
+        assert!(std::ptr::eq(first.text.as_ptr(), second.text.as_ptr()));
         let other = sharing.made(&status, "/", "page=2", || Rendered::Page("b".to_owned()));
-        assert_eq!(&**text(&other), b"b");
+        assert_eq!(&*other.text, b"b");
         let later = Arc::new((*status).clone());
         let made = sharing.made(&later, "/", "", || Rendered::Page("c".to_owned()));
-        assert_eq!(&**text(&made), b"c", "another reading is rendered anew");
+        assert_eq!(&*made.text, b"c", "another reading is rendered anew");
     }
 
     #[tokio::test(start_paused = true)]

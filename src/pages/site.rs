@@ -23,8 +23,7 @@ use super::detail::Extras;
 use super::layout::{Frame, NavItem, Page, page};
 use super::links::Links;
 use super::query::Query;
-use super::rendered::Rendered;
-use super::sharing::{Made, Sharing};
+use super::sharing::{Rendered, Sharing, nothing};
 use super::{configuration, detail, families, overview};
 
 /// For assets, which change their names instead of their content. Pages are revalidated each time and answered with
@@ -122,9 +121,7 @@ impl StatusPages {
             made
         });
         match made.await {
-            Ok(Made::Page { status, text, tag }) => Response::html(status, text).etag(&tag),
-            Ok(Made::Json { text, tag }) => Response::json(StatusCode::OK, text).etag(&tag),
-            Ok(Made::Nothing) => nothing(),
+            Ok(made) => made.response(),
             Err(_) => Response::text(StatusCode::INTERNAL_SERVER_ERROR, "The page could not be made.\n"),
         }
     }
@@ -222,10 +219,6 @@ fn asset(file: &str) -> Response {
     let Some(asset) = Asset::named(file) else { return nothing() };
     let content = Bytes::from_static(asset.content.as_bytes());
     Response::new(StatusCode::OK, asset.content_type, content).header(header::CACHE_CONTROL, FOR_EVER)
-}
-
-fn nothing() -> Response {
-    Response::text(StatusCode::NOT_FOUND, "There is nothing at this path.\n")
 }
 
 /// Plain data always serializes. What would steer a terminal or turn the direction of text is escaped.

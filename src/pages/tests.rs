@@ -8,7 +8,7 @@ mod truth;
 
 use tokio::time::{Duration, advance};
 
-use crate::status::fixture::{self, Fixture, HOSTILE};
+use crate::status::tests::fixture::{self, Fixture, HOSTILE};
 use crate::status::{Source, Verdict};
 use pds_client::Observer as _;
 use pds_exposition::Group;

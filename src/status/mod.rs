@@ -42,9 +42,7 @@ pub mod verdict;
 mod view;
 
 #[cfg(test)]
-pub(crate) mod fixture;
-#[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use crate::cause::Verdict;
 pub use detail::Detail;

@@ -1,13 +1,15 @@
 //! The model against real plan, store and metrics.
 
+pub(crate) mod fixture;
+
 use std::sync::Arc;
 
 use tokio::time::{Duration, advance};
 
-use super::fixture::{self, Fixture};
 use super::model::{Counting, ServiceState, State};
 use super::settings::Value;
 use crate::cause::Verdict;
+use fixture::Fixture;
 use pds_interface::{Resource, response_time, run_execution_time};
 use pds_ledger::{Hold, Key};
 

@@ -8,10 +8,10 @@ use url::form_urlencoded::parse;
 use crate::status::detail::Detail;
 use crate::store::Point;
 
-use super::super::format::{number, seconds};
-use super::super::layout::{Frame, value};
-use super::super::plots::{LINE, Line, OverTime, P50, P90, P99, Unit};
-use super::figures::{Figure, clock, figure};
+use super::super::format::{number, seconds, value};
+use super::super::layout::Frame;
+use super::super::plots::{Colour, LINE, Line, P50, P90, P99, Unit};
+use super::figures::OverTime;
 
 /// The maximum number of columns in a plot.
 const MAX_COLUMNS: f64 = 90.0;
@@ -87,15 +87,6 @@ fn points(columns: &[Column], gap: f64, of: impl Fn(&Column) -> Option<f64>) -> 
     points
 }
 
-/// What the plots of the last hours have in common.
-struct Course {
-    columns: Vec<Column>,
-    times: Range<f64>,
-    /// A longer time without a poll is a gap.
-    gap: f64,
-    deploys: Vec<f64>,
-}
-
 /// The plots of the last hours, with a choice of ranges.
 pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static str>) -> Markup {
     let now = frame.now.as_duration().as_secs_f64();
@@ -106,15 +97,7 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
     let (word, reach) = chosen.copied().unwrap_or_default();
     // Minutes after the start, half an hour would be mostly empty.
     let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
-    let times = now - reach..now;
-    let columns = columns(detail, &times);
     let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
-    let course = Course {
-        gap: 2.5 * detail.interval.max(slot).max(reach / MAX_COLUMNS),
-        columns,
-        times,
-        deploys: detail.deploys.iter().map(|deploy| deploy.at.as_duration().as_secs_f64()).collect(),
-    };
     let page = frame.links.app(&detail.app.project, &detail.app.id);
     html! {
         div .bar {
@@ -124,105 +107,75 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
             } }
             p .sub { "Memory holds six hours in steps of " (seconds(slot)) ", with the highest value of each." }
         }
-        div .plots { (times_figure(detail, &course)) (rate(detail, &course)) (failures(&course)) }
+        div .plots { @for figure in figures(detail, now - reach..now, slot) { (figure) } }
     }
 }
 
-fn times_figure(detail: &Detail, course: &Course) -> Markup {
-    let line = |colour, of: fn(&Point) -> Option<f64>| Line {
+/// Percentiles, request rate and failed polls within `times`.
+fn figures(detail: &Detail, times: Range<f64>, slot: f64) -> [Markup; 3] {
+    let columns = columns(detail, &times);
+    // A longer time without a poll is a gap.
+    let gap = 2.5 * detail.interval.max(slot).max((times.end - times.start) / MAX_COLUMNS);
+    let line = |colour: Colour, name, of: &dyn Fn(&Column) -> Option<f64>| Line {
         colour,
-        points: points(&course.columns, course.gap, |column| of(&column.point)),
+        name,
+        points: points(&columns, gap, of),
     };
-    let lines = [line(P50, |p| p.p50), line(P90, |p| p.p95), line(P99, |p| p.p99)];
-    drawn(
-        course,
-        &Drawing {
-            title: "Response time percentiles",
-            lines: &lines,
-            what: "response time",
-            unit: Unit::Seconds,
-            label: &format!("Response time percentiles, each over the last {}", detail.app.window),
-            legend: &[("p50", "p50"), ("p90", "p95"), ("p99", "p99")],
-            head: &["p50", "p95", "p99"],
-            cells: &|column| {
-                [column.point.p50, column.point.p95, column.point.p99].map(|at| value(at, seconds)).to_vec()
-            },
-        },
-    )
-}
-
-fn rate(detail: &Detail, course: &Course) -> Markup {
+    let rows = |cells: &dyn Fn(&Column) -> Vec<Markup>| {
+        columns.iter().map(|column| (column.time, cells(column))).collect()
+    };
+    let deploys: Vec<f64> =
+        detail.deploys.iter().map(|deploy| deploy.at.as_duration().as_secs_f64()).collect();
+    let figure = |title, label, values, lines: &[Line<'_>], head: &[&str], rows| {
+        let (times, instead) = (times.clone(), "Not enough data to plot yet.");
+        OverTime {
+            title,
+            label,
+            caption: label,
+            times,
+            values,
+            lines,
+            deploys: &deploys,
+            instead,
+            head,
+            rows,
+        }
+        .figure()
+    };
+    let window = &detail.app.window;
     let per_minute = |column: &Column| column.point.requests.map(|count| count / detail.window_minutes);
-    let points = points(&course.columns, course.gap, per_minute);
-    drawn(
-        course,
-        &Drawing {
-            title: "Request rate",
-            lines: &[Line { colour: LINE, points }],
-            what: "requests / min",
-            unit: Unit::Number,
-            label: &format!("Requests per minute over the last {}", detail.app.window),
-            legend: &[("line", "requests per minute")],
-            head: &["requests / min"],
-            cells: &|column| vec![value(per_minute(column), number)],
-        },
-    )
-}
-
-fn failures(course: &Course) -> Markup {
-    let points = points(&course.columns, course.gap, |column| Some(f64::from(column.failures)));
-    drawn(
-        course,
-        &Drawing {
-            title: "Failed polls",
-            lines: &[Line { colour: P99, points }],
-            what: "failed polls",
-            unit: Unit::Whole,
-            label: "Failed polls of response times",
-            legend: &[("p99", "failed polls of response times")],
-            head: &["failed", "polls"],
-            cells: &|column| vec![html! { (column.failures) }, html! { (column.polls) }],
-        },
-    )
-}
-
-/// One plot of the last hours.
-struct Drawing<'a> {
-    title: &'a str,
-    lines: &'a [Line],
-    what: &'a str,
-    unit: Unit,
-    label: &'a str,
-    legend: &'a [(&'a str, &'a str)],
-    head: &'a [&'a str],
-    cells: &'a dyn Fn(&Column) -> Vec<Markup>,
-}
-
-fn drawn(course: &Course, drawing: &Drawing<'_>) -> Markup {
-    let Drawing { title, lines, what, unit, label, legend, head, cells } = *drawing;
-    let times = course.times.clone();
-    let plot = OverTime { lines, marks: &course.deploys, times, what, unit, label }.draw();
-    let mut legend = legend.to_vec();
-    if course.deploys.iter().any(|time| course.times.contains(time)) {
-        legend.push(("deploy", "new build"));
-    }
-    figure(&Figure {
-        title,
-        plot: &plot,
-        instead: "Not enough data to plot yet.",
-        legend: &legend,
-        table: html! {
-            table { caption .hidden { (label) }
-                thead { tr { th scope="col" { "time" } @for name in head { th scope="col" .number { (name) } } } }
-                tbody { @for column in &course.columns {
-                    tr data-x=[plot.x(column.time)] {
-                        th scope="row" { (clock(column.time)) }
-                        @for cell in cells(column) { td .number { (cell) } }
-                    }
-                } }
-            }
-        },
-    })
+    [
+        figure(
+            "Response time percentiles",
+            &format!("Response time percentiles, each over the last {window}"),
+            ("response time", Unit::Seconds),
+            &[
+                line(P50, "p50", &|column| column.point.p50),
+                line(P90, "p95", &|column| column.point.p95),
+                line(P99, "p99", &|column| column.point.p99),
+            ],
+            &["p50", "p95", "p99"],
+            rows(&|Column { point, .. }| {
+                [point.p50, point.p95, point.p99].map(|at| value(at, seconds)).to_vec()
+            }),
+        ),
+        figure(
+            "Request rate",
+            &format!("Requests per minute over the last {window}"),
+            ("requests / min", Unit::Number),
+            &[line(LINE, "requests per minute", &per_minute)],
+            &["requests / min"],
+            rows(&|column| vec![value(per_minute(column), number)]),
+        ),
+        figure(
+            "Failed polls",
+            "Failed polls of response times",
+            ("failed polls", Unit::Whole),
+            &[line(P99, "failed polls of response times", &|column| Some(f64::from(column.failures)))],
+            &["failed", "polls"],
+            rows(&|column| vec![html! { (column.failures) }, html! { (column.polls) }]),
+        ),
+    ]
 }
 
 #[cfg(test)]

@@ -1,37 +1,26 @@
 //! Plots of an app's last window: the distribution of response times, and run execution times.
 
+use std::ops::Range;
+
 use maud::{Markup, html};
 
 use crate::status::detail::{Detail, RunPoint};
 
-use super::super::format::{self, number, seconds};
-use super::super::layout::value;
-use super::super::plots::{self, Line, OverTime, P50, P90, P99, Plot, Unit};
+use super::super::format::{number, seconds, value};
+use super::super::plots::{self, Line, P50, P90, P99, Plot, Unit};
 
 /// All figures of the window.
 pub(super) fn figures(detail: &Detail) -> Markup {
     html! { div .plots { (distribution(detail)) (runs(detail)) } }
 }
 
-/// A plot with its title, legend and table.
-pub(super) struct Figure<'a> {
-    pub(super) title: &'a str,
-    pub(super) plot: &'a Plot,
-    /// The text shown if there is nothing to draw.
-    pub(super) instead: &'a str,
-    pub(super) legend: &'a [(&'a str, &'a str)],
-    /// The values; the script finds the row under the pointer by `data-x`.
-    pub(super) table: Markup,
-}
-
-pub(super) fn figure(figure: &Figure<'_>) -> Markup {
-    let Figure { title, plot, instead, legend, table } = figure;
+/// A plot with its title, legend and table, or the text `instead` of an empty one. The script finds the row of the table
+/// under the pointer by `data-x`.
+fn figure(title: &str, plot: &Plot, instead: &str, legend: &[(&str, &str)], table: Markup) -> Markup {
     html! {
         figure {
             figcaption { h3 { (title) }
-                @if !legend.is_empty() {
-                    ul .legend aria-label="Legend" { @for (class, name) in *legend { li class=(class) { (name) } } }
-                }
+                ul .legend aria-label="Legend" { @for (class, name) in legend { li class=(class) { (name) } } }
             }
             @if plot.svg.0.is_empty() { p .none { (instead) } }
             @else {
@@ -40,6 +29,45 @@ pub(super) fn figure(figure: &Figure<'_>) -> Markup {
                 details { summary { "As a table" } div .scroll tabindex="0" role="region" aria-label={ (title) " as a table" } { (table) } }
             }
         }
+    }
+}
+
+/// Values over time.
+pub(super) struct OverTime<'a> {
+    pub(super) title: &'a str,
+    /// What the plot shows.
+    pub(super) label: &'a str,
+    pub(super) caption: &'a str,
+    pub(super) times: Range<f64>,
+    /// The name of the values, and their unit.
+    pub(super) values: (&'a str, Unit),
+    pub(super) lines: &'a [Line<'a>],
+    /// When builds became ready.
+    pub(super) deploys: &'a [f64],
+    /// The text shown if there is nothing to draw.
+    pub(super) instead: &'a str,
+    /// The columns of the table beside the time, and its rows.
+    pub(super) head: &'a [&'a str],
+    pub(super) rows: Vec<(f64, Vec<Markup>)>,
+}
+
+impl OverTime<'_> {
+    pub(super) fn figure(&self) -> Markup {
+        let Self { title, label, caption, times, values, lines, deploys, instead, head, rows } = self;
+        let plot = plots::over_time(lines, deploys, times, *values, label);
+        let mut legend: Vec<_> = lines.iter().map(|line| (line.colour.1, line.name)).collect();
+        if deploys.iter().any(|time| times.contains(time)) {
+            legend.push(("deploy", "new build"));
+        }
+        let table = html! {
+            table { caption .hidden { (caption) }
+                thead { tr { th scope="col" { "time" } @for name in *head { th scope="col" .number { (name) } } } }
+                tbody { @for (time, cells) in rows {
+                    tr data-x=[plot.x(*time)] { th scope="row" { (plots::clock(*time)) } @for cell in cells { td .number { (cell) } } }
+                } }
+            }
+        };
+        figure(title, &plot, instead, &legend, table)
     }
 }
 
@@ -61,62 +89,40 @@ fn distribution(detail: &Detail) -> Markup {
     let label = format!("Share of requests by response time; {}", said.join(", "));
     let marks: Vec<f64> = marks.into_iter().map(|(_, at)| at).collect();
     let plot = plots::distribution(&detail.distribution, &marks, &label);
-    figure(&Figure {
-        title: "Response times",
-        plot: &plot,
-        instead: &no_distribution(detail),
-        legend: &[("line", "share of requests"), ("mark", "p50, p90, p95 and p99")],
-        table: html! {
-            table { caption .hidden { "Share of requests by response time" }
-                thead { tr { th scope="col" { "within" } th scope="col" .number { "share" } } }
-                tbody { @for (threshold, share) in &detail.distribution {
-                    tr data-x=[plot.x(*threshold)] { th scope="row" { (seconds(*threshold)) } td .number { (number(share * 100.0)) " %" } }
-                } }
-            }
-        },
-    })
+    let legend = [("line", "share of requests"), ("mark", "p50, p90, p95 and p99")];
+    let table = html! {
+        table { caption .hidden { "Share of requests by response time" }
+            thead { tr { th scope="col" { "within" } th scope="col" .number { "share" } } }
+            tbody { @for (threshold, share) in &detail.distribution {
+                tr data-x=[plot.x(*threshold)] { th scope="row" { (seconds(*threshold)) } td .number { (number(share * 100.0)) " %" } }
+            } }
+        }
+    };
+    figure("Response times", &plot, &no_distribution(detail), &legend, table)
 }
 
 fn runs(detail: &Detail) -> Markup {
     let points = detail.runs.as_deref().unwrap_or_default();
-    let line = |colour, of: fn(&RunPoint) -> Option<f64>| Line {
+    let line = |colour, name, of: fn(&RunPoint) -> Option<f64>| Line {
         colour,
+        name,
         points: points.iter().map(|point| (point.time, of(point))).collect(),
     };
-    let lines = [line(P50, |p| p.p50), line(P90, |p| p.p90), line(P99, |p| p.p99)];
-    let instead = match &detail.runs {
-        None => "The last reply was not kept; the next one will be.",
-        Some(_) => "The service sent fewer than two datapoints.",
-    };
-    let label = format!("Run execution time percentiles over the last {}", detail.app.window);
-    let times = points.first().map_or(0.0, |point| point.time)..points.last().map_or(0.0, |point| point.time);
-    let plot = OverTime {
-        lines: &lines,
-        marks: &[],
-        times,
-        what: "run execution time",
-        unit: Unit::Seconds,
-        label: &label,
-    };
-    let plot = plot.draw();
-    figure(&Figure {
+    let cells = |point: &RunPoint| [point.p50, point.p90, point.p99].map(|at| value(at, seconds)).to_vec();
+    OverTime {
         title: "Run execution times",
-        plot: &plot,
-        instead,
-        legend: &[("p50", "p50"), ("p90", "p90"), ("p99", "p99")],
-        table: html! {
-            table { caption .hidden { "Run execution time percentiles" }
-                thead { tr { th scope="col" { "time" } @for name in ["p50", "p90", "p99"] { th scope="col" .number { (name) } } } }
-                tbody { @for point in points {
-                    tr data-x=[plot.x(point.time)] { th scope="row" { (clock(point.time)) } @for at in [point.p50, point.p90, point.p99] { td .number { (value(at, seconds)) } } }
-                } }
-            }
+        label: &format!("Run execution time percentiles over the last {}", detail.app.window),
+        caption: "Run execution time percentiles",
+        times: points.first().map_or(0.0, |point| point.time)..points.last().map_or(0.0, |point| point.time),
+        values: ("run execution time", Unit::Seconds),
+        lines: &[line(P50, "p50", |p| p.p50), line(P90, "p90", |p| p.p90), line(P99, "p99", |p| p.p99)],
+        deploys: &[],
+        instead: match &detail.runs {
+            None => "The last reply was not kept; the next one will be.",
+            Some(_) => "The service sent fewer than two datapoints.",
         },
-    })
-}
-
-/// A time of day.
-#[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
-pub(super) fn clock(time: f64) -> String {
-    jiff::Timestamp::from_second(time as i64).map(format::clock).unwrap_or_default()
+        head: &["p50", "p90", "p99"],
+        rows: points.iter().map(|point| (point.time, cells(point))).collect(),
+    }
+    .figure()
 }

@@ -1,17 +1,14 @@
 //! `/apps/{project}/{app}`: one app in full.
 //!
 //! - `figures`: plots of the last window; `course`: plots of the last hours.
-//! - `polls`: what is polled, and how the polls went.
+//! - `polls`: what is polled, how the polls went, and the last raw replies.
 //! - `queries`: queries, and links to Prometheus and other programs.
-//! - `settings`: the app's settings; `changes`: their recent changes.
-//! - `replies`: the last raw replies.
+//! - `settings`: the app's settings, and their recent changes.
 
-mod changes;
 mod course;
 mod figures;
 mod polls;
 mod queries;
-mod replies;
 mod settings;
 
 use maud::{Markup, html};
@@ -20,8 +17,8 @@ use crate::config::Web;
 use crate::status::detail::Detail;
 use crate::status::{Problem, Verdict};
 
-use super::format::{number, seconds};
-use super::layout::{Frame, sign, value, verdict};
+use super::format::{number, seconds, sign, value, verdict};
+use super::layout::Frame;
 use super::query::Query;
 use super::strip;
 use queries::Selector;
@@ -70,10 +67,10 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         (course::course(frame, detail, course::reach(&extras.query)))
         (polls::resources(frame, detail))
         (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))
-        (settings::settings(frame, &detail.settings))
-        (changes::changes(frame, detail))
+        (settings::settings(frame, detail))
+        (settings::changes(frame, detail))
         (polls::polls(frame, detail))
-        @if extras.replies { (replies::replies(frame, detail)) }
+        @if extras.replies { (polls::replies(frame, detail)) }
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is polled for an app, and how the last polls went.
+//! What is polled for an app, how the last polls went, and what was replied.
 
 use jiff::Timestamp;
 use maud::{Markup, html};
@@ -8,8 +8,8 @@ use crate::status::detail::Detail;
 use crate::store::{PollFailure, PollRecord};
 
 use super::super::banner::counted_again;
-use super::super::format::{self, ago, number, seconds, until};
-use super::super::layout::{Frame, missing, sign, verdict_of};
+use super::super::format::{self, ago, missing, number, seconds, sign, until, verdict_of};
+use super::super::layout::Frame;
 
 /// The state of each resource.
 pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
@@ -132,6 +132,32 @@ fn row(frame: Frame<'_>, fold: &Fold<'_>) -> Markup {
 fn took(shortest: Duration, longest: Duration) -> String {
     let (from, to) = (seconds(shortest.as_secs_f64()), seconds(longest.as_secs_f64()));
     if from == to { to } else { format!("{from} – {to}") }
+}
+
+/// The last raw replies, for `--web.show-replies`.
+pub(super) fn replies(frame: Frame<'_>, detail: &Detail) -> Markup {
+    html! {
+        section aria-labelledby="replies" {
+            h2 #replies { "Last replies" }
+            p .sub { "As the service sent them, without tokens. They are kept while memory allows, and for apps whose pages are open." }
+            @for (resource, reply) in &detail.replies {
+                @match reply {
+                    Some(reply) => details .reply {
+                        summary { (format::resource(resource)) " " span .sub { (reply.text.len()) " bytes, " (ago(reply.at, frame.now)) } }
+                        button type="button" .copy hidden { "Copy" }
+                        pre tabindex="0" role="region" aria-label={ "Reply: " (format::resource(resource)) } { (indented(&reply.text)) }
+                    }
+                    None => p .none { (format::resource(resource)) ": not kept; the next reply will be." }
+                }
+            }
+        }
+    }
+}
+
+/// Indented JSON; any other text unchanged.
+fn indented(text: &str) -> String {
+    let value: Result<serde_json::Value, _> = serde_json::from_str(text);
+    value.and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_else(|_| text.to_owned())
 }
 
 #[cfg(test)]

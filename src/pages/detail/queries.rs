@@ -62,7 +62,7 @@ impl Selector {
 
 /// Links to the app in the other programs that the configuration names.
 pub(super) fn open_in(web: &Web, app: &App, selector: &Selector) -> Markup {
-    let prometheus = web.prometheus_url.as_ref().map(|at| url::table(at, &selector.fill(ALERTS)));
+    let prometheus = web.prometheus_url.as_ref().map(|at| url::prometheus(at, &selector.fill(ALERTS), true));
     let grafana = web.grafana_url.as_ref().map(|at| url::dashboard(at, &app.project, &app.id));
     let service = web.service_url.as_ref().map(|at| at.url(&app.project, &app.id));
     let named = [("Alerts in Prometheus", prometheus), ("Grafana", grafana), ("The service", service)];
@@ -95,7 +95,7 @@ pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) 
                                 code { (query) } " "
                                 button type="button" .copy hidden data-copy=(query) aria-label={ "Copy: " (what) } { "Copy" }
                                 @if let Some(at) = &web.prometheus_url {
-                                    " " a href=(url::graph(at, &query)) rel="noreferrer" aria-label={ "Open in Prometheus: " (what) } { "Open" }
+                                    " " a href=(url::prometheus(at, &query, false)) rel="noreferrer" aria-label={ "Open in Prometheus: " (what) } { "Open" }
                                 }
                             }
                         }
@@ -109,7 +109,7 @@ pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::fixture;
+    use crate::status::tests::fixture;
 
     #[test]
     fn every_query_asks_for_families_that_there_are() {

@@ -1,24 +1,26 @@
-//! The settings of an app.
+//! The settings of an app, and what changed in them since yesterday.
 
+use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 
-use crate::status::settings::{Group, Setting, Value};
+use crate::status::detail::Detail;
+use crate::status::settings::{Setting, Value};
 
-use super::super::format::{self, bytes, dollars, number, seconds};
-use super::super::layout::{Frame, missing};
+use super::super::format::{self, ago, bytes, dollars, missing, number, seconds};
+use super::super::layout::Frame;
 
 /// The settings as a table; each leads to its meaning in the catalogue.
-pub(super) fn settings(frame: Frame<'_>, groups: &[Group]) -> Markup {
+pub(super) fn settings(frame: Frame<'_>, detail: &Detail) -> Markup {
     html! {
         section {
             h2 #settings { "Settings" }
-            @if groups.is_empty() { p .none { "The app's settings have not been received yet, or are stale." } }
+            @if detail.settings.is_empty() { p .none { "The app's settings have not been received yet, or are stale." } }
             @else {
                 div .scroll tabindex="0" role="region" aria-labelledby="settings" {
                     table .settings.cards role="table" {
                         caption .hidden { "The app's settings" }
                         thead role="rowgroup" { tr role="row" { @for title in ["Setting", "Value"] { th scope="col" role="columnheader" { (title) } } } }
-                        @for group in groups {
+                        @for group in &detail.settings {
                             tbody role="rowgroup" {
                                 tr .group role="row" { th scope="rowgroup" role="rowheader" colspan="2" { (group.title) } }
                                 @for setting in &group.settings { (row(frame, setting)) }
@@ -40,13 +42,43 @@ fn row(frame: Frame<'_>, setting: &Setting) -> Markup {
     }
 }
 
+/// The changes, and since when they were looked for.
+pub(super) fn changes(frame: Frame<'_>, detail: &Detail) -> Markup {
+    let yesterday = frame.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(frame.now);
+    let since: Timestamp = yesterday.max(frame.status.exporter.started);
+    html! {
+        section {
+            h2 #changes { "Changes of settings" }
+            @if detail.changes.is_empty() {
+                p .none { "No changes since " time datetime=(since) { (format::absolute(since)) } "." }
+            } @else {
+                div .scroll tabindex="0" role="region" aria-labelledby="changes" {
+                    table {
+                        caption { "Since " time datetime=(since) { (format::absolute(since)) } ", newest first." }
+                        thead { tr { @for title in ["When", "Setting", "Before", "Now"] { th scope="col" { (title) } } } }
+                        tbody { @for change in &detail.changes {
+                            tr {
+                                td { (ago(change.at, frame.now)) }
+                                th scope="row" { (change.name) }
+                                @for value in [&change.before, &change.after] {
+                                    td .value { @match value { Some(value) => (written(value)), None => (missing()) } }
+                                }
+                            }
+                        } }
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// A value as people read it.
-pub(super) fn written(value: &Value) -> Markup {
+fn written(value: &Value) -> Markup {
     match value {
         Value::Text(text) => html! { (text) },
         Value::Flag(on) => html! { @if *on { "yes" } @else { "no" } },
         #[expect(clippy::cast_possible_truncation, reason = "Unix seconds")]
-        Value::Time(second) => match jiff::Timestamp::from_second(*second as i64) {
+        Value::Time(second) => match Timestamp::from_second(*second as i64) {
             Ok(time) => html! { time datetime=(time) { (format::absolute(time)) } },
             Err(_) => missing(),
         },

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use crate::config::{Explained, Origin, Shard};
-use crate::status::fixture;
+use crate::status::tests::fixture;
 use pds_exposition::Group;
 
 use super::{Rendered, StatusPages, answered, get, site, texts};

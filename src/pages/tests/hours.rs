@@ -2,7 +2,7 @@
 
 use tokio::time::{Duration, advance};
 
-use crate::status::fixture::{self, Fixture};
+use crate::status::tests::fixture::{self, Fixture};
 use crate::status::{Incident, IncidentKind, Refused};
 use pds_client::TokenSource;
 use pds_core::secret::Secret;

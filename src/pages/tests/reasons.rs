@@ -8,8 +8,8 @@ use pds_ledger::{Hold, Key, Observer as _};
 use tokio::time::{Duration, advance};
 
 use crate::cause::{About, Verdict};
-use crate::status::fixture::{self, Fixture};
 use crate::status::model::ServiceState;
+use crate::status::tests::fixture::{self, Fixture};
 use crate::status::verdict::Reason;
 
 use super::super::query::Query;

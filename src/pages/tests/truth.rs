@@ -2,8 +2,8 @@
 
 use tokio::time::{Duration, advance};
 
-use crate::status::fixture;
 use crate::status::source::Refused;
+use crate::status::tests::fixture;
 use crate::telemetry::{AuditResult, Difference};
 use pds_client::Observer as _;
 use pds_interface::response_time;

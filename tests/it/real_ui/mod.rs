@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use pds_client::Observer as _;
 use pds_core::clock::Clock;
-use pds_exporter::pages::links::encode;
+use pds_exporter::pages::encode;
 use pds_interface::{list_domains, list_projects, response_time, volume_alerts};
 use pds_simulator::{Fault, Kind, Settings, World};
 use tokio::process::Command;

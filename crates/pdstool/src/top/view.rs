@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::widgets::TableState;
 
 use crate::exporter::ExporterStatus;
-use pds_exporter::pages::links::encode;
+use pds_exporter::pages::encode;
 use pds_exporter::status::App;
 use pds_exporter::status::columns::{COLUMNS, Column};
 use pds_exporter::status::verdict::Summary;

@@ -19,7 +19,7 @@ use pds_core::clock::Clock;
 use pds_interface::{Cadence, TimeRange, Window, response_time, run_execution_time};
 use pds_ledger::{Key, Ledger, LedgerStore, Watermark};
 
-use super::Source;
+use super::super::Source;
 
 /// When the fixture's clock starts.
 pub(crate) const NOW: &str = "2026-03-01T03:00:00Z";
