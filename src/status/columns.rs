@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 
 use pds_core::units;
 
-use super::lazy::Listed;
+use super::document::Listed;
 use super::model::{App, LastError, Resource, State, TrendPoint};
-use super::problem::Problem;
+use super::verdict::Problem;
 use crate::cause::Verdict;
 
 /// A column.
@@ -243,17 +243,7 @@ impl App {
 
 /// A string of PromQL.
 fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
+    format!("\"{}\"", text.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n"))
 }
 
 #[cfg(test)]

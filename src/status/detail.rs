@@ -7,10 +7,9 @@ use pds_interface::{
     Cadence, Counted, Number, ReplyBody as _, Resource, get_app, response_time, run_execution_time,
 };
 
-use super::changes::{Changed, Deploy, changed, deploys};
 use super::exporter::next_poll;
 use super::model::{App, Counting};
-use super::settings::{self, Group};
+use super::settings::{self, Changed, Deploy, Group, changed, deploys};
 use super::verdict::CountedAgain;
 use super::view::{Part, View};
 

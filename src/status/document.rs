@@ -1,11 +1,18 @@
-//! The content of `/api/v1/status`. The comments here are the descriptions in its schema.
+//! The content of `/api/v1/status`, whose apps are judged at once and read when they are shown. The comments on
+//! [`Status`] are the descriptions in its schema.
+
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::lazy::LazyApp;
+use crate::cause::Verdict;
+
+use super::judge::Judged;
 use super::model::{App, Exporter, Project, Service};
-use super::verdict::Summary;
+use super::verdict::{Problem, Summary};
+use super::view::View;
 
 /// The exporter, the service and all configured projects and apps at one moment. Times are RFC 3339 in UTC; a missing
 /// value is null, never 0.
@@ -35,5 +42,101 @@ impl Status {
     #[must_use]
     pub fn schema() -> schemars::Schema {
         schemars::schema_for!(Self)
+    }
+}
+
+/// An app of the model. Its verdict is found when the model is read, because the summary counts it; the rest is read at
+/// the first look, which most apps of a large configuration never get.
+#[derive(Clone, Debug)]
+pub struct LazyApp {
+    /// The verdict on it.
+    pub verdict: Verdict,
+    /// The app's own state, whatever its numbers.
+    pub state: Verdict,
+    /// Why the verdict is not `ok`, most severe first.
+    pub problems: Vec<Problem>,
+    view: Arc<View>,
+    project: usize,
+    app: usize,
+    read: OnceLock<Box<App>>,
+}
+
+/// What apps are selected and sorted by.
+pub trait Listed {
+    /// The ids of its project and its own.
+    fn ids(&self) -> (&str, &str);
+    /// The verdict on it, and why it is not `ok`.
+    fn verdict(&self) -> (Verdict, &[Problem]);
+    /// Everything about it, which may have to be read first.
+    fn app(&self) -> &App;
+}
+
+impl LazyApp {
+    /// The app with these indices in the configuration, and what was found about it.
+    pub(super) fn new(
+        view: &Arc<View>,
+        (project, app): (usize, usize),
+        Judged { verdict, state, problems }: Judged,
+    ) -> Self {
+        Self { verdict, state, problems, view: Arc::clone(view), project, app, read: OnceLock::new() }
+    }
+
+    fn read(&self) -> App {
+        let (verdict, problems) = (self.verdict, self.problems.clone());
+        let parts = self.view.parts_of(self.project, self.app);
+        App { verdict, problems, ..self.view.app(self.project, self.app, &parts) }
+    }
+}
+
+impl Deref for LazyApp {
+    type Target = App;
+
+    fn deref(&self) -> &App {
+        self.read.get_or_init(|| Box::new(self.read()))
+    }
+}
+
+impl Listed for LazyApp {
+    fn ids(&self) -> (&str, &str) {
+        let project = self.view.configured(self.project).map_or("", |project| &project.id);
+        (project, self.view.configured_app(self.project, self.app).map_or("", |app| &app.id))
+    }
+
+    fn verdict(&self) -> (Verdict, &[Problem]) {
+        (self.verdict, &self.problems)
+    }
+
+    fn app(&self) -> &App {
+        self
+    }
+}
+
+impl Listed for App {
+    fn ids(&self) -> (&str, &str) {
+        (&self.project, &self.id)
+    }
+
+    fn verdict(&self) -> (Verdict, &[Problem]) {
+        (self.verdict, &self.problems)
+    }
+
+    fn app(&self) -> &App {
+        self
+    }
+}
+
+impl PartialEq for LazyApp {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Serialize for LazyApp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.read.get() {
+            Some(app) => app.serialize(serializer),
+            // Not kept: a document may name a hundred thousand, of a kilobyte each.
+            None => self.read().serialize(serializer),
+        }
     }
 }

@@ -6,8 +6,8 @@ use crate::cause::{self, Cause, Scope, Verdict};
 use crate::telemetry::Snapshot;
 
 use super::model::{Counting, Project, Resource, State, resource_title};
-use super::problem::Problem;
-use super::read::Values;
+use super::verdict::Problem;
+use super::view::Values;
 
 use Counting::{Ahead, Behind, Current, Restoring};
 

@@ -9,8 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::incidents::Incident;
-use super::problem::{Failing, Problem};
-use super::verdict::{CountedAgain, GivenUp};
+use super::verdict::{CountedAgain, Failing, GivenUp, Problem};
 use crate::cause::Verdict;
 
 /// The exporter itself.

@@ -21,19 +21,16 @@ use pds_interface::{Cadence, get_app, list_domains, list_projects, response_time
 use pds_ledger::Hold;
 use pds_ledger::ledger_store::Found;
 
-use super::changes::deploys;
-use super::document::Status;
+use super::document::{LazyApp, Status};
 use super::exporter::{exporter, to_second};
 use super::incidents::{self, Incident, IncidentKind};
 use super::judge::{Hidden, Judged, judge_app, judge_project};
-use super::lazy::LazyApp;
 use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
-use super::problem::{Failing, Problem};
-use super::read::Values;
 use super::reasons::reasons;
 use super::service::Tally;
-use super::verdict::{Apps, Audited, CountedAgain, GivenUp, Summary};
-use super::view::{Part, View};
+use super::settings::deploys;
+use super::verdict::{Apps, Audited, CountedAgain, Failing, GivenUp, Problem, Summary};
+use super::view::{Part, Values, View};
 
 /// A poll is overdue after two intervals and this many seconds.
 const LATE: f64 = 10.0;
@@ -56,14 +53,19 @@ impl View {
         let apps = self.apps(count, &mut tally);
         tally.record(self);
         let count = |verdict| apps.iter().filter(|app| app.verdict == verdict).count();
-        let mut states = Apps::default();
-        apps.iter().for_each(|app| states.add(app.state));
+        let in_state = |state| apps.iter().filter(|app| app.state == state).count();
         let is_untrusted =
             |problem: &Problem| problem.is_of_numbers() && problem.verdict() == Verdict::Problem;
         let summary = Summary {
             verdict: Verdict::Waiting,
             reasons: Vec::new(),
-            apps: states,
+            apps: Apps {
+                all: apps.len(),
+                ok: in_state(Verdict::Ok),
+                warning: in_state(Verdict::Warning),
+                problem: in_state(Verdict::Problem),
+                waiting: in_state(Verdict::Waiting),
+            },
             untrusted: apps.iter().filter(|app| app.problems.iter().any(is_untrusted)).count(),
             ok: count(Verdict::Ok),
             warning: count(Verdict::Warning),

@@ -9,12 +9,10 @@ use crate::cause::{self, ALL, Cause, Scope, Verdict};
 use crate::telemetry::Difference;
 use pds_core::units;
 
-use super::document::Status;
+use super::document::{Listed as _, Status};
 use super::judge::{Hidden, in_brackets};
-use super::lazy::Listed as _;
 use super::model::{Exporter, Restoring, Service, ServiceState, Token, Unexpected};
-use super::problem::{Failing, Problem};
-use super::verdict::Reason;
+use super::verdict::{Failing, Problem, Reason};
 use super::view::View;
 
 /// Polls that start later than this are a reason, in seconds.

@@ -11,8 +11,7 @@ use pds_interface::{Cadence, Counted};
 
 use super::incidents::{GoingOn, IncidentKind, MAX_OBJECTS};
 use super::model::{Counting, Resource, Service, ServiceState, State};
-use super::problem::Failing;
-use super::verdict::CountedAgain;
+use super::verdict::{CountedAgain, Failing};
 use super::view::{Part, View};
 
 /// What all resources together say, added one by one.
@@ -26,26 +25,20 @@ pub(super) struct Tally {
     pub(super) due: Option<Instant>,
     last_success: Option<Timestamp>,
     /// By the service accounts' places.
-    accounts: BTreeMap<usize, OfAccount>,
+    accounts: BTreeMap<usize, Told>,
     /// What goes on with single apps, by their indices in the configuration.
     apps: Vec<((usize, usize), GoingOn)>,
     /// Whether settings tell of the service, too.
     settings_tell: bool,
 }
 
-/// What the resources that one service account asks for say.
+/// What the resources that one service account asks for say of it and of the service.
 #[derive(Debug, Default)]
-struct OfAccount {
-    telling: Telling,
+struct Told {
     /// Counters, and how many of them catch up.
     counted: usize,
     behind: usize,
-}
-
-/// What the resources say of the service that are polled often enough to tell.
-#[derive(Debug, Default)]
-struct Telling {
-    /// Whether one has been polled.
+    /// Whether one has been polled. This and all below is of resources that are polled often enough to tell.
     polled: bool,
     /// Whether one got its reply, or has not failed.
     answered: bool,
@@ -72,12 +65,7 @@ impl Tally {
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
         let tells = self.settings_tell || target.endpoint.cadence == Cadence::Metrics;
-        let account = self.accounts.entry(account).or_default();
-        account.counted += usize::from(resource.counting.is_some());
-        account.behind += usize::from(catches_up(resource));
-        if tells {
-            account.telling.add(resource);
-        }
+        self.accounts.entry(account).or_default().add(&Told::by(resource, tells));
     }
 
     /// Adds what goes on with the app at these indices, which has these resources.
@@ -88,9 +76,9 @@ impl Tally {
     }
 
     /// What all accounts say.
-    fn all(&self) -> OfAccount {
-        let mut all = OfAccount::default();
-        self.accounts.values().for_each(|account| all.merge(account));
+    fn all(&self) -> Told {
+        let mut all = Told::default();
+        self.accounts.values().for_each(|account| all.add(account));
         all
     }
 
@@ -98,7 +86,7 @@ impl Tally {
     /// otherwise than most of their token.
     pub(super) fn record(&self, view: &View) {
         let service = self.all().going_on();
-        let of = |account: usize| self.accounts.get(&account).and_then(OfAccount::going_on);
+        let of = |account: usize| self.accounts.get(&account).and_then(Told::going_on);
         let kind = |going_on: Option<GoingOn>| going_on.map(|(kind, ..)| kind);
         let names = view.plan.client.accounts().map(pds_client::Account::name).enumerate();
         let tokens = names.filter_map(|(at, name)| Some(((name, ""), of(at)?)));
@@ -119,7 +107,7 @@ impl Tally {
         self.due = self.due.into_iter().chain(other.due).min();
         self.last_success = self.last_success.max(other.last_success);
         for (at, account) in &other.accounts {
-            self.accounts.entry(*at).or_default().merge(account);
+            self.accounts.entry(*at).or_default().add(account);
         }
         let room = MAX_OBJECTS.saturating_sub(self.apps.len());
         self.apps.extend(other.apps.into_iter().take(room));
@@ -128,18 +116,16 @@ impl Tally {
     /// The service's part of the model.
     pub(super) fn service(self, view: &View) -> Service {
         let all = self.all();
-        let state = all.telling.state();
+        let state = all.state();
         let fails = !matches!(state, ServiceState::Waiting | ServiceState::Up);
-        let Telling { last_success, first_failing, last_failing, .. } = all.telling;
         let rate = view.context.telemetry.request_rate();
         let skew = view.snapshot.clock_skew_seconds;
         Service {
             base_url: view.plan.config.api.base_url.to_string(),
             state,
             last_success: self.last_success,
-            // Since the last success of any target; without one, since the first failure.
-            down_since: first_failing.filter(|_| fails).map(|first| last_success.unwrap_or(first)),
-            reason: last_failing.filter(|_| fails).map(|failing| failing.message.to_string()),
+            down_since: all.since().filter(|_| fails),
+            reason: all.last_failing.filter(|_| fails).map(|failing| failing.message.to_string()),
             #[expect(clippy::cast_possible_truncation, reason = "whole seconds; a cast saturates")]
             clock_skew_seconds: skew.map(|skew| skew.round() as i64),
             clocks_differ: skew.is_some_and(differ),
@@ -180,66 +166,46 @@ fn silence(cause: &Cause) -> ServiceState {
     }
 }
 
-impl OfAccount {
-    fn merge(&mut self, other: &Self) {
-        self.telling.merge(&other.telling);
+impl Told {
+    /// What `resource` says, also of the service if it `tells`.
+    fn by(resource: &Resource, tells: bool) -> Self {
+        let (counted, behind) = (usize::from(resource.counting.is_some()), usize::from(catches_up(resource)));
+        let told = Self { counted, behind, ..Self::default() };
+        if !tells {
+            return told;
+        }
+        let failing = resource.failing.as_ref();
+        let silence = failing.and_then(|failing| {
+            let cause = Cause::of_class(&failing.class);
+            // A range that ended later was answered: only others fail.
+            let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
+            (!counts && matches!(cause.scope, Scope::Service | Scope::Token)).then(|| silence(cause))
+        });
+        Self {
+            polled: resource.state != State::Waiting,
+            answered: silence.is_none(),
+            silence,
+            last_success: resource.last_success,
+            first_failing: failing.map(|failing| failing.since),
+            last_failing: failing.cloned(),
+            ..told
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
         self.counted += other.counted;
         self.behind += other.behind;
-    }
-
-    /// What goes on with everything that it asks for: nothing is answered, or most counters catch up.
-    fn going_on(&self) -> Option<GoingOn> {
-        let Telling { last_success, first_failing, last_failing, .. } = &self.telling;
-        match (self.telling.state(), last_failing) {
-            (ServiceState::Waiting | ServiceState::Up, _) | (_, None) => {
-                (2 * self.behind > self.counted).then_some((IncidentKind::CatchUp, None, None))
-            }
-            (_, Some(failing)) => {
-                let since = first_failing.map(|first| last_success.unwrap_or(first));
-                Some((IncidentKind::Outage, since, Some(Cause::of_class(&failing.class))))
-            }
-        }
-    }
-}
-
-impl Telling {
-    fn add(&mut self, resource: &Resource) {
-        self.polled |= resource.state != State::Waiting;
-        self.last_success = self.last_success.max(resource.last_success);
-        let Some(failing) = &resource.failing else {
-            self.answered = true;
-            return;
-        };
-        let cause = Cause::of_class(&failing.class);
-        // A range that ended later was answered: only others fail.
-        let counts = resource.accounted_until.is_some_and(|until| until > failing.since);
-        match cause.scope {
-            Scope::Service | Scope::Token if !counts => self.is_silent(silence(cause)),
-            _ => self.answered = true,
-        }
-        self.fails(failing.since, failing);
-    }
-
-    fn merge(&mut self, other: &Self) {
         self.polled |= other.polled;
         self.answered |= other.answered;
-        other.silence.into_iter().for_each(|state| self.is_silent(state));
+        self.silence = match (self.silence, other.silence) {
+            (Some(one), Some(other)) if one != other => Some(ServiceState::Down),
+            (one, other) => one.or(other),
+        };
         self.last_success = self.last_success.max(other.last_success);
-        if let (Some(first), Some(last)) = (other.first_failing, &other.last_failing) {
-            self.fails(first, last);
-        }
-    }
-
-    fn is_silent(&mut self, state: ServiceState) {
-        let common = self.silence.is_none_or(|silence| silence == state);
-        self.silence = Some(if common { state } else { ServiceState::Down });
-    }
-
-    /// Adds failures: since when the first, and the last.
-    fn fails(&mut self, since: Timestamp, last: &Failing) {
-        self.first_failing = Some(self.first_failing.map_or(since, |first| first.min(since)));
-        if self.last_failing.as_ref().is_none_or(|known| known.since <= last.since) {
-            self.last_failing = Some(last.clone());
+        self.first_failing = self.first_failing.into_iter().chain(other.first_failing).min();
+        let since = |failing: &Option<Failing>| failing.as_ref().map(|failing| failing.since);
+        if since(&other.last_failing) >= since(&self.last_failing) {
+            self.last_failing.clone_from(&other.last_failing);
         }
     }
 
@@ -249,6 +215,23 @@ impl Telling {
             Some(silence) if !self.answered => silence,
             // One target that got its reply is enough.
             _ => ServiceState::Up,
+        }
+    }
+
+    /// The last success of any target before failures; without one, the first failure.
+    fn since(&self) -> Option<Timestamp> {
+        self.first_failing.map(|first| self.last_success.unwrap_or(first))
+    }
+
+    /// What goes on with everything that is asked for: nothing is answered, or most counters catch up.
+    fn going_on(&self) -> Option<GoingOn> {
+        match (self.state(), &self.last_failing) {
+            (ServiceState::Waiting | ServiceState::Up, _) | (_, None) => {
+                (2 * self.behind > self.counted).then_some((IncidentKind::CatchUp, None, None))
+            }
+            (_, Some(failing)) => {
+                Some((IncidentKind::Outage, self.since(), Some(Cause::of_class(&failing.class))))
+            }
         }
     }
 }

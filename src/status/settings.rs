@@ -1,12 +1,16 @@
-//! An app's settings in groups, with their meaning.
+//! An app's settings in groups, with their meaning, and their recent changes.
 //!
 //! A setting is a family of the app endpoint, explained by that family's HELP, or a label of one of its info
 //! families. Labels that are not declared come from the configuration.
 
+use jiff::Timestamp;
+
+use crate::store::{Change, Fact};
 use pds_exposition::Family;
 use pds_interface::get_app::family;
 
-use super::read::Values;
+use super::exporter::to_second;
+use super::view::Values;
 
 /// Settings that belong together.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,7 +160,7 @@ fn setting(values: &Values<'_>, from: Field<'_>) -> Option<Setting> {
 }
 
 /// The name of the setting that `family` shows, or one of its labels.
-pub(super) fn name_of(family: &str, label: Option<&str>) -> String {
+fn name_of(family: &str, label: Option<&str>) -> String {
     match label {
         None | Some("status") => short(family),
         Some(label) => label.replace('_', " "),
@@ -164,7 +168,7 @@ pub(super) fn name_of(family: &str, label: Option<&str>) -> String {
 }
 
 /// A value of `family`.
-pub(super) fn value_of(family: &Family, value: f64) -> Value {
+fn value_of(family: &Family, value: f64) -> Value {
     let is_flag = |field: &Field<'_>| matches!(field, Flag(known, _) if **known == *family);
     match family.unit() {
         _ if GROUPS.iter().flat_map(|(_, fields)| *fields).any(is_flag) => Value::Flag(value > 0.0),
@@ -197,6 +201,60 @@ fn short(family: &str) -> String {
     let units = ["_timestamp_seconds", "_dollars_per_second", "_seconds", "_bytes"];
     let bare = units.iter().find_map(|unit| name.strip_suffix(unit)).unwrap_or(name);
     bare.replace('_', " ")
+}
+
+/// A changed setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Changed {
+    /// When a poll first said so.
+    pub at: Timestamp,
+    /// The setting's name.
+    pub name: String,
+    /// The value before; `None` if the service sent none.
+    pub before: Option<Value>,
+    /// The value now.
+    pub after: Option<Value>,
+}
+
+/// A build that became ready.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deploy {
+    /// When a poll first said so.
+    pub at: Timestamp,
+    /// The build's id.
+    pub build: String,
+}
+
+/// `changes` for people.
+pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
+    let value = |change: &Change, fact: &Option<Fact>| {
+        Some(match fact.as_ref()? {
+            Fact::Text(text) => Value::Text(text.to_string()),
+            Fact::Number(number) => {
+                value_of(families.iter().find(|family| family.name == change.family)?, *number)
+            }
+        })
+    };
+    let changed = |change: &Change| Changed {
+        at: to_second(change.at),
+        name: name_of(change.family, change.label),
+        before: value(change, &change.before),
+        after: value(change, &change.after),
+    };
+    changes.iter().map(changed).collect()
+}
+
+/// Builds that became ready, newest first.
+pub(super) fn deploys(changes: &[Change]) -> Vec<Deploy> {
+    let build = |change: &Change| match &change.after {
+        Some(Fact::Text(id))
+            if change.family == family::BUILD_INFO.name && change.label == Some("latest_ready_build_id") =>
+        {
+            Some(Deploy { at: to_second(change.at), build: id.to_string() })
+        }
+        _ => None,
+    };
+    changes.iter().filter_map(build).collect()
 }
 
 #[cfg(test)]

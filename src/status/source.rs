@@ -1,5 +1,7 @@
 //! Where the model is read from.
 
+use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use jiff::Timestamp;
@@ -7,6 +9,8 @@ use tokio::time::{Duration, Instant};
 
 use crate::config::{Explained, Web};
 use crate::poll::{Context, Plan};
+use crate::store::Filter;
+use pds_exposition::Format;
 
 use super::detail::{self, Detail};
 use super::document::Status;
@@ -87,14 +91,12 @@ impl Source {
     }
 
     /// The last reload, if it was refused.
-    #[must_use]
-    pub fn last_refused(&self) -> Option<Refused> {
+    pub(crate) fn last_refused(&self) -> Option<Refused> {
         self.0.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The configured links to other programs.
-    #[must_use]
-    pub fn web(&self) -> Web {
+    pub(crate) fn web(&self) -> Web {
         self.followed().plan.config.web.clone()
     }
 
@@ -134,27 +136,48 @@ impl Source {
     }
 
     /// One app in full; `None` if it is not configured. Its replies are kept from now on.
-    #[must_use]
-    pub fn detail(&self, project: &str, app: &str) -> Option<Detail> {
+    pub(crate) fn detail(&self, project: &str, app: &str) -> Option<Detail> {
         detail::detail(&self.view(), project, app)
     }
 
     /// The active configuration.
-    #[must_use]
-    pub fn explained(&self) -> Arc<[Explained]> {
+    pub(crate) fn explained(&self) -> Arc<[Explained]> {
         Arc::clone(&self.followed().explained)
     }
 
-    /// What polls work with.
-    #[must_use]
-    pub fn context(&self) -> &Context {
-        &self.0.context
+    /// The time against which ages are computed.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.context.clock.now()
     }
 
-    /// The time against which ages are computed.
-    #[must_use]
-    pub fn now(&self) -> Timestamp {
-        self.0.context.clock.now()
+    /// A sample line for each of the families `names` that has a series, by family name: of the first app and
+    /// project where they have one.
+    pub(crate) fn examples(&self, names: &[&str]) -> HashMap<String, String> {
+        let context = &self.0.context;
+        let mut found = HashMap::new();
+        let read = |found: &mut HashMap<String, String>, filter: &Filter| {
+            let snapshot = context.store.snapshot(Instant::now(), filter);
+            let Ok(()) = snapshot.write(Format::Text, &mut |chunk: &[u8]| {
+                add_examples(found, chunk);
+                Ok::<(), Infallible>(())
+            });
+        };
+        let status = self.status();
+        let projects: Vec<String> =
+            status.projects.first().map(|project| project.id.to_string()).into_iter().collect();
+        let apps = status.apps.first().map(|app| app.id.to_string()).into_iter().collect();
+        read(&mut found, &Filter { names: Vec::new(), projects: projects.clone(), apps });
+        let missing = names.iter().filter(|name| !found.contains_key(**name));
+        let missing =
+            Filter { names: missing.map(|name| (*name).to_owned()).collect(), projects, apps: Vec::new() };
+        // Without names the whole project would be rendered.
+        if !missing.names.is_empty() {
+            read(&mut found, &missing);
+        }
+        let mut telemetry = Vec::new();
+        context.telemetry.write(&mut telemetry, Format::Text, |_| true);
+        add_examples(&mut found, &telemetry);
+        found
     }
 
     fn view(&self) -> View {
@@ -163,5 +186,16 @@ impl Source {
 
     fn followed(&self) -> Arc<Followed> {
         Arc::clone(&self.0.followed.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Records the first line of each family in `page`.
+fn add_examples(found: &mut HashMap<String, String>, page: &[u8]) {
+    for line in String::from_utf8_lossy(page).lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap_or_default();
+        let name = name.strip_suffix("_bucket").unwrap_or(name);
+        if !found.contains_key(name) {
+            found.insert(name.to_owned(), line.to_owned());
+        }
     }
 }
