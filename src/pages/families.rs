@@ -117,10 +117,10 @@ fn query(family: &Family) -> String {
         return format!("max by ({by}) (rate({name}[5m]) / (rate({seconds}[5m]) > 0))");
     }
     match family.kind {
-        Kind::Histogram if by.is_empty() => {
-            format!("histogram_quantile(0.95, sum by (le) (rate({name}_bucket[5m])))")
+        Kind::Histogram => {
+            let by = if by.is_empty() { by } else { format!(", {by}") };
+            format!("histogram_quantile(0.95, sum by (le{by}) (rate({name}_bucket[5m])))")
         }
-        Kind::Histogram => format!("histogram_quantile(0.95, sum by (le, {by}) (rate({name}_bucket[5m])))"),
         Kind::Counter if by.is_empty() => format!("rate({name}[5m])"),
         Kind::Counter => format!("sum by ({by}) (rate({name}[5m]))"),
         Kind::Gauge if name.ends_with("_timestamp_seconds") => format!("time() - {name}"),

@@ -35,7 +35,12 @@ fn relative(time: Timestamp, kind: &str, text: &str, after: &str) -> Markup {
 
 /// A verdict: a sign, a colour and a word.
 pub(super) fn verdict(verdict: Verdict) -> Markup {
-    html! { span class={ "verdict " (verdict.as_str()) } { span aria-hidden="true" { (sign(verdict)) } " " (verdict.as_str()) } }
+    graded(verdict, verdict.as_str())
+}
+
+/// A word with the sign and colour of `grade`.
+pub(super) fn graded(grade: Verdict, word: &str) -> Markup {
+    html! { span class={ "verdict " (grade.as_str()) } { span aria-hidden="true" { (sign(grade)) } " " (word) } }
 }
 
 /// The sign of a verdict, which does not rely on colour.

@@ -19,18 +19,14 @@ pub(super) struct Frame<'a> {
 }
 
 /// The entries of the navigation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NavItem {
-    Overview,
-    Configuration,
-    Families,
-}
+const NAVIGATION: [(&str, &str); 3] =
+    [("/", "Overview"), ("/config", "Configuration"), ("/metrics-catalogue", "Catalogue")];
 
 /// One page: its place in the navigation, and its content.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
-    /// The marked entry of the navigation; `None` for other pages.
-    pub(super) tab: Option<NavItem>,
+    /// The path of the marked entry of the navigation, or `""`.
+    pub(super) tab: &'a str,
     pub(super) title: &'a str,
     /// The query of `/api/v1/status` that gives the page's content as JSON; `None` if there is none.
     pub(super) json: Option<String>,
@@ -41,7 +37,7 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// A page without a counterpart in `/api/v1/status`.
-    pub(super) fn beside(tab: Option<NavItem>, title: &'a str, main: Markup) -> Self {
+    pub(super) fn beside(tab: &'a str, title: &'a str, main: Markup) -> Self {
         Self { tab, title, json: None, metrics: String::new(), main }
     }
 }
@@ -49,7 +45,6 @@ impl<'a> Page<'a> {
 /// A whole page.
 pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
     let Frame { links, status, now } = frame;
-    let current = |here: NavItem| (page.tab == Some(here)).then_some("page");
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -68,9 +63,9 @@ pub(super) fn page(frame: Frame<'_>, page: &Page<'_>) -> Markup {
                 header .top {
                     a .brand href=(links.to("/")) { (mark()) "pds-exporter " span .version { (status.exporter.version) } }
                     nav aria-label="Pages" {
-                        a href=(links.to("/")) aria-current=[current(NavItem::Overview)] { "Overview" }
-                        a href=(links.to("/config")) aria-current=[current(NavItem::Configuration)] { "Configuration" }
-                        a href=(links.to("/metrics-catalogue")) aria-current=[current(NavItem::Families)] { "Catalogue" }
+                        @for (path, name) in NAVIGATION {
+                            a href=(links.to(path)) aria-current=[(page.tab == path).then_some("page")] { (name) }
+                        }
                     }
                     p .refresh {
                         span #refreshed { "As of " time datetime=(now) { (format::clock(now)) " UTC" } }

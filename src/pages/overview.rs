@@ -4,14 +4,11 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::status::columns::{Cell, Column};
-use crate::status::reasons::TOKEN_SOON;
 use crate::status::verdict::Summary;
-use crate::status::{App, LazyApp, Project, Resource, State, Status, Verdict};
+use crate::status::{App, LazyApp, Project, Resource, State, Verdict};
 
-use super::banner::banner;
-use super::format::{
-    self, age, ago, count, missing, number, seconds, sign, until, value, verdict, verdict_of,
-};
+use super::banner::{banner, facts};
+use super::format::{self, age, ago, count, missing, number, sign, value, verdict, verdict_of};
 use super::layout::Frame;
 use super::plots::sparkline;
 use super::query::{PAGE, Query};
@@ -61,92 +58,6 @@ fn ignored(query: &Query) -> Markup {
                 @for (index, part) in query.ignored.iter().enumerate() { @if index > 0 { ", " } code { (part) } }
                 "."
             }
-        }
-    }
-}
-
-/// The exporter and its service in a row of facts.
-fn facts(frame: Frame<'_>) -> Markup {
-    let &Status { ref exporter, ref service, failing, .. } = frame.status;
-    let failures = service.failures_per_minute;
-    let lag = exporter.poll_lag_seconds.filter(|lag| *lag >= 1.0);
-    let expiry = exporter.tokens.iter().filter_map(|token| Some((token.expires?, &token.name))).min();
-    let unreadable = exporter.tokens.iter().find(|token| token.readable == Some(false));
-    html! {
-        dl .facts aria-label="Exporter and service" {
-            (fact("Service", Verdict::Ok, html! { span .address { (service.base_url) } }, match service.last_success {
-                Some(at) => html! { "last answer " (ago(at, frame.now)) },
-                None => html! { "no answer yet" },
-            }))
-            (fact("Requests sent", if failing > 0 || failures > 0.0 { Verdict::Warning } else { Verdict::Ok },
-                html! { (number(service.requests_per_minute)) " / min" },
-                html! {
-                    @if failing > 0 { (count(failing, "resource", "resources")) " failing now" }
-                    @else if failures > 0.0 { (number(failures)) " / min failed recently" }
-                    @else if service.last_success.is_some() { "no failures" }
-                    @else { "no replies yet" }
-                }))
-            (fact("Next poll", if lag.is_some() { Verdict::Warning } else { Verdict::Ok },
-                match exporter.next_poll { Some(at) => until(at, frame.now), None => missing() },
-                html! { @match lag { Some(lag) => { "the last started " (seconds(lag)) " late" } None => "polls are on schedule" } }))
-            (configuration_fact(frame))
-            (fact("Token", token_grade(expiry.map(|(at, _)| at), unreadable.is_some(), frame.now),
-                match expiry {
-                    Some((at, _)) if at <= frame.now => html! { "expired " (ago(at, frame.now)) },
-                    Some((at, _)) => html! { "expires " (until(at, frame.now)) },
-                    None => html! { "no expiry date" },
-                },
-                match (unreadable, expiry) {
-                    (Some(token), _) => html! { "token file of " (token.name) " cannot be read" },
-                    (None, Some((_, name))) if exporter.tokens.len() > 1 => html! { (name) ", the first of " (exporter.tokens.len()) " to expire" },
-                    _ => html! { (count(exporter.tokens.len(), "service account", "service accounts")) },
-                }))
-            @if exporter.shards > 1 {
-                (fact("Shard", Verdict::Ok, html! { (exporter.shard) " of " (exporter.shards) }, html! { "counted from 0; the others poll the other apps" }))
-            }
-            (fact("Up", Verdict::Ok, age(exporter.started, frame.now), html! { "since " (format::absolute(exporter.started)) }))
-        }
-    }
-}
-
-fn configuration_fact(frame: Frame<'_>) -> Markup {
-    let exporter = &frame.status.exporter;
-    let (good, stored) =
-        (exporter.configuration_good != Some(false), exporter.state_file_good != Some(false));
-    let missing = exporter.restoring.as_ref().filter(|restoring| restoring.missing > 0);
-    let grade = match missing {
-        _ if !good || !stored => Verdict::Problem,
-        Some(restoring) if restoring.obstacle.is_some() && !restoring.expected => Verdict::Problem,
-        Some(_) => Verdict::Waiting,
-        None => Verdict::Ok,
-    };
-    fact(
-        "Configuration",
-        grade,
-        html! { a href=(frame.links.to("/config")) { @if good { "active" } @else { "last reload refused" } } },
-        html! {
-            @if !stored { "the state file cannot be written" }
-            @else if let Some(restoring) = missing { (restoring.missing) " counters to be read back" }
-            @else if let Some(at) = exporter.configuration_loaded { "loaded " (ago(at, frame.now)) }
-        },
-    )
-}
-
-fn token_grade(expiry: Option<Timestamp>, unreadable: bool, now: Timestamp) -> Verdict {
-    match expiry.map(|at| at.as_second() - now.as_second()) {
-        Some(..=0) => Verdict::Problem,
-        _ if unreadable => Verdict::Problem,
-        Some(..TOKEN_SOON) => Verdict::Warning,
-        _ => Verdict::Ok,
-    }
-}
-
-fn fact(name: &str, grade: Verdict, says: Markup, more: Markup) -> Markup {
-    html! {
-        div class=(grade.as_str()) {
-            dt { (name) }
-            dd { @if grade != Verdict::Ok { span aria-hidden="true" { (sign(grade)) " " } } (says) }
-            dd .more { (more) }
         }
     }
 }

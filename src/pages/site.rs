@@ -19,8 +19,7 @@ use pds_interface::template::Template;
 use pds_web::{PageRequest, Response, Route};
 
 use super::assets::{Asset, FOLDER};
-use super::detail::Extras;
-use super::layout::{Frame, NavItem, Page, page};
+use super::layout::{Frame, Page, page};
 use super::links::Links;
 use super::query::Query;
 use super::sharing::{Rendered, Sharing, nothing};
@@ -151,8 +150,7 @@ impl StatusPages {
         let main = overview::overview(frame, &query);
         let title = overview::title(&frame.status.summary);
         let json = Some(query.to_text());
-        let tab = Some(NavItem::Overview);
-        shown(frame, &Page { tab, title: &title, json, metrics: String::new(), main })
+        shown(frame, &Page { tab: "/", title: &title, json, metrics: String::new(), main })
     }
 
     fn app(&self, frame: Frame<'_>, Asked { project, app, query }: Asked<'_>) -> Rendered {
@@ -161,17 +159,18 @@ impl StatusPages {
         };
         let only = Query { project: project.to_owned(), app: app.to_owned(), page: 1, ..Query::default() };
         let only = only.to_text();
-        let extras = Extras { web: self.source.web(), replies: self.replies, query: query.to_owned() };
-        let main = detail::detail(frame, &found, &extras);
-        let title = found.app.name.as_deref().unwrap_or(&found.app.id);
-        shown(frame, &Page { tab: None, title, json: Some(only.clone()), metrics: only, main })
+        let main = detail::detail(frame, &found, &self.source.web(), query, self.replies);
+        shown(
+            frame,
+            &Page { tab: "", title: found.app.title(), json: Some(only.clone()), metrics: only, main },
+        )
     }
 
     fn configuration(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
         let (explained, refused) = (self.source.explained(), self.source.last_refused());
         let only_changed = configuration::only_changed(asked.query);
         let main = configuration::configuration(frame, &explained, refused.as_ref(), only_changed);
-        shown(frame, &Page::beside(Some(NavItem::Configuration), "Configuration", main))
+        shown(frame, &Page::beside("/config", "Configuration", main))
     }
 
     fn catalogue(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
@@ -179,7 +178,7 @@ impl StatusPages {
             self.groups.iter().flat_map(|group| &group.families).map(|family| family.name).collect();
         let (examples, web) = (self.source.examples(&names), self.source.web());
         let main = families::families(frame, &self.groups, &examples, &families::search(asked.query), &web);
-        shown(frame, &Page::beside(Some(NavItem::Families), "Catalogue", main))
+        shown(frame, &Page::beside("/metrics-catalogue", "Catalogue", main))
     }
 
     fn status(&self, frame: Frame<'_>, asked: Asked<'_>) -> Rendered {
@@ -212,7 +211,7 @@ fn shown(frame: Frame<'_>, made: &Page<'_>) -> Rendered {
 }
 
 fn none(frame: Frame<'_>, title: &str, main: Markup) -> Rendered {
-    Rendered::NoPage(page(frame, &Page::beside(None, title, main)).into_string())
+    Rendered::NoPage(page(frame, &Page::beside("", title, main)).into_string())
 }
 
 fn asset(file: &str) -> Response {

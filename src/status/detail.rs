@@ -131,16 +131,14 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
 
 /// The last polls of all parts, and failures before them.
 fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, PollRecord)> {
-    let of =
-        |resource: &'static str, polls: Vec<PollRecord>| polls.into_iter().map(move |poll| (resource, poll));
-    let mut polls: Vec<(&'static str, PollRecord)> =
-        parts.iter().flat_map(|part| of(part.resource().as_str(), part.subject.cell.polls())).collect();
+    let of = |part: &Part<'_>| {
+        let resource = part.resource().as_str();
+        part.subject.cell.polls().into_iter().map(move |poll| (resource, poll))
+    };
+    let mut polls: Vec<(&'static str, PollRecord)> = parts.iter().flat_map(of).collect();
     polls.sort_by_key(|(_, poll)| std::cmp::Reverse(poll.at));
-    let mut index = 0;
-    polls.retain(|(_, poll)| {
-        index += 1;
-        index <= POLLS || poll.failure.is_some()
-    });
+    let older = polls.split_off(POLLS.min(polls.len()));
+    polls.extend(older.into_iter().filter(|(_, poll)| poll.failure.is_some()));
     polls
 }
 
@@ -152,9 +150,8 @@ fn run_points(reply: &Reply) -> Option<Vec<RunPoint>> {
         .iter()
         .filter_map(|point| {
             let value = |number: Number| number.within(0.0, f64::MAX).value();
-            let (time, p50, p90, p99) =
-                (value(point.timestamp)?, value(point.p50), value(point.p90), value(point.p99));
-            Some(RunPoint { time, p50, p90, p99 })
+            let [p50, p90, p99] = [point.p50, point.p90, point.p99].map(value);
+            Some(RunPoint { time: value(point.timestamp)?, p50, p90, p99 })
         })
         .collect();
     points.sort_by(|one, other| one.time.total_cmp(&other.time));

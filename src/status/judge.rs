@@ -5,7 +5,7 @@ use pds_interface::get_app::family;
 use crate::cause::{self, Cause, Scope, Verdict};
 use crate::telemetry::Snapshot;
 
-use super::model::{Counting, Project, Resource, State, resource_title};
+use super::model::{Counting, Resource, State, resource_title};
 use super::verdict::Problem;
 use super::view::Values;
 
@@ -68,8 +68,8 @@ pub(super) fn judge_app(resources: &[Resource], settings: &Values<'_>, hidden: H
 }
 
 /// Finds what is wrong with a project, most severe first.
-pub(super) fn judge_project(project: &mut Project, hidden: Hidden) {
-    (project.verdict, project.problems) = by_gravity(of_resources(&project.resources, hidden));
+pub(super) fn judge_project(resources: &[Resource], hidden: Hidden) -> (Verdict, Vec<Problem>) {
+    by_gravity(of_resources(resources, hidden))
 }
 
 fn by_gravity(mut found: Vec<Problem>) -> (Verdict, Vec<Problem>) {

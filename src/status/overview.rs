@@ -162,23 +162,23 @@ impl View {
     fn project(&self, index: usize, parts: &[Part<'_>], resources: Vec<Resource>) -> Project {
         let configured = self.configured(index);
         let listed = self.values(parts, list_projects::RESOURCE);
-        let alerts = self.values(parts, volume_alerts::RESOURCE).by(&volume_alerts::ENABLED, "threshold");
-        let enabled =
-            alerts.iter().filter(|(_, on)| *on > 0.0).map(|(threshold, _)| threshold.clone()).collect();
-        let mut project = Project {
-            verdict: Verdict::Ok,
-            problems: Vec::new(),
+        let alerts = self.values(parts, volume_alerts::RESOURCE);
+        let alerts = alerts.by(&volume_alerts::ENABLED, "threshold");
+        let enabled = alerts.iter().filter(|(_, on)| *on > 0.0);
+        let (verdict, problems) = judge_project(&resources, Hidden::of(&self.snapshot));
+        Project {
+            verdict,
+            problems,
             id: configured.map_or_else(|| "".into(), |project| project.id.clone()),
             name: name_in(&listed, &list_projects::INFO)
                 .or_else(|| self.last_name(parts, list_projects::RESOURCE, &list_projects::INFO)),
             role: listed.label(&list_projects::INFO, "role").map(str::to_owned),
             apps: configured.map_or(0, |project| project.apps.len()),
             custom_domains: self.values(parts, list_domains::RESOURCE).value(&list_domains::CUSTOM_DOMAINS),
-            volume_alerts: (!alerts.is_empty()).then_some(enabled),
+            volume_alerts: (!alerts.is_empty())
+                .then(|| enabled.map(|(threshold, _)| (*threshold).to_owned()).collect()),
             resources,
-        };
-        judge_project(&mut project, Hidden::of(&self.snapshot));
-        project
+        }
     }
 
     /// The length of the first window.
@@ -193,8 +193,9 @@ impl View {
         let minutes = self.window_minutes().unwrap_or(f64::INFINITY);
         let (settings, times) =
             (self.values(parts, get_app::RESOURCE), self.values(parts, response_time::RESOURCE));
-        let [p50, p90, p95, p99] =
-            times.values_where(&response_time::SECONDS, "percentile", ["p50", "p90", "p95", "p99"]);
+        let percentiles = times.by(&response_time::SECONDS, "percentile");
+        let [p50, p90, p95, p99] = ["p50", "p90", "p95", "p99"]
+            .map(|name| percentiles.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
         let trend = parts.iter().map(|part| part.subject.cell.trend()).find(|trend| !trend.is_empty());
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
         let Judged { verdict, problems, .. } = judge_app(&resources, &settings, Hidden::of(&self.snapshot));

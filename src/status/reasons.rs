@@ -115,7 +115,7 @@ impl Found {
             of.tokens.insert(token());
         }
         if let Some(failing) = &problem.failing {
-            of.since = [of.since, Some(failing.since)].into_iter().flatten().min();
+            of.since = of.since.into_iter().chain([failing.since]).min();
             if !of.classes.contains(&*failing.class) {
                 of.classes.insert(failing.class.to_string());
             }
@@ -163,23 +163,26 @@ impl Found {
     }
 
     fn add_token(&mut self, token: &Token, now: Timestamp) {
-        let expiry = token.expires.and_then(|at| match at.as_second() - now.as_second() {
-            ..=0 => Some((&cause::TOKEN_EXPIRED, at)),
-            1..TOKEN_SOON => Some((&cause::TOKEN_EXPIRES_SOON, at)),
-            _ => None,
-        });
-        let unreadable = (token.readable == Some(false)).then_some(&cause::TOKEN_UNREADABLE);
-        let ignored = token.range_ignored.as_ref().map(|_| &cause::RANGE_IGNORED);
-        for cause in [unreadable, ignored, expiry.map(|(cause, _)| cause)].into_iter().flatten() {
-            self.of(cause).tokens.insert(token.name.clone());
+        if token.readable == Some(false) {
+            self.of_token(&cause::TOKEN_UNREADABLE, token);
         }
         if let Some(told) = &token.range_ignored {
-            self.of(&cause::RANGE_IGNORED).detail = Some(told.to_string());
+            self.of_token(&cause::RANGE_IGNORED, token).detail = Some(told.to_string());
         }
-        if let Some((cause, at)) = expiry {
-            let of = self.of(cause);
-            of.since = [of.since, Some(at)].into_iter().flatten().min();
-        }
+        let Some(at) = token.expires else { return };
+        let cause = match at.as_second() - now.as_second() {
+            ..=0 => &cause::TOKEN_EXPIRED,
+            1..TOKEN_SOON => &cause::TOKEN_EXPIRES_SOON,
+            _ => return,
+        };
+        let of = self.of_token(cause, token);
+        of.since = of.since.into_iter().chain([at]).min();
+    }
+
+    fn of_token(&mut self, cause: &Cause, token: &Token) -> &mut Stopped {
+        let of = self.of(cause);
+        of.tokens.insert(token.name.clone());
+        of
     }
 }
 

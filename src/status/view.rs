@@ -199,24 +199,6 @@ impl<'a> Values<'a> {
         self.series(family).next().map(|(_, value)| value)
     }
 
-    /// The values of the series of `family` whose label `label` is one of `wanted`, in that order.
-    pub(super) fn values_where<const N: usize>(
-        &self,
-        family: &Family,
-        label: &str,
-        wanted: [&str; N],
-    ) -> [Option<f64>; N] {
-        let mut values = [None; N];
-        for (labels, value) in self.series(family) {
-            let found = labels.get(label);
-            let place = wanted.iter().position(|wanted| found == Some(*wanted));
-            if let Some(place) = place.and_then(|place| values.get_mut(place)) {
-                *place = Some(value);
-            }
-        }
-        values
-    }
-
     /// The value of the label `label` of the first series of `family`; `None` if it is empty.
     pub(super) fn label(&self, family: &Family, label: &str) -> Option<&str> {
         self.series(family).next()?.0.get(label).filter(|value| !value.is_empty())
@@ -230,8 +212,7 @@ impl<'a> Values<'a> {
     }
 
     /// The series of `family` by the value of their label `label`.
-    pub(super) fn by(&self, family: &Family, label: &str) -> Vec<(String, f64)> {
-        let by_label = |(labels, value): (Labels<'_>, f64)| Some((labels.get(label)?.to_owned(), value));
-        self.series(family).filter_map(by_label).collect()
+    pub(super) fn by(&self, family: &Family, label: &str) -> Vec<(&str, f64)> {
+        self.series(family).filter_map(|(labels, value)| Some((labels.get(label)?, value))).collect()
     }
 }

@@ -22,17 +22,15 @@ const MIN_REACH: f64 = 120.0;
 /// The ranges of plots: the word in a query, and seconds.
 const REACHES: [(&str, f64); 3] = [("30m", 1_800.0), ("2h", 7_200.0), ("6h", 21_600.0)];
 
-/// The range that a query asks for; `None` for the smallest that covers all data.
-pub(super) fn reach(query: &str) -> Option<&'static str> {
-    let asked = parse(query.as_bytes()).find(|(name, _)| name == "range")?.1;
-    REACHES.iter().find(|(word, _)| *word == asked).map(|(word, _)| *word)
-}
-
-/// A range in a query that is not among those offered, cut if it is long.
-pub(super) fn unknown_reach(query: &str) -> Option<String> {
-    let (_, asked) = parse(query.as_bytes()).find(|(name, _)| name == "range")?;
-    let known = asked.is_empty() || reach(query).is_some();
-    (!known).then(|| format!("range={}", asked.chars().take(20).collect::<String>()))
+/// The range that a query asks for: `None` for the smallest that covers all data, an error, cut if it is long, for one that
+/// is not among those offered.
+pub(super) fn reach(query: &str) -> Result<Option<&'static str>, String> {
+    let asked = parse(query.as_bytes()).find(|(name, _)| name == "range").map(|(_, asked)| asked);
+    let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return Ok(None) };
+    match REACHES.iter().find(|(word, _)| *word == asked) {
+        Some((word, _)) => Ok(Some(word)),
+        None => Err(format!("range={}", asked.chars().take(20).collect::<String>())),
+    }
 }
 
 /// The highest values of several slots, drawn as one.
@@ -184,15 +182,12 @@ mod tests {
 
     #[test]
     fn a_range_is_one_of_those_offered() {
-        assert_eq!(unknown_reach("range=9h").as_deref(), Some("range=9h"));
-        assert_eq!(
-            (unknown_reach("range=2h"), unknown_reach("range="), unknown_reach("")),
-            (None, None, None)
-        );
-        assert_eq!(
-            (reach("range=2h"), reach("x&range=6h"), reach("range=9h"), reach("")),
-            (Some("2h"), Some("6h"), None, None)
-        );
+        for (query, asked) in
+            [("range=2h", Some("2h")), ("x&range=6h", Some("6h")), ("range=", None), ("", None)]
+        {
+            assert_eq!(reach(query), Ok(asked), "{query}");
+        }
+        assert_eq!(reach("range=9h"), Err("range=9h".to_owned()));
     }
 
     #[test]

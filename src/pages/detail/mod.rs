@@ -21,25 +21,13 @@ use super::format::{number, seconds, sign, value, verdict};
 use super::layout::Frame;
 use super::query::Query;
 use super::strip;
-use queries::Selector;
 
-/// What the page of an app needs besides the app.
-#[derive(Clone, Debug)]
-pub(super) struct Extras {
-    /// Links to other programs.
-    pub(super) web: Web,
-    /// Whether raw replies are shown.
-    pub(super) replies: bool,
-    /// The query of the page.
-    pub(super) query: String,
-}
-
-/// The page of an app.
-pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Markup {
+/// The page of an app for `query`, with links to the programs that `web` names, and with its last `replies` or without.
+pub(super) fn detail(frame: Frame<'_>, detail: &Detail, web: &Web, query: &str, replies: bool) -> Markup {
     let app = &detail.app;
     let project = Query { project: app.project.to_string(), page: 1, ..Query::default() };
-    let selector = Selector::of(app);
-    let name = app.name.as_deref().unwrap_or(&app.id);
+    let name = app.title();
+    let reach = course::reach(query);
     html! {
         nav .path aria-label="Where you are" {
             a href=(frame.links.to("/")) { "Apps" } " / "
@@ -53,7 +41,7 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
             @if app.name.is_some() { code .id.line { (app.id) } }
         }
         (cause(frame, detail))
-        (queries::open_in(&extras.web, app, &selector))
+        (queries::open_in(web, app))
         @if let Some(message) = &app.error_message {
             p .notice .message { strong { "The app's error message: " } (message) }
         }
@@ -61,16 +49,16 @@ pub(super) fn detail(frame: Frame<'_>, detail: &Detail, extras: &Extras) -> Mark
         h2 .apart #window { "The last " (app.window) }
         (figures(detail))
         (figures::figures(detail))
-        @if let Some(ignored) = course::unknown_reach(&extras.query) {
+        @if let Err(ignored) = &reach {
             p .notice role="note" { "Not recognised and ignored: " code { (ignored) } "." }
         }
-        (course::course(frame, detail, course::reach(&extras.query)))
+        (course::course(frame, detail, reach.ok().flatten()))
         (polls::resources(frame, detail))
-        (queries::queries(&extras.web, app, &selector, &frame.links.metrics("")))
+        (queries::queries(web, app, &frame.links.metrics("")))
         (settings::settings(frame, detail))
         (settings::changes(frame, detail))
         (polls::polls(frame, detail))
-        @if extras.replies { (polls::replies(frame, detail)) }
+        @if replies { (polls::replies(frame, detail)) }
     }
 }
 

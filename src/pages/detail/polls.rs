@@ -1,14 +1,13 @@
 //! What is polled for an app, how the last polls went, and what was replied.
 
-use jiff::Timestamp;
 use maud::{Markup, html};
-use tokio::time::Duration;
 
+use crate::status::Verdict;
 use crate::status::detail::Detail;
-use crate::store::{PollFailure, PollRecord};
+use crate::store::PollRecord;
 
 use super::super::banner::counted_again;
-use super::super::format::{self, ago, missing, number, seconds, sign, until, verdict_of};
+use super::super::format::{self, ago, graded, missing, number, seconds, until, verdict_of};
 use super::super::layout::Frame;
 
 /// The state of each resource.
@@ -21,11 +20,10 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
                     caption .hidden { "What is asked about the app" }
                     thead { tr { @for title in ["Resource", "State", "Last success", "Next poll", "Failing since", "Why"] { th scope="col" { (title) } } } }
                     tbody { @for resource in &detail.app.resources {
-                        @let grade = verdict_of(resource.state);
                         @let next = detail.next_polls.iter().find(|(name, _)| *name == resource.resource).and_then(|(_, at)| *at);
                         tr {
                             th scope="row" { (format::resource(&resource.resource)) }
-                            td { span class={ "verdict " (grade.as_str()) } { span aria-hidden="true" { (sign(grade)) } " " (resource.state.as_str()) } }
+                            td { (graded(verdict_of(resource.state), resource.state.as_str())) }
                             td { @match resource.last_success { Some(at) => (ago(at, frame.now)), None => "never" } }
                             td { @match next { Some(at) => (until(at, frame.now)), None => (missing()) } }
                             @match &resource.failing {
@@ -49,39 +47,21 @@ pub(super) fn resources(frame: Frame<'_>, detail: &Detail) -> Markup {
 }
 
 /// Consecutive polls of one resource with the same outcome.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Fold<'a> {
     resource: &'static str,
-    newest: Timestamp,
-    oldest: Timestamp,
-    count: usize,
-    shortest: Duration,
-    longest: Duration,
-    failure: Option<&'a PollFailure>,
+    newest: &'a PollRecord,
+    /// The others, newest first.
+    earlier: Vec<&'a PollRecord>,
 }
 
 /// `polls`, newest first, folded by outcome.
 fn folded<'a>(polls: &'a [(&'static str, PollRecord)]) -> Vec<Fold<'a>> {
     let mut folds: Vec<Fold<'a>> = Vec::new();
     for (resource, poll) in polls {
-        let failure = poll.failure.as_ref();
-        let last = folds.iter_mut().rev().find(|fold| fold.resource == *resource);
-        match last {
-            Some(fold) if fold.failure == failure => {
-                fold.oldest = poll.at;
-                fold.count += 1;
-                fold.shortest = fold.shortest.min(poll.took);
-                fold.longest = fold.longest.max(poll.took);
-            }
-            _ => folds.push(Fold {
-                resource,
-                newest: poll.at,
-                oldest: poll.at,
-                count: 1,
-                shortest: poll.took,
-                longest: poll.took,
-                failure,
-            }),
+        match folds.iter_mut().rev().find(|fold| fold.resource == *resource) {
+            Some(fold) if fold.newest.failure == poll.failure => fold.earlier.push(poll),
+            _ => folds.push(Fold { resource, newest: poll, earlier: Vec::new() }),
         }
     }
     folds
@@ -106,31 +86,32 @@ pub(super) fn polls(frame: Frame<'_>, detail: &Detail) -> Markup {
     }
 }
 
-fn row(frame: Frame<'_>, fold: &Fold<'_>) -> Markup {
+fn row(frame: Frame<'_>, Fold { resource, newest, earlier }: &Fold<'_>) -> Markup {
+    let (grade, outcome, why) = match &newest.failure {
+        None => (Verdict::Ok, "ok", None),
+        Some(failure) => (Verdict::Problem, failure.class, Some(&failure.message)),
+    };
     html! {
         tr {
             td {
-                time datetime=(fold.newest) { (format::clock(fold.newest)) } " " span .sub { (ago(fold.newest, frame.now)) }
-                @if fold.count > 1 {
-                    " " span .sub { "and " (fold.count - 1) " more since " time datetime=(fold.oldest) { (format::clock(fold.oldest)) } }
+                time datetime=(newest.at) { (format::clock(newest.at)) } " " span .sub { (ago(newest.at, frame.now)) }
+                @if let Some(oldest) = earlier.last() {
+                    " " span .sub { "and " (earlier.len()) " more since " time datetime=(oldest.at) { (format::clock(oldest.at)) } }
                 }
             }
-            td { (format::resource(fold.resource)) }
-            @match fold.failure {
-                None => { td { span .verdict.ok { span aria-hidden="true" { "✓" } " ok" } } }
-                Some(failure) => { td { span .verdict.problem { span aria-hidden="true" { "✕" } " " (failure.class) } } }
-            }
-            td .number { (took(fold.shortest, fold.longest)) }
-            @match fold.failure {
-                None => { td { (missing()) } }
-                Some(failure) => { td .message { (failure.message) } }
-            }
+            td { (format::resource(resource)) }
+            td { (graded(grade, outcome)) }
+            td .number { (took(newest, earlier)) }
+            @match why { Some(why) => td .message { (why) }, None => td { (missing()) } }
         }
     }
 }
 
-fn took(shortest: Duration, longest: Duration) -> String {
-    let (from, to) = (seconds(shortest.as_secs_f64()), seconds(longest.as_secs_f64()));
+/// How long the polls took: the least and the most.
+fn took(newest: &PollRecord, earlier: &[&PollRecord]) -> String {
+    let times = || earlier.iter().map(|poll| poll.took).chain([newest.took]);
+    let [from, to] =
+        [times().min(), times().max()].map(|time| seconds(time.unwrap_or_default().as_secs_f64()));
     if from == to { to } else { format!("{from} – {to}") }
 }
 
@@ -162,7 +143,11 @@ fn indented(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+    use tokio::time::Duration;
+
     use super::*;
+    use crate::store::PollFailure;
 
     #[test]
     fn polls_of_one_outcome_are_one_row_and_a_failure_is_a_row_of_its_own() {
@@ -181,9 +166,12 @@ mod tests {
         ];
         let folds: Vec<_> = folded(&polls)
             .iter()
-            .map(|fold| (fold.resource, fold.newest.as_second(), fold.oldest.as_second(), fold.count))
+            .map(|Fold { resource, newest, earlier }| {
+                let oldest = earlier.last().unwrap_or(newest);
+                (*resource, newest.at.as_second(), oldest.at.as_second(), earlier.len() + 1)
+            })
             .collect();
         assert_eq!(folds, [("app", 9, 7, 2), ("domains", 8, 8, 1), ("app", 6, 5, 2), ("app", 4, 4, 1)]);
-        assert_eq!(took(polls[2].1.took, polls[0].1.took), "7 s – 9 s");
+        assert_eq!(took(&polls[0].1, &[&polls[2].1]), "7 s – 9 s");
     }
 }

@@ -45,24 +45,14 @@ pub(super) const QUERIES: &[(&str, &str)] = &[
 
 const ALERTS: &str = "ALERTS{$app}";
 
-/// The label matchers that select one app.
-#[derive(Debug)]
-pub(super) struct Selector(String);
-
-impl Selector {
-    pub(super) fn of(app: &App) -> Self {
-        Self(app.selector())
-    }
-
-    /// `query` about this app.
-    pub(super) fn fill(&self, query: &str) -> String {
-        query.replace("$app", &self.0)
-    }
+/// `query` about `app`.
+fn about(app: &App, query: &str) -> String {
+    query.replace("$app", &app.selector())
 }
 
 /// Links to the app in the other programs that the configuration names.
-pub(super) fn open_in(web: &Web, app: &App, selector: &Selector) -> Markup {
-    let prometheus = web.prometheus_url.as_ref().map(|at| url::prometheus(at, &selector.fill(ALERTS), true));
+pub(super) fn open_in(web: &Web, app: &App) -> Markup {
+    let prometheus = web.prometheus_url.as_ref().map(|at| url::prometheus(at, &about(app, ALERTS), true));
     let grafana = web.grafana_url.as_ref().map(|at| url::dashboard(at, &app.project, &app.id));
     let service = web.service_url.as_ref().map(|at| at.url(&app.project, &app.id));
     let named = [("Alerts in Prometheus", prometheus), ("Grafana", grafana), ("The service", service)];
@@ -77,7 +67,7 @@ pub(super) fn open_in(web: &Web, app: &App, selector: &Selector) -> Markup {
 }
 
 /// The queries about the app, each with a copy button and, if Prometheus is configured, a link.
-pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) -> Markup {
+pub(super) fn queries(web: &Web, app: &App, metrics: &str) -> Markup {
     let only = format!("{metrics}?project={}&app={}", encode(&app.project), encode(&app.id));
     html! {
         section {
@@ -88,7 +78,7 @@ pub(super) fn queries(web: &Web, app: &App, selector: &Selector, metrics: &str) 
                     caption .hidden { "Queries about the app" }
                     thead role="rowgroup" { tr role="row" { @for title in ["What", "Query"] { th scope="col" role="columnheader" { (title) } } } }
                     tbody role="rowgroup" { @for (what, query) in QUERIES {
-                        @let query = selector.fill(query);
+                        @let query = about(app, query);
                         tr role="row" {
                             th scope="row" role="rowheader" { (what) }
                             td role="cell" {
@@ -128,20 +118,19 @@ mod tests {
     async fn links_lead_to_the_app_in_each_program_that_the_configuration_names() {
         let status = fixture::with_apps(&[("p 1", "a\"b")]).await.source.status();
         let app = &status.apps[0];
-        let selector = Selector::of(app);
         let nothing = Web { prometheus_url: None, grafana_url: None, service_url: None };
-        assert_eq!(open_in(&nothing, app, &selector).into_string(), "");
-        assert!(!queries(&nothing, app, &selector, "/metrics").into_string().contains("Open in Prometheus"));
+        assert_eq!(open_in(&nothing, app).into_string(), "");
+        assert!(!queries(&nothing, app, "/metrics").into_string().contains("Open in Prometheus"));
         let web = Web {
             prometheus_url: Some("http://prometheus:9090/in/".parse().unwrap()),
             grafana_url: Some("https://grafana.example.com".parse().unwrap()),
             service_url: None,
         };
-        let links = open_in(&web, app, &selector).into_string();
+        let links = open_in(&web, app).into_string();
         let alerts = "http://prometheus:9090/in/graph?g0.expr=ALERTS%7Bproject%3D%22p%201%22%2Capp%3D%22a%5C%22b%22%7D&amp;g0.tab=1";
         let dashboard = "https://grafana.example.com/d/pds-app?var-project=p%201&amp;var-app=a%22b";
         assert!(links.contains(alerts) && links.contains(dashboard), "{links}");
-        let queries = queries(&web, app, &selector, "/metrics").into_string();
+        let queries = queries(&web, app, "/metrics").into_string();
         assert_eq!(queries.matches("http://prometheus:9090/in/graph?g0.expr=").count(), QUERIES.len());
         assert!(queries.contains("/metrics?project=p%201&amp;app=a%22b"), "{queries}");
     }
