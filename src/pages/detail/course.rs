@@ -96,6 +96,11 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
     // Minutes after the start, half an hour would be mostly empty.
     let reach = if asked.is_none() { known.clamp(MIN_REACH, reach) } else { reach };
     let slot = detail.course.first().map_or(1.0, |stretch| f64::from(stretch.seconds));
+    let times = now - reach..now;
+    let columns = columns(detail, &times);
+    let gap = 2.5 * detail.interval.max(slot).max(reach / MAX_COLUMNS);
+    let deploys: Vec<f64> =
+        detail.deploys.iter().map(|deploy| deploy.at.as_duration().as_secs_f64()).collect();
     let page = frame.links.app(&detail.app.project, &detail.app.id);
     html! {
         div .bar {
@@ -105,40 +110,29 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
             } }
             p .sub { "Memory holds six hours in steps of " (seconds(slot)) ", with the highest value of each." }
         }
-        div .plots { @for figure in figures(detail, now - reach..now, slot) { (figure) } }
+        div .plots { @for figure in figures(detail, &times, &columns, gap, &deploys) { (figure) } }
     }
 }
 
-/// Percentiles, request rate and failed polls within `times`.
-fn figures(detail: &Detail, times: Range<f64>, slot: f64) -> [Markup; 3] {
-    let columns = columns(detail, &times);
-    // A longer time without a poll is a gap.
-    let gap = 2.5 * detail.interval.max(slot).max((times.end - times.start) / MAX_COLUMNS);
+/// Percentiles, request rate and failed polls within `times`; a longer time than `gap` without a poll is a gap.
+fn figures(
+    detail: &Detail,
+    times: &Range<f64>,
+    columns: &[Column],
+    gap: f64,
+    deploys: &[f64],
+) -> [Markup; 3] {
     let line = |colour: Colour, name, of: &dyn Fn(&Column) -> Option<f64>| Line {
         colour,
         name,
-        points: points(&columns, gap, of),
+        points: points(columns, gap, of),
     };
     let rows = |cells: &dyn Fn(&Column) -> Vec<Markup>| {
         columns.iter().map(|column| (column.time, cells(column))).collect()
     };
-    let deploys: Vec<f64> =
-        detail.deploys.iter().map(|deploy| deploy.at.as_duration().as_secs_f64()).collect();
     let figure = |title, label, values, lines: &[Line<'_>], head: &[&str], rows| {
         let (times, instead) = (times.clone(), "Not enough data to plot yet.");
-        OverTime {
-            title,
-            label,
-            caption: label,
-            times,
-            values,
-            lines,
-            deploys: &deploys,
-            instead,
-            head,
-            rows,
-        }
-        .figure()
+        OverTime { title, label, caption: label, times, values, lines, deploys, instead, head, rows }.figure()
     };
     let window = &detail.app.window;
     let per_minute = |column: &Column| column.point.requests.map(|count| count / detail.window_minutes);
