@@ -171,10 +171,11 @@ impl MetricsPoll<'_, '_> {
             self.shortest_failed = [self.shortest_failed, failed].into_iter().flatten().min();
         }
         let reach = error.reach();
-        if asked.purpose == Purpose::Counted && error.is_refusal() {
-            if target.progress.is_refused(asked.range.start, plan.interval(target)) {
-                self.refused = Some((asked.range, error.to_string()));
-            }
+        if asked.purpose == Purpose::Counted
+            && error.is_refusal()
+            && target.progress.is_refused(asked.range.start, plan.interval(target))
+        {
+            self.refused = Some((asked.range, error.to_string()));
         }
         if self.result.is_ok() {
             self.result = Err(error);
@@ -200,11 +201,11 @@ impl MetricsPoll<'_, '_> {
 
     /// Gives up time that the service always refuses, while it answers for later time.
     async fn look_for_hole(&mut self) {
-        if let Some((range, reason)) = self.refused.take() {
-            if holes::give_up(self.poll, self.update, range, &reason).await {
-                // At once: what the service keeps begins later with every second.
-                self.counted().await;
-            }
+        if let Some((range, reason)) = self.refused.take()
+            && holes::give_up(self.poll, self.update, range, &reason).await
+        {
+            // At once: what the service keeps begins later with every second.
+            self.counted().await;
         }
     }
 

@@ -66,10 +66,10 @@ fn stamp(path: &Path) -> Option<Stamp> {
 }
 
 impl Sources {
-    /// As [`read`](self::read), and remembers the file, also if it cannot be read.
+    /// As [`read()`], and remembers the file, also if it cannot be read.
     ///
     /// # Errors
-    /// As [`read`](self::read).
+    /// As [`read()`].
     pub fn read(&mut self, path: &Path, max_bytes: u64) -> io::Result<PlainFile> {
         // The stamp first: a change in between is then seen as one.
         self.0.push((path.to_owned(), stamp(path)));
