@@ -8,7 +8,7 @@ use crate::config::{App, Config};
 use crate::store::{Desired, Section, Store, Variant};
 use pds_exposition::Sink;
 use pds_exposition::encode::LabelNumber;
-use pds_interface::{Cadence, Resource, Scope, response_time};
+use pds_interface::{Cadence, Counted, Resource, Scope};
 use pds_ledger::{Key, Owner};
 
 /// The time between two polls.
@@ -67,7 +67,8 @@ pub(super) fn apps<'a>(
 pub(super) fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
     let promised = apps(config, owners).filter(|(app, _)| app.objective.is_some());
     let mut cells: Vec<Desired> = promised
-        .map(|(_, owner)| Desired { key: objective(owner), section: Section::Objective, stale_after: None })
+        .filter_map(|(_, owner)| objective(owner))
+        .map(|key| Desired { key, section: Section::Objective, stale_after: None })
         .collect();
     for resource in polled(config) {
         let endpoint = resource.polled();
@@ -95,7 +96,8 @@ pub(super) fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
 pub(super) fn show_objectives<'a>(apps: impl Iterator<Item = (&'a App, &'a Arc<Owner>)>, store: &Store) {
     for (app, owner) in apps {
         let Some(promised) = app.objective else { continue };
-        let Some(cell) = store.cell(&objective(owner), Section::Objective) else { continue };
+        let cell = objective(owner).and_then(|key| store.cell(&key, Section::Objective));
+        let Some(cell) = cell else { continue };
         let mut sink = Sink::default();
         sink.next_family();
         let seconds = promised.threshold.as_secs_f64();
@@ -105,6 +107,7 @@ pub(super) fn show_objectives<'a>(apps: impl Iterator<Item = (&'a App, &'a Arc<O
 }
 
 /// The key of an app's objective: that of its response times, which the objective is about.
-fn objective(owner: &Arc<Owner>) -> Key {
-    Key { owner: Arc::clone(owner), resource: response_time::RESOURCE }
+fn objective(owner: &Arc<Owner>) -> Option<Key> {
+    let resource = Resource::all().find(|resource| resource.polled().counted == Some(Counted::Requests))?;
+    Some(Key { owner: Arc::clone(owner), resource })
 }
