@@ -11,17 +11,22 @@ use tokio::time::{Duration, advance};
 use crate::status::tests::fixture::{self, Fixture, HOSTILE};
 use crate::status::{Source, Verdict};
 use pds_client::Observer as _;
-use pds_exposition::Group;
+use pds_exposition::{Family, Group};
 use pds_interface::{Resource, get_app};
 
 use super::links::{Links, encode};
 use super::{Rendered, StatusPages};
 
 fn site(source: &Source, prefix: &str) -> StatusPages {
-    let groups = Resource::all()
+    StatusPages::new(source.clone(), catalogue(), prefix)
+}
+
+fn catalogue() -> Vec<Group> {
+    let stopped = Family::gauge("pds_x", &[], "A help text that ends in a full stop.");
+    Resource::all()
         .map(|resource| Group { title: resource.call().purpose, families: resource.polled().families() })
-        .collect();
-    StatusPages::new(source.clone(), groups, prefix)
+        .chain([Group { title: "x", families: vec![stopped] }])
+        .collect()
 }
 
 fn get(site: &StatusPages, path: &str, query: &str) -> String {
