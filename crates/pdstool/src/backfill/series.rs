@@ -147,4 +147,14 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.path().join("pds_b")).unwrap(), "short\n");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "what was spilled is gone");
     }
+    #[test]
+    fn what_an_interrupted_run_has_left_is_not_added_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = vec![b'x'; SPILL];
+        Lines::new(folder.path(), String::new()).add("pds_a", "", &long).unwrap();
+        let mut again = Lines::new(folder.path(), String::new());
+        again.add("pds_a", "", &long).unwrap();
+        again.append_to_families().unwrap();
+        assert_eq!(fs::read(folder.path().join("pds_a")).unwrap().len(), SPILL);
+    }
 }
