@@ -24,7 +24,7 @@ pub(crate) fn redaction(data: &[u8]) {
     let around = String::from_utf8_lossy(around);
     let redactor = Redactor::default();
     redactor.add(&"p-1".into(), &Secret::new(TOKEN));
-    let mut left = redactor.text(&format!("{around}{text}{around}"));
+    let mut left = redactor.text(format!("{around}{text}{around}"));
     for _ in 0..4 {
         assert!(!left.contains(TOKEN), "{text:?} is left in {left:?}");
         left = unescaped(&left);

@@ -200,8 +200,8 @@ impl Client {
     }
 
     /// Sends a GET request for `resource` and decodes the reply's body by `decode`: waits for its turn, retries failures
-    /// that a retry may cure, and counts everything; a reply that cannot be decoded is a failure. A large body is decoded
-    /// off the event loop.
+    /// that a retry may cure, and counts everything; a reply that cannot be decoded is a failure. Large bodies are decoded
+    /// off the event loop, one at a time.
     ///
     /// # Errors
     /// The failure of the last try, or why nothing was sent.
@@ -220,8 +220,12 @@ impl Client {
         let fetched = exchange.run().await?;
         let read = if fetched.body.len() > LARGE {
             let body = fetched.body.clone();
-            match tokio::task::spawn_blocking(move || decode(&body)).await.map_err(JoinError::try_into_panic)
-            {
+            let turn = Arc::clone(&self.room.decoding).lock_owned().await;
+            let decoded = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                decode(&body)
+            });
+            match decoded.await.map_err(JoinError::try_into_panic) {
                 Ok(read) => read,
                 Err(Ok(panic)) => std::panic::resume_unwind(panic),
                 // The runtime has ended, and so does the daemon.
@@ -232,7 +236,7 @@ impl Client {
         };
         let read = read.map_err(|error| {
             let transport = &self.inner.transport;
-            let problem = transport.redactor.text(&with_sources(&error));
+            let problem = transport.redactor.text(with_sources(&error));
             transport.failed(request, Reason::Decode(shortened(&problem)))
         });
         let class = read.as_ref().map_or_else(FetchError::class, |_| Class::Status(fetched.status));

@@ -72,8 +72,10 @@ impl Redactor {
 
     /// As [`Redactor::reply`], for a text.
     #[must_use]
-    pub fn text(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.reply(text.as_bytes().to_vec(), true)).into_owned()
+    pub fn text(&self, text: impl Into<String>) -> String {
+        let bytes = self.reply(text.into().into_bytes(), true);
+        String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
     }
 
     fn matcher(&self) -> Option<Arc<Matcher>> {
@@ -287,7 +289,7 @@ mod tests {
             percent.replace('%', "%25"),
             percent,
         ] {
-            assert_eq!(redactor.text(&format!("x{form}y")), "x[redacted]y", "{form}");
+            assert_eq!(redactor.text(format!("x{form}y")), "x[redacted]y", "{form}");
         }
         for before in ["", "x", "xy", "Bearer ", "user:"] {
             for encoded in

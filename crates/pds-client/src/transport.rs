@@ -16,6 +16,7 @@ use http::header::{
 };
 use jiff::Timestamp;
 use reqwest::Response;
+use tokio::sync::Mutex;
 use tokio::time::{Instant, Sleep};
 use url::Url;
 
@@ -50,11 +51,13 @@ const SMALL: u64 = 64 * 1024;
 pub(super) struct ReplyRoom {
     small: Share,
     large: Share,
+    /// Held while a large reply is decoded: its values may take ten times its bytes.
+    pub(super) decoding: Arc<Mutex<()>>,
 }
 
 impl ReplyRoom {
     pub(super) fn new(share: &Share) -> Self {
-        Self { small: share.half(), large: share.half() }
+        Self { small: share.half(), large: share.half(), decoding: Arc::default() }
     }
 }
 
@@ -220,7 +223,7 @@ impl Transport {
     fn refused(&self, status: u16, headers: &HeaderMap, message: String) -> Reason {
         match (status, headers.get(LOCATION)) {
             (300..400, Some(location)) => {
-                let location = shortened(&self.redactor.text(&shown(&self.base, location)));
+                let location = shortened(&self.redactor.text(shown(&self.base, location)));
                 Reason::Redirect { status, location }
             }
             _ => Reason::Status { status, message, retry_after: retry_after(headers, self.clock.now()) },

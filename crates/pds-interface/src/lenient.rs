@@ -25,6 +25,10 @@ pub(super) fn from_slice<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
         Err(_) => serde_json::from_slice(body),
     };
     read.or_else(|error| {
+        // A value of the wrong type is one in any form, and its error may quote all of a long reply.
+        if error.is_data() {
+            return Err(error);
+        }
         let raw: &RawValue = serde_json::from_slice(body).map_err(|_| error)?;
         let mut readable = String::with_capacity(raw.get().len());
         quote_unreadable(raw.get(), DEEPEST, &mut readable);
