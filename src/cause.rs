@@ -64,7 +64,7 @@ pub enum Scope {
 }
 
 /// A cause of a verdict other than `ok`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Its code.
     pub code: &'static str,
@@ -83,15 +83,6 @@ pub struct Cause {
     /// The page that shows more of it, where it stops neither apps nor projects.
     pub page: &'static str,
 }
-
-/// A cause is its code.
-impl PartialEq for Cause {
-    fn eq(&self, other: &Self) -> bool {
-        self.code == other.code
-    }
-}
-
-impl Eq for Cause {}
 
 /// Declares each cause once: as a constant of its own, and in [`ALL`] in this order.
 macro_rules! causes {

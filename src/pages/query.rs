@@ -234,7 +234,7 @@ mod tests {
             id: id.into(),
             status: Some(format!("status {rank}")),
             verdict: verdicts[usize::from(rank)],
-            problems: vec![Problem::from_text(format!("problem {rank}"))],
+            problems: vec![Problem::from(format!("problem {rank}"))],
             response_time: ResponseTime { p50: value, p90: value, p95: value, p99: value },
             requests_per_minute: value,
             min_replicas: value,

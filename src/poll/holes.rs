@@ -7,12 +7,14 @@
 //! service keeps: all of it is given up, up to the oldest step that is answered. A service that fails at random refuses
 //! steps that it answers a moment later, so both ends of a hole have to be refused again and again.
 
+use jiff::Timestamp;
+
 use pds_interface::{Counted, TimeRange};
 use pds_ledger::Ledger;
 
 use super::ledger_update::LedgerUpdate;
 use super::plan::Poll;
-use super::progress::Hole;
+use super::progress::GivenUp;
 use super::ranges::{self, Purpose, RangeAsk};
 
 /// Steps that are asked for one by one.
@@ -49,7 +51,8 @@ pub(super) async fn give_up<'a>(
     if search.is_confirmed(range, newest).await != Some(true) {
         target.progress.forget_refusals();
     } else if update.give_up(range.end) {
-        let hole = Hole { range, reason: reason.into() };
+        let time = |second| Timestamp::from_second(second).unwrap_or_default();
+        let hole = GivenUp { start: time(range.start), end: time(range.end), reason: reason.into() };
         transitions.hole(&target.key, &hole);
         target.progress.found(hole);
         return true;

@@ -1,9 +1,12 @@
-//! State that one poll of a target passes to the next.
+//! State that one poll of a target passes to the next. What is public of it is part of `/api/v1/status`.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use tokio::time::{Duration, Instant};
 
 use pds_interface::TimeRange;
@@ -61,7 +64,7 @@ struct State {
 struct More {
     /// When to try again after a failed recheck.
     recheck_again_at: Option<Instant>,
-    rechecked: Rechecked,
+    rechecked: CountedAgain,
     /// The period that was audited last; 0 before the first.
     audited: u32,
     /// For how many consecutive polls a window has held less than its parts.
@@ -78,7 +81,7 @@ struct More {
 #[derive(Debug, Default)]
 struct Holes {
     refusals: Option<Refusals>,
-    found: Option<Hole>,
+    found: Option<GivenUp>,
 }
 
 /// What is known about the containers of an app.
@@ -90,15 +93,33 @@ struct Containers {
     equal: Vec<(Arc<str>, u32)>,
 }
 
-/// Results of rechecks since the process started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rechecked {
-    /// Hours rechecked.
+/// Requests or runs counted again since the exporter started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct CountedAgain {
+    /// How many were counted again.
     pub counted: u64,
-    /// Late requests or runs.
+    /// How many of them the service knew of only after they were first counted.
     pub late: u64,
-    /// Requests or runs counted too often.
+    /// How many fewer there were than first counted; they stay in the counters.
     pub overcounted: u64,
+}
+
+impl CountedAgain {
+    /// The share that came late; `None` before anything was counted again.
+    #[must_use]
+    pub fn late_share(self) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
+        (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
+    }
+
+    /// Adds what else was counted again.
+    pub(crate) fn add(&mut self, Self { counted, late, overcounted }: Self) {
+        self.counted += counted;
+        self.late += late;
+        self.overcounted += overcounted;
+    }
 }
 
 /// Refusals of the range at a cursor.
@@ -120,11 +141,15 @@ impl Refusals {
     }
 }
 
-/// Time that was given up because the service does not answer for it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hole {
-    /// The time.
-    pub range: TimeRange,
+/// Time that the service always refused, while it answered for later time. Its requests are in no counter.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(!default)]
+pub struct GivenUp {
+    /// Its start.
+    pub start: Timestamp,
+    /// Its end.
+    pub end: Timestamp,
     /// How the service refused it.
     pub reason: Arc<str>,
 }
@@ -187,23 +212,20 @@ impl Progress {
     }
 
     /// An hour was rechecked.
-    pub(super) fn add_recheck(&self, recheck: Recheck) {
-        let mut state = self.state();
-        let rechecked = &mut state.more.get_or_insert_default().rechecked;
-        rechecked.counted += recheck.counted;
-        rechecked.late += recheck.late;
-        rechecked.overcounted += recheck.overcounted;
+    pub(super) fn add_recheck(&self, Recheck { counted, late, overcounted, .. }: Recheck) {
+        let again = CountedAgain { counted, late, overcounted };
+        self.state().more.get_or_insert_default().rechecked.add(again);
     }
 
-    /// Results of rechecks since the process started.
+    /// What was counted again since the process started.
     #[must_use]
-    pub fn rechecked(&self) -> Rechecked {
+    pub fn rechecked(&self) -> CountedAgain {
         self.state().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
     }
 
     /// The time that was given up last because the service does not answer for it.
     #[must_use]
-    pub fn hole(&self) -> Option<Hole> {
+    pub fn hole(&self) -> Option<GivenUp> {
         self.state().more.as_ref()?.hole.as_ref()?.found.clone()
     }
 
@@ -223,7 +245,7 @@ impl Progress {
     }
 
     /// A hole was given up.
-    pub(super) fn found(&self, hole: Hole) {
+    pub(super) fn found(&self, hole: GivenUp) {
         self.state().more.get_or_insert_default().hole.get_or_insert_default().found = Some(hole);
     }
 

@@ -12,11 +12,10 @@ use tokio::time::{Duration, Instant};
 use crate::cause::Cause;
 use crate::store::Transition;
 use pds_core::error_chain::with_sources;
-use pds_interface::range::rfc3339;
 use pds_ledger::Key;
 
 use super::error::PollError;
-use super::progress::Hole;
+use super::progress::GivenUp;
 
 /// Lines about single targets per period and class.
 pub const LINES: u32 = 10;
@@ -87,14 +86,14 @@ impl TransitionLog {
     }
 
     /// The counters of the target `key` give up a stretch of time that the service does not answer for.
-    pub fn hole(&self, key: &Key, hole: &Hole) {
+    pub fn hole(&self, key: &Key, hole: &GivenUp) {
         if self.has_line(LogClass::Hole) {
             tracing::warn!(
                 resource = key.resource.as_str(),
                 project = %key.owner.project,
                 app = %key.owner.app,
-                start = rfc3339(hole.range.start),
-                end = rfc3339(hole.range.end),
+                start = hole.start.to_string(),
+                end = hole.end.to_string(),
                 reason = &*hole.reason,
                 "time that the service always refuses, while it answers for later time, is given up"
             );

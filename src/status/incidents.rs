@@ -64,10 +64,8 @@ pub struct Incident {
     /// What it was.
     pub kind: IncidentKind,
     /// When it began.
-    #[schemars(with = "String")]
     pub start: Timestamp,
     /// When it ended, to half a minute; null while it lasts.
-    #[schemars(with = "Option<String>")]
     pub end: Option<Timestamp>,
     /// The cause of an outage, or the id of a build; null if there is neither.
     pub detail: Option<Cow<'static, str>>,

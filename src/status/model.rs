@@ -20,7 +20,6 @@ pub struct Exporter {
     /// Its version.
     pub version: Cow<'static, str>,
     /// When it started.
-    #[schemars(with = "String")]
     pub started: Timestamp,
     /// Which of several shards it is, counted from 0.
     pub shard: u32,
@@ -29,7 +28,6 @@ pub struct Exporter {
     /// Whether the last load of the configuration succeeded; otherwise the previous one is active.
     pub configuration_good: Option<bool>,
     /// When the active configuration was loaded.
-    #[schemars(with = "Option<String>")]
     pub configuration_loaded: Option<Timestamp>,
     /// Whether the web configuration file could be read when it last changed; null if there is none.
     pub web_configuration_good: Option<bool>,
@@ -42,7 +40,6 @@ pub struct Exporter {
     /// Counters read back from Prometheus; null without `state.prometheus_url`.
     pub restoring: Option<Restoring>,
     /// When the next poll of any target is due.
-    #[schemars(with = "Option<String>")]
     pub next_poll: Option<Timestamp>,
     /// How long after its due time the last poll started, in seconds.
     pub poll_lag_seconds: Option<f64>,
@@ -90,7 +87,6 @@ pub struct Token {
     /// "default", or the id of the first project that uses it.
     pub name: String,
     /// When it expires; null if the token does not say.
-    #[schemars(with = "Option<String>")]
     pub expires: Option<Timestamp>,
     /// The file it is read from; null for a token written in the configuration.
     pub file: Option<String>,
@@ -112,10 +108,8 @@ pub struct Service {
     /// Its state.
     pub state: ServiceState,
     /// When a poll of any target last succeeded.
-    #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
     /// Since when the metrics polls of every target fail, for whatever reason; null while it is `waiting` or `up`.
-    #[schemars(with = "Option<String>")]
     pub down_since: Option<Timestamp>,
     /// The last of those failures.
     pub reason: Option<String>,
@@ -165,7 +159,6 @@ pub struct Project {
     /// The verdict on it.
     pub verdict: Verdict,
     /// Why the verdict is not `ok`, most severe first.
-    #[schemars(with = "Vec<String>")]
     pub problems: Vec<Problem>,
     /// How many of its apps are configured.
     pub apps: usize,
@@ -197,7 +190,6 @@ pub struct App {
     /// The verdict on it.
     pub verdict: Verdict,
     /// Why the verdict is not `ok`, most severe first.
-    #[schemars(with = "Vec<String>")]
     pub problems: Vec<Problem>,
     /// The window of the values: the first one configured.
     pub window: String,
@@ -256,19 +248,16 @@ pub struct Resource {
     /// How fresh it is.
     pub state: State,
     /// When a poll of it last succeeded.
-    #[schemars(with = "Option<String>")]
     pub last_success: Option<Timestamp>,
     /// Since when and why it fails; null if it does not.
     pub failing: Option<Failing>,
     /// End of the last range added to its counters; null if it has none.
-    #[schemars(with = "Option<String>")]
     pub accounted_until: Option<Timestamp>,
     /// Whether its counters keep up; null if it has none.
     pub counting: Option<Counting>,
     /// How far its counters are behind the settled time, in seconds; null unless they are `behind`.
     pub behind_seconds: Option<u64>,
     /// End of the last hour counted again; null before the first.
-    #[schemars(with = "Option<String>")]
     pub rechecked_until: Option<Timestamp>,
     /// The result of counting again; null before that.
     pub rechecked: Option<CountedAgain>,
@@ -322,7 +311,6 @@ pub enum State {
 #[schemars(!default)]
 pub struct LastError {
     /// When it failed.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// The resource.
     pub resource: Cow<'static, str>,

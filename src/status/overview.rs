@@ -29,7 +29,7 @@ use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, St
 use super::reasons::reasons;
 use super::service::Tally;
 use super::settings::deploys;
-use super::verdict::{Apps, Audited, CountedAgain, Failing, GivenUp, Problem, Summary};
+use super::verdict::{Apps, Audited, Failing, Problem, Summary};
 use super::view::{Part, Values, View};
 
 /// A poll is overdue after two intervals and this many seconds.
@@ -273,7 +273,7 @@ impl View {
             None => self.is_held_back(target).then_some((Counting::Restoring, None)),
         };
         let ledger = part.found.as_ref().map(|found| &found.ledger);
-        let rechecked = CountedAgain::from(target.progress.rechecked());
+        let rechecked = target.progress.rechecked();
         let time = |second: i64| Timestamp::from_second(second).ok();
         Resource {
             resource: target.key.resource.as_str().into(),
@@ -289,7 +289,7 @@ impl View {
             behind_seconds: counting.and_then(|(_, behind)| behind).map(|behind| behind.as_secs()),
             rechecked_until: ledger.map(|l| l.rechecked_until).filter(|until| *until > 0).and_then(time),
             rechecked: rechecked.late_share().map(|_| rechecked),
-            given_up: target.progress.hole().map(GivenUp::from),
+            given_up: target.progress.hole(),
         }
     }
 

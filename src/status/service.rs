@@ -60,7 +60,7 @@ impl Tally {
         let target = part.target;
         self.failing += usize::from(resource.failing.is_some());
         if target.endpoint.counted == Some(Counted::Requests) {
-            self.rechecked = CountedAgain::sum(resource.rechecked.into_iter().chain([self.rechecked]));
+            self.rechecked.add(resource.rechecked.unwrap_or_default());
         }
         self.due = self.due.into_iter().chain(target.progress.due()).min();
         self.last_success = self.last_success.max(resource.last_success);
@@ -103,7 +103,7 @@ impl Tally {
     /// Adds what `other` has collected of further resources.
     pub(super) fn merge(&mut self, other: Self) {
         self.failing += other.failing;
-        self.rechecked = CountedAgain::sum([self.rechecked, other.rechecked]);
+        self.rechecked.add(other.rechecked);
         self.due = self.due.into_iter().chain(other.due).min();
         self.last_success = self.last_success.max(other.last_success);
         for (at, account) in &other.accounts {

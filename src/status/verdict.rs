@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::cause::{About, Cause, Verdict};
-use crate::poll::progress::{Hole, Rechecked};
+pub use crate::poll::progress::{CountedAgain, GivenUp};
 
 /// The verdict on the whole, and the number of apps in each state.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -75,7 +75,8 @@ impl Apps {
 }
 
 /// A problem of an app or a project. In JSON it is its text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
 pub struct Problem {
     /// Its cause; `None` for a problem that was read as text.
     pub cause: Option<&'static Cause>,
@@ -85,25 +86,20 @@ pub struct Problem {
     pub(super) failing: Option<Failing>,
 }
 
-impl Serialize for Problem {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
+/// A problem of which only the text is known.
+impl From<String> for Problem {
+    fn from(text: String) -> Self {
+        Self { cause: None, text, failing: None }
     }
 }
 
-impl<'de> Deserialize<'de> for Problem {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer).map(Self::from_text)
+impl From<Problem> for String {
+    fn from(problem: Problem) -> Self {
+        problem.text
     }
 }
 
 impl Problem {
-    /// A problem of which only the text is known.
-    #[must_use]
-    pub fn from_text(text: String) -> Self {
-        Self { cause: None, text, failing: None }
-    }
-
     /// Whether it is about numbers.
     #[must_use]
     pub fn is_of_numbers(&self) -> bool {
@@ -133,7 +129,6 @@ impl Problem {
 #[schemars(!default)]
 pub struct Failing {
     /// When it began to fail.
-    #[schemars(with = "String")]
     pub since: Timestamp,
     /// The class of the last failure.
     pub class: Cow<'static, str>,
@@ -175,63 +170,4 @@ pub struct Audited {
     pub equal: u64,
     /// Those that are not.
     pub different: u64,
-}
-
-/// Requests or runs counted again since the exporter started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(!default)]
-pub struct CountedAgain {
-    /// How many were counted again.
-    pub counted: u64,
-    /// How many of them the service knew of only after they were first counted.
-    pub late: u64,
-    /// How many fewer there were than first counted; they stay in the counters.
-    pub overcounted: u64,
-}
-
-/// Time that the service always refused, while it answered for later time. Its requests are in no counter.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
-#[schemars(!default)]
-pub struct GivenUp {
-    /// Its start.
-    #[schemars(with = "String")]
-    pub start: Timestamp,
-    /// Its end.
-    #[schemars(with = "String")]
-    pub end: Timestamp,
-    /// How the service refused it.
-    pub reason: Arc<str>,
-}
-
-impl From<Hole> for GivenUp {
-    fn from(Hole { range, reason }: Hole) -> Self {
-        let time = |second: i64| Timestamp::from_second(second).unwrap_or_default();
-        Self { start: time(range.start), end: time(range.end), reason }
-    }
-}
-
-impl CountedAgain {
-    /// The share that came late; `None` before anything was counted again.
-    #[must_use]
-    pub fn late_share(self) -> Option<f64> {
-        #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
-        (self.counted > 0).then(|| self.late as f64 / self.counted as f64)
-    }
-
-    /// The sum of all.
-    pub(super) fn sum(all: impl IntoIterator<Item = Self>) -> Self {
-        all.into_iter().fold(Self::default(), |sum, one| Self {
-            counted: sum.counted + one.counted,
-            late: sum.late + one.late,
-            overcounted: sum.overcounted + one.overcounted,
-        })
-    }
-}
-
-impl From<Rechecked> for CountedAgain {
-    fn from(Rechecked { counted, late, overcounted }: Rechecked) -> Self {
-        Self { counted, late, overcounted }
-    }
 }

@@ -50,7 +50,7 @@ async fn of_time_around_a_second_that_is_refused_one_step_is_given_up() {
     let target =
         rig.plan_in_force().targets.iter().find(|target| target.key.resource == response_time::RESOURCE);
     let found = target.unwrap().progress.hole().unwrap();
-    assert_eq!((found.range.start, found.range.end), hole);
+    assert_eq!((found.start.as_second(), found.end.as_second()), hole);
     assert!(found.reason.contains("400") && found.reason.contains("no data for this range"), "{found:?}");
 
     let status = serde_json::to_value(&*rig.status()).unwrap();

@@ -308,7 +308,7 @@ mod tests {
         let broken = App {
             id: "p-1-\u{1b}broken".into(),
             verdict: Verdict::Problem,
-            problems: vec![Problem::from_text("no such app".into())],
+            problems: vec![Problem::from("no such app".to_owned())],
             ..App::default()
         };
         let reason =
