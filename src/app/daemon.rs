@@ -62,9 +62,12 @@ pub struct Daemon {
 /// A handle to a running daemon. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    context: Context,
-    pages: Pages,
-    restorer: Restorer,
+    /// What polls work with.
+    pub context: Context,
+    /// The pages to serve.
+    pub pages: Pages,
+    /// What reads counters back from Prometheus.
+    pub restorer: Restorer,
     /// The plan in force. A reload holds the lock, so reloads happen one after the other.
     plan: Arc<Mutex<Arc<Plan>>>,
     plans: mpsc::Sender<Arc<Plan>>,
@@ -122,24 +125,6 @@ impl Daemon {
 }
 
 impl Handle {
-    /// The pages to serve.
-    #[must_use]
-    pub fn pages(&self) -> &Pages {
-        &self.pages
-    }
-
-    /// What reads counters back from Prometheus.
-    #[must_use]
-    pub fn restorer(&self) -> &Restorer {
-        &self.restorer
-    }
-
-    /// What polls work with.
-    #[must_use]
-    pub fn context(&self) -> &Context {
-        &self.context
-    }
-
     /// The plan in force.
     pub async fn plan(&self) -> Arc<Plan> {
         Arc::clone(&*self.plan.lock().await)

@@ -208,7 +208,7 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
     let daemon = polls.run(Daemon::build(loaded.config, clock, telemetry)).await?;
     let handle = daemon.handle();
     say_start(flags, &handle.plan().await.config, &server);
-    let status = status::Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
+    let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
     let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags))
         .with_telemetry_path(&flags.web_telemetry_path)
         .with_replies(flags.web_show_replies)

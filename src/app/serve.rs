@@ -123,11 +123,11 @@ impl Served {
     /// # Errors
     /// All problems, as text.
     pub async fn load_again(&self) -> Result<(), String> {
-        let telemetry = &self.handle.context().telemetry;
+        let telemetry = &self.handle.context.telemetry;
         pds_web::systemd::reloading();
         let result = self.follow().await;
         pds_web::systemd::ready();
-        let now = self.handle.context().clock.now();
+        let now = self.handle.context.clock.now();
         telemetry.config_loaded(result.is_ok().then_some(now));
         self.status
             .refused(result.as_ref().err().map(|problems| Refused { at: now, problems: problems.clone() }));
@@ -204,7 +204,7 @@ impl pds_web::Backend for Served {
             let filter = Filter::parse(request.raw_query());
             // Other encodings are made while sending.
             let encoding = if encoding == Encoding::Gzip { encoding } else { Encoding::Identity };
-            let page = self.handle.pages().page(format, encoding, &filter, request).await;
+            let page = self.handle.pages.page(format, encoding, &filter, request).await;
             let body = page.map_err(|error| error.to_string())?;
             Ok(Page { format, encoding, body })
         })

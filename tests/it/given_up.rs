@@ -131,7 +131,7 @@ async fn a_page_is_rendered_once_and_its_request_let_go() {
     for filter in [Filter::default(), Filter::parse(Some(&format!("app={}", world.projects()[0].1[0])))] {
         let page = async || {
             let held = Arc::clone(&held);
-            handle.pages().page(Format::Text, Encoding::Identity, &filter, held).await.unwrap()
+            handle.pages.page(Format::Text, Encoding::Identity, &filter, held).await.unwrap()
         };
         let check = async || {
             drop(page().await);

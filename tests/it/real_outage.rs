@@ -33,7 +33,7 @@ struct Recording {
 impl Recording {
     fn scrape(&mut self, handle: &Handle, clock: &Clock) {
         let now = clock.unix_seconds();
-        let page = rig::page(handle.context(), Format::Text);
+        let page = rig::page(&handle.context, Format::Text);
         let counted = ["pds_app_requests_total", "pds_app_requests_accounted", "pds_app_accounted_until"];
         for (name, value) in series(&page).filter(|(name, _)| counted.iter().any(|c| name.starts_with(c))) {
             self.series.entry(name.to_owned()).or_default().push((now, value));

@@ -258,7 +258,7 @@ async fn an_app_takes_as_much_of_the_page_as_the_table_says() {
     tokio::time::sleep(Duration::from_secs(180)).await;
     let (mut series, mut plain, mut gzip) = (0, 0, 0);
     for shard in &simulation.shards {
-        let page = rig::page(shard.context(), Format::Text);
+        let page = rig::page(&shard.context, Format::Text);
         series += page.lines().filter(|line| !line.starts_with('#')).count();
         plain += page.len();
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(1));

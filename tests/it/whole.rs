@@ -27,10 +27,10 @@ async fn the_demo_exposes_this_to_the_letter() {
     until("every target was asked", async || handle.is_ready()).await;
     stop.send(()).unwrap();
     running.await.unwrap();
-    assert_golden(Path::new("tests/it/whole/demo.txt"), &page(handle.context(), Format::Text));
+    assert_golden(Path::new("tests/it/whole/demo.txt"), &page(&handle.context, Format::Text));
     assert_golden(
         Path::new("tests/it/whole/demo.openmetrics.txt"),
-        &page(handle.context(), Format::OpenMetrics),
+        &page(&handle.context, Format::OpenMetrics),
     );
 }
 

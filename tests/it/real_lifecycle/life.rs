@@ -98,7 +98,7 @@ impl Life {
         for _ in 0..minutes * 60 / self.scrape {
             tokio::time::sleep(Duration::from_secs(self.scrape)).await;
             for (instance, running) in &self.running {
-                let page = rig::whole_page(running.handle.context());
+                let page = rig::whole_page(&running.handle.context);
                 let up = [("up", 1.0)];
                 for (name, value) in series(&page).chain(up) {
                     let (name, labels) = name.split_once('{').unwrap_or((name, "}"));

@@ -107,7 +107,7 @@ stale_after = \"1h\"",
         Fault::from(garbage).on(response_time::RESOURCE),
     ]);
     clock.jump(SignedDuration::from_mins(11));
-    let telemetry = &stage.handle.context().telemetry;
+    let telemetry = &stage.handle.context.telemetry;
     telemetry.config_loaded(None);
     pds_web::Observer::web_config_read(telemetry, false);
     telemetry.panicked("a poll");

@@ -72,7 +72,7 @@ impl Stage {
         let url = format!("http://{}{PREFIX}/", server.addresses()[0]);
         let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
         let handle = daemon.handle();
-        let source = Source::new(handle.context().clone(), handle.plan().await, loaded.explained);
+        let source = Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
         let pages = StatusPages::new(source.clone(), app::catalogue(), PREFIX).with_replies(true).routes();
         let served = Arc::new(Served::new(handle.clone(), source, None));
         tokio::spawn(daemon.run(pending()));

@@ -15,7 +15,7 @@ async fn hides(reason: &str, trouble: impl Fn(&Asked) -> Option<(u16, String)> +
     for _ in 0..3 {
         rig.pass(60);
         exporter.poll().await;
-        assert!(!exporter.handle.restorer().restore().await, "{reason}");
+        assert!(!exporter.handle.restorer.restore().await, "{reason}");
     }
     assert_eq!(counters(&exporter.page()), [], "{reason}");
     assert_eq!(exporter.metric(RESTORED), Some(0.0), "{reason}");
@@ -29,7 +29,7 @@ async fn hides(reason: &str, trouble: impl Fn(&Asked) -> Option<(u16, String)> +
     assert!(told, "{reasons:?}");
 
     rig.prometheus.mend();
-    assert!(exporter.handle.restorer().restore().await, "{reason}");
+    assert!(exporter.handle.restorer.restore().await, "{reason}");
     rig.run(&exporter, 2).await;
     assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (1, Some(1.0)), "{reason}");
     assert_true(&rig, &exporter, first);
@@ -115,7 +115,7 @@ async fn an_unreachable_prometheus_hides_the_counters_and_errors_show_no_secret(
         let told = asked.headers["authorization"].to_str().unwrap();
         Some((403, format!("no: {told}, {}", asked.headers["x-scope-orgid"].to_str().unwrap())))
     });
-    exporter.handle.restorer().restore().await;
+    exporter.handle.restorer.restore().await;
     let obstacle = exporter.obstacle().await;
     assert!(obstacle.ends_with("answered 403: no: Basic [redacted], [redacted]"), "{obstacle}");
 

@@ -176,7 +176,7 @@ async fn the_first_scrape_of_a_target_is_waited_for_while_it_lacks_what_the_coun
                 samples.clone_from(arrived);
             }
         });
-        assert!(exporter.handle.restorer().restore().await);
+        assert!(exporter.handle.restorer.restore().await);
         rig.run(&exporter, 2).await;
         assert_true(&rig, &exporter, first);
     }

@@ -18,7 +18,7 @@ async fn scraped_by_two_replicas() -> (Rig, i64) {
     };
     scrape(&old, "a");
     for _ in 0..6 {
-        old.handle.restorer().restore().await;
+        old.handle.restorer.restore().await;
         rig.pass(30);
         old.poll().await;
         scrape(&old, "b");
@@ -60,7 +60,7 @@ async fn thanos_with_a_store_that_is_down_hides_the_counters_whether_it_fails_or
         assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (0, Some(0.0)));
         assert!(exporter.obstacle().await.ends_with(down), "{}", exporter.obstacle().await);
         rig.prometheus.mend();
-        exporter.handle.restorer().restore().await;
+        exporter.handle.restorer.restore().await;
         rig.run(&exporter, 2).await;
         assert_eq!((exporter.shown(), exporter.metric(RESTORED)), (2, Some(1.0)));
         assert_true(&rig, &exporter, first);

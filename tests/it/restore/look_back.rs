@@ -122,7 +122,7 @@ async fn a_reload_ends_a_search() {
     handle.reconfigure(rig.config(1, "")).await.unwrap();
     let began = std::time::Instant::now();
     crate::process::until("the counters are read back", async || {
-        handle.context().telemetry.snapshot().restoring.is_some_and(|restoring| restoring.missing == 0)
+        handle.context.telemetry.snapshot().restoring.is_some_and(|restoring| restoring.missing == 0)
     })
     .await;
     assert!(began.elapsed() < Duration::from_secs(30), "a query may take a minute");

@@ -36,7 +36,7 @@ fn assert_true(rig: &Rig, exporter: &Exporter, first: i64) {
     for app in rig.apps() {
         for resource in Resource::all().filter(|resource| resource.polled().counted.is_some()) {
             let key = Key { owner: Owner::new(rig.project(), app.clone()), resource };
-            let ledger = exporter.handle.context().ledgers.ledger(&key).unwrap();
+            let ledger = exporter.handle.context.ledgers.ledger(&key).unwrap();
             let truth = rig.truth(&app, resource, first, ledger.until);
             assert_eq!((ledger.total, ledger.unaccounted), (truth, 0), "{key} up to {}", ledger.until);
         }
@@ -55,7 +55,7 @@ async fn a_new_process_continues_exactly_from_the_last_scrape() {
     assert_eq!(exporter.metric(RESTORED), None, "nothing was tried yet");
     exporter.poll().await;
     assert_eq!((exporter.shown(), counters(&exporter.page()).len()), (0, 0));
-    assert!(exporter.handle.restorer().restore().await);
+    assert!(exporter.handle.restorer.restore().await);
     assert_eq!(exporter.metric(RESTORED), Some(1.0));
     assert_eq!(exporter.shown(), 0, "hidden until it has caught up");
     // Once up to the hour and once up to now.
@@ -87,7 +87,7 @@ async fn what_was_read_back_is_shown_once_it_holds_all_that_had_settled_by_then(
     rig.prometheus.change(|_, samples| samples.retain(|(time, _)| *time < now - 50));
     rig.prometheus.mend();
     rig.world.faults().set([Fault::status(500)]);
-    assert!(exporter.handle.restorer().restore().await);
+    assert!(exporter.handle.restorer.restore().await);
     exporter.poll().await;
     assert_eq!(exporter.shown(), 0, "the other one may have shown more");
     rig.world.faults().clear();
@@ -113,7 +113,7 @@ async fn nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_w
     for _ in 0..3 {
         rig.pass(60);
         exporter.poll().await;
-        assert!(!exporter.handle.restorer().restore().await);
+        assert!(!exporter.handle.restorer.restore().await);
     }
     // Nor does one on which its labels are others, as where the scrape sets labels of the same name.
     rig.scrape(&exporter);
@@ -124,12 +124,12 @@ async fn nothing_known_opens_a_counter_only_once_this_very_process_was_scraped_w
         Some(labels)
     };
     rig.prometheus.relabel(renamed);
-    assert!(!exporter.handle.restorer().restore().await);
+    assert!(!exporter.handle.restorer.restore().await);
     assert_eq!(exporter.shown(), 0);
     assert!(series(&exporter.page()).any(|(name, _)| name.starts_with("pds_app_window_requests{")));
 
     rig.scrape(&exporter);
-    assert!(exporter.handle.restorer().restore().await);
+    assert!(exporter.handle.restorer.restore().await);
     assert_eq!(exporter.metric(RESTORED), Some(1.0));
     rig.run(&exporter, 2).await;
     assert_eq!(exporter.shown(), 2);
@@ -151,7 +151,7 @@ async fn an_app_that_a_reload_adds_is_read_back_and_the_others_go_on() {
     assert_eq!(exporter.shown(), 1);
     let missing = exporter.status().await.0.exporter.restoring.as_ref().unwrap().missing;
     assert_eq!(missing, 2, "requests and runs of one app");
-    assert!(exporter.handle.restorer().restore().await);
+    assert!(exporter.handle.restorer.restore().await);
     rig.run(&exporter, 1).await;
     assert_eq!(exporter.shown(), 2);
     assert_true(&rig, &exporter, first);
@@ -197,7 +197,7 @@ async fn of_the_state_file_and_prometheus_the_later_one_counts_unless_it_holds_l
     drop(without);
 
     let both = rig.reopened(&with_file).await;
-    assert!(both.handle.restorer().restore().await);
+    assert!(both.handle.restorer.restore().await);
     assert_eq!(rig.handle_total(&both), later, "Prometheus knew more");
     rig.pass(1200);
     rig.run(&both, 2).await;
@@ -219,7 +219,7 @@ async fn of_the_state_file_and_prometheus_the_later_one_counts_unless_it_holds_l
         }
     });
     let both = rig.reopened(&with_file).await;
-    assert!(both.handle.restorer().restore().await);
+    assert!(both.handle.restorer.restore().await);
     assert_eq!(rig.handle_total(&both), total, "what was shown is not taken back");
     assert_eq!(both.status().await.0.exporter.restoring.as_ref().unwrap().kept, 2);
     rig.run(&both, 2).await;
@@ -229,7 +229,7 @@ async fn of_the_state_file_and_prometheus_the_later_one_counts_unless_it_holds_l
 impl Rig {
     /// What the ledger of the first app's requests holds.
     fn handle_total(&self, exporter: &Exporter) -> u64 {
-        exporter.handle.context().ledgers.ledger(&key(self, 0)).unwrap().total
+        exporter.handle.context.ledgers.ledger(&key(self, 0)).unwrap().total
     }
 
     /// A new process on the state file of one that has ended, polled once.
@@ -256,7 +256,7 @@ async fn a_recent_state_file_does_not_wait_for_prometheus() {
     drop(exporter);
     rig.prometheus.answer(|_| Some((503, String::new())));
     let exporter = rig.reopened(&config).await;
-    assert!(exporter.handle.restorer().restore().await, "nothing is missing");
+    assert!(exporter.handle.restorer.restore().await, "nothing is missing");
     rig.pass(60);
     exporter.poll().await;
     assert_eq!(exporter.shown(), 1);
@@ -300,7 +300,7 @@ async fn a_daemon_retries_a_restore_and_polls_restored_targets_at_once() {
     // No second poll falls due within this test.
     config.poll.interval = std::time::Duration::from_secs(3600);
     let handle = rig.exporter(config, "new").await.run();
-    let context = handle.context();
+    let context = &handle.context;
     crate::process::until("the counters are back", async || {
         let plan = handle.plan().await;
         let now = tokio::time::Instant::now();

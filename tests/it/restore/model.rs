@@ -84,7 +84,7 @@ impl Play {
     async fn poll(&self) {
         for exporter in &self.running {
             exporter.poll().await;
-            exporter.handle.restorer().restore().await;
+            exporter.handle.restorer.restore().await;
         }
     }
 
@@ -225,7 +225,7 @@ fn play(events: &[Event]) {
         let restoring: Vec<_> = play
             .running
             .iter()
-            .map(|exporter| exporter.handle.context().telemetry.snapshot().restoring)
+            .map(|exporter| exporter.handle.context.telemetry.snapshot().restoring)
             .collect();
         assert_eq!(shown, APPS, "{restoring:?}");
     });

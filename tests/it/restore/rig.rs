@@ -89,7 +89,7 @@ impl Rig {
     pub(super) async fn started_with(&self, config: Config, instance: &str) -> Exporter {
         let exporter = self.exporter(config, instance).await;
         exporter.poll().await;
-        exporter.handle.restorer().restore().await;
+        exporter.handle.restorer.restore().await;
         exporter
     }
 
@@ -106,7 +106,7 @@ impl Rig {
         for _ in 0..minutes {
             self.pass(60);
             exporter.poll().await;
-            exporter.handle.restorer().restore().await;
+            exporter.handle.restorer.restore().await;
             self.scrape(exporter);
         }
     }
@@ -121,7 +121,7 @@ impl Rig {
     pub(super) async fn predecessor(&self) -> String {
         let exporter = self.started("old").await;
         self.scrape(&exporter);
-        exporter.handle.restorer().restore().await;
+        exporter.handle.restorer.restore().await;
         self.run(&exporter, 6).await;
         exporter.page()
     }
@@ -138,12 +138,12 @@ impl Exporter {
     pub(super) async fn poll(&self) {
         let plan = self.handle.plan().await;
         for target in &plan.targets {
-            execute::poll(self.handle.context(), &plan, target, &TransitionLog::default(), ()).await;
+            execute::poll(&self.handle.context, &plan, target, &TransitionLog::default(), ()).await;
         }
     }
 
     pub(super) fn page(&self) -> String {
-        rig::whole_page(self.handle.context())
+        rig::whole_page(&self.handle.context)
     }
 
     pub(super) fn metric(&self, series: &str) -> Option<f64> {
@@ -158,7 +158,7 @@ impl Exporter {
     /// The status as of now, with the texts of its reasons.
     pub(super) async fn status(&self) -> (Arc<status::Status>, Vec<String>) {
         let plan = self.handle.plan().await;
-        let status = status::Source::new(self.handle.context().clone(), plan, Vec::new()).status();
+        let status = status::Source::new(self.handle.context.clone(), plan, Vec::new()).status();
         let reasons = status.summary.reasons.iter();
         let reasons = reasons.map(|reason| format!("{}: {}", reason.code, reason.text)).collect();
         (status, reasons)
