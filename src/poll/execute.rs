@@ -62,7 +62,7 @@ pub async fn poll(
             Err(error) => subject.cell.failed(now, error.class(), &with_sources(error)),
         };
         subject.cell.record(polled.clone(), &plan.shown());
-        transitions.polled(subject.cell.key(), &transition, result.as_ref().err());
+        transitions.polled(&subject.cell.key, &transition, result.as_ref().err());
     }
     if gone { Outcome::Slow } else { Outcome::Usual }
 }

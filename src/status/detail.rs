@@ -2,10 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::store::{PollRecord, Reply, SlotSummary};
-use pds_interface::{
-    Cadence, Counted, Number, ReplyBody as _, Resource, get_app, response_time, run_execution_time,
-};
+use crate::store::{Change, History, PollRecord, Reply, SlotSummary};
+use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
 use super::model::{App, Counting};
@@ -91,12 +89,9 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
     let requests = overview.resources.iter().find(|known| known.resource == response_time::RESOURCE.as_str());
     let polls = polls(&parts);
     let settings = view.values(&parts, get_app::RESOURCE);
-    let part = |resource: Resource| {
-        let part = parts.iter().find(|part| part.resource() == resource);
-        part.map(|part| part.subject)
-    };
     let yesterday = view.now.saturating_sub(SignedDuration::from_hours(24)).unwrap_or(view.now);
-    let changes = part(get_app::RESOURCE).map(|subject| subject.cell.changes(yesterday)).unwrap_or_default();
+    let changes = |part: &Part<'_>| part.subject.cell.history(|history| history.changes(yesterday));
+    let changes: Vec<Change> = parts.iter().flat_map(changes).collect();
     Some(Detail {
         token: view.plan.client.account(project).name().to_owned(),
         distribution: shares
@@ -115,7 +110,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .find(|part| part.target.endpoint.cadence == Cadence::Metrics)
             .map_or(0.0, |part| view.plan.interval(part.target).as_secs_f64()),
         window_minutes: view.window_minutes()?,
-        course: part(response_time::RESOURCE).map(|subject| subject.cell.course()).unwrap_or_default(),
+        course: parts.iter().flat_map(|part| part.subject.cell.history(History::course)).collect(),
         deploys: deploys(&changes),
         changes: changed(&changes, settings.families()),
         settings: settings::groups(&settings),
@@ -133,7 +128,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
 fn polls(parts: &[Part<'_>]) -> Vec<(&'static str, PollRecord)> {
     let of = |part: &Part<'_>| {
         let resource = part.resource().as_str();
-        part.subject.cell.polls().into_iter().map(move |poll| (resource, poll))
+        part.subject.cell.history(History::polls).into_iter().map(move |poll| (resource, poll))
     };
     let mut polls: Vec<(&'static str, PollRecord)> = parts.iter().flat_map(of).collect();
     polls.sort_by_key(|(_, poll)| std::cmp::Reverse(poll.at));

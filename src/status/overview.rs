@@ -13,7 +13,7 @@ use crate::cause::{About, Verdict};
 use crate::config;
 use crate::poll::counters::Counters;
 use crate::poll::plan::Target;
-use crate::store::Variant;
+use crate::store::{History, Variant};
 use pds_core::printable::steers_terminal;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
@@ -196,7 +196,10 @@ impl View {
         let percentiles = times.by(&response_time::SECONDS, "percentile");
         let [p50, p90, p95, p99] = ["p50", "p90", "p95", "p99"]
             .map(|name| percentiles.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
-        let trend = parts.iter().map(|part| part.subject.cell.trend()).find(|trend| !trend.is_empty());
+        let trend = parts
+            .iter()
+            .map(|part| part.subject.cell.history(History::trend))
+            .find(|trend| !trend.is_empty());
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
         let Judged { verdict, problems, .. } = judge_app(&resources, &settings, Hidden::of(&self.snapshot));
         let label = |family, name| settings.label(family, name).map(str::to_owned);
@@ -244,7 +247,8 @@ impl View {
     ) -> Vec<Incident> {
         let (Some(project), Some(app)) = (project, app) else { return Vec::new() };
         let since = self.now.saturating_sub(incidents::REACH).unwrap_or(self.now);
-        let changes: Vec<_> = parts.iter().flat_map(|part| part.subject.cell.changes(since)).collect();
+        let changes = |part: &Part<'_>| part.subject.cell.history(|history| history.changes(since));
+        let changes: Vec<_> = parts.iter().flat_map(changes).collect();
         let mut all = self.incidents.of((&project.id, &app.id), self.now);
         all.extend(deploys(&changes).into_iter().map(|deploy| Incident {
             kind: IncidentKind::Build,
@@ -324,9 +328,14 @@ fn name_in(values: &Values<'_>, family: &Family) -> Option<String> {
 
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {
     let failures = parts.iter().filter_map(|part| {
-        let (at, failure) = part.subject.cell.last_failure()?;
-        let resource = part.resource().as_str().into();
-        Some(LastError { at: to_second(at), resource, class: failure.class.into(), message: failure.message })
+        let poll = part.subject.cell.history(History::last_failure)?;
+        let (failure, resource) = (poll.failure?, part.resource().as_str().into());
+        Some(LastError {
+            at: to_second(poll.at),
+            resource,
+            class: failure.class.into(),
+            message: failure.message,
+        })
     });
     failures.max_by_key(|error| error.at)
 }

@@ -164,7 +164,7 @@ fn with_subject(target: &Arc<Target>) -> Option<(&Target, &TargetSubject)> {
 /// other, each would be waited for when it is read.
 fn fetch(targets: &[(&Target, &TargetSubject)]) {
     let read = |(target, subject): &(&Target, &TargetSubject)| {
-        let ends = Arc::strong_count(&subject.cell) ^ subject.cell.section() as usize;
+        let ends = Arc::strong_count(&subject.cell) ^ subject.cell.section as usize;
         ends ^ Arc::strong_count(&target.progress)
     };
     std::hint::black_box(targets.iter().fold(0, |all, target| all ^ read(target)));

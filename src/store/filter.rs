@@ -97,7 +97,7 @@ impl Selector<'_> {
     /// Whether `cell` stands before those selected, is one of them or stands behind them.
     fn place(self, cell: &TargetState) -> Ordering {
         let of = |name: &str, wanted: Option<&str>| wanted.map_or(Ordering::Equal, |wanted| name.cmp(wanted));
-        let owner = &cell.key().owner;
+        let owner = &cell.key.owner;
         of(&owner.project, self.project).then_with(|| of(&owner.app, self.app))
     }
 

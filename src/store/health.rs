@@ -21,8 +21,6 @@ pub struct Health {
 pub struct Failure {
     /// When it began to fail.
     pub since: Timestamp,
-    /// When it last failed.
-    pub last: Timestamp,
     /// The class of the last failure: a word of the closed set of `pds_api_requests_total`'s label `code`.
     pub class: &'static str,
     /// The text of the last failure.

@@ -11,7 +11,7 @@ use tokio::time::Duration;
 
 use pds_exposition::{Family, Samples};
 
-use super::changes::Changes;
+use super::changes::{Change, Changes};
 use super::course::{Course, Point, SlotSummary, pack, unpack};
 
 /// Successes kept per target: of the last 20 polls of an app, its two metrics calls make 10 each.
@@ -43,7 +43,7 @@ pub struct PollFailure {
 
 /// The last polls of one target.
 #[derive(Debug, Default)]
-pub(super) struct History {
+pub struct History {
     successes: Ring<Success, SUCCESSES>,
     /// Boxed, because most targets have none.
     #[expect(
@@ -119,24 +119,27 @@ impl History {
         }
     }
 
-    /// The last hours, the oldest first.
-    pub(super) fn course(&self) -> Vec<SlotSummary> {
+    /// The last hours of an app's response times, the oldest slot first; [`super::course::REACH_SECONDS`] at most.
+    #[must_use]
+    pub fn course(&self) -> Vec<SlotSummary> {
         match self.more.as_deref() {
             Some(More::Trend(_, course)) => course.summaries(),
             _ => Vec::new(),
         }
     }
 
-    /// The changes of the settings.
-    pub(super) fn changes(&self) -> Option<&Changes> {
+    /// What changed in an app's settings since `since`, within the last day; the newest first.
+    #[must_use]
+    pub fn changes(&self, since: Timestamp) -> Vec<Change> {
         match self.more.as_deref() {
-            Some(More::Changes(changes)) => Some(changes),
-            _ => None,
+            Some(More::Changes(changes)) => changes.since(since),
+            _ => Vec::new(),
         }
     }
 
-    /// The kept polls, the newest first.
-    pub(super) fn polls(&self) -> Vec<PollRecord> {
+    /// The kept polls, the newest first; failures are kept longer than successes.
+    #[must_use]
+    pub fn polls(&self) -> Vec<PollRecord> {
         let successes = self.successes.iter().map(|Success { at, took }| PollRecord {
             at: Timestamp::from_second(i64::from(at)).unwrap_or_default(),
             took: Duration::from_secs_f64(unpack(took).unwrap_or_default()),
@@ -149,12 +152,14 @@ impl History {
     }
 
     /// The last failure, even if many successes followed.
-    pub(super) fn last_failure(&self) -> Option<PollRecord> {
+    #[must_use]
+    pub fn last_failure(&self) -> Option<PollRecord> {
         self.failures.as_ref()?.last().cloned()
     }
 
-    /// The trend, the oldest point first.
-    pub(super) fn trend(&self) -> Vec<Point> {
+    /// The first window at the last polls, the oldest first; for response times only.
+    #[must_use]
+    pub fn trend(&self) -> Vec<Point> {
         let Some(More::Trend(trend, _)) = self.more.as_deref() else { return Vec::new() };
         let point = |[p95, requests]: [u16; 2]| Point {
             p95: unpack(p95),

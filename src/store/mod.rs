@@ -36,7 +36,7 @@ pub use changes::{Change, Fact};
 pub use course::{Point, SlotSummary};
 pub use filter::Filter;
 pub use health::{Failure, Health, Transition};
-pub use history::{PollFailure, PollRecord};
+pub use history::{History, PollFailure, PollRecord};
 pub use pages::{Pages, RenderPanicked};
 pub use render::Snapshot;
 pub use replies::{Replies, Reply};
@@ -125,7 +125,7 @@ struct Index {
 impl Index {
     fn cell(&self, key: &Key, section: Section) -> Option<&Arc<TargetState>> {
         let cells = self.sections.get(section_index(section, key.resource))?;
-        cells.get(cells.binary_search_by(|cell| cell.key().cmp(key)).ok()?)
+        cells.get(cells.binary_search_by(|cell| cell.key.cmp(key)).ok()?)
     }
 }
 
@@ -166,7 +166,7 @@ impl Store {
             }
         }
         for cells in &mut index.sections {
-            cells.sort_by(|a, b| a.key().cmp(b.key()));
+            cells.sort_by(|a, b| a.key.cmp(&b.key));
             cells.shrink_to_fit();
         }
         index.apps.sort_by(|a, b| (&a.app, &a.project).cmp(&(&b.app, &b.project)));

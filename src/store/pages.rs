@@ -140,7 +140,7 @@ impl Pages {
             match made {
                 Ok(ready) => Ok(cached.ready.insert(ready).body()),
                 Err(large) => {
-                    cached.streamed = Some(large.version());
+                    cached.streamed = Some(large.version);
                     Err(large)
                 }
             }
@@ -170,9 +170,9 @@ impl Pages {
             return Err(snapshot);
         }
         let ready = Ready {
-            version: snapshot.version(),
+            version: snapshot.version,
             samples: samples(&snapshot, format, encoding),
-            samples_until: snapshot.stale_at(),
+            samples_until: snapshot.stale_at,
             end: Bytes::new(),
             end_until: now,
         };
@@ -239,8 +239,8 @@ impl Pages {
         encoding: Encoding,
         mut send: impl FnMut(Bytes) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_current = || self.0.store.version() == snapshot.version();
-        let filter = snapshot.filter();
+        let is_current = || self.0.store.version() == snapshot.version;
+        let filter = &*snapshot.filter;
         let lasts = self.0.store.last_update().is_none_or(|at| at.elapsed() >= FRESH);
         let mut kept = (encoding == Encoding::Gzip && filter.is_empty() && lasts).then(Vec::new);
         let mut writer = Writer::new(encoding, true);
@@ -258,9 +258,9 @@ impl Pages {
         if let Some(mut pieces) = kept.filter(|_| is_current()) {
             pieces.push(last);
             let ready = Ready {
-                version: snapshot.version(),
+                version: snapshot.version,
                 samples: Segment { pieces, crc },
-                samples_until: snapshot.stale_at(),
+                samples_until: snapshot.stale_at,
                 end,
                 end_until: Instant::now() + FRESH,
             };

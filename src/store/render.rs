@@ -17,11 +17,14 @@ use super::{LAST_SUCCESS, Section, TargetState, UP};
 /// The samples to expose at one moment, or a part of them, as shared pointers.
 #[derive(Debug)]
 pub struct Snapshot {
-    version: u64,
-    filter: Box<Filter>,
+    /// The store's version that this is, at least.
+    pub(super) version: u64,
+    /// What it shows a part of.
+    pub(super) filter: Box<Filter>,
     sections: Vec<Part>,
     health: Vec<TargetHealth>,
-    stale_at: Option<Instant>,
+    /// When the first of the series shown goes stale; the snapshot is good until then.
+    pub(super) stale_at: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -95,29 +98,17 @@ impl Snapshot {
         for cell in cells {
             let show = |samples: &Arc<Samples>| {
                 if with_samples {
-                    targets.push((Arc::clone(cell.labels()), Arc::clone(samples)));
+                    targets.push((Arc::clone(cell.key.owner.labels()), Arc::clone(samples)));
                 }
             };
             let (health, stale_at) = cell.shown(now, show);
             self.stale_at = [self.stale_at, stale_at].into_iter().flatten().min();
-            if let (true, Section::Endpoint, Some((up, last_success))) = (with_health, cell.section(), health)
-            {
-                let (owner, resource) = (Arc::clone(&cell.key().owner), cell.key().resource);
+            if let (true, Section::Endpoint, Some((up, last_success))) = (with_health, cell.section, health) {
+                let (owner, resource) = (Arc::clone(&cell.key.owner), cell.key.resource);
                 self.health.push(TargetHealth { owner, resource, up, last_success });
             }
         }
         self.sections.push(Part { families, targets });
-    }
-
-    /// The store's version that this is, at least.
-    #[must_use]
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
-    /// What it shows a part of.
-    pub(super) fn filter(&self) -> &Filter {
-        &self.filter
     }
 
     /// The memory that it takes, or keeps from being freed once the store has newer values.
@@ -128,12 +119,6 @@ impl Snapshot {
             values + part.targets.capacity() * size_of::<(Arc<str>, Arc<Samples>)>()
         });
         (of_parts.sum::<usize>() + self.health.capacity() * size_of::<TargetHealth>()) as u64
-    }
-
-    /// When the first of the series shown goes stale; the snapshot is good until then.
-    #[must_use]
-    pub fn stale_at(&self) -> Option<Instant> {
-        self.stale_at
     }
 
     /// How many series there are.

@@ -1,7 +1,5 @@
 //! One target's place in the store.
 
-mod recent;
-
 use std::num::NonZero;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,12 +8,12 @@ use jiff::Timestamp;
 use tokio::time::{Duration, Instant};
 
 use pds_exposition::{Samples, Sink};
-use pds_interface::{Cadence, Scope};
+use pds_interface::{Cadence, Scope, response_time};
 use pds_ledger::Key;
 
+use super::course::Point;
 use super::health::{Failure, Health, Transition, Trouble};
-use super::history::History;
-
+use super::history::{History, PollRecord};
 use super::{Section, Shared};
 
 /// Which of several replies that one target gives: a metrics call is asked once for each window and container.
@@ -30,8 +28,10 @@ pub struct Variant {
 /// What one target last said, and how it fares.
 #[derive(Debug)]
 pub struct TargetState {
-    key: Key,
-    section: Section,
+    /// Its name.
+    pub key: Key,
+    /// Where it stands.
+    pub section: Section,
     shared: Arc<Shared>,
     state: Mutex<State>,
 }
@@ -58,18 +58,6 @@ struct State {
 }
 
 impl State {
-    fn last_success(&self) -> Option<Timestamp> {
-        timestamp(self.last_success?)
-    }
-
-    fn stale_after(&self) -> Option<Duration> {
-        self.stale_after.map(|nanos| Duration::from_nanos(nanos.get()))
-    }
-
-    fn health(&self) -> Health {
-        Health { up: self.up, last_success: self.last_success(), failing: self.trouble.failing().cloned() }
-    }
-
     /// The entry of `variant`, unless it is stale at `now`.
     fn fresh(&self, variant: &Variant, now: Instant) -> Option<&Entry> {
         let entry = self.entries.iter().find(|entry| entry.variant == *variant)?;
@@ -78,7 +66,7 @@ impl State {
 
     /// When `entry` goes stale; an expiry beyond what an `Instant` can hold is none.
     fn stale_at(&self, entry: &Entry) -> Option<Instant> {
-        self.stale_after().and_then(|after| entry.updated_at.checked_add(after))
+        entry.updated_at.checked_add(Duration::from_nanos(self.stale_after?.get()))
     }
 }
 
@@ -94,34 +82,13 @@ impl TargetState {
         Self { key, section, shared, state: Mutex::default() }
     }
 
-    /// The target's own labels, escaped.
-    pub(super) fn labels(&self) -> &Arc<str> {
-        self.key.owner.labels()
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn key(&self) -> &Key {
-        &self.key
-    }
-
-    /// Where it stands.
-    #[must_use]
-    pub fn section(&self) -> Section {
-        self.section
-    }
-
-    /// How it fares.
-    #[must_use]
-    pub fn health(&self) -> Health {
-        self.state().health()
-    }
-
     /// How it fares, and whether samples of `variant` are exposed at `now`.
     #[must_use]
     pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
         let state = self.state();
-        (state.health(), state.fresh(variant, now).is_some())
+        let last_success = state.last_success.and_then(timestamp);
+        let health = Health { up: state.up, last_success, failing: state.trouble.failing().cloned() };
+        (health, state.fresh(variant, now).is_some())
     }
 
     /// The samples shown for `variant`, stale or not.
@@ -138,12 +105,6 @@ impl TargetState {
     #[must_use]
     pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
         self.state().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
-    }
-
-    /// After that long without success its series vanish.
-    #[must_use]
-    pub fn stale_after(&self) -> Option<Duration> {
-        self.state().stale_after()
     }
 
     /// Whether its replies are an app's settings.
@@ -284,7 +245,7 @@ impl TargetState {
         let told_before = before.as_ref().and_then(|failure| failure.told);
         let told = if tell { Some(class) } else { told_before };
         let since = before.map_or(now, |failure| failure.since);
-        state.trouble.begin_failing(Failure { since, last: now, class, message: message.into(), told });
+        state.trouble.begin_failing(Failure { since, class, message: message.into(), told });
         drop(state);
         self.changed();
         if told == told_before { Transition::Same } else { Transition::Failing }
@@ -317,6 +278,32 @@ impl TargetState {
             }
         }
         (state.up.map(|up| (up, state.last_success)), first_stale)
+    }
+
+    /// A poll has ended; `shown` is the variant that an app's trend follows.
+    pub fn record(&self, poll: PollRecord, shown: &Variant) {
+        let mut state = self.state();
+        let (at, failed) = (poll.at, poll.failure.is_some());
+        let point = (self.key.resource == response_time::RESOURCE).then(|| {
+            let entry = state.entries.iter().find(|entry| entry.variant == *shown && !failed)?;
+            Some(Point::of(&self.key.resource.polled().families(), &entry.samples))
+        });
+        let history = state.history.get_or_insert_default();
+        history.push(poll);
+        if let Some(point) = point {
+            history.trace(at, self.shared.slot_seconds.load(Ordering::Relaxed), point);
+        }
+        if let State { entries, history: Some(history), .. } = &mut *state
+            && let (Some(before), Some(entry)) = (history.take_former(), entries.first())
+        {
+            history.change(at, &self.key.resource.polled().families(), &before, &entry.samples);
+        }
+    }
+
+    /// What `read` finds in the history; the default before the first poll.
+    #[must_use]
+    pub fn history<T: Default>(&self, read: impl FnOnce(&History) -> T) -> T {
+        self.state().history.as_deref().map(read).unwrap_or_default()
     }
 
     fn asked(&self, state: &mut State, up: bool) {

@@ -107,7 +107,7 @@ async fn failures_of_the_service_account_are_no_transition_of_its_targets() {
     assert_eq!(domains.failed_with_account(at(40), "unauthorized_paused", "not sent"), Transition::Same);
     assert_eq!(domains.failed(at(50), "403", "forbidden"), Transition::Same, "that was said before");
     assert_eq!(domains.failed(at(60), "500", "broken"), Transition::Failing);
-    assert_eq!(domains.health().failing.unwrap().since, at(30));
+    assert_eq!(domains.health_at(&Variant::default(), Instant::now()).0.failing.unwrap().since, at(30));
     assert_eq!(domains.succeeded(at(70)), Transition::Recovered { after: Duration::from_secs(40) });
 }
 
@@ -116,7 +116,7 @@ async fn a_removed_target_vanishes_at_once_and_one_that_stays_keeps_its_samples(
     let (store, domains, counter) = small_store();
     put(&domains, 3.0);
     put(&counter, 7.0);
-    store.reconcile(vec![wanted(counter.key().clone(), Section::Counters)]);
+    store.reconcile(vec![wanted(counter.key.clone(), Section::Counters)]);
     assert_eq!(
         series(&text(&store, Format::Text, &Filter::default())),
         ["pds_app_requests_total{project=\"p\",app=\"a\\\"b\"} 7"]
@@ -224,7 +224,7 @@ async fn any_filter_selects_the_cells_that_it_names_in_their_order() {
             let mut rest = cells.as_slice();
             let selected = selectors.iter().flat_map(|selector| selector.take(&mut rest));
             let named = cells.iter().filter(|cell| {
-                let owner = &cell.key().owner;
+                let owner = &cell.key.owner;
                 (projects.is_empty() || projects.contains(&&*owner.project))
                     && (apps.is_empty() || !owner.app.is_empty() && apps.contains(&&*owner.app))
             });

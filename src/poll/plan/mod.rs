@@ -210,7 +210,7 @@ impl Plan {
             subjects.push(TargetSubject { project, app, cell });
         }
         // An existing cell keeps its key, which is shared.
-        let key = subjects.first()?.cell.key().clone();
+        let key = subjects.first()?.cell.key.clone();
         let counter = store.cell(&key, Section::Counters);
         let ledger = counter.as_ref().and_then(|_| context.ledgers.adopt(&key));
         let target = Target {

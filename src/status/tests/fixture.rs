@@ -160,12 +160,12 @@ impl Fixture {
     pub(crate) fn fail(&self, class: &'static str, message: &str, fails: impl Fn(&pds_ledger::Key) -> bool) {
         let now = self.context.clock.now();
         let targets = self.plan.targets.iter().flat_map(|target| &target.subjects);
-        for subject in targets.filter(|subject| fails(subject.cell.key())) {
+        for subject in targets.filter(|subject| fails(&subject.cell.key)) {
             subject.cell.failed(now, class, message);
             let failure = Some(PollFailure { class, message: message.into() });
             let polled = PollRecord { at: now, took: Duration::from_secs(10), failure };
             subject.cell.record(polled, &self.plan.shown());
-            self.context.telemetry.request_done(subject.cell.key().resource, class, Duration::from_secs(10));
+            self.context.telemetry.request_done(subject.cell.key.resource, class, Duration::from_secs(10));
         }
     }
 }

@@ -18,7 +18,7 @@ const NAMES_A_CALL: &[(&str, &str)] = &[
     ("src/status/judge.rs", "an app's own error is a reason"),
     ("src/status/settings.rs", "an app's settings are grouped by meaning"),
     ("src/store/mod.rs", "the more apps have response times, the shorter their history"),
-    ("src/store/target_state/recent.rs", "the trend of the overview follows response times"),
+    ("src/store/target_state.rs", "the trend of the overview follows response times"),
     ("src/store/course.rs", "a point of the trend is picked from response times"),
 ];
 
