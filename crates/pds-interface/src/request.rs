@@ -53,13 +53,6 @@ impl<'a> Arguments<'a> {
         self
     }
 
-    /// Puts another value in place of the one of `name`.
-    #[must_use]
-    pub fn replace(mut self, name: &'static str, value: impl Into<Cow<'a, str>>) -> Self {
-        self.arguments.retain(|argument| argument.name != name);
-        self.with(name, value)
-    }
-
     /// Adds the bounds of a range.
     #[must_use]
     pub fn in_range(self, range: TimeRange) -> Self {
