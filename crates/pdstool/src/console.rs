@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
 
-use super::error::ToolError;
+use super::error::{Result, ToolError};
 
 /// The main text of a line.
 pub const STRONG: Style = Style::new().bold();
@@ -102,7 +102,7 @@ impl Console {
     ///
     /// # Errors
     /// If there is no terminal to ask on, or it was closed.
-    pub fn ask(&mut self, question: &str, flag: &str) -> Result<String, ToolError> {
+    pub fn ask(&mut self, question: &str, flag: &str) -> Result<String> {
         if !self.can_ask {
             return Err(ToolError::Usage(format!("there is no terminal to prompt on; use {flag}")));
         }
@@ -114,7 +114,7 @@ impl Console {
         let _ = write!(self.err, "{question} ").and_then(|()| self.err.flush());
     }
 
-    fn answer(&mut self, question: &str) -> Result<String, ToolError> {
+    fn answer(&mut self, question: &str) -> Result<String> {
         self.prompt(question);
         let mut answer = String::new();
         match self.input.read_line(&mut answer)? {
@@ -127,7 +127,7 @@ impl Console {
     ///
     /// # Errors
     /// If the terminal cannot be set up or was closed.
-    pub fn ask_secret(&mut self, question: &str) -> Result<String, ToolError> {
+    pub fn ask_secret(&mut self, question: &str) -> Result<String> {
         self.prompt(question);
         let silent = Silent::begin()?;
         let mut answer = Vec::new();
@@ -152,7 +152,7 @@ impl Console {
     ///
     /// # Errors
     /// If the answer is no, or there is no terminal to prompt on.
-    pub fn confirm(&mut self, consequence: &str, yes: bool) -> Result<(), ToolError> {
+    pub fn confirm(&mut self, consequence: &str, yes: bool) -> Result<()> {
         if yes {
             return Ok(());
         }

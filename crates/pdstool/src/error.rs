@@ -1,9 +1,10 @@
 //! Why a command failed, and its exit code.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pds_client::{FetchError, Reason};
+use pds_core::error_chain::with_sources;
 use pds_exporter::config::LoadError;
 use pds_http::BuildError;
 use pds_interface::{DecodeError, RuleError};
@@ -19,6 +20,9 @@ Exit codes:
   4    no token, or the service refuses it (401, 403)
   78   invalid configuration
   130  interrupted";
+
+/// The result of a command, or of a part of it.
+pub type Result<T, E = ToolError> = std::result::Result<T, E>;
 
 /// Why a command failed. The causes follow its text.
 #[derive(Debug, thiserror::Error)]
@@ -97,6 +101,26 @@ impl From<LoadError> for ToolError {
 }
 
 impl ToolError {
+    /// A failure that this sentence says.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed { message: message.into(), code: 1 }
+    }
+
+    /// The error of doing something with the file at `path`.
+    pub fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::File { doing, path, source }
+    }
+
+    /// Why, without the request that was sent.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Fetch(error) => with_sources(&error.reason),
+            error => with_sources(error),
+        }
+    }
+
     /// The exit code.
     #[must_use]
     pub fn code(&self) -> u8 {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use pds_core::error_chain::with_sources;
 use pds_exporter::status::verdict::Summary;
 use pds_exporter::status::{App, model};
@@ -128,9 +128,8 @@ impl ExporterArgs {
     ///
     /// # Errors
     /// If no HTTP client can be set up.
-    pub fn open(&self) -> Result<Exporter, ToolError> {
-        let failed =
-            |error: &dyn std::error::Error| ToolError::Failed { message: with_sources(error), code: 1 };
+    pub fn open(&self) -> Result<Exporter> {
+        let failed = |error: &dyn std::error::Error| ToolError::failed(with_sources(error));
         let reached = pds_http::Config {
             ca_key: "--exporter-ca-file",
             ca_file: self.exporter_ca_file.as_deref(),
@@ -154,13 +153,12 @@ impl ExporterArgs {
     ///
     /// # Errors
     /// If it does not reply with its status.
-    pub async fn ask(&self) -> Result<(String, ExporterStatus, Value), ToolError> {
+    pub async fn ask(&self) -> Result<(String, ExporterStatus, Value)> {
         let exporter = self.open()?;
         let (status, sent) = exporter.status().await.map_err(|error| {
             let hint =
                 if error.is_connect() { "; is it running? --exporter gives another address" } else { "" };
-            let message = format!("no status from {}: {}{hint}", exporter.name, with_sources(&error));
-            ToolError::Failed { message, code: 1 }
+            ToolError::failed(format!("no status from {}: {}{hint}", exporter.name, with_sources(&error)))
         })?;
         Ok((exporter.name, status, sent))
     }

@@ -53,7 +53,7 @@ use pds_core::error_chain::with_sources;
 use pds_core::printable::plain_lines;
 
 use console::{BAD, Console};
-use error::{EXIT_CODES, ToolError};
+use error::{EXIT_CODES, Result, ToolError};
 use service::Environment;
 
 /// The command line.
@@ -141,7 +141,7 @@ pub fn main(arguments: Vec<OsString>, environment: Environment, mut console: Con
     }
 }
 
-async fn run(console: &mut Console, environment: &Environment, command: Command) -> Result<(), ToolError> {
+async fn run(console: &mut Console, environment: &Environment, command: Command) -> Result<()> {
     match command {
         Command::Call(args) => call::run(console, environment, args).await,
         Command::Doctor(args) => doctor::run(console, environment, &args).await,

@@ -13,9 +13,9 @@ use pds_interface::openapi;
 use super::Cli;
 use super::completion;
 use super::console::Console;
-use super::error::ToolError;
+use super::error::{Result, ToolError};
 use super::output::OutputFormat;
-use super::page::{self, Align, Block, Table};
+use super::page::{self, Block, Table};
 
 /// `pdstool metrics`.
 #[derive(Clone, Copy, Debug, Args)]
@@ -33,7 +33,7 @@ impl MetricsArgs {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn run(self, console: &mut Console) -> Result<(), ToolError> {
+    pub fn run(self, console: &mut Console) -> Result<()> {
         let groups = app::catalogue();
         let Some(format) = self.output else {
             return Ok(console.out.write_all(markdown(&groups).as_bytes())?);
@@ -42,9 +42,9 @@ impl MetricsArgs {
             let cells = [family.name, family.kind.as_str(), &family.labels.join(" "), family.help];
             cells.map(str::to_owned).to_vec()
         };
-        let rows = groups.iter().flat_map(|group| &group.families).map(row).collect();
-        let columns = page::columns(["FAMILY", "TYPE", "LABELS", "MEANING"].map(|name| (name, Align::Left)));
-        Ok(page::print_as(console, format, &[Block::Table(Table { columns, rows, empty: "" })])?)
+        let rows = groups.iter().flat_map(|group| &group.families).map(row);
+        let table = Table::of_texts(["FAMILY", "TYPE", "LABELS", "MEANING"], rows, "");
+        Ok(page::print_as(console, format, &[Block::Table(table)])?)
     }
 }
 
@@ -52,7 +52,7 @@ impl MetricsArgs {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn openapi(console: &mut Console) -> Result<(), ToolError> {
+pub fn openapi(console: &mut Console) -> Result<()> {
     Ok(console.print(&format!("{:#}", openapi::document()))?)
 }
 
@@ -88,7 +88,7 @@ impl Completions {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
+    pub fn run(&self, console: &mut Console) -> Result<()> {
         let mut text = Vec::new();
         match completion::script(&self.shell.to_string()).filter(|_| self.of == "pdstool") {
             Some(script) => text = script?,
@@ -103,12 +103,11 @@ impl Man {
     ///
     /// # Errors
     /// If the folder or a page cannot be written.
-    pub fn run(&self, console: &mut Console) -> Result<(), ToolError> {
-        let failed = |source| ToolError::File { doing: "cannot write", path: self.folder.clone(), source };
-        std::fs::create_dir_all(&self.folder).map_err(failed)?;
-        for command in [Cli::command(), Flags::command()] {
-            clap_mangen::generate_to(command, &self.folder).map_err(failed)?;
-        }
+    pub fn run(&self, console: &mut Console) -> Result<()> {
+        let written = std::fs::create_dir_all(&self.folder)
+            .and_then(|()| clap_mangen::generate_to(Cli::command(), &self.folder))
+            .and_then(|()| clap_mangen::generate_to(Flags::command(), &self.folder));
+        written.map_err(ToolError::file("cannot write", &self.folder))?;
         console.say(&format!("wrote the man pages to {}", self.folder.display()));
         Ok(())
     }

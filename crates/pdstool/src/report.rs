@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::output::OutputFormat;
 use crate::page::{self, Table, capitalized};
 use pds_core::printable::plain;
@@ -39,10 +39,14 @@ impl State {
     }
 }
 
+/// A line of a configuration: section, key and value as TOML.
+pub type Line = (&'static str, &'static str, String);
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[must_use]
 pub struct Finding {
-    /// What was checked.
+    /// What was checked; empty until it is reported.
     pub check: &'static str,
     /// Its severity.
     pub state: State,
@@ -54,6 +58,41 @@ pub struct Finding {
     /// How long it took, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
+    /// The lines of a configuration that correct it.
+    #[serde(skip)]
+    pub lines: Vec<Line>,
+}
+
+impl Finding {
+    fn new(state: State, text: impl Into<String>, remedy: Option<String>) -> Self {
+        Self { check: "", state, text: text.into(), remedy, seconds: None, lines: Vec::new() }
+    }
+
+    /// What is well.
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self::new(State::Ok, text, None)
+    }
+
+    /// What is good to know.
+    pub fn note(text: impl Into<String>) -> Self {
+        Self::new(State::Note, text, None)
+    }
+
+    /// What works, but badly.
+    pub fn warning(text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(State::Warning, text, Some(remedy.into()))
+    }
+
+    /// What does not work.
+    pub fn problem(text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(State::Problem, text, Some(remedy.into()))
+    }
+
+    /// The same, corrected by a line of the configuration: section, key and value as TOML.
+    pub fn with(mut self, section: &'static str, key: &'static str, value: impl Into<String>) -> Self {
+        self.lines.push((section, key, value.into()));
+        self
+    }
 }
 
 /// All findings, in the order of the checks.
@@ -66,43 +105,50 @@ pub struct Report {
 }
 
 impl Report {
-    fn add(&mut self, check: &'static str, state: State, text: String, remedy: Option<String>) {
-        let finding = Finding { check, state, text, remedy, seconds: None };
-        if !self.findings.contains(&finding) {
-            self.findings.push(finding);
+    /// Adds what a check finds, each finding once.
+    pub fn add(&mut self, check: &'static str, findings: impl IntoIterator<Item = Finding>) {
+        for finding in findings {
+            let finding = Finding { check, ..finding };
+            if !self.findings.contains(&finding) {
+                self.findings.push(finding);
+            }
         }
     }
 
     /// Adds a finding that is ok.
     pub fn ok(&mut self, check: &'static str, text: impl Into<String>) {
-        self.add(check, State::Ok, text.into(), None);
+        self.add(check, [Finding::ok(text)]);
     }
 
     /// As [`Report::ok`], with the time it took.
     pub fn ok_after(&mut self, check: &'static str, text: impl Into<String>, took: Duration) {
-        let seconds = Some(took.as_secs_f64());
-        self.findings.push(Finding { check, state: State::Ok, text: text.into(), remedy: None, seconds });
+        self.add(check, [Finding { seconds: Some(took.as_secs_f64()), ..Finding::ok(text) }]);
     }
 
     /// Adds a note.
     pub fn note(&mut self, check: &'static str, text: impl Into<String>) {
-        self.add(check, State::Note, text.into(), None);
+        self.add(check, [Finding::note(text)]);
     }
 
     /// Adds a warning.
     pub fn warning(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
-        self.add(check, State::Warning, text.into(), Some(remedy.into()));
+        self.add(check, [Finding::warning(text, remedy)]);
     }
 
     /// Adds a problem.
     pub fn problem(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
-        self.add(check, State::Problem, text.into(), Some(remedy.into()));
+        self.add(check, [Finding::problem(text, remedy)]);
     }
 
-    /// The findings so far.
+    /// The lines of a configuration that correct what was found.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
-        &self.findings
+    pub fn lines(&self) -> Vec<Line> {
+        self.findings.iter().flat_map(|finding| finding.lines.clone()).collect()
+    }
+
+    /// Warnings and problems that no line corrects.
+    pub fn left(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| finding.state >= State::Warning && finding.lines.is_empty())
     }
 
     fn count(&self, state: State) -> usize {
@@ -122,7 +168,7 @@ impl Report {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn print_new(&mut self, console: &mut Console, format: OutputFormat) -> Result<(), ToolError> {
+    pub fn print_new(&mut self, console: &mut Console, format: OutputFormat) -> Result<()> {
         if format.is_for_people() {
             self.print_findings(console)?;
             self.printed = self.findings.len();
@@ -134,7 +180,7 @@ impl Report {
     ///
     /// # Errors
     /// If they cannot be written.
-    pub fn print(&self, console: &mut Console, format: OutputFormat) -> Result<(), ToolError> {
+    pub fn print(&self, console: &mut Console, format: OutputFormat) -> Result<()> {
         match format {
             OutputFormat::Json => page::print_json(console, &self.json())?,
             OutputFormat::Csv => page::print_csv(console, &self.table())?,
@@ -160,7 +206,7 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let rows = self.findings.iter().map(|Finding { check, state, text, remedy, seconds }| {
+        let rows = self.findings.iter().map(|Finding { check, state, text, remedy, seconds, .. }| {
             let seconds = seconds.map(|seconds| seconds.to_string()).unwrap_or_default();
             let remedy = remedy.as_deref().unwrap_or_default();
             [check, state.as_str(), text, remedy, &seconds].map(str::to_owned).to_vec()
@@ -168,7 +214,7 @@ impl Report {
         Table::of_texts(["CHECK", "STATE", "FINDING", "REMEDY", "SECONDS"], rows, "")
     }
 
-    fn print_findings(&self, console: &mut Console) -> Result<(), ToolError> {
+    fn print_findings(&self, console: &mut Console) -> Result<()> {
         // The state and the spaces around it.
         const INDENT: usize = 11;
         let width = console.width.saturating_sub(INDENT).max(40);
@@ -208,11 +254,11 @@ impl Report {
     ///
     /// # Errors
     /// If there is one.
-    pub fn result(&self) -> Result<(), ToolError> {
+    pub fn result(&self) -> Result<()> {
         if self.findings.iter().all(|finding| finding.state < State::Warning) {
             return Ok(());
         }
-        Err(ToolError::Failed { message: self.summary(), code: 1 })
+        Err(ToolError::failed(self.summary()))
     }
 }
 

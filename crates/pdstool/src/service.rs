@@ -8,12 +8,15 @@ use jiff::Timestamp;
 use url::Url;
 
 use pds_client::{Account, Client, Fetched, Unobserved};
-use pds_core::clock::Clock;
+use pds_core::clock::{Clock, differ};
+use pds_core::units;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
+use pds_exporter::cause::CLOCKS_DIFFER;
 use pds_exporter::config::{self, Config};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
-use super::error::ToolError;
+use super::error::{Result, ToolError};
+use super::report::Finding;
 
 /// The environment, as pairs of name and value.
 pub type Environment = Vec<(String, String)>;
@@ -63,7 +66,7 @@ impl ServiceArgs {
     ///
     /// # Errors
     /// If it is not valid.
-    pub fn load(&self, environment: &Environment) -> Result<Config, ToolError> {
+    pub fn load(&self, environment: &Environment) -> Result<Config> {
         let Some(base_url) = &self.base_url else { return load(&self.config_file, environment) };
         let mut environment = environment.clone();
         // The last of a name counts.
@@ -79,7 +82,7 @@ impl ServiceArgs {
     ///
     /// # Errors
     /// If the configuration is not valid.
-    pub fn open(&self, environment: &Environment) -> Result<Service, ToolError> {
+    pub fn open(&self, environment: &Environment) -> Result<Service> {
         Service::new(self.load(environment)?)
     }
 }
@@ -88,7 +91,7 @@ impl ServiceArgs {
 ///
 /// # Errors
 /// If it is not valid.
-pub fn load(path: &Path, environment: &Environment) -> Result<Config, ToolError> {
+pub fn load(path: &Path, environment: &Environment) -> Result<Config> {
     Ok(config::load(path, environment.iter().cloned())?.config)
 }
 
@@ -97,7 +100,7 @@ impl Service {
     ///
     /// # Errors
     /// If no client can be built for it.
-    pub fn new(config: Config) -> Result<Self, ToolError> {
+    pub fn new(config: Config) -> Result<Self> {
         let client = Client::new(&config.api, &config.accounts(), Arc::new(Unobserved), Clock::system())?
             .asking_again_after(config.poll.settings_interval);
         Ok(Self { config, client })
@@ -114,7 +117,7 @@ impl Service {
     ///
     /// # Errors
     /// If the service does not reply with a list of them.
-    pub async fn projects(&self, account: &Account) -> Result<list_projects::Reply, ToolError> {
+    pub async fn projects(&self, account: &Account) -> Result<list_projects::Reply> {
         let request = list_projects::CALL.request(&Arguments::default(), &self.config.api.query_names)?;
         Ok(list_projects::Reply::decode(&self.client.call(account, &request).await?.body)?)
     }
@@ -129,7 +132,7 @@ impl Service {
         resource: Resource,
         project: &str,
         app: &str,
-    ) -> Result<Fetched, ToolError> {
+    ) -> Result<Fetched> {
         let Config { api, poll, accounting, .. } = &self.config;
         let end = Timestamp::now().as_second() - i64::try_from(poll.settle.as_secs()).unwrap_or(0);
         let asked = TimeRange { start: end - 300, end };
@@ -148,11 +151,42 @@ impl Service {
     }
 }
 
+/// The service's clock minus ours at a reply that was just read, in seconds, if it says so.
+#[must_use]
+pub fn skew(fetched: &Fetched) -> Option<f64> {
+    let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
+    // A date has whole seconds, so is half a second early on average.
+    Some(fetched.date?.as_duration().as_secs_f64() + 0.5 - ours)
+}
+
+/// The service's clock against ours, which differ by these seconds.
+pub fn clock(skews: &[f64]) -> Finding {
+    let mut skews = skews.to_vec();
+    skews.sort_by(f64::total_cmp);
+    let Some(skew) = skews.get(skews.len() / 2) else {
+        return Finding::note("replies have no Date header: counting relies on this machine's clock alone");
+    };
+    // Dates have whole seconds.
+    if skew.abs() <= 1.5 {
+        return Finding::ok("the clocks of the service and this machine agree within 1.5 s");
+    }
+    let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
+    let difference = units::seconds(skew.abs().round());
+    let text = format!("the service's clock is {difference} {behind} this machine's");
+    if differ(*skew) { Finding::warning(text, CLOCKS_DIFFER.remedy) } else { Finding::ok(text) }
+}
+
+/// The apps of `config`, each after its project.
+pub fn apps(config: &Config) -> impl Iterator<Item = (String, String)> {
+    let apps = config.projects.iter().flat_map(|project| project.apps.iter().map(move |app| (project, app)));
+    apps.map(|(project, app)| (project.id.to_string(), app.id.to_string()))
+}
+
 /// The given project, or the only one of `config`.
 ///
 /// # Errors
 /// If none is given and the configuration does not have exactly one.
-pub fn project(config: &Config, given: Option<&str>) -> Result<String, ToolError> {
+pub fn project(config: &Config, given: Option<&str>) -> Result<String> {
     match (given, &*config.projects) {
         (Some(project), _) => Ok(project.to_owned()),
         (None, [only]) => Ok(only.id.to_string()),

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::{Result, ToolError};
 use super::exporter::{ExporterArgs, ExporterStatus};
 use super::output::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
@@ -57,7 +57,7 @@ pub struct AppsArgs {
 ///
 /// # Errors
 /// If the exporter does not answer; also if numbers cannot be trusted, or an app is in error.
-pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), ToolError> {
+pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<()> {
     let (exporter, status, mut sent) = args.exporter.ask().await?;
     match args.output.format {
         OutputFormat::Json => {
@@ -75,14 +75,14 @@ pub async fn status(console: &mut Console, args: &StatusArgs) -> Result<(), Tool
         (_, Verdict::Problem) if !args.numbers_only => "apps are unwell",
         _ => return Ok(()),
     };
-    Err(ToolError::Failed { message: format!("{exporter}: {wrong}"), code: 1 })
+    Err(ToolError::failed(format!("{exporter}: {wrong}")))
 }
 
 /// Prints the apps, problems first.
 ///
 /// # Errors
 /// If the exporter does not answer.
-pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<(), ToolError> {
+pub async fn apps(console: &mut Console, args: &AppsArgs) -> Result<()> {
     let (_, status, mut sent) = args.exporter.ask().await?;
     let wants = |app: &App| (!args.problems || app.verdict != Verdict::Ok) && app.holds(&args.filter);
     if args.output.format == OutputFormat::Json {

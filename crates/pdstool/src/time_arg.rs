@@ -1,5 +1,6 @@
 //! Points in time on the command line.
 
+use std::fmt::Display;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -24,6 +25,14 @@ impl TimeArg {
             Self::Ago(seconds) => now.as_second().saturating_sub(seconds),
         }
     }
+}
+
+/// The text itself, once it is known to be a `T`.
+///
+/// # Errors
+/// If it is none.
+pub fn checked<T: FromStr<Err: Display>>(text: &str) -> Result<String, String> {
+    text.parse::<T>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl FromStr for TimeArg {

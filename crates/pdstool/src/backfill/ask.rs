@@ -6,7 +6,7 @@ use futures_util::stream::{StreamExt as _, TryStreamExt as _, iter};
 use indicatif::ProgressBar;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::service::Service;
 use pds_exposition::samples::Layouts;
 use pds_interface::polled::Terms;
@@ -19,7 +19,7 @@ use super::plan::{Plan, Stream, Work};
 ///
 /// # Errors
 /// The first failure, or Ctrl-C or SIGTERM; the journals keep the replies so far.
-pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<(), ToolError> {
+pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Result<()> {
     let unwatched = |source| ToolError::System { doing: "cannot watch for signals", source };
     let mut terminate = signal(SignalKind::terminate()).map_err(unwatched)?;
     let asking = async {
@@ -40,12 +40,7 @@ pub async fn all(service: &Service, work: &Work, progress: &ProgressBar) -> Resu
 }
 
 /// Requests the steps of one stream and journals them in order.
-async fn one(
-    service: &Service,
-    work: &Work,
-    stream: &Stream<'_>,
-    progress: &ProgressBar,
-) -> Result<(), ToolError> {
+async fn one(service: &Service, work: &Work, stream: &Stream<'_>, progress: &ProgressBar) -> Result<()> {
     let (plan, path) = (&work.plan, work.journal(stream));
     let next = journal::until(&path)?.unwrap_or(plan.start) + plan.step;
     let mut journal = journal::append(&path)?;
@@ -60,7 +55,7 @@ async fn one(
 }
 
 /// Requests all ranges that end with a step, one after another.
-async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> Result<Record, ToolError> {
+async fn step(service: &Service, plan: &Plan, stream: &Stream<'_>, end: i64) -> Result<Record> {
     let mut record = Record { end, ..Record::default() };
     for length in plan.lengths() {
         range(service, plan, stream, TimeRange { start: end - length, end }, &mut record).await?;
@@ -75,7 +70,7 @@ async fn range(
     stream: &Stream<'_>,
     range: TimeRange,
     record: &mut Record,
-) -> Result<(), ToolError> {
+) -> Result<()> {
     let Stream { project, app, resource, .. } = *stream;
     let config = &service.config;
     let arguments = Arguments::about(project, app)

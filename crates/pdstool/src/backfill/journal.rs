@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use pds_interface::{Tally, TimeRange};
 
 /// The content of the replies of one step.
@@ -40,7 +40,7 @@ impl Record {
 ///
 /// # Errors
 /// If it exists and cannot be read.
-pub fn until(path: &Path) -> Result<Option<i64>, ToolError> {
+pub fn until(path: &Path) -> Result<Option<i64>> {
     let mut last = None;
     read(path, |record| {
         last = Some(record.end);
@@ -54,16 +54,16 @@ pub fn until(path: &Path) -> Result<Option<i64>, ToolError> {
 ///
 /// # Errors
 /// If it exists and cannot be read, or the first error of `each`.
-pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<(), ToolError>) -> Result<u64, ToolError> {
+pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<()>) -> Result<u64> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-        file => file.map_err(failed("cannot read", path))?,
+        file => file.map_err(ToolError::file("cannot read", path))?,
     };
     let mut lines = BufReader::new(file);
     let (mut line, mut end) = (Vec::new(), 0);
     loop {
         line.clear();
-        let read = lines.read_until(b'\n', &mut line).map_err(failed("cannot read", path))?;
+        let read = lines.read_until(b'\n', &mut line).map_err(ToolError::file("cannot read", path))?;
         match serde_json::from_slice(&line) {
             Ok(record) if line.ends_with(b"\n") => {
                 end += read as u64;
@@ -78,27 +78,21 @@ pub fn read(path: &Path, mut each: impl FnMut(Record) -> Result<(), ToolError>) 
 ///
 /// # Errors
 /// If it cannot be opened.
-pub fn append(path: &Path) -> Result<File, ToolError> {
+pub fn append(path: &Path) -> Result<File> {
     let end = read(path, |_| Ok(()))?;
     let opened = OpenOptions::new().create(true).append(true).open(path);
     let cut = opened.and_then(|file| file.set_len(end).map(|()| file));
-    cut.map_err(failed("cannot write", path))
+    cut.map_err(ToolError::file("cannot write", path))
 }
 
 /// Appends a record to the open journal at `path`. The kernel has it then, so it survives the end of this process.
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn add(journal: &mut File, path: &Path, record: &Record) -> Result<(), ToolError> {
+pub fn add(journal: &mut File, path: &Path, record: &Record) -> Result<()> {
     let mut line = serde_json::to_vec(record).unwrap_or_default();
     line.push(b'\n');
-    journal.write_all(&line).map_err(failed("cannot write", path))
-}
-
-/// The error of doing something with a file.
-pub(super) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> ToolError {
-    let path = path.to_owned();
-    move |source| ToolError::File { doing, path, source }
+    journal.write_all(&line).map_err(ToolError::file("cannot write", path))
 }
 
 #[cfg(test)]

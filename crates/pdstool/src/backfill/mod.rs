@@ -27,9 +27,9 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::Result;
 use super::service::{Environment, ServiceArgs};
-use super::time_arg::TimeArg;
+use super::time_arg::{TimeArg, checked};
 use pds_core::units;
 use pds_interface::range::rfc3339;
 use plan::{Plan, Work};
@@ -58,11 +58,11 @@ pub struct BackfillArgs {
     apps: Vec<String>,
 
     /// Start of the history: a time, a day, or how long ago (30d).
-    #[arg(long, value_name = "TIME", value_parser = checked_moment)]
+    #[arg(long, value_name = "TIME", value_parser = checked::<TimeArg>)]
     start: String,
 
     /// End of the history [default: now minus poll.settle].
-    #[arg(long, value_name = "TIME", value_parser = checked_moment)]
+    #[arg(long, value_name = "TIME", value_parser = checked::<TimeArg>)]
     end: Option<String>,
 
     /// Time between samples; must divide a day and be at most 6h. A step as long as a window needs no requests of its own.
@@ -87,10 +87,6 @@ pub struct BackfillArgs {
 
     #[command(flatten)]
     service: ServiceArgs,
-}
-
-fn checked_moment(text: &str) -> Result<String, String> {
-    text.parse::<TimeArg>().map(|_| text.to_owned())
 }
 
 fn window(text: &str) -> Result<Duration, String> {
@@ -123,11 +119,7 @@ fn label(text: &str) -> Result<(String, String), String> {
 ///
 /// # Errors
 /// If arguments are invalid, the service fails, or files cannot be written; the replies so far are kept.
-pub async fn run(
-    console: &mut Console,
-    environment: &Environment,
-    args: &BackfillArgs,
-) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, args: &BackfillArgs) -> Result<()> {
     let service = args.service.open(environment)?;
     let plan = Plan::new(&service.config, args)?;
     let work = Work::open(plan, args)?;

@@ -7,16 +7,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::service;
 use crate::time_arg::TimeArg;
 use pds_core::plain_file;
-use pds_exporter::config::{Config, Project};
+use pds_exporter::config::Config;
 use pds_interface::range::rfc3339;
 use pds_interface::{Cadence, Resolution, Resource, TimeRange};
 
 use super::BackfillArgs;
-use super::journal::{self, failed};
+use super::journal;
 
 /// The plan of a run. A run resumes an earlier one of the same plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ impl Plan {
     ///
     /// # Errors
     /// If there is no such app or range.
-    pub fn new(config: &Config, args: &BackfillArgs) -> Result<Self, ToolError> {
+    pub fn new(config: &Config, args: &BackfillArgs) -> Result<Self> {
         let now = Timestamp::now();
         let seconds = |duration: &Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
         let step = seconds(&args.step);
@@ -139,13 +139,9 @@ pub fn metrics_calls() -> impl Iterator<Item = Resource> {
 }
 
 /// The apps to ask about, each with its project.
-fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>, ToolError> {
-    let of_project = |project: &&Project| args.project.as_ref().is_none_or(|given| **given == *project.id);
-    let configured = config
-        .projects
-        .iter()
-        .filter(of_project)
-        .flat_map(|project| project.apps.iter().map(|app| (project.id.to_string(), app.id.to_string())));
+fn apps(config: &Config, args: &BackfillArgs) -> Result<Vec<(String, String)>> {
+    let is_meant = |project: &String| args.project.as_ref().is_none_or(|given| given == project);
+    let configured = service::apps(config).filter(|(project, _)| is_meant(project));
     let mut apps: Vec<(String, String)> = configured.collect();
     if !args.apps.is_empty() {
         let configured = std::mem::take(&mut apps);
@@ -184,27 +180,28 @@ impl Work {
     ///
     /// # Errors
     /// If the file exists, the folder belongs to another plan, or another process holds it.
-    pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self, ToolError> {
+    pub fn open(plan: Plan, args: &BackfillArgs) -> Result<Self> {
         if args.file.exists() {
             return Err(ToolError::Usage(format!("{} already exists", args.file.display())));
         }
         let folder = pds_ledger::state::beside(&args.file, ".partial");
-        fs::create_dir_all(&folder).map_err(failed("cannot make the folder", &folder))?;
-        let lock = File::create(folder.join(LOCK)).map_err(failed("cannot write", &folder.join(LOCK)))?;
+        fs::create_dir_all(&folder).map_err(ToolError::file("cannot make the folder", &folder))?;
+        let lock =
+            File::create(folder.join(LOCK)).map_err(ToolError::file("cannot write", &folder.join(LOCK)))?;
         if lock.try_lock().is_err() {
             return Err(ToolError::Usage(format!("another run is using {}", folder.display())));
         }
         let path = folder.join("plan.json");
         if args.restart {
-            for entry in fs::read_dir(&folder).map_err(failed("cannot read", &folder))?.flatten() {
+            for entry in fs::read_dir(&folder).map_err(ToolError::file("cannot read", &folder))?.flatten() {
                 if entry.file_name() != LOCK {
-                    fs::remove_file(entry.path()).map_err(failed("cannot remove", &entry.path()))?;
+                    fs::remove_file(entry.path()).map_err(ToolError::file("cannot remove", &entry.path()))?;
                 }
             }
         }
         let Ok(written) = plain_file::read(&path, plain_file::MAX_BYTES) else {
             let text = serde_json::to_vec(&plan).unwrap_or_default();
-            fs::write(&path, text).map_err(failed("cannot write", &path))?;
+            fs::write(&path, text).map_err(ToolError::file("cannot write", &path))?;
             return Ok(Self { plan, folder, _lock: lock });
         };
         match serde_json::from_slice::<Plan>(&written.bytes) {
@@ -226,7 +223,7 @@ impl Work {
     ///
     /// # Errors
     /// If a journal cannot be read.
-    pub fn answered_requests(&self) -> Result<u64, ToolError> {
+    pub fn answered_requests(&self) -> Result<u64> {
         let mut steps = 0;
         for stream in self.plan.streams() {
             steps +=

@@ -5,11 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use pds_exposition::samples::Layouts;
 use pds_exposition::{Family, Kind, Sink, encode};
-
-use super::journal::failed;
 
 /// The text of a series moves to a file of its own at this size.
 const SPILL: usize = 32 * 1024;
@@ -48,7 +46,7 @@ impl Lines {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn put_all(&mut self, families: &[Family], sink: Sink, second: i64) -> Result<(), ToolError> {
+    pub fn put_all(&mut self, families: &[Family], sink: Sink, second: i64) -> Result<()> {
         let samples = sink.finish(&Layouts::default());
         for (index, family) in families.iter().enumerate() {
             for (labels, value) in samples.of(index) {
@@ -62,7 +60,7 @@ impl Lines {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn put(&mut self, family: &Family, labels: &str, value: f64, second: i64) -> Result<(), ToolError> {
+    pub fn put(&mut self, family: &Family, labels: &str, value: f64, second: i64) -> Result<()> {
         let mut line = Vec::new();
         encode::sample(&mut line, family, &self.target, labels, value);
         // In place of the line end.
@@ -71,7 +69,7 @@ impl Lines {
         // The buckets of one point in time stand together.
         let series = if family.kind == Kind::Histogram { "" } else { labels };
         self.samples += 1;
-        self.add(family.name, series, &line).map_err(failed("cannot write", &self.folder))
+        self.add(family.name, series, &line).map_err(ToolError::file("cannot write", &self.folder))
     }
 
     /// Adds a line to the series `name` of a family.
@@ -97,11 +95,11 @@ impl Lines {
     ///
     /// # Errors
     /// If a file cannot be read or written.
-    pub fn append_to_families(self) -> Result<(), ToolError> {
+    pub fn append_to_families(self) -> Result<()> {
         for series in self.series {
             series
                 .append_to(&self.folder.join(series.family))
-                .map_err(failed("cannot write", &self.folder))?;
+                .map_err(ToolError::file("cannot write", &self.folder))?;
         }
         Ok(())
     }

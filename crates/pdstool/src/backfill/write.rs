@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use pds_exposition::Family;
 use pds_exposition::encode::{self, Format};
 use pds_interface::{Counted, Point, Resource, Subject, TimeRange};
 use pds_ledger::Ledger;
 
-use super::journal::{self, Record, failed};
+use super::journal::{self, Record};
 use super::plan::{Stream, Work, metrics_calls};
 use super::series::Lines;
 
@@ -32,7 +32,7 @@ pub struct Written {
 ///
 /// # Errors
 /// If files cannot be read or written.
-pub fn file(work: &Work, path: &Path) -> Result<Written, ToolError> {
+pub fn file(work: &Work, path: &Path) -> Result<Written> {
     // In the order of the daemon's page.
     let families = metrics_calls().flat_map(|resource| resource.polled().families());
     let families: Vec<Family> = families.chain(pds_ledger::FAMILIES.iter().copied()).collect();
@@ -45,14 +45,14 @@ pub fn file(work: &Work, path: &Path) -> Result<Written, ToolError> {
         gather(work, &stream, &mut written)?;
     }
     let whole = work.folder.join("openmetrics");
-    assemble(&whole, &families, &work.folder).map_err(failed("cannot write", &whole))?;
-    fs::rename(&whole, path).map_err(failed("cannot write", path))?;
-    fs::remove_dir_all(&work.folder).map_err(failed("cannot remove", &work.folder))?;
+    assemble(&whole, &families, &work.folder).map_err(ToolError::file("cannot write", &whole))?;
+    fs::rename(&whole, path).map_err(ToolError::file("cannot write", path))?;
+    fs::remove_dir_all(&work.folder).map_err(ToolError::file("cannot remove", &work.folder))?;
     Ok(written)
 }
 
 /// Adds what one journal holds, gauges and counters, to the files of the families.
-fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<(), ToolError> {
+fn gather(work: &Work, stream: &Stream<'_>, written: &mut Written) -> Result<()> {
     let (plan, journal, resource) = (&work.plan, work.journal(stream), stream.resource);
     let families = resource.polled().families();
     let subject = Subject { project: stream.project, app: stream.app, labels: &[], window: None };

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::report::grouped;
 use crate::service::Service;
 use pds_core::error_chain::with_sources;
@@ -19,7 +19,7 @@ pub async fn ask(
     service: &Service,
     request: &Request,
     project: Option<&str>,
-) -> Result<(Bytes, Option<ToolError>), ToolError> {
+) -> Result<(Bytes, Option<ToolError>)> {
     let accounts =
         project.map_or_else(|| service.accounts(), |project| vec![service.client.account(project)]);
     if let [account] = &*accounts {

@@ -10,7 +10,7 @@ use jiff::civil::Date;
 
 use crate::page::capitalized;
 use crate::report::grouped;
-use crate::time_arg::TimeArg;
+use crate::time_arg::{TimeArg, checked};
 use pds_interface::param::{Param, ParamKind};
 use pds_interface::range::{parse_rfc3339, rfc3339};
 use pds_interface::{Arguments, CALLS, Call};
@@ -29,18 +29,15 @@ impl Called {
     /// reaches until `now`.
     #[must_use]
     pub fn arguments(&self, now: Timestamp) -> Arguments<'_> {
-        let mut arguments = Arguments::default().at(now);
-        for (name, value) in &self.given {
-            arguments = arguments.with(name, value.as_str());
-        }
         let ranged = |kind| self.call.query.iter().find(|param| param.kind == kind).map(|param| param.name);
         let (start, end) = (ranged(ParamKind::RangeStart), ranged(ParamKind::RangeEnd));
-        for name in start.into_iter().chain(end) {
-            if let Some(text) = self.given.get(name).filter(|text| parse_rfc3339(text).is_none())
-                && let Ok(time) = text.parse::<TimeArg>()
-            {
-                arguments = arguments.replace(name, rfc3339(time.resolve(now)));
-            }
+        let mut arguments = Arguments::default().at(now);
+        for (name, text) in &self.given {
+            let resolved = [start, end].contains(&Some(*name)) && parse_rfc3339(text).is_none();
+            arguments = match text.parse::<TimeArg>() {
+                Ok(time) if resolved => arguments.with(name, rfc3339(time.resolve(now))),
+                _ => arguments.with(name, text.as_str()),
+            };
         }
         match (start, end) {
             (Some(start), Some(end)) if self.given.contains_key(start) && !self.given.contains_key(end) => {
@@ -110,11 +107,6 @@ fn valued(arg: Arg, param: &Param) -> Arg {
             arg.value_name("WORD").value_parser(PossibleValuesParser::new(words))
         }
     }
-}
-
-/// The text itself, once it is known to be a `T`.
-fn checked<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<String, String> {
-    text.parse::<T>().map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// `expiresAt` and `container_id` as options are written: `expires-at`, `container-id`.

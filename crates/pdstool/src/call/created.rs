@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use crate::console::Console;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::output::OutputFormat;
 use crate::page;
 use pds_core::printable::plain;
@@ -38,17 +38,16 @@ impl SecretFile {
     ///
     /// # Errors
     /// If it cannot be created, or exists.
-    pub fn create(path: &Path) -> Result<Self, ToolError> {
+    pub fn create(path: &Path) -> Result<Self> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let file =
-            file.map_err(|source| ToolError::File { doing: "cannot create", path: path.to_owned(), source })?;
+        let file = file.map_err(ToolError::file("cannot create", path))?;
         Ok(Self { path: path.to_owned(), file, written: false })
     }
 
-    fn write(&mut self, secret: &str) -> Result<(), ToolError> {
+    fn write(&mut self, secret: &str) -> Result<()> {
         let written = writeln!(self.file, "{secret}").and_then(|()| self.file.sync_all());
         self.written = true;
-        written.map_err(|source| ToolError::File { doing: "cannot write", path: self.path.clone(), source })
+        written.map_err(ToolError::file("cannot write", &self.path))
     }
 }
 
@@ -73,7 +72,7 @@ pub fn deliver(
     format: OutputFormat,
     call: &'static Call,
     field: &str,
-) -> Result<(), ToolError> {
+) -> Result<()> {
     let mut known: Value = serde_json::from_slice(reply).unwrap_or_default();
     let Some(Value::String(secret)) =
         known.get_mut(field).map(|secret| std::mem::replace(secret, REDACTED.into()))
@@ -113,7 +112,7 @@ pub fn deliver(
 ///
 /// # Errors
 /// If a parameter was ignored. What was created exists nevertheless; the error names its id.
-pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Result<(), ToolError> {
+pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Result<()> {
     let created: Value = serde_json::from_slice(reply).unwrap_or_default();
     let differences: Vec<String> = call
         .query
@@ -127,12 +126,11 @@ pub fn is_as_asked(call: &Call, arguments: &Arguments<'_>, reply: &[u8]) -> Resu
         Some(id) => format!("it exists, and its id is {id}: delete it"),
         None => "it exists, but the reply has no id: find it and delete it".to_owned(),
     };
-    let message = format!(
+    Err(ToolError::failed(format!(
         "the service did not create what was asked for: {}; {id}; the parameter names in \
          [api.query_names] may be wrong",
         differences.join(", ")
-    );
-    Err(ToolError::Failed { message, code: 1 })
+    )))
 }
 
 /// The difference between `created` and the requested value, if any.

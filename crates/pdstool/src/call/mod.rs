@@ -27,7 +27,7 @@ use pds_exporter::config::Config;
 use pds_interface::Request;
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::{Result, ToolError};
 use super::output::OutputFormat;
 use super::page::{self, Block};
 use super::service::{self, Environment, Service, ServiceArgs};
@@ -85,11 +85,7 @@ pub struct CallArgs {
 ///
 /// # Errors
 /// Arguments that break a rule, a question answered with no, and whatever the service refuses.
-pub async fn run(
-    console: &mut Console,
-    environment: &Environment,
-    mut args: CallArgs,
-) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, mut args: CallArgs) -> Result<()> {
     let call = args.called.call;
     let config = args.service.load(environment)?;
     if call.path.names().any(|name| name == "project_id") {
@@ -133,7 +129,7 @@ pub async fn run(
         return Err(refused);
     }
     match view {
-        Ok(View { failure: Some(message), .. }) => Err(ToolError::Failed { message, code: 1 }),
+        Ok(View { failure: Some(message), .. }) => Err(ToolError::failed(message)),
         // The reply was printed as received.
         Err(_) if !format.is_for_people() => Ok(()),
         other => Ok(other.map(|_| ())?),
@@ -141,12 +137,7 @@ pub async fn run(
 }
 
 /// Prints the request as it would be sent, but for the token.
-fn dry_run(
-    console: &mut Console,
-    config: &Config,
-    args: &CallArgs,
-    request: &Request,
-) -> Result<(), ToolError> {
+fn dry_run(console: &mut Console, config: &Config, args: &CallArgs, request: &Request) -> Result<()> {
     let base = config.api.base_url.as_str().trim_end_matches('/');
     let (method, url) = (request.method.as_str(), format!("{base}{}", request.target()));
     if args.output == Some(OutputFormat::Json) {
@@ -161,7 +152,7 @@ fn dry_run(
 }
 
 /// Writes a reply as it came; on a terminal indented, where it is JSON.
-fn print_json(console: &mut Console, reply: &[u8]) -> Result<(), ToolError> {
+fn print_json(console: &mut Console, reply: &[u8]) -> Result<()> {
     if console.out_is_terminal {
         let indented = serde_json::from_slice::<Value>(reply).map(|value| format!("{value:#}"));
         let text = indented.unwrap_or_else(|_| String::from_utf8_lossy(reply).into_owned());

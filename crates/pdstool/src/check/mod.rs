@@ -16,7 +16,7 @@ use pds_exporter::config::Config;
 use pds_web::webconfig::{self, ClientAuth, Rate};
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::Result;
 use super::output::{OutputArg, OutputFormat};
 use super::page::{self, Align, Block, Table};
 use super::service::{Environment, load};
@@ -57,7 +57,7 @@ pub enum Check {
 ///
 /// # Errors
 /// If a check fails.
-pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, check: &Check) -> Result<()> {
     match check {
         Check::Config { file, output } => config(console, environment, file, output.format),
         Check::WebConfig { file, output } => web_config(console, file, output.format),
@@ -67,12 +67,7 @@ pub async fn run(console: &mut Console, environment: &Environment, check: &Check
 }
 
 /// Prints all problems of the configuration file at `path`, or its cost in requests.
-fn config(
-    console: &mut Console,
-    environment: &Environment,
-    path: &Path,
-    format: OutputFormat,
-) -> Result<(), ToolError> {
+fn config(console: &mut Console, environment: &Environment, path: &Path, format: OutputFormat) -> Result<()> {
     let config = load(path, environment)?;
     let mut rate: fn(f64) -> String = |rate| rate.to_string();
     if format.is_for_people() {
@@ -108,7 +103,7 @@ fn demand(config: &Config, number: fn(f64) -> String) -> Vec<Block> {
 }
 
 /// Prints the meaning of a web configuration file, checked as the daemon would, or its first problem.
-fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Result<(), ToolError> {
+fn web_config(console: &mut Console, path: &Path, format: OutputFormat) -> Result<()> {
     let summary = webconfig::check(path)?;
     let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let users =

@@ -4,12 +4,12 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::console::Console;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::output::{OutputArg, OutputFormat};
-use crate::page::{self, Align, Block, Table};
+use crate::page::{self, Block, Table};
+use crate::report::grouped;
 use crate::service::{Environment, Service, ServiceArgs};
 use pds_client::Account;
-use pds_core::error_chain::with_sources;
 use pds_core::units;
 use pds_exporter::config::Project;
 use pds_interface::{Resource, Scope};
@@ -36,15 +36,10 @@ pub struct TokenArgs {
 ///
 /// # Errors
 /// If a token cannot be used or a call does not answer.
-pub async fn run(
-    console: &mut Console,
-    environment: &Environment,
-    args: &TokenArgs,
-) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, args: &TokenArgs) -> Result<()> {
     let service = args.service.open(environment)?;
     let format = args.output.format;
     let people = format.is_for_people();
-    let columns = |names: &[&'static str]| names.iter().map(|name| ((*name).into(), Align::Left)).collect();
     let mut outcome = Outcome::default();
     let mut all: Vec<Vec<String>> = Vec::new();
     for (account, projects) in &accounts(&service, args) {
@@ -55,8 +50,7 @@ pub async fn run(
         }
         let rows = ask_all(&service, account, projects, &mut outcome).await;
         if people {
-            let columns = columns(&["CALL", "TARGET", "RESULT"]);
-            let table = Table { columns, rows, empty: "no calls to make" };
+            let table = Table::of_texts(["CALL", "TARGET", "RESULT"], rows, "no calls to make");
             // Not cut: the reason of a failure stands at the end of its row.
             page::print_as(console, OutputFormat::Wide, &[Block::Table(table)])?;
         } else {
@@ -66,8 +60,8 @@ pub async fn run(
         }
     }
     if !people {
-        let columns = columns(&["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"]);
-        page::print_as(console, format, &[Block::Table(Table { columns, rows: all, empty: "" })])?;
+        let table = Table::of_texts(["TOKEN", "EXPIRES", "CALL", "TARGET", "RESULT"], all, "");
+        page::print_as(console, format, &[Block::Table(table)])?;
     }
     outcome.result()
 }
@@ -85,15 +79,7 @@ fn accounts(service: &Service, args: &TokenArgs) -> Vec<(Account, Vec<(String, S
     if wanted.is_empty() {
         wanted.push(Default::default());
     }
-    let mut accounts: Vec<(Account, Vec<_>)> = Vec::new();
-    for project in wanted {
-        let account = service.client.account(&project.0);
-        match accounts.iter_mut().find(|(known, _)| *known == account) {
-            Some((_, projects)) => projects.push(project),
-            None => accounts.push((account, vec![project])),
-        }
-    }
-    accounts
+    grouped(wanted.into_iter().map(|project| (service.client.account(&project.0), project)))
 }
 
 /// Makes the calls of one account; a row per answer.
@@ -155,22 +141,21 @@ struct Outcome {
 
 impl Outcome {
     /// The answer to a call, or why there is none.
-    fn of(&mut self, answer: Result<(), ToolError>) -> String {
+    fn of(&mut self, answer: Result<()>) -> String {
         self.asked += 1;
         let Err(error) = answer else { return "ok".to_owned() };
         self.unanswered += 1;
         self.code = self.code.max(error.code());
-        // Without the request, which the row names. A reason given before is not repeated.
-        let text = &*with_sources(&error);
-        let reason = text.splitn(3, ' ').nth(2).filter(|_| text.starts_with("GET ")).unwrap_or(text);
-        if self.reasons.iter().any(|known| known == reason) {
+        // The row names the request. A reason given before is not repeated.
+        let reason = error.reason();
+        if self.reasons.contains(&reason) {
             return "failed as above".to_owned();
         }
-        self.reasons.push(reason.to_owned());
-        reason.to_owned()
+        self.reasons.push(reason.clone());
+        reason
     }
 
-    fn result(&self) -> Result<(), ToolError> {
+    fn result(&self) -> Result<()> {
         if self.unanswered == 0 {
             return Ok(());
         }

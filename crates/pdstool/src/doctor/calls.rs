@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-
 use crate::error::ToolError;
-use crate::service::Service;
-use pds_core::clock::differ;
-use pds_core::error_chain::with_sources;
+use crate::service::{self, Service};
 use pds_core::units;
 use pds_exporter::cause::{self, Cause};
 use pds_interface::{Resource, Scope};
@@ -67,7 +63,9 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
         let text = format!("{}: {}: {reason}", cause.says_of(&[]), first_few(subjects));
         report.problem(CHECK, text, cause.remedy_at(None));
     }
-    clock(report, &answers);
+    if !answers.took.is_empty() {
+        report.add("clock", [service::clock(&answers.skews)]);
+    }
     answers.took
 }
 
@@ -115,10 +113,7 @@ impl Answers {
         let account = service.client.account(project);
         match service.probe(&account, resource, project, app).await {
             Ok(fetched) => {
-                let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
-                // A date has whole seconds, so is half a second early on average.
-                let skew = |date: Timestamp| date.as_duration().as_secs_f64() + 0.5 - ours;
-                self.skews.extend(fetched.date.map(skew));
+                self.skews.extend(service::skew(&fetched));
                 Some(fetched.took)
             }
             Err(error) => {
@@ -134,13 +129,7 @@ impl Answers {
     }
 
     fn failed(&mut self, resource: Resource, subject: String, error: &ToolError) {
-        let text = with_sources(error);
-        // The request is named by its subject: `GET URL answered ...`.
-        let reason = match error {
-            ToolError::Fetch(_) => text.splitn(3, ' ').nth(2).unwrap_or(&text).to_owned(),
-            _ => text,
-        };
-        let cause = cause(error);
+        let (reason, cause) = (error.reason(), cause(error));
         // After a refusal, the token's other calls are not sent.
         let stops_all = cause.scope == cause::Scope::Token;
         let is_same = |known: &&mut Failure| {
@@ -159,28 +148,5 @@ fn cause(error: &ToolError) -> &'static Cause {
         ToolError::Fetch(error) => Cause::of_class(error.class().as_str()),
         ToolError::RangeIgnored(_) => &cause::RANGE_IGNORED,
         _ => &cause::REQUEST_REFUSED,
-    }
-}
-
-/// The service's clock against ours.
-fn clock(report: &mut Report, answers: &Answers) {
-    const CHECK: &str = "clock";
-    let mut skews = answers.skews.clone();
-    skews.sort_by(f64::total_cmp);
-    let Some(skew) = skews.get(skews.len() / 2) else {
-        if !answers.took.is_empty() {
-            report.note(CHECK, "replies have no Date header, so the clocks cannot be compared");
-        }
-        return;
-    };
-    let behind = if *skew < 0.0 { "behind" } else { "ahead of" };
-    let text = format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs()));
-    if differ(*skew) {
-        report.warning(CHECK, text, cause::CLOCKS_DIFFER.remedy);
-    } else if skew.abs() > 1.5 {
-        report.ok(CHECK, text);
-    } else {
-        // Dates have whole seconds.
-        report.ok(CHECK, "the clocks of the service and this machine agree within 1.5 s");
     }
 }

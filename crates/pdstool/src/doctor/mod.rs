@@ -17,7 +17,7 @@ use clap::Args;
 use url::Url;
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::Result;
 use super::exporter::{DEFAULT_EXPORTER, ExporterArgs, address};
 use super::output::OutputArg;
 use super::report::Report;
@@ -57,11 +57,7 @@ pub struct DoctorArgs {
 ///
 /// # Errors
 /// If a check finds a problem.
-pub async fn run(
-    console: &mut Console,
-    environment: &Environment,
-    args: &DoctorArgs,
-) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, args: &DoctorArgs) -> Result<()> {
     let mut report = Report::default();
     let config = settings::load(&mut report, environment, &args.service);
     if let Some(config) = config {

@@ -18,9 +18,10 @@ use pds_exporter::config;
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
-use super::check::service::{Findings, examine, patch};
+use super::check::service::{examine, patch};
 use super::console::Console;
-use super::error::ToolError;
+use super::error::{Result, ToolError};
+use super::report::Report;
 use super::service::{Environment, Service, ServiceArgs, base_url};
 use draft::{Draft, DraftProject};
 
@@ -64,7 +65,7 @@ pub struct InitArgs {
 ///
 /// # Errors
 /// If an answer is missing, the service refuses, or the file cannot be written.
-pub async fn run(console: &mut Console, environment: &Environment, args: &InitArgs) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, args: &InitArgs) -> Result<()> {
     if args.file.exists() && !args.force {
         let message = format!("{} already exists; use --force to overwrite it", args.file.display());
         return Err(ToolError::Usage(message));
@@ -109,7 +110,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
 }
 
 /// The text of `draft`, with what the service was found to want where its interface is open.
-async fn examined(console: &mut Console, service: Service, draft: Draft) -> Result<String, ToolError> {
+async fn examined(console: &mut Console, service: Service, draft: Draft) -> Result<String> {
     let apps = draft.projects.iter().flat_map(|project| project.apps.iter().map(|app| (&project.id, app)));
     let apps = apps.take(MAX_EXAMINED).map(|(project, app)| (project.clone(), app.clone()));
     let apps: Vec<(String, String)> = apps.collect();
@@ -118,20 +119,20 @@ async fn examined(console: &mut Console, service: Service, draft: Draft) -> Resu
         return Ok(text);
     }
     console.say("Finding out what the interface leaves open, with up to 60 GET requests...");
-    let mut findings = Findings::default();
-    if let Err(error) = examine(&mut Asking::new(service), &mut findings, &apps).await {
+    let mut report = Report::default();
+    if let Err(error) = examine(&mut Asking::new(service), &mut report, &apps).await {
         console
             .say(&format!("Not found out: {}. Later: pdstool check service --write", with_sources(&error)));
     }
-    for finding in &findings.left {
+    for finding in report.left() {
         let remedy = finding.remedy.as_deref().unwrap_or_default();
         console.say(&format!("{}: {}. {remedy}", finding.check, finding.text));
     }
-    for (section, key, value) in &findings.lines {
+    let lines = report.lines();
+    for (section, key, value) in &lines {
         console.say(&format!("The service wants {section}.{key} = {value}."));
     }
-    patch::text(&text, &findings.lines)
-        .map_err(|error| ToolError::Failed { message: error.to_string(), code: 1 })
+    patch::text(&text, &lines).map_err(|error| ToolError::failed(error.to_string()))
 }
 
 /// The most apps of which the busiest is looked for.
@@ -141,16 +142,18 @@ const MAX_EXAMINED: usize = 5;
 ///
 /// # Errors
 /// If it cannot be written, also because it is there already and `over` is not set.
-pub fn write(path: &Path, text: &str, over: bool) -> Result<(), ToolError> {
-    let failed = |source| ToolError::File { doing: "cannot write", path: path.to_owned(), source };
+pub fn write(path: &Path, text: &str, over: bool) -> Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true).create_new(!over).mode(0o600);
-    let mut file = options.open(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(ToolError::file("cannot write", path))
 }
 
 /// The address given or asked for.
-fn address(console: &mut Console, args: &InitArgs) -> Result<Url, ToolError> {
+fn address(console: &mut Console, args: &InitArgs) -> Result<Url> {
     if let Some(url) = &args.base_url {
         return Ok(url.clone());
     }
@@ -164,7 +167,7 @@ fn address(console: &mut Console, args: &InitArgs) -> Result<Url, ToolError> {
 }
 
 /// The file with the token; one that is not there is made of the token that is pasted.
-fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolError> {
+fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf> {
     let path = match &args.token_file {
         Some(path) => path.clone(),
         None => {
@@ -185,7 +188,7 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf, ToolErr
 }
 
 /// The projects that the token is for.
-async fn list(service: &Service) -> Result<Vec<DraftProject>, ToolError> {
+async fn list(service: &Service) -> Result<Vec<DraftProject>> {
     let projects = service.projects(&service.client.account("")).await?;
     let draft = |project: list_projects::Project| DraftProject {
         note: format!("{}, {}", &*project.name, &*project.role),
@@ -196,11 +199,7 @@ async fn list(service: &Service) -> Result<Vec<DraftProject>, ToolError> {
 }
 
 /// The projects wanted: those given, or on a terminal those named, or all.
-fn chosen(
-    console: &mut Console,
-    args: &InitArgs,
-    listed: Vec<DraftProject>,
-) -> Result<Vec<DraftProject>, ToolError> {
+fn chosen(console: &mut Console, args: &InitArgs, listed: Vec<DraftProject>) -> Result<Vec<DraftProject>> {
     let mut wanted = args.project.clone();
     if wanted.is_empty() && console.can_ask && listed.len() > 1 && args.app.is_empty() {
         wanted = words(&console.ask("Which projects? [all]:", "--project")?);
@@ -225,7 +224,7 @@ async fn apps(
     args: &InitArgs,
     service: &Service,
     project: &str,
-) -> Result<Vec<String>, ToolError> {
+) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let asked = args.app.is_empty();
     loop {
@@ -251,7 +250,7 @@ async fn apps(
 }
 
 /// The id of an app, given as its id or its name; `None` if the service knows none.
-async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<String>, ToolError> {
+async fn look_up(service: &Service, project: &str, app: &str) -> Result<Option<String>> {
     let names = &service.config.api.query_names;
     let prefixed = format!("{project}-{app}");
     let candidates = if app.starts_with(&format!("{project}-")) { vec![app] } else { vec![&*prefixed, app] };

@@ -19,7 +19,7 @@ use pds_exporter::app::flags::DEFAULT_CONFIG;
 use pds_ledger::Key;
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::{Result, ToolError};
 use super::output::OutputArg;
 use super::service::{Environment, load};
 
@@ -105,11 +105,7 @@ pub enum Origin {
 ///
 /// # Errors
 /// If the configuration, the state file or Prometheus cannot be read.
-pub async fn run(
-    console: &mut Console,
-    environment: &Environment,
-    command: &StateCommand,
-) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, command: &StateCommand) -> Result<()> {
     match command {
         StateCommand::Show(args) => show(console, environment, args).await,
         StateCommand::Diff(args) => diff(console, environment, args).await,
@@ -117,11 +113,7 @@ pub async fn run(
     }
 }
 
-async fn converted(
-    console: &mut Console,
-    environment: &Environment,
-    args: &ConvertArgs,
-) -> Result<(), ToolError> {
+async fn converted(console: &mut Console, environment: &Environment, args: &ConvertArgs) -> Result<()> {
     let path = match &args.state_path {
         Some(path) => Some(path.clone()),
         None => load(&args.config_file, environment)?.state.path,
@@ -139,10 +131,10 @@ async fn converted(
         Converted::NotNeeded => format!("nothing to convert: {} is of this version", path.display()),
         Converted::Missing => format!("nothing to convert: there is no {}", path.display()),
     };
-    if args.if_needed { Ok(()) } else { Err(ToolError::Failed { message: nothing, code: 1 }) }
+    if args.if_needed { Ok(()) } else { Err(ToolError::failed(nothing)) }
 }
 
-async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs) -> Result<(), ToolError> {
+async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs) -> Result<()> {
     let LedgerArgs { config_file, state_path, output, .. } = &args.ledgers;
     let mut held = match (args.from, state_path) {
         // A file alone needs no configuration.
@@ -160,7 +152,7 @@ async fn show(console: &mut Console, environment: &Environment, args: &ShowArgs)
     Ok(view::LEDGERS.print(console, output.format, &held)?)
 }
 
-async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArgs) -> Result<(), ToolError> {
+async fn diff(console: &mut Console, environment: &Environment, args: &LedgerArgs) -> Result<()> {
     let config = load(&args.config_file, environment)?;
     let path = args.state_path.as_ref().or(config.state.path.as_ref()).ok_or_else(no_file)?;
     let mut pairs = read::pairs(read::file(path).await?, read::prometheus(&config).await?);

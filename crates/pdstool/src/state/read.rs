@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use pds_core::clock::Clock;
 use pds_core::error_chain::with_sources;
 use pds_core::memory::{Holder, MemoryBudget};
@@ -94,18 +94,16 @@ pub(super) fn pairs(file: Vec<Held>, prometheus: Vec<Held>) -> Vec<Pair> {
 }
 
 /// The ledgers in the state file at `path`, which is only read, by counter.
-pub(super) async fn file(path: &Path) -> Result<Vec<Held>, ToolError> {
+pub(super) async fn file(path: &Path) -> Result<Vec<Held>> {
     let ledgers = state::read(path).await.map_err(|error| failed(&error))?;
     let answer = |ledger| Answer::Ledger { ledger, target: String::new() };
     Ok(ledgers.into_iter().map(|(key, ledger)| of(key, answer(ledger))).collect())
 }
 
 /// What the Prometheus of `config` holds of the configured apps, by counter.
-pub(super) async fn prometheus(config: &Config) -> Result<Vec<Held>, ToolError> {
-    let Some(prometheus) = &config.state.prometheus else {
-        let message = "no Prometheus: state.prometheus_url is empty";
-        return Err(ToolError::Usage(message.to_owned()));
-    };
+pub(super) async fn prometheus(config: &Config) -> Result<Vec<Held>> {
+    let none = || ToolError::Usage("no Prometheus: state.prometheus_url is empty".to_owned());
+    let prometheus = config.state.prometheus.as_ref().ok_or_else(none)?;
     let source = Source::new(prometheus, MemoryBudget::default().share(Holder::Restoring))?;
     let at = source.now().await.map_err(|error| failed(&error))?;
     let now = Clock::system().unix_seconds();
@@ -139,5 +137,5 @@ fn of(key: Key, answer: Answer) -> Held {
 }
 
 pub(super) fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
-    ToolError::Failed { message: with_sources(error), code: 1 }
+    ToolError::failed(with_sources(error))
 }

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::{Result, ToolError};
 use super::exporter::{Exporter, ExporterArgs};
 use pds_core::error_chain::with_sources;
 use view::{Next, View};
@@ -62,7 +62,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// If standard output is not a terminal.
-pub async fn run(console: &mut Console, args: &TopArgs) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, args: &TopArgs) -> Result<()> {
     if args.direct.is_some() {
         let text = "--direct is gone; start pds-exporter with the same configuration, then run pdstool top";
         return Err(ToolError::Usage(text.to_owned()));
@@ -76,12 +76,7 @@ pub async fn run(console: &mut Console, args: &TopArgs) -> Result<(), ToolError>
     watch(Screen::open()?, exporter, args.interval, view).await
 }
 
-async fn watch(
-    mut screen: Screen,
-    exporter: Exporter,
-    interval: Duration,
-    mut view: View,
-) -> Result<(), ToolError> {
+async fn watch(mut screen: Screen, exporter: Exporter, interval: Duration, mut view: View) -> Result<()> {
     let mut keys = keys();
     let (asked, mut answers) = mpsc::channel(1);
     // In a task of its own, so that a slow exporter does not block keys.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::error::ToolError;
-use crate::service::Service;
+use crate::error::{Result, ToolError};
+use crate::service::{Service, skew};
 use pds_client::{FetchError, Reason};
 use pds_core::units;
 use pds_interface::param::QueryNames;
@@ -73,7 +73,7 @@ impl Asking {
     ///
     /// # Errors
     /// If no app answers.
-    pub async fn choose(&mut self, apps: &[(String, String)]) -> Result<(), ToolError> {
+    pub async fn choose(&mut self, apps: &[(String, String)]) -> Result<()> {
         let mut busiest: Option<(f64, &(String, String))> = None;
         let mut failure = Ok(());
         for candidate in apps {
@@ -98,7 +98,7 @@ impl Asking {
     ///
     /// # Errors
     /// If the service does not answer.
-    pub async fn requests(&mut self, range: TimeRange) -> Result<Answer, ToolError> {
+    pub async fn requests(&mut self, range: TimeRange) -> Result<Answer> {
         self.counted(range, RangeEnd::Exclusive, None).await
     }
 
@@ -111,7 +111,7 @@ impl Asking {
         range: TimeRange,
         end: RangeEnd,
         container: Option<&str>,
-    ) -> Result<Answer, ToolError> {
+    ) -> Result<Answer> {
         let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range_to(range, end).in_container(container);
         let times = self.ask::<response_time::Reply>(&response_time::CALL, &arguments).await?.data;
@@ -125,26 +125,18 @@ impl Asking {
     ///
     /// # Errors
     /// If the service does not answer.
-    pub async fn datapoints(
-        &mut self,
-        range: TimeRange,
-        resolution: Resolution,
-    ) -> Result<Vec<f64>, ToolError> {
+    pub async fn datapoints(&mut self, range: TimeRange, resolution: Resolution) -> Result<Vec<f64>> {
         let (project, app) = self.app.clone();
         let arguments = Arguments::about(&project, &app).in_range(range).at_resolution(resolution);
         let reply = self.ask::<run_execution_time::Reply>(&run_execution_time::CALL, &arguments).await?;
         Ok(reply.data.time_series.iter().filter_map(|point| Number::value(point.timestamp)).collect())
     }
 
-    async fn ask<R: ReplyBody>(&mut self, call: &Call, arguments: &Arguments<'_>) -> Result<R, ToolError> {
+    async fn ask<R: ReplyBody>(&mut self, call: &Call, arguments: &Arguments<'_>) -> Result<R> {
         let request = call.request(arguments, &self.names)?;
         self.sent += 1;
         let fetched = self.service.client.call(&self.service.client.account(&self.app.0), &request).await?;
-        if let Some(date) = fetched.date {
-            let ours = Timestamp::now().as_duration().as_secs_f64() - fetched.took.as_secs_f64() / 2.0;
-            // A date has whole seconds, so is half a second early on average.
-            self.skews.push(date.as_duration().as_secs_f64() + 0.5 - ours);
-        }
+        self.skews.extend(skew(&fetched));
         Ok(R::decode(&fetched.body)?)
     }
 }
@@ -153,7 +145,7 @@ impl Asking {
 ///
 /// # Errors
 /// All errors but refusals.
-pub fn refused<T>(answer: Result<T, ToolError>) -> Result<Result<T, String>, ToolError> {
+pub fn refused<T>(answer: Result<T>) -> Result<Result<T, String>> {
     match answer {
         Ok(answer) => Ok(Ok(answer)),
         Err(ToolError::Fetch(FetchError {

@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::console::Console;
-use crate::error::ToolError;
+use crate::error::Result;
+use crate::report::Finding;
 use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::{RangeEnd, Resolution, TimeRange};
 
+use super::ADD_LINE;
 use super::asking::{Asking, lasting, refused, written};
-use super::{ADD_LINE, Found};
 
 /// A container that no app has.
 const NO_CONTAINER: &str = "pdstool-no-such-container";
@@ -24,20 +25,20 @@ const NAMES: [&str; 4] = ["container", "containerId", "container_id", "replica_i
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn filter(asking: &mut Asking) -> Result<Found, ToolError> {
+pub async fn filter(asking: &mut Asking) -> Result<Finding> {
     if asking.total == 0.0 {
-        return Ok(Found::note("the app had no requests: cannot be determined"));
+        return Ok(Finding::note("the app had no requests: cannot be determined"));
     }
     let configured = asking.names.clone();
     if filters(asking).await? {
-        return Ok(Found::ok(format!("{} filters", configured.container)));
+        return Ok(Finding::ok(format!("{} filters", configured.container)));
     }
     let text = format!("{} does not filter", configured.container);
     for name in NAMES.into_iter().filter(|name| *name != configured.container) {
         asking.names = QueryNames { container: name.to_owned(), ..configured.clone() };
         if filters(asking).await? {
             asking.names = configured;
-            let found = Found::problem(format!("{text}; {name} does"), ADD_LINE);
+            let found = Finding::problem(format!("{text}; {name} does"), ADD_LINE);
             return Ok(found.with("api.query_names", "container", format!("\"{name}\"")));
         }
     }
@@ -45,14 +46,14 @@ pub async fn filter(asking: &mut Asking) -> Result<Found, ToolError> {
     let mut apps = asking.service.config.projects.iter().flat_map(|project| &*project.apps);
     let text = format!("{text}, nor does another common name");
     if apps.all(|app| app.containers.is_empty()) {
-        return Ok(Found::note(format!("{text}; no containers are configured")));
+        return Ok(Finding::note(format!("{text}; no containers are configured")));
     }
     let remedy =
         "Ask the owner of the service for the name, or remove the containers from the configuration.";
-    Ok(Found::problem(text, remedy))
+    Ok(Finding::problem(text, remedy))
 }
 
-async fn filters(asking: &mut Asking) -> Result<bool, ToolError> {
+async fn filters(asking: &mut Asking) -> Result<bool> {
     let answer = asking.counted(asking.hour, RangeEnd::Exclusive, Some(NO_CONTAINER)).await;
     // A service that refuses the container has applied the filter.
     Ok(refused(answer)?.map_or(true, |answer| answer.total.unwrap_or(0.0) == 0.0))
@@ -62,7 +63,7 @@ async fn filters(asking: &mut Asking) -> Result<bool, ToolError> {
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn resolution(asking: &mut Asking) -> Result<Vec<Found>, ToolError> {
+pub async fn resolution(asking: &mut Asking) -> Result<Vec<Finding>> {
     let mut widths = Vec::new();
     for (word, resolution) in Resolution::WORDS {
         let mut times = asking.datapoints(asking.hour, *resolution).await?;
@@ -74,7 +75,7 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Found>, ToolError> {
     }
     if widths.len() < Resolution::WORDS.len() {
         let text = "too few datapoints of run execution times: cannot be determined";
-        return Ok(vec![Found::note(text)]);
+        return Ok(vec![Finding::note(text)]);
     }
     let shown = widths.iter().map(|(word, _, width)| format!("{} ({word})", units::seconds(*width)));
     let text =
@@ -82,10 +83,10 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Found>, ToolError> {
     let differ = widths.windows(2).any(|pair| matches!(pair, [(.., one), (.., other)] if one != other));
     let name = &asking.names.resolution;
     let mut found = vec![match differ {
-        true => Found::ok(text),
-        false => {
-            Found::note(format!("{text}: {name} has no effect, or another name (api.query_names.resolution)"))
-        }
+        true => Finding::ok(text),
+        false => Finding::note(format!(
+            "{text}: {name} has no effect, or another name (api.query_names.resolution)"
+        )),
     }];
     let poll = &asking.service.config.poll;
     let window = poll.windows.first().map_or(0.0, Duration::as_secs_f64);
@@ -95,7 +96,7 @@ pub async fn resolution(asking: &mut Asking) -> Result<Vec<Found>, ToolError> {
         let text = format!("a window of {} may hold no whole datapoint", units::seconds(window));
         let remedy = "Make the first of poll.windows longer, or poll.resolution higher.";
         let longer = written(Duration::from_secs_f64((2.0 * width).ceil()).as_secs());
-        found.push(Found::warning(text, remedy).with("poll", "windows", format!("[{longer}]")));
+        found.push(Finding::warning(text, remedy).with("poll", "windows", format!("[{longer}]")));
     }
     Ok(found)
 }
@@ -108,7 +109,7 @@ const AGES: [u64; 22] =
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) -> Result<Found, ToolError> {
+pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) -> Result<Finding> {
     let end = Timestamp::now().as_second();
     let range = TimeRange { start: end - 60, end };
     let began = Instant::now();
@@ -124,7 +125,7 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
     let total = |seen: Option<&(u64, f64)>| seen.map_or(0.0, |(_, total)| *total);
     let (first, most) = (total(seen.first()), total(seen.last()));
     if most == 0.0 {
-        return Ok(Found::note("the app had no requests in the last minute: cannot be determined"));
+        return Ok(Finding::note("the app had no requests in the last minute: cannot be determined"));
     }
     // The first age from which on nothing changed.
     let changed = seen.windows(2).rposition(|pair| matches!(pair, [(_, one), (_, other)] if one != other));
@@ -132,7 +133,7 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
     let late = units::percent((1.0 - first / most).max(0.0));
     if changed.is_some_and(|at| at + 2 == seen.len()) {
         let needed = lasting(needed);
-        return Ok(Found::warning(
+        return Ok(Finding::warning(
             format!("data still arrived {needed} after its minute; {late} of the requests were late"),
             "Watch longer with --late-for; accounting.recheck_after counts what comes after poll.settle.",
         ));
@@ -146,7 +147,7 @@ pub async fn late(console: &mut Console, asking: &mut Asking, period: Duration) 
     };
     let settle = asking.service.config.poll.settle.as_secs();
     if needed > settle {
-        return Ok(Found::warning(text, ADD_LINE).with("poll", "settle", written(needed)));
+        return Ok(Finding::warning(text, ADD_LINE).with("poll", "settle", written(needed)));
     }
-    Ok(Found::ok(format!("{text}; poll.settle is {}", lasting(settle))))
+    Ok(Finding::ok(format!("{text}; poll.settle is {}", lasting(settle))))
 }

@@ -1,42 +1,21 @@
-//! The service's clock, its HTTP version, and compression.
+//! The service's HTTP version, and compression.
 
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 
 use pds_client::MAX_TOKEN_BYTES;
-use pds_core::clock::differ;
 use pds_core::error_chain::with_sources;
+use pds_core::plain_file;
 use pds_core::secret::Secret;
-use pds_core::{plain_file, units};
 use pds_exporter::config::TokenSource;
 use pds_interface::{Arguments, get_app};
 
-use super::Found;
 use super::asking::Asking;
-
-/// The service's clock against ours, by the Date headers so far.
-pub fn clock(asking: &Asking) -> Found {
-    let mut skews = asking.skews.clone();
-    skews.sort_by(f64::total_cmp);
-    let Some(skew) = skews.get(skews.len() / 2).copied() else {
-        return Found::note("replies have no Date header: counting relies on this machine's clock alone");
-    };
-    let behind = if skew < 0.0 { "behind" } else { "ahead of" };
-    let text =
-        format!("the service's clock is {} {behind} this machine's", units::seconds(skew.abs().round()));
-    // Dates have whole seconds.
-    if skew.abs() <= 1.5 {
-        Found::ok("replies have a Date header; the clocks agree within 1.5 s")
-    } else if differ(skew) {
-        Found::warning(text, pds_exporter::cause::CLOCKS_DIFFER.remedy)
-    } else {
-        Found::ok(text)
-    }
-}
+use crate::report::Finding;
 
 /// Sends one request of its own, to see the HTTP version and whether replies can be compressed.
-pub async fn http(asking: &mut Asking) -> Vec<Found> {
+pub async fn http(asking: &mut Asking) -> Vec<Finding> {
     let Some((version, encoding)) = ask(asking).await else {
-        return vec![Found::note("the app call failed: cannot be determined")];
+        return vec![Finding::note("the app call failed: cannot be determined")];
     };
     let version = match version {
         http::Version::HTTP_2 => "HTTP/2: all requests share one connection",
@@ -51,7 +30,7 @@ pub async fn http(asking: &mut Asking) -> Vec<Found> {
         }
         None => "replies are not compressed".to_owned(),
     };
-    vec![Found::ok(version), Found::ok(compression)]
+    vec![Finding::ok(version), Finding::ok(compression)]
 }
 
 async fn ask(asking: &mut Asking) -> Option<(http::Version, Option<String>)> {

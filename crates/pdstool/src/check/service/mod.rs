@@ -16,16 +16,15 @@ use clap::Args;
 use serde_json::{Map, Value};
 
 use crate::console::{Console, STRONG};
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
 use crate::output::{OutputArg, OutputFormat};
 use crate::page;
-use crate::report::{Finding, Report, State};
-use crate::service::{Environment, Service, ServiceArgs};
+use crate::report::{Finding, Line, Report, grouped};
+use crate::service::{self, Environment, Service, ServiceArgs};
 use pds_core::units;
 use pds_exporter::config::Config;
 
 use asking::Asking;
-use patch::Line;
 
 /// `pdstool check service`.
 #[derive(Clone, Debug, Args)]
@@ -68,144 +67,62 @@ pub struct CheckServiceArgs {
 /// The remedy of a finding that one suggested line corrects.
 pub const ADD_LINE: &str = "Add the line below to the configuration.";
 
-/// What one check finds.
-#[derive(Debug)]
-#[must_use]
-pub struct Found {
-    state: State,
-    text: String,
-    remedy: &'static str,
-    /// The lines of a configuration that correct it.
-    lines: Vec<Line>,
+/// Prints the findings, and the lines that they suggest.
+fn print(console: &mut Console, report: &Report, format: OutputFormat, requests: usize) -> Result<()> {
+    let lines = report.lines();
+    if format == OutputFormat::Json {
+        let mut json = report.json();
+        let line = |(section, key, value): &Line| (format!("{section}.{key}"), Value::from(&**value));
+        json["suggested"] = lines.iter().map(line).collect::<Map<String, Value>>().into();
+        json["requests"] = requests.into();
+        return Ok(page::print_json(console, &json)?);
+    }
+    report.print(console, format)?;
+    if format != OutputFormat::Csv {
+        if !lines.is_empty() {
+            let heading = console.styled(STRONG, "Suggested configuration");
+            console.print(&format!("\n{heading}{}", toml(&lines)))?;
+        }
+        console.print(&format!("\n{} sent", units::counted(requests, "GET request", "GET requests")))?;
+    }
+    Ok(console.out.flush()?)
 }
 
-impl Found {
-    fn new(state: State, text: impl Into<String>, remedy: &'static str) -> Self {
-        Self { state, text: text.into(), remedy, lines: Vec::new() }
-    }
-
-    /// What is well.
-    pub fn ok(text: impl Into<String>) -> Self {
-        Self::new(State::Ok, text, "")
-    }
-
-    /// What is good to know.
-    pub fn note(text: impl Into<String>) -> Self {
-        Self::new(State::Note, text, "")
-    }
-
-    /// What works, but badly.
-    pub fn warning(text: impl Into<String>, remedy: &'static str) -> Self {
-        Self::new(State::Warning, text, remedy)
-    }
-
-    /// What does not work.
-    pub fn problem(text: impl Into<String>, remedy: &'static str) -> Self {
-        Self::new(State::Problem, text, remedy)
-    }
-
-    /// The same, corrected by a line of the configuration: section, key and value as TOML.
-    pub fn with(mut self, section: &'static str, key: &'static str, value: impl Into<String>) -> Self {
-        self.lines.push((section, key, value.into()));
-        self
-    }
-}
-
-/// What was found, and what it suggests.
-#[derive(Debug, Default)]
-pub struct Findings {
-    /// The findings.
-    pub report: Report,
-    /// The suggested lines.
-    pub lines: Vec<Line>,
-    /// Warnings and problems that no line corrects.
-    pub left: Vec<Finding>,
-}
-
-impl Findings {
-    fn add(&mut self, check: &'static str, found: impl IntoIterator<Item = Found>) {
-        for found in found {
-            match found.state {
-                State::Ok => self.report.ok(check, found.text),
-                State::Note => self.report.note(check, found.text),
-                State::Warning => self.report.warning(check, found.text, found.remedy),
-                State::Problem => self.report.problem(check, found.text, found.remedy),
-            }
-            if found.state >= State::Warning && found.lines.is_empty() {
-                self.left.extend(self.report.findings().last().cloned());
-            }
-            self.lines.extend(found.lines);
-        }
-    }
-
-    /// The lines as TOML, each section once.
-    fn toml(&self) -> String {
-        let mut text = String::new();
-        for (index, (section, ..)) in self.lines.iter().enumerate() {
-            let of_section = |(of, ..): &&Line| of == section;
-            if self.lines.iter().take(index).any(|line| of_section(&line)) {
-                continue;
-            }
-            text.push_str(&format!("\n[{section}]"));
-            for (_, key, value) in self.lines.iter().filter(of_section) {
-                text.push_str(&format!("\n{key} = {value}"));
-            }
-        }
-        text
-    }
-
-    fn print(&self, console: &mut Console, format: OutputFormat, requests: usize) -> Result<(), ToolError> {
-        if format == OutputFormat::Json {
-            let mut json = self.report.json();
-            let line = |(section, key, value): &Line| (format!("{section}.{key}"), Value::from(&**value));
-            json["suggested"] = self.lines.iter().map(line).collect::<Map<String, Value>>().into();
-            json["requests"] = requests.into();
-            return Ok(page::print_json(console, &json)?);
-        }
-        self.report.print(console, format)?;
-        if format != OutputFormat::Csv {
-            if !self.lines.is_empty() {
-                let heading = console.styled(STRONG, "Suggested configuration");
-                console.print(&format!("\n{heading}{}", self.toml()))?;
-            }
-            console.print(&format!("\n{} sent", units::counted(requests, "GET request", "GET requests")))?;
-        }
-        Ok(console.out.flush()?)
-    }
+/// The lines as TOML, each section once.
+fn toml(lines: &[Line]) -> String {
+    let lines = lines.iter().map(|(section, key, value)| (section, format!("\n{key} = {value}")));
+    grouped(lines).iter().map(|(section, lines)| format!("\n[{section}]{}", lines.concat())).collect()
 }
 
 /// Asks the service and prints what was found.
 ///
 /// # Errors
 /// If there is no app to ask about or no answer, or the configuration does not suit the service.
-pub async fn run(
-    console: &mut Console,
-    environment: &Environment,
-    args: &CheckServiceArgs,
-) -> Result<(), ToolError> {
+pub async fn run(console: &mut Console, environment: &Environment, args: &CheckServiceArgs) -> Result<()> {
     let config = args.service.load(environment)?;
     let apps = apps(&config, args)?;
     let mut asking = Asking::new(Service::new(config)?);
-    let mut findings = Findings::default();
-    if examine(&mut asking, &mut findings, &apps).await? {
+    let mut report = Report::default();
+    if examine(&mut asking, &mut report, &apps).await? {
         let late = match args.late_for {
             Some(period) => data::late(console, &mut asking, period).await?,
-            None => Found::note("not watched; use --late-for 10m"),
+            None => Finding::note("not watched; use --late-for 10m"),
         };
-        findings.add("late data", [late]);
+        report.add("late data", [late]);
     }
-    findings.add("clock", [exchange::clock(&asking)]);
-    findings.add("http", exchange::http(&mut asking).await);
-    findings.print(console, args.output.format, asking.sent)?;
-    if !args.write || findings.lines.is_empty() {
-        return findings.report.result();
+    report.add("clock", [service::clock(&asking.skews)]);
+    report.add("http", exchange::http(&mut asking).await);
+    print(console, &report, args.output.format, asking.sent)?;
+    let lines = report.lines();
+    if !args.write || lines.is_empty() {
+        return report.result();
     }
     let file = &args.service.config_file;
-    patch::file(file, &findings.lines, environment)?;
-    let lines = units::counted(findings.lines.len(), "line", "lines");
+    patch::file(file, &lines, environment)?;
+    let lines = units::counted(lines.len(), "line", "lines");
     console
         .say(&format!("Wrote {lines} into {}. A running exporter takes them at a reload.", file.display()));
-    if findings.left.is_empty() { Ok(()) } else { findings.report.result() }
+    if report.left().next().is_none() { Ok(()) } else { report.result() }
 }
 
 /// Finds out about ranges, filters and resolution by asking about the busiest of `apps`. Returns whether the service
@@ -213,33 +130,26 @@ pub async fn run(
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn examine(
-    asking: &mut Asking,
-    findings: &mut Findings,
-    apps: &[(String, String)],
-) -> Result<bool, ToolError> {
+pub async fn examine(asking: &mut Asking, report: &mut Report, apps: &[(String, String)]) -> Result<bool> {
     asking.choose(apps).await?;
     let requests = units::count(asking.total);
     let text = format!("{}, with {requests} requests in the hour examined", asking.app.1);
-    findings.add("app", [Found::ok(text)]);
+    report.add("app", [Finding::ok(text)]);
     let (heeded, found) = ranges::names(asking).await?;
-    findings.add("query names", found);
+    report.add("query names", found);
     if heeded {
-        findings.add("rounding", [ranges::rounding(asking).await?]);
-        findings.add("range ends", [ranges::ends(asking).await?]);
-        findings.add("longest range", [ranges::longest(asking).await?]);
-        findings.add("container filter", [data::filter(asking).await?]);
-        findings.add("resolution", data::resolution(asking).await?);
+        report.add("rounding", [ranges::rounding(asking).await?]);
+        report.add("range ends", [ranges::ends(asking).await?]);
+        report.add("longest range", [ranges::longest(asking).await?]);
+        report.add("container filter", [data::filter(asking).await?]);
+        report.add("resolution", data::resolution(asking).await?);
     }
     Ok(heeded)
 }
 
 /// The apps to choose from, with their projects.
-fn apps(config: &Config, args: &CheckServiceArgs) -> Result<Vec<(String, String)>, ToolError> {
-    let configured = config
-        .projects
-        .iter()
-        .flat_map(|project| project.apps.iter().map(|app| (project.id.to_string(), app.id.to_string())));
+fn apps(config: &Config, args: &CheckServiceArgs) -> Result<Vec<(String, String)>> {
+    let configured = service::apps(config);
     let apps: Vec<(String, String)> = match (&args.app, &args.project) {
         (Some(app), Some(project)) => vec![(project.clone(), app.clone())],
         (Some(app), None) => configured.filter(|(_, known)| known == app).collect(),

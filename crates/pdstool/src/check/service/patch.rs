@@ -8,11 +8,9 @@ use std::path::Path;
 use pds_core::plain_file;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TomlError, Value};
 
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
+use crate::report::Line;
 use crate::service::{self, Environment};
-
-/// A line of a configuration: section, key and value as TOML.
-pub type Line = (&'static str, &'static str, String);
 
 /// `text` with these `lines`.
 ///
@@ -48,8 +46,8 @@ fn set(item: &mut Item, path: &[&str], key: &str, mut value: Value) {
 ///
 /// # Errors
 /// If the file cannot be read or written, or would not be valid.
-pub fn file(path: &Path, lines: &[Line], environment: &Environment) -> Result<(), ToolError> {
-    let failed = |doing| move |source| ToolError::File { doing, path: path.to_owned(), source };
+pub fn file(path: &Path, lines: &[Line], environment: &Environment) -> Result<()> {
+    let failed = |doing| ToolError::file(doing, path);
     // A link stays one.
     let real = path.canonicalize().map_err(failed("cannot find"))?;
     let before = plain_file::read_text(&real, plain_file::MAX_BYTES).map_err(failed("cannot read"))?;

@@ -1,12 +1,13 @@
 //! Ranges: their query names, rounding, ends and greatest length.
 
-use crate::error::ToolError;
+use crate::error::Result;
+use crate::report::Finding;
 use pds_core::units;
 use pds_interface::param::QueryNames;
 use pds_interface::{RangeEnd, TimeRange};
 
+use super::ADD_LINE;
 use super::asking::{Answer, Asking, lasting, refused, written};
-use super::{ADD_LINE, Found};
 
 /// Names of start and end that services of this kind use.
 const NAMES: [(&str, &str); 7] = [
@@ -34,7 +35,7 @@ enum Heeded {
 }
 
 /// Tests which bounds of a range the service honours by the present names.
-async fn heeded(asking: &mut Asking) -> Result<Heeded, ToolError> {
+async fn heeded(asking: &mut Asking) -> Result<Heeded> {
     let odd = asking.odd();
     let Ok(answer) = refused(asking.requests(odd).await)? else { return Ok(Heeded::No) };
     Ok(match answer.range {
@@ -59,24 +60,24 @@ async fn heeded(asking: &mut Asking) -> Result<Heeded, ToolError> {
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Found>), ToolError> {
+pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Finding>)> {
     let configured = asking.names.clone();
     let (start, end) = (&*configured.start, &*configured.end);
     let by_configured = heeded(asking).await?;
     match by_configured {
         Heeded::Named => {
             let found = [format!("{start} and {end} are honoured"), "replies state their range".to_owned()];
-            return Ok((true, found.map(Found::ok).into()));
+            return Ok((true, found.map(Finding::ok).into()));
         }
         Heeded::Unnamed => {
             let honoured = format!("{start} and {end} are honoured, judging by the counts of two ranges");
             let unnamed = "replies do not state their range: the exporter cannot notice an ignored range";
-            return Ok((true, vec![Found::ok(honoured), Found::note(unnamed)]));
+            return Ok((true, vec![Finding::ok(honoured), Finding::note(unnamed)]));
         }
         Heeded::Unknown => {
             let text = "the app had no requests, and replies do not state their range: cannot be determined";
             let remedy = "Choose an app with traffic with --project and --app.";
-            return Ok((false, vec![Found::warning(text, remedy)]));
+            return Ok((false, vec![Finding::warning(text, remedy)]));
         }
         Heeded::StartOnly | Heeded::EndOnly | Heeded::No => {}
     }
@@ -94,7 +95,7 @@ pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Found>), ToolError>
         let text = format!(
             "{start} and {end} are not both honoured: the reply is for another range; {from} and {to} are"
         );
-        let mut found = Found::problem(text, "Add the lines below to the configuration.");
+        let mut found = Finding::problem(text, "Add the lines below to the configuration.");
         for (key, configured, name) in [("start", start, from), ("end", end, to)] {
             if configured != name {
                 found = found.with("api.query_names", key, format!("\"{name}\""));
@@ -106,33 +107,33 @@ pub async fn names(asking: &mut Asking) -> Result<(bool, Vec<Found>), ToolError>
     let text = format!("neither {start} and {end} nor other common names are honoured");
     asking.names = configured;
     let remedy = "Ask the owner of the service for the names, and set api.query_names.";
-    Ok((false, vec![Found::problem(text, remedy)]))
+    Ok((false, vec![Finding::problem(text, remedy)]))
 }
 
 /// Whether ranges are rounded, and to what.
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn rounding(asking: &mut Asking) -> Result<Found, ToolError> {
+pub async fn rounding(asking: &mut Asking) -> Result<Finding> {
     // A second beyond the hour on both sides is rounded by nearly a whole width, which shows the width.
     let asked = TimeRange { start: asking.hour.start - 1, end: asking.hour.end + 1 };
     let Some(range) = asking.requests(asked).await?.range else {
-        return Ok(Found::note("replies do not state their range: cannot be determined"));
+        return Ok(Finding::note("replies do not state their range: cannot be determined"));
     };
     Ok(match range.rounding_of(asked).map(i64::unsigned_abs) {
-        Some(1) => Found::ok("ranges are answered to the second"),
+        Some(1) => Finding::ok("ranges are answered to the second"),
         Some(width) => {
             let text = format!("ranges are rounded outwards to multiples of {}", lasting(width));
             if asking.service.config.accounting.step.as_secs().is_multiple_of(width) {
-                return Ok(Found::ok(format!("{text}; accounting.step is a multiple of that")));
+                return Ok(Finding::ok(format!("{text}; accounting.step is a multiple of that")));
             }
             let remedy = "Set accounting.step to a multiple of that: else requests are counted twice.";
-            Found::problem(text, remedy).with("accounting", "step", written(width))
+            Finding::problem(text, remedy).with("accounting", "step", written(width))
         }
         None => {
             let (asked, answered) = (lasting(asked.seconds()), lasting(range.seconds()));
             let text = format!("a range of {asked} is answered by one of {answered}");
-            Found::problem(text, "Report it to the service's owner: nothing can be counted.")
+            Finding::problem(text, "Report it to the service's owner: nothing can be counted.")
         }
     })
 }
@@ -141,13 +142,13 @@ pub async fn rounding(asking: &mut Asking) -> Result<Found, ToolError> {
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn ends(asking: &mut Asking) -> Result<Found, ToolError> {
+pub async fn ends(asking: &mut Asking) -> Result<Finding> {
     // Each boundary between parts is another chance that something happened just there.
     let mut boundaries = 0;
     let mut sure = false;
     for parts in [2, 4, 8] {
         let Some(sum) = sum_of(asking, parts, RangeEnd::Exclusive).await? else {
-            return Ok(Found::note("parts of the hour are rounded: cannot be determined"));
+            return Ok(Finding::note("parts of the hour are rounded: cannot be determined"));
         };
         let (of_parts, of_hour) = (units::count(sum), units::count(asking.total));
         let counted = format!("{parts} parts of an hour count {of_parts} requests, the hour {of_hour}");
@@ -158,14 +159,14 @@ pub async fn ends(asking: &mut Asking) -> Result<Found, ToolError> {
             if exact.is_none_or(|exact| exact > asking.total) {
                 let text = format!("{text}; and ends a millisecond earlier do not help");
                 let remedy = "Report it to the service's owner: counters are too high.";
-                return Ok(Found::problem(text, remedy));
+                return Ok(Finding::problem(text, remedy));
             }
             return Ok(configured_end(asking, RangeEnd::Inclusive, text, "; accounting.range_end says so"));
         }
         if sum < asking.total {
             let remedy =
                 "Run the check again: the hour may still have changed. Otherwise counters are too low.";
-            return Ok(Found::warning(counted, remedy));
+            return Ok(Finding::warning(counted, remedy));
         }
         boundaries += parts - 1;
         // Unlikely that nothing happened at all the boundaries.
@@ -177,21 +178,21 @@ pub async fn ends(asking: &mut Asking) -> Result<Found, ToolError> {
     let text = "ranges exclude their last instant: parts of an hour add up to the hour".to_owned();
     Ok(match sure {
         true => configured_end(asking, RangeEnd::Exclusive, text, ""),
-        false => Found::note(format!("{text}, as far as so few requests tell")),
+        false => Finding::note(format!("{text}, as far as so few requests tell")),
     })
 }
 
 /// Whether the configuration agrees with the kind of range end that was found; `agreed` is said if so.
-fn configured_end(asking: &Asking, end: RangeEnd, text: String, agreed: &str) -> Found {
+fn configured_end(asking: &Asking, end: RangeEnd, text: String, agreed: &str) -> Finding {
     if asking.service.config.accounting.range_end == end {
-        return Found::ok(text + agreed);
+        return Finding::ok(text + agreed);
     }
     let value = if end == RangeEnd::Inclusive { "\"inclusive\"" } else { "\"exclusive\"" };
-    Found::problem(text, ADD_LINE).with("accounting", "range_end", value)
+    Finding::problem(text, ADD_LINE).with("accounting", "range_end", value)
 }
 
 /// The requests of so many parts of the hour together; `None` where a part is not answered as asked for.
-async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option<f64>, ToolError> {
+async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option<f64>> {
     let (hour, length) = (asking.hour, 3600 / i64::from(parts));
     let mut sum = 0.0;
     for part in 0..i64::from(parts) {
@@ -210,7 +211,7 @@ async fn sum_of(asking: &mut Asking, parts: u32, end: RangeEnd) -> Result<Option
 ///
 /// # Errors
 /// If the service does not answer.
-pub async fn longest(asking: &mut Asking) -> Result<Found, ToolError> {
+pub async fn longest(asking: &mut Asking) -> Result<Finding> {
     const HOURS: [u32; 5] = [6, 24, 7 * 24, 30 * 24, 90 * 24];
     let length = |hours: u32| lasting(u64::from(hours) * 3600);
     let mut answered = 1;
@@ -228,11 +229,11 @@ pub async fn longest(asking: &mut Asking) -> Result<Found, ToolError> {
         };
         let text = format!("{} are answered, {} are {limit}", length(answered), length(hours));
         if answered >= HOURS[0] {
-            return Ok(Found::ok(text));
+            return Ok(Finding::ok(text));
         }
         let remedy = "After an outage up to 6 h are asked for at once: set accounting.max_catch_up to what is answered.";
         let longest = written(u64::from(answered) * 3600);
-        return Ok(Found::warning(text, remedy).with("accounting", "max_catch_up", longest));
+        return Ok(Finding::warning(text, remedy).with("accounting", "max_catch_up", longest));
     }
-    Ok(Found::ok("90 d are answered at once"))
+    Ok(Finding::ok("90 d are answered at once"))
 }
