@@ -1,21 +1,19 @@
 //! `pdstool split-config`: cuts a configuration into files that fit into ConfigMaps.
 //!
-//! The text is cut before its `[[projects]]` headers, with the comments above them. What comes out is compared with what
-//! went in, so a line that only looks like a header cannot change anything.
+//! Each `[[projects]]` table is taken out with the comments above it; everything else stays as it is.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use clap::Args;
-use config::{FileFormat, Format as _, Map, Value};
 use pds_core::plain_file;
 use pds_core::units::counted;
 use pds_exporter::config::{LoadError, load_text};
+use toml_edit::{DocumentMut, Item, TomlError};
 
 use crate::console::Console;
-use crate::error::ToolError;
+use crate::error::{Result, ToolError};
+use crate::init;
 
 /// What `kubectl apply` writes into an annotation of at most 256 KiB, where quotes and line ends take two bytes.
 const DEFAULT_MAX_BYTES: usize = 200_000;
@@ -51,33 +49,22 @@ pub struct SplitConfigArgs {
 ///
 /// # Errors
 /// If the file cannot be read or cut, or the folder cannot be written or holds something.
-pub fn run(console: &mut Console, args: &SplitConfigArgs) -> Result<(), ToolError> {
-    let failed = |doing, path: &Path| {
-        let path = path.to_owned();
-        move |source| ToolError::File { doing, path, source }
-    };
+pub fn run(console: &mut Console, args: &SplitConfigArgs) -> Result<()> {
     let text = plain_file::read_text(&args.file, plain_file::MAX_BYTES);
-    let text = text.map_err(failed("cannot read", &args.file))?;
+    let text = text.map_err(ToolError::file("cannot read", &args.file))?;
     // Says where a syntax error stands. Whether the values are right depends on where the file will be.
     if let Err(error @ LoadError::Syntax { .. }) = load_text(&args.file, &text) {
         return Err(error.into());
     }
-    let files = cut(&text, args.max_bytes).map_err(|message| ToolError::Failed {
-        message: format!("{}: {message}", args.file.display()),
-        code: 1,
-    })?;
-    fs::create_dir_all(&args.folder).map_err(failed("cannot make the folder", &args.folder))?;
-    let mut held = fs::read_dir(&args.folder).map_err(failed("cannot read", &args.folder))?;
+    let files = cut(&text, args.max_bytes)
+        .map_err(|message| ToolError::failed(format!("{}: {message}", args.file.display())))?;
+    fs::create_dir_all(&args.folder).map_err(ToolError::file("cannot make the folder", &args.folder))?;
+    let mut held = fs::read_dir(&args.folder).map_err(ToolError::file("cannot read", &args.folder))?;
     if held.next().is_some() {
         return Err(ToolError::Usage(format!("{} is not empty", args.folder.display())));
     }
     for (name, text) in &files {
-        let path = args.folder.join(name);
-        // It may hold tokens.
-        let mut file = OpenOptions::new();
-        let file = file.write(true).create_new(true).mode(0o600).open(&path);
-        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(failed("cannot write", &path))?;
+        init::write(&args.folder.join(name), text, false)?;
     }
     let largest = files.iter().map(|(_, text)| text.len()).max().unwrap_or_default();
     let count = counted(files.len(), "file", "files");
@@ -86,14 +73,19 @@ pub fn run(console: &mut Console, args: &SplitConfigArgs) -> Result<(), ToolErro
 
 /// The names and texts of the files that the configuration `text` is cut into, none above `max` bytes.
 fn cut(text: &str, max: usize) -> Result<Vec<(String, String)>, String> {
-    let whole = parse(text)?;
-    if whole.contains_key("include") {
+    let mut rest: DocumentMut = text.parse().map_err(|error: TomlError| error.to_string())?;
+    if rest.contains_key("include") {
         return Err("include: it is in several files already; cut each of them".to_owned());
     }
-    let (rest, projects) = sections(text);
+    let Some(Item::ArrayOfTables(projects)) = rest.remove("projects") else {
+        return Err("it cannot be cut: write each project as a [[projects]] table".to_owned());
+    };
     let main = format!("include = [\"{INCLUDE}\"]\n\n{rest}");
     let mut parts: Vec<String> = Vec::new();
     for project in projects {
+        let mut part = DocumentMut::new();
+        part.insert("projects", Item::ArrayOfTables([project].into_iter().collect()));
+        let project = part.to_string().trim_start().to_owned();
         match parts.last_mut() {
             Some(part) if part.len() + project.len() <= max => part.push_str(&project),
             _ => parts.push(project),
@@ -106,61 +98,11 @@ fn cut(text: &str, max: usize) -> Result<Vec<(String, String)>, String> {
             part.len()
         ));
     }
-    if !is_the_same(whole, &main, &parts) {
-        let message =
-            "it cannot be cut: write each project as a [[projects]] table at the beginning of a line";
-        return Err(message.to_owned());
-    }
     let named = parts
         .into_iter()
         .enumerate()
         .map(|(index, part)| (INCLUDE.replace('*', &format!("{index:03}")), part));
     Ok([(MAIN.to_owned(), main)].into_iter().chain(named).collect())
-}
-
-/// What stands outside of the projects, and each project with the comment right above it.
-fn sections(text: &str) -> (String, Vec<String>) {
-    let (mut rest, mut projects) = (String::new(), Vec::<String>::new());
-    // Comments, until it is clear what they are above; and whether the lines belong to the last project.
-    let (mut comments, mut in_project) = (String::new(), false);
-    for line in text.split_inclusive('\n') {
-        if line.trim_start().starts_with('#') {
-            comments.push_str(line);
-            continue;
-        }
-        if let Some(header) = line.trim_start().strip_prefix('[') {
-            let name = header.trim_start_matches(['[', ' ', '\t', '"', '\'']);
-            let rest =
-                name.strip_prefix("projects").map(|rest| rest.trim_start_matches([' ', '\t', '"', '\'']));
-            in_project = rest.is_some_and(|rest| rest.starts_with([']', '.']));
-            if header.starts_with('[') && rest.is_some_and(|rest| rest.starts_with(']')) {
-                projects.push(String::new());
-            }
-        }
-        let section = match projects.last_mut() {
-            Some(project) if in_project => project,
-            _ => &mut rest,
-        };
-        section.push_str(&std::mem::take(&mut comments));
-        section.push_str(line);
-    }
-    rest.push_str(&comments);
-    (rest, projects)
-}
-
-/// Whether the parts hold projects alone, the main file none, and both together what the whole does.
-fn is_the_same(whole: Map<String, Value>, main: &str, parts: &[String]) -> bool {
-    let holds_projects = |text: &String| parse(text).is_ok_and(|part| part.keys().eq(["projects"]));
-    let holds_none = parse(main).is_ok_and(|main| !main.contains_key("projects"));
-    let together = parse(&format!("{main}\n{}", parts.concat()));
-    !parts.is_empty()
-        && parts.iter().all(holds_projects)
-        && holds_none
-        && together.is_ok_and(|mut together| together.remove("include").is_some() && together == whole)
-}
-
-fn parse(text: &str) -> Result<Map<String, Value>, String> {
-    FileFormat::Toml.parse(None, text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -184,10 +126,10 @@ mod tests {
         assert_eq!(
             files[0].1,
             "include = [\"projects-*.toml\"]\n\n# Ours.\n[api]\nbase_url = \"https://api.example.com\"\n\n\
-             [poll]\ninterval = \"30s\"\n\n# The end.\n"
+             [poll]\ninterval = \"30s\"\n# The end.\n"
         );
         assert!(files[1].1.starts_with("# Search.\n[[projects]]\n") && files[1].1.contains("# the first"));
-        assert_eq!(files[2].1, "[[ \"projects\" ]]\nid = \"p-2\"\n[[projects]]\nid = \"p-3\"\n");
+        assert_eq!(files[2].1, "[[projects]]\nid = \"p-2\"\n[[projects]]\nid = \"p-3\"\n");
         assert_eq!(cut(&text, 1_000).unwrap().len(), 2, "as few files as possible");
     }
 
@@ -197,7 +139,11 @@ mod tests {
             ("[api]\ntimeout = \"1s\"\n", 1_000, "[[projects]]"),
             ("projects = [{ id = \"p-1\" }]\n", 1_000, "[[projects]]"),
             ("include = [\"a.toml\"]\n[[projects]]\nid = \"p-1\"\n", 1_000, "include"),
-            ("[[projects]]\nid = \"p-1\"\nlabels = { a = '''\n[[projects]]\n''' }\n", 45, "[[projects]]"),
+            (
+                "[[projects]]\nid = \"p-1\"\nlabels = { a = '''\n[[projects]]\n''' }\n",
+                45,
+                "id = \"p-1\": 62 bytes",
+            ),
             ("[[projects]]\nid = \"p-1\"\napps = [\"a\", \"b\", \"c\"]\n", 40, "id = \"p-1\": 47 bytes"),
             ("[[projects]]\nid = \"p-1\"\n", 30, "pds-exporter.toml: 31 bytes"),
         ] {
