@@ -24,20 +24,12 @@ use pds_ledger::{
     restore::{Restorer, Source},
 };
 
-/// Why the daemon cannot start.
+/// Why the daemon cannot start, or does not apply another configuration; then the old one stays in force.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum DaemonError {
     /// The state file cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The client cannot be built.
-    #[error(transparent)]
-    Client(#[from] BuildError),
-}
-
-/// Why a new configuration is not applied. The old one stays in force.
-#[derive(Debug, thiserror::Error)]
-pub enum ReconfigureError {
     /// The client cannot be built.
     #[error(transparent)]
     Client(#[from] BuildError),
@@ -53,7 +45,8 @@ fn shown(path: Option<&PathBuf>) -> String {
 /// Everything but the web server: the poller, and what it has learned.
 #[derive(Debug)]
 pub struct Daemon {
-    handle: Handle,
+    /// A handle to this daemon.
+    pub handle: Handle,
     poller: Poller,
     plans: mpsc::Receiver<Arc<Plan>>,
     committer: Committer,
@@ -80,7 +73,7 @@ impl Daemon {
     ///
     /// # Errors
     /// If a part cannot be built.
-    pub async fn build(config: Config, clock: Clock, telemetry: Telemetry) -> Result<Self, StartError> {
+    pub async fn build(config: Config, clock: Clock, telemetry: Telemetry) -> Result<Self, DaemonError> {
         let config = Arc::new(config);
         let (ledgers, committer) = LedgerStore::open(
             config.state.path.as_deref(),
@@ -98,19 +91,13 @@ impl Daemon {
         follow(&restorer, source, &plan, None, &context);
         plan.tidy(&context.ledgers).await;
         context.telemetry.config_loaded(Some(context.clock.now()));
-        let poller = Poller::new(context.clone(), Arc::clone(&plan)).with_restorer(restorer.clone());
+        let poller = Poller::new(context.clone(), Arc::clone(&plan), Some(restorer.clone()));
         let pages = Pages::new(context.store.clone(), context.telemetry.clone());
         let (sender, plans) = mpsc::channel(1);
         let plan = Arc::new(Mutex::new(plan));
         let runtime = runtime::Handle::current();
         let handle = Handle { context, pages, restorer, plan, plans: sender, runtime };
         Ok(Self { handle, poller, plans, committer })
-    }
-
-    /// A handle to this daemon.
-    #[must_use]
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
     }
 
     /// Polls until `shutdown` completes. Everything counted is on disk when this returns.
@@ -142,15 +129,15 @@ impl Handle {
     ///
     /// # Errors
     /// If it cannot be applied. Nothing has changed then.
-    pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
+    pub async fn reconfigure(&self, config: Config) -> Result<Arc<Plan>, DaemonError> {
         let handle = self.clone();
         resumed(self.runtime.spawn(async move { handle.apply(config).await }).await).await
     }
 
-    async fn apply(&self, config: Config) -> Result<Arc<Plan>, ReconfigureError> {
+    async fn apply(&self, config: Config) -> Result<Arc<Plan>, DaemonError> {
         let mut current = self.plan.lock().await;
         if config.state.path != current.config.state.path {
-            return Err(ReconfigureError::StatePath(current.config.state.path.clone(), config.state.path));
+            return Err(DaemonError::StatePath(current.config.state.path.clone(), config.state.path));
         }
         let config = Arc::new(config);
         let client = if config.api == current.config.api && config.accounts() == current.config.accounts() {

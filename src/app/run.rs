@@ -21,11 +21,11 @@ use pds_core::error_chain::with_sources;
 use pds_core::memory::MemoryBudget;
 use pds_core::units::counted;
 
-use super::daemon::{Daemon, PollThread, StartError};
+use super::daemon::{Daemon, DaemonError, PollThread};
 use super::demo;
 use super::flags::{CommandLine, Flags, of_running};
 use super::logging::{self, LogLevel};
-use super::serve::{Served, Source};
+use super::serve::{ConfigSource, Served};
 
 /// Exit code: the daemon failed.
 const FAILED: u8 = 1;
@@ -42,15 +42,13 @@ enum Error {
     #[error("{0}, and --demo runs without")]
     NoConfiguration(LoadError),
     #[error(transparent)]
-    Start(#[from] StartError),
+    Daemon(#[from] DaemonError),
     #[error(transparent)]
     Web(#[from] pds_web::Error),
     #[error("the exporter's own metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
     #[error("--shard.index: {0}")]
     Shard(#[from] ShardError),
-    #[error("the demo's simulated service cannot be started")]
-    Demo(#[source] std::io::Error),
     #[error("{0}")]
     System(&'static str, #[source] std::io::Error),
 }
@@ -68,7 +66,7 @@ impl Error {
     fn exit_code(&self) -> u8 {
         match self {
             Self::Configuration(_) | Self::NoConfiguration(_) => BAD_CONFIGURATION,
-            Self::Start(StartError::Client(_)) => BAD_CONFIGURATION,
+            Self::Daemon(DaemonError::Client(_)) => BAD_CONFIGURATION,
             Self::Web(pds_web::Error::WebConfig { .. }) => BAD_CONFIGURATION,
             Self::Shard(_) => BAD_USAGE,
             _ => FAILED,
@@ -97,7 +95,7 @@ pub fn main(
         .into_iter()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
     let flags = &line.flags;
-    let source = Source::new(flags, environment.collect()).map_err(Error::from);
+    let source = ConfigSource::new(flags, environment.collect()).map_err(Error::from);
     let result = source.and_then(|source| {
         if flags.health {
             health(flags, has_one_flag)
@@ -123,7 +121,7 @@ fn health(flags: &Flags, has_one_flag: bool) -> Result<(), Error> {
 }
 
 /// `--config.check`: prints what the configuration costs, the flags, and warnings.
-fn check(line: &CommandLine, source: &Source) -> Result<(), Error> {
+fn check(line: &CommandLine, source: &ConfigSource) -> Result<(), Error> {
     let loaded = source.load()?;
     let config = &loaded.config;
     if let Some(path) = &line.flags.web_config_file {
@@ -170,7 +168,7 @@ fn token_warnings(config: &Config) -> Vec<String> {
 }
 
 /// Starts logging and a runtime, and runs.
-fn start(flags: &Flags, source: Source) -> Result<(), Error> {
+fn start(flags: &Flags, source: ConfigSource) -> Result<(), Error> {
     // A second start in one process uses the logger of the first.
     let log = logging::start(flags.log_level, flags.log_format).ok();
     logging::report_panics();
@@ -186,13 +184,15 @@ fn start(flags: &Flags, source: Source) -> Result<(), Error> {
     result
 }
 
-async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(), Error> {
+async fn run(flags: &Flags, source: ConfigSource, log: Option<LogLevel>) -> Result<(), Error> {
     let memory = MemoryBudget::of_process();
     let telemetry = Telemetry::within(memory.clone(), !flags.web_disable_exporter_metrics)?;
     telemetry.shard(flags.shard_index, flags.shard_count.get());
     let clock = Clock::system();
     let (loaded, source) = if flags.demo {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Error::Demo)?;
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .map_err(|error| Error::System("the demo's simulated service cannot be started", error))?;
         (source.override_keys(demo::start(listener, clock.clone())?.loaded), None)
     } else {
         (source.load()?, Some(source))
@@ -206,7 +206,7 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
         .map_err(|error| Error::System("the thread for polls cannot be started", error))?;
     let polls = Arc::new(polls);
     let daemon = polls.run(Daemon::build(loaded.config, clock, telemetry)).await?;
-    let handle = daemon.handle();
+    let handle = daemon.handle.clone();
     say_start(flags, &handle.plan().await.config, &server);
     let status = status::Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
     let pages = StatusPages::new(status.clone(), super::catalogue(), &link_prefix(flags))
@@ -214,7 +214,7 @@ async fn run(flags: &Flags, source: Source, log: Option<LogLevel>) -> Result<(),
         .with_replies(flags.web_show_replies)
         .routes();
     tokio::spawn(status.clone().watch());
-    let served = Served::new(handle, status, source).with_log(log);
+    let served = Served::new(handle, status, source, log);
 
     let (stop, stopped) = watch::channel(false);
     let signals =

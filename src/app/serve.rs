@@ -28,7 +28,7 @@ pub struct Served {
     handle: Handle,
     status: status::Source,
     /// `None` for the demo, which has no configuration to load.
-    source: Option<Arc<Source>>,
+    source: Option<Arc<ConfigSource>>,
     /// Checksum of the files at the last attempt to load them.
     attempted: Arc<AtomicU64>,
     /// The log, whose level the configuration sets.
@@ -38,14 +38,14 @@ pub struct Served {
 
 /// Where the configuration comes from, and the flags that override its keys.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct ConfigSource {
     path: PathBuf,
     environment: Vec<(String, String)>,
     state_path: Option<PathBuf>,
     shard: Shard,
 }
 
-impl Source {
+impl ConfigSource {
     /// The file and the overrides that `flags` name, and the `environment`.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Source {
         Ok(loaded)
     }
 
-    /// Checksum of the files that [`Source::load`] reads.
+    /// Checksum of the files that [`ConfigSource::load`] reads.
     #[must_use]
     pub fn checksum(&self) -> u64 {
         config::checksum(&self.path, self.environment.iter().cloned())
@@ -93,24 +93,24 @@ impl Source {
 }
 
 impl Served {
-    /// The daemon of `handle`, whose status page is `status`, and which reloads its configuration from `source`.
+    /// The daemon of `handle`, whose status page is `status`, and which reloads its configuration from `source`; the
+    /// configuration sets the level of `log`.
     #[must_use]
-    pub fn new(handle: Handle, status: status::Source, source: Option<Source>) -> Self {
-        let attempted = source.as_ref().map(Source::checksum).unwrap_or_default();
+    pub fn new(
+        handle: Handle,
+        status: status::Source,
+        source: Option<ConfigSource>,
+        log: Option<LogLevel>,
+    ) -> Self {
+        let attempted = source.as_ref().map(ConfigSource::checksum).unwrap_or_default();
         Self {
             handle,
             status,
             source: source.map(Arc::new),
             attempted: Arc::new(attempted.into()),
-            log: None,
+            log,
             quit: Arc::default(),
         }
-    }
-
-    /// Lets the configuration set the level of `log`.
-    #[must_use]
-    pub fn with_log(self, log: Option<LogLevel>) -> Self {
-        Self { log, ..self }
     }
 
     /// Completes when a client has asked the daemon to quit.
@@ -157,7 +157,7 @@ impl Served {
     }
 
     /// Whether the files differ from those of the last attempt, and stay so for `settle`.
-    async fn has_changed(&self, source: &Arc<Source>, settle: Duration) -> bool {
+    async fn has_changed(&self, source: &Arc<ConfigSource>, settle: Duration) -> bool {
         let attempted = self.attempted.load(Ordering::Relaxed);
         let Some(now) = checksum(source).await.filter(|now| *now != attempted) else { return false };
         tokio::time::sleep(settle).await;
@@ -188,7 +188,7 @@ impl Served {
 }
 
 /// Checksum of the files. They are read on another thread because a disk may be slow. `None` if that thread is gone.
-async fn checksum(source: &Arc<Source>) -> Option<u64> {
+async fn checksum(source: &Arc<ConfigSource>) -> Option<u64> {
     let source = Arc::clone(source);
     tokio::task::spawn_blocking(move || source.checksum()).await.ok()
 }
@@ -238,7 +238,7 @@ mod tests {
         let row = |arguments: &[&str]| {
             let line = CommandLine::parse(arguments.iter().map(OsString::from)).unwrap();
             let loaded = config::load_text(Path::new("x.toml"), text).unwrap();
-            let loaded = Source::new(&line.flags, Vec::new()).unwrap().override_keys(loaded);
+            let loaded = ConfigSource::new(&line.flags, Vec::new()).unwrap().override_keys(loaded);
             let row = loaded.explained.iter().find(|row| row.key == "state.path").unwrap().clone();
             (row.value, row.origin, row.variable)
         };

@@ -56,9 +56,9 @@ struct Started {
 }
 
 impl Poller {
-    /// A poller of `plan`; every target is due at once.
+    /// A poller of `plan`; every target is due at once, and again when `restorer` has restored its counters.
     #[must_use]
-    pub fn new(context: Context, plan: Arc<Plan>) -> Self {
+    pub fn new(context: Context, plan: Arc<Plan>, restorer: Option<Restorer>) -> Self {
         let mut poller = Self {
             context: Arc::new(context),
             plan: Arc::clone(&plan),
@@ -69,16 +69,10 @@ impl Poller {
             origin: Instant::now(),
             slack: Duration::ZERO,
             transitions: Arc::default(),
-            restorer: None,
+            restorer,
         };
         poller.replace(plan);
         poller
-    }
-
-    /// The same; targets whose counters `restorer` has restored are polled at once.
-    #[must_use]
-    pub fn with_restorer(self, restorer: Restorer) -> Self {
-        Self { restorer: Some(restorer), ..self }
     }
 
     /// Polls until `shutdown` completes, following each new plan. At shutdown, running polls may finish writing and are

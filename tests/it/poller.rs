@@ -62,7 +62,7 @@ pub(crate) struct Polling {
 impl Polling {
     pub(crate) fn start(context: Context, plan: Plan) -> Self {
         let (plans, coming) = mpsc::channel(1);
-        let poller = Poller::new(context, Arc::new(plan));
+        let poller = Poller::new(context, Arc::new(plan), None);
         Self { task: tokio::spawn(poller.run(coming, std::future::pending())), _plans: plans }
     }
 }

@@ -21,7 +21,7 @@ async fn the_demo_exposes_this_to_the_letter() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let demo = demo::start(listener, clock.clone()).unwrap();
     let daemon = Daemon::build(demo.loaded.config, clock, Telemetry::new(false).unwrap()).await.unwrap();
-    let handle = daemon.handle();
+    let handle = daemon.handle.clone();
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(daemon.run(async { drop(stopped.await) }));
     until("every target was asked", async || handle.is_ready()).await;
@@ -78,7 +78,7 @@ fn a_plan_is_made_on_the_thread_that_polls() {
     let config = || Configuration::new(&world, "http://127.0.0.1:1").load();
     let telemetry = Telemetry::new(false).unwrap();
     let daemon = polls.block_on(Daemon::build(config(), Clock::system(), telemetry)).unwrap();
-    let handle = daemon.handle();
+    let handle = daemon.handle;
     // Nothing runs on the thread that polls: a poll that ends there meanwhile could lose what it has stored.
     let waiting = requests.block_on(async {
         tokio::time::timeout(Duration::from_millis(300), handle.reconfigure(config())).await

@@ -75,7 +75,7 @@ impl Life {
     pub(crate) async fn start(&mut self, instance: &'static str, config: Config) {
         let telemetry = Telemetry::new(false).unwrap();
         let daemon = Daemon::build(config, self.clock.clone(), telemetry).await.unwrap();
-        let handle = daemon.handle();
+        let handle = daemon.handle.clone();
         let (stop, stopped) = oneshot::channel::<()>();
         let ended = tokio::spawn(daemon.run(async {
             let _ = stopped.await;

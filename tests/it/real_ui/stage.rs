@@ -71,10 +71,10 @@ impl Stage {
         let server = flags.bind(telemetry.clone()).unwrap();
         let url = format!("http://{}{PREFIX}/", server.addresses()[0]);
         let daemon = Daemon::build(loaded.config, clock, telemetry).await.unwrap();
-        let handle = daemon.handle();
+        let handle = daemon.handle.clone();
         let source = Source::new(handle.context.clone(), handle.plan().await, loaded.explained);
         let pages = StatusPages::new(source.clone(), app::catalogue(), PREFIX).with_replies(true).routes();
-        let served = Arc::new(Served::new(handle.clone(), source, None));
+        let served = Arc::new(Served::new(handle.clone(), source, None, None));
         tokio::spawn(daemon.run(pending()));
         tokio::spawn(server.serve(served, pages, pending()));
         Self { world, service, service_url, handle, url }

@@ -78,7 +78,7 @@ impl Rig {
         self.pass(1);
         let telemetry = Telemetry::new(false).unwrap();
         let daemon = Daemon::build(config, self.clock.clone(), telemetry).await.unwrap();
-        Exporter { handle: daemon.handle(), instance: instance.to_owned(), daemon }
+        Exporter { handle: daemon.handle.clone(), instance: instance.to_owned(), daemon }
     }
 
     /// An exporter of all apps, polled and asked for what it misses once.

@@ -35,7 +35,7 @@ pub(crate) async fn serve(world: &World) -> String {
 /// Runs a daemon without a web server until the test ends.
 pub(crate) async fn daemon(config: Config, clock: &Clock) -> Handle {
     let daemon = Daemon::build(config, clock.clone(), Telemetry::new(false).unwrap()).await.unwrap();
-    let handle = daemon.handle();
+    let handle = daemon.handle.clone();
     tokio::spawn(daemon.run(std::future::pending()));
     handle
 }
