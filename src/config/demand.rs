@@ -1,7 +1,6 @@
 //! The number of requests that a configuration needs, and whether its limits allow them.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,33 +20,18 @@ pub struct Load {
     pub total: f64,
 }
 
-/// The configured load exceeds the configured limit. Displays as a sentence with both figures.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Overload {
-    /// Requests per minute that the configuration needs.
-    pub wanted: f64,
-    /// Requests per minute that `api.max_requests_per_second` allows.
-    pub allowed: f64,
-}
-
-impl fmt::Display for Overload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the configuration asks for {:.0} requests a minute, but api.max_requests_per_second allows {:.0}; \
-             raise it, or poll less often",
-            self.wanted.ceil(),
-            self.allowed
-        )
-    }
-}
-
 impl Load {
-    /// Whether this exceeds the limits of `api`.
+    /// How this exceeds the limits of `api`, if it does: a sentence with both figures.
     #[must_use]
-    pub fn exceeds(&self, api: &Api) -> Option<Overload> {
-        let allowed = f64::from(api.max_requests_per_second?.get()) * 60.0;
-        (self.total > allowed).then_some(Overload { wanted: self.total, allowed })
+    pub fn exceeds(&self, api: &Api) -> Option<String> {
+        let (wanted, allowed) = (self.total, f64::from(api.max_requests_per_second?.get()) * 60.0);
+        (wanted > allowed).then(|| {
+            format!(
+                "the configuration asks for {:.0} requests a minute, but api.max_requests_per_second allows \
+                 {allowed:.0}; raise it, or poll less often",
+                wanted.ceil()
+            )
+        })
     }
 }
 
@@ -187,7 +171,7 @@ mod tests {
         let mut config = config(vec![project("p", None, apps)]);
         let overload = config.requests_per_minute().exceeds(&config.api).unwrap();
         assert_eq!(
-            overload.to_string(),
+            overload,
             "the configuration asks for 63 requests a minute, but api.max_requests_per_second allows 60; \
              raise it, or poll less often"
         );

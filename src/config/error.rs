@@ -1,24 +1,18 @@
 //! Why a configuration was refused.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 /// One problem.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[error("{key}: {message}")]
 pub struct Problem {
     /// The key, as `projects[0].apps[1].id` (counted from 0), or the name of an environment variable.
     pub key: String,
     /// What is wrong with it and what to write instead. Never holds a secret.
     pub message: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.message)
-    }
 }
 
 /// Why a configuration could not be loaded.

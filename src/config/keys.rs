@@ -26,12 +26,6 @@ pub fn is_section(path: &str) -> bool {
     all().iter().any(|key| key.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// Whether `path` is a list whose entries have keys.
-#[must_use]
-pub fn is_list(path: &str) -> bool {
-    is_section(&format!("{path}[]"))
-}
-
 /// The message about the unknown key `name` in a section with the keys `beside`; `in_list` if it is an entry of a list.
 /// It names the nearest known key, or all.
 pub(super) fn instead_of(name: &str, beside: &[&str], in_list: bool) -> String {

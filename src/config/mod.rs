@@ -42,7 +42,7 @@ mod warnings;
 use std::cell::RefCell;
 use std::path::Path;
 
-pub use demand::{Load, Overload};
+pub use demand::Load;
 pub use error::{LoadError, Problem};
 pub use explain::{Explained, Origin};
 pub use projects::{App, Objective, Project};

@@ -16,7 +16,7 @@ impl Config {
     /// One sentence per setting that is valid but hardly intended.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let overload = self.requests_per_minute().exceeds(&self.api).map(|overload| overload.to_string());
+        let overload = self.requests_per_minute().exceeds(&self.api);
         let restore = self.state.prometheus.iter().flat_map(|prometheus| self.of_restore(prometheus));
         overload.into_iter().chain(self.of_rates()).chain(restore).collect()
     }

@@ -149,7 +149,9 @@ fn every_key_variable_series_and_file_that_is_named_exists() {
             let name = text.split([' ', '=']).next().unwrap_or_default();
             let section = name.split_once('.').map(|(section, _)| section);
             let is_key = section.is_some_and(|section| sections.contains(section));
-            let known = || keys::find(name).is_some() || keys::is_section(name) || keys::is_list(name);
+            let known = || {
+                keys::find(name).is_some() || keys::is_section(name) || keys::is_section(&format!("{name}[]"))
+            };
             if is_key && !known() {
                 wrong.push(format!("{path}: no key {name}"));
             }

@@ -136,7 +136,7 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
         return;
     }
     match load.exceeds(&config.api) {
-        Some(overload) => report.warning(CHECK, overload.to_string(), cause::POLLS_LATE.remedy),
+        Some(overload) => report.warning(CHECK, overload, cause::POLLS_LATE.remedy),
         None => {
             let allowed = match config.api.max_requests_per_second {
                 Some(limit) => format!("api.max_requests_per_second allows {}", limit.get() * 60),
