@@ -4,8 +4,6 @@
 //! About once an hour each app is audited, with at most one request more for every twenty. A service whose replies
 //! name no readable range is believed only once such a check has passed, for all apps of its service account.
 
-use tokio::time::Instant;
-
 use crate::telemetry::{AuditResult, Difference};
 use pds_interface::range::rfc3339;
 use pds_interface::{Ignored, RangeEnd, TimeRange};
@@ -214,8 +212,6 @@ impl Check<'_> {
                     what: broken.to_string().into(),
                     remedy: broken.remedy(),
                     target: key.to_string(),
-                    range: (self.range.start, self.range.end),
-                    at: Instant::now(),
                 });
                 if is_new {
                     tracing::warn!(

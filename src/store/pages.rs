@@ -309,11 +309,24 @@ mod tests {
         assert!(cached.ready.is_some());
     }
 
+    /// Panics when the metrics are written.
+    struct Panics;
+
+    impl prometheus::core::Collector for Panics {
+        fn desc(&self) -> Vec<&prometheus::core::Desc> {
+            Vec::new()
+        }
+
+        fn collect(&self) -> Vec<prometheus::proto::MetricFamily> {
+            panic!("as the test asks")
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_render_that_panics_is_an_error_or_breaks_the_page_off() {
         let (store, _) = large_store(30);
         let telemetry = Telemetry::new(false).unwrap();
-        telemetry.panic_when_written();
+        telemetry.registry().register(Box::new(Panics)).unwrap();
         let pages = Pages::new(store, telemetry);
         let page = pages.page(GZIP.0, GZIP.1, &Filter::default(), ()).await;
         assert!(matches!(page, Err(RenderPanicked)));

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use prometheus::IntCounter;
-use tokio::time::Instant;
 
 use pds_interface::{Counted, Resource};
 
@@ -44,10 +43,6 @@ pub struct Difference {
     pub remedy: &'static str,
     /// The resource and app that were audited.
     pub target: String,
-    /// Start and end of the range, Unix seconds.
-    pub range: (i64, i64),
-    /// When it was found.
-    pub at: Instant,
 }
 
 impl Telemetry {

@@ -99,8 +99,6 @@ async fn audits_are_the_evidence_of_the_verdict_and_a_difference_is_a_reason() {
         what: "the service leaves out the end of ranges".into(),
         remedy: "set accounting.range_end = \"exclusive\"",
         target: "response_time of p-1/a".to_owned(),
-        range: (0, 3600),
-        at: tokio::time::Instant::now(),
     });
     let said = banner().await;
     for part in [
