@@ -6,8 +6,9 @@ use crate::store::{Change, History, PollRecord, Reply, SlotSummary};
 use pds_interface::{Cadence, Counted, Number, ReplyBody as _, get_app, response_time, run_execution_time};
 
 use super::exporter::next_poll;
+use super::incidents::Incident;
 use super::model::{App, Counting};
-use super::settings::{self, Changed, Deploy, Group, changed, deploys};
+use super::settings::{self, Changed, Group, builds, changed};
 use super::verdict::CountedAgain;
 use super::view::{Part, View};
 
@@ -42,7 +43,7 @@ pub struct Detail {
     /// The last hours, oldest first.
     pub course: Vec<SlotSummary>,
     /// Builds that became ready within the last day, newest first.
-    pub deploys: Vec<Deploy>,
+    pub builds: Vec<Incident>,
     /// The settings in groups.
     pub settings: Vec<Group>,
     /// Changes to them within the last day, newest first.
@@ -111,7 +112,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
             .map_or(0.0, |part| view.plan.interval(part.target).as_secs_f64()),
         window_minutes: view.window_minutes()?,
         course: parts.iter().flat_map(|part| part.subject.cell.history(History::course)).collect(),
-        deploys: deploys(&changes),
+        builds: builds(&changes),
         changes: changed(&changes, settings.families()),
         settings: settings::groups(&settings),
         next_polls: parts

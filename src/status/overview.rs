@@ -13,7 +13,7 @@ use crate::cause::{About, Verdict};
 use crate::config;
 use crate::poll::counters::Counters;
 use crate::poll::plan::Target;
-use crate::store::{History, Variant};
+use crate::store::{History, PollFailure, Variant};
 use pds_core::printable::steers_terminal;
 use pds_exposition::Family;
 use pds_interface::get_app::family;
@@ -23,12 +23,12 @@ use pds_ledger::ledger_store::Found;
 
 use super::document::{LazyApp, Status};
 use super::exporter::{exporter, to_second};
-use super::incidents::{self, Incident, IncidentKind};
+use super::incidents::{self, Incident};
 use super::judge::{Hidden, Judged, judge_app, judge_project};
 use super::model::{App, Counting, LastError, Project, Resource, ResponseTime, State, TrendPoint};
 use super::reasons::reasons;
 use super::service::Tally;
-use super::settings::deploys;
+use super::settings::builds;
 use super::verdict::{Apps, Audited, Failing, Problem, Summary};
 use super::view::{Part, Values, View};
 
@@ -196,10 +196,7 @@ impl View {
         let percentiles = times.by(&response_time::SECONDS, "percentile");
         let [p50, p90, p95, p99] = ["p50", "p90", "p95", "p99"]
             .map(|name| percentiles.iter().find(|(known, _)| *known == name).map(|(_, value)| *value));
-        let trend = parts
-            .iter()
-            .map(|part| part.subject.cell.history(History::trend))
-            .find(|trend| !trend.is_empty());
+        let trend = parts.iter().flat_map(|part| part.subject.cell.history(History::trend));
         let resources: Vec<Resource> = parts.iter().map(|part| self.resource(part)).collect();
         let Judged { verdict, problems, .. } = judge_app(&resources, &settings, Hidden::of(&self.snapshot));
         let label = |family, name| settings.label(family, name).map(str::to_owned);
@@ -228,8 +225,6 @@ impl View {
             last_error: last_error(parts),
             incidents: self.incidents_of(project, app, parts),
             trend: trend
-                .unwrap_or_default()
-                .into_iter()
                 .map(|point| TrendPoint {
                     p95: point.p95,
                     requests_per_minute: point.requests.map(|count| count / minutes),
@@ -250,12 +245,7 @@ impl View {
         let changes = |part: &Part<'_>| part.subject.cell.history(|history| history.changes(since));
         let changes: Vec<_> = parts.iter().flat_map(changes).collect();
         let mut all = self.incidents.of((&project.id, &app.id), self.now);
-        all.extend(deploys(&changes).into_iter().map(|deploy| Incident {
-            kind: IncidentKind::Build,
-            start: deploy.at,
-            end: Some(deploy.at),
-            detail: Some(deploy.build.into()),
-        }));
+        all.extend(builds(&changes));
         all.sort_by_key(|incident| incident.start);
         all
     }
@@ -329,13 +319,8 @@ fn name_in(values: &Values<'_>, family: &Family) -> Option<String> {
 fn last_error(parts: &[Part<'_>]) -> Option<LastError> {
     let failures = parts.iter().filter_map(|part| {
         let poll = part.subject.cell.history(History::last_failure)?;
-        let (failure, resource) = (poll.failure?, part.resource().as_str().into());
-        Some(LastError {
-            at: to_second(poll.at),
-            resource,
-            class: failure.class.into(),
-            message: failure.message,
-        })
+        let (PollFailure { class, message }, at) = (poll.failure?, to_second(poll.at));
+        Some(LastError { at, resource: part.resource().as_str().into(), class: class.into(), message })
     });
     failures.max_by_key(|error| error.at)
 }

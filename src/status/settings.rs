@@ -10,6 +10,7 @@ use pds_exposition::Family;
 use pds_interface::get_app::family;
 
 use super::exporter::to_second;
+use super::incidents::{Incident, IncidentKind};
 use super::view::Values;
 
 /// Settings that belong together.
@@ -47,9 +48,11 @@ pub enum Value {
     Flag(bool),
 }
 
-/// Where a setting is read.
+/// A row of [`SETTINGS`].
 #[derive(Clone, Copy, Debug)]
-enum Field<'a> {
+enum Row<'a> {
+    /// The heading of a group.
+    Title(&'static str),
     /// The value of a family.
     Number(&'a Family),
     /// The value of a family that is 1 or 0: (family, meaning).
@@ -58,101 +61,79 @@ enum Field<'a> {
     Label(&'a Family, &'static str, &'static str),
 }
 
-use Field::{Flag, Label, Number};
+use Row::{Flag, Label, Number, Title};
 
-/// The groups, in the order of the page. A setting is named after its family or label.
-const GROUPS: &[(&str, &[Field<'static>])] = &[
-    (
-        "State",
-        &[
-            Label(&family::STATUS, "status", "The app's present status"),
-            Flag(&family::ERROR, "Whether the service reports an error message for the app"),
-            Label(&family::LAST_BUILD_STATUS, "status", "Status of the most recent build"),
-            Label(&family::BUILD_INFO, "latest_build_id", "The most recent build"),
-            Label(&family::BUILD_INFO, "latest_created_build_id", "The most recently created build"),
-            Label(
-                &family::BUILD_INFO,
-                "latest_ready_build_id",
-                "The most recent build that reached the ready state",
-            ),
-            Number(&family::CREATED),
-            Number(&family::UPDATED),
-        ],
-    ),
-    (
-        "Replicas and cost",
-        &[
-            Label(&family::INFO, "hardware", "Compute type the app runs on"),
-            Number(&family::CPU_CORES),
-            Number(&family::MEMORY),
-            Number(&family::GPUS),
-            Number(&family::REPLICA_COST),
-            Label(&family::INFO, "compute_tier", "Whether the service may take replicas back"),
-            Label(&family::INFO, "hardware_provider", "Cloud provider"),
-            Label(&family::INFO, "region", "Deployment region"),
-        ],
-    ),
-    (
-        "Scaling",
-        &[
-            Number(&family::MIN_REPLICAS),
-            Number(&family::MAX_REPLICAS),
-            Number(&family::REPLICA_CONCURRENCY),
-            Label(&family::INFO, "scaling_metric", "Metric that autoscaling watches"),
-            Number(&family::SCALING_TARGET),
-            Number(&family::SCALING_BUFFER),
-            Number(&family::EVALUATION_INTERVAL),
-            Number(&family::COOLDOWN),
-            Label(&family::INFO, "load_balancing_algorithm", "How requests are spread over replicas"),
-        ],
-    ),
-    (
-        "Deployment",
-        &[
-            Number(&family::ROLL_OUT_DURATION),
-            Number(&family::INITIALIZATION_TIMEOUT),
-            Number(&family::RESPONSE_GRACE_PERIOD),
-        ],
-    ),
-    (
-        "Image and endpoint",
-        &[
-            Label(&family::INFO, "name", "The app's name"),
-            Label(&family::INFO, "runtime", "Kind of runtime"),
-            Label(&family::INFO, "base_image", "Container image the app is built from"),
-            Label(&family::INFO, "python_version", "Interpreter version"),
-            Label(&family::INFO, "service_version", "Version of the client that deployed the app"),
-            Number(&family::PORT),
-            Flag(&family::AUTH_DISABLED, "Whether the app's endpoint answers without authentication"),
-        ],
-    ),
+/// The settings in groups, in the order of the page. A setting is named after its family or label.
+const SETTINGS: &[Row<'static>] = &[
+    Title("State"),
+    Label(&family::STATUS, "status", "The app's present status"),
+    Flag(&family::ERROR, "Whether the service reports an error message for the app"),
+    Label(&family::LAST_BUILD_STATUS, "status", "Status of the most recent build"),
+    Label(&family::BUILD_INFO, "latest_build_id", "The most recent build"),
+    Label(&family::BUILD_INFO, "latest_created_build_id", "The most recently created build"),
+    Label(&family::BUILD_INFO, "latest_ready_build_id", "The most recent build that reached the ready state"),
+    Number(&family::CREATED),
+    Number(&family::UPDATED),
+    Title("Replicas and cost"),
+    Label(&family::INFO, "hardware", "Compute type the app runs on"),
+    Number(&family::CPU_CORES),
+    Number(&family::MEMORY),
+    Number(&family::GPUS),
+    Number(&family::REPLICA_COST),
+    Label(&family::INFO, "compute_tier", "Whether the service may take replicas back"),
+    Label(&family::INFO, "hardware_provider", "Cloud provider"),
+    Label(&family::INFO, "region", "Deployment region"),
+    Title("Scaling"),
+    Number(&family::MIN_REPLICAS),
+    Number(&family::MAX_REPLICAS),
+    Number(&family::REPLICA_CONCURRENCY),
+    Label(&family::INFO, "scaling_metric", "Metric that autoscaling watches"),
+    Number(&family::SCALING_TARGET),
+    Number(&family::SCALING_BUFFER),
+    Number(&family::EVALUATION_INTERVAL),
+    Number(&family::COOLDOWN),
+    Label(&family::INFO, "load_balancing_algorithm", "How requests are spread over replicas"),
+    Title("Deployment"),
+    Number(&family::ROLL_OUT_DURATION),
+    Number(&family::INITIALIZATION_TIMEOUT),
+    Number(&family::RESPONSE_GRACE_PERIOD),
+    Title("Image and endpoint"),
+    Label(&family::INFO, "name", "The app's name"),
+    Label(&family::INFO, "runtime", "Kind of runtime"),
+    Label(&family::INFO, "base_image", "Container image the app is built from"),
+    Label(&family::INFO, "python_version", "Interpreter version"),
+    Label(&family::INFO, "service_version", "Version of the client that deployed the app"),
+    Number(&family::PORT),
+    Flag(&family::AUTH_DISABLED, "Whether the app's endpoint answers without authentication"),
 ];
 
 /// The settings in `values`, in groups. Settings without a value and groups without settings are left
 /// there.
 pub(super) fn groups(values: &Values<'_>) -> Vec<Group> {
-    let mut groups: Vec<Group> = GROUPS
-        .iter()
-        .map(|(title, settings)| Group {
-            title,
-            settings: settings.iter().filter_map(|from| setting(values, *from)).collect(),
-        })
-        .collect();
+    let mut groups: Vec<Group> = Vec::new();
+    for row in SETTINGS {
+        if let Title(title) = row {
+            groups.push(Group { title, settings: Vec::new() });
+        } else if let Some(group) = groups.last_mut() {
+            group.settings.extend(setting(values, *row));
+        }
+    }
     groups.push(Group { title: "Other settings", settings: others(values) });
     groups.push(Group { title: "Labels from the configuration", settings: configured(values) });
     groups.retain(|group| !group.settings.is_empty());
     groups
 }
 
-fn setting(values: &Values<'_>, from: Field<'_>) -> Option<Setting> {
-    match from {
+fn setting(values: &Values<'_>, row: Row<'_>) -> Option<Setting> {
+    match row {
+        Title(_) => None,
         Label(family, name, meaning) => {
             let value = Value::Text(values.label(family, name)?.to_owned());
             Some(Setting { name: name_of(family.name, Some(name)), value, meaning, family: family.name })
         }
         Number(family) | Flag(family, _) => {
             let value = values.value(family)?;
-            let meaning = if let Flag(_, meaning) = from { meaning } else { family.help };
+            let meaning = if let Flag(_, meaning) = row { meaning } else { family.help };
             let value = value_of(family, value);
             Some(Setting { name: name_of(family.name, None), value, meaning, family: family.name })
         }
@@ -169,9 +150,9 @@ fn name_of(family: &str, label: Option<&str>) -> String {
 
 /// A value of `family`.
 fn value_of(family: &Family, value: f64) -> Value {
-    let is_flag = |field: &Field<'_>| matches!(field, Flag(known, _) if **known == *family);
+    let is_flag = |row: &Row<'_>| matches!(row, Flag(known, _) if **known == *family);
     match family.unit() {
-        _ if GROUPS.iter().flat_map(|(_, fields)| *fields).any(is_flag) => Value::Flag(value > 0.0),
+        _ if SETTINGS.iter().any(is_flag) => Value::Flag(value > 0.0),
         Some("seconds") if family.name.ends_with("_timestamp_seconds") => Value::Time(value),
         unit => Value::Number(value, unit.unwrap_or("")),
     }
@@ -180,8 +161,7 @@ fn value_of(family: &Family, value: f64) -> Value {
 /// The settings that no group names: values of families without labels.
 fn others(values: &Values<'_>) -> Vec<Setting> {
     let grouped = |family: &Family| {
-        let mut fields = GROUPS.iter().flat_map(|(_, fields)| *fields);
-        fields.any(|field| matches!(field, Number(known) | Flag(known, _) if **known == *family))
+        SETTINGS.iter().any(|row| matches!(row, Number(known) | Flag(known, _) if **known == *family))
     };
     let others = values.families().iter().filter(|family| family.labels.is_empty() && !grouped(family));
     others.filter_map(|family| setting(values, Number(family))).collect()
@@ -216,15 +196,6 @@ pub struct Changed {
     pub after: Option<Value>,
 }
 
-/// A build that became ready.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Deploy {
-    /// When a poll first said so.
-    pub at: Timestamp,
-    /// The build's id.
-    pub build: String,
-}
-
 /// `changes` for people.
 pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
     let value = |change: &Change, fact: &Option<Fact>| {
@@ -245,12 +216,14 @@ pub(super) fn changed(changes: &[Change], families: &[Family]) -> Vec<Changed> {
 }
 
 /// Builds that became ready, newest first.
-pub(super) fn deploys(changes: &[Change]) -> Vec<Deploy> {
+pub(super) fn builds(changes: &[Change]) -> Vec<Incident> {
     let build = |change: &Change| match &change.after {
         Some(Fact::Text(id))
             if change.family == family::BUILD_INFO.name && change.label == Some("latest_ready_build_id") =>
         {
-            Some(Deploy { at: to_second(change.at), build: id.to_string() })
+            let at = to_second(change.at);
+            let detail = Some(id.to_string().into());
+            Some(Incident { kind: IncidentKind::Build, start: at, end: Some(at), detail })
         }
         _ => None,
     };
@@ -264,11 +237,10 @@ mod tests {
 
     #[test]
     fn every_label_of_an_app_is_in_a_group() {
-        let fields = || GROUPS.iter().flat_map(|(_, fields)| *fields);
         for known in get_app::RESOURCE.polled().families() {
             for label in known.labels {
-                let is_it = |field: &Field<'_>| matches!(field, Label(family, name, _) if **family == known && name == label);
-                assert!(fields().any(is_it), "{} {label}", known.name);
+                let is_it = |row: &Row<'_>| matches!(row, Label(family, name, _) if **family == known && name == label);
+                assert!(SETTINGS.iter().any(is_it), "{} {label}", known.name);
             }
         }
     }

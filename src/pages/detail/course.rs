@@ -100,7 +100,7 @@ pub(super) fn course(frame: Frame<'_>, detail: &Detail, asked: Option<&'static s
     let columns = columns(detail, &times);
     let gap = 2.5 * detail.interval.max(slot).max(reach / MAX_COLUMNS);
     let deploys: Vec<f64> =
-        detail.deploys.iter().map(|deploy| deploy.at.as_duration().as_secs_f64()).collect();
+        detail.builds.iter().map(|build| build.start.as_duration().as_secs_f64()).collect();
     let page = frame.links.app(&detail.app.project, &detail.app.id);
     html! {
         div .bar {
