@@ -12,27 +12,21 @@ pub(super) struct Asset {
     pub(super) content: &'static str,
 }
 
-pub(super) const STYLE: Asset = Asset {
-    name: "style.css",
-    content_type: "text/css; charset=utf-8",
-    content: include_str!("assets/style.css"),
-};
-pub(super) const SCRIPT: Asset = Asset {
-    name: "script.js",
-    content_type: "text/javascript; charset=utf-8",
-    content: include_str!("assets/script.js"),
-};
+const fn asset(name: &'static str, content_type: &'static str, content: &'static str) -> Asset {
+    Asset { name, content_type, content }
+}
+
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+pub(super) const STYLE: Asset =
+    asset("style.css", "text/css; charset=utf-8", include_str!("assets/style.css"));
+pub(super) const SCRIPT: Asset = asset("script.js", JAVASCRIPT, include_str!("assets/script.js"));
 /// Runs before the first paint, so that a page never flashes in the other theme.
-pub(super) const THEME: Asset = Asset {
-    name: "theme.js",
-    content_type: "text/javascript; charset=utf-8",
-    content: include_str!("assets/theme.js"),
-};
-pub(super) const ICON: Asset =
-    Asset { name: "icon.svg", content_type: "image/svg+xml", content: include_str!("assets/icon.svg") };
+pub(super) const THEME: Asset = asset("theme.js", JAVASCRIPT, include_str!("assets/theme.js"));
+pub(super) const ICON: Asset = asset("icon.svg", SVG, include_str!("assets/icon.svg"));
 /// The icon of a page that is not up to date.
-pub(super) const TROUBLE: Asset =
-    Asset { name: "trouble.svg", content_type: "image/svg+xml", content: include_str!("assets/trouble.svg") };
+pub(super) const TROUBLE: Asset = asset("trouble.svg", SVG, include_str!("assets/trouble.svg"));
 
 /// Where assets are, below the prefix.
 pub(super) const FOLDER: &str = "/static/";

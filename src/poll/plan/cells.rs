@@ -24,28 +24,15 @@ pub(super) fn stale_after(config: &Config, cadence: Cadence, app: Option<&App>) 
     config.poll.stale_after.max(interval(config, cadence, app) * 3)
 }
 
-/// The owners of one project's targets.
-pub(super) struct Owners {
-    project: Arc<Owner>,
-    apps: Vec<Arc<Owner>>,
-}
-
-impl Owners {
-    pub(super) fn of(&self, app: Option<usize>) -> Option<&Arc<Owner>> {
-        app.map_or(Some(&self.project), |app| self.apps.get(app))
-    }
-}
+/// The owners of a project's own targets, and of those of each of its apps.
+pub(super) type Owners = (Arc<Owner>, Vec<Arc<Owner>>);
 
 /// The owners of all targets, parallel to the configuration's projects.
 pub(super) fn owners(config: &Config) -> Vec<Owners> {
     let none: Arc<str> = "".into();
-    let owners = config.projects.iter().map(|project| Owners {
-        project: Owner::new(Arc::clone(&project.id), Arc::clone(&none)),
-        apps: project
-            .apps
-            .iter()
-            .map(|app| Owner::new(Arc::clone(&project.id), Arc::clone(&app.id)))
-            .collect(),
+    let owners = config.projects.iter().map(|project| {
+        let of = |app: &Arc<str>| Owner::new(Arc::clone(&project.id), Arc::clone(app));
+        (of(&none), project.apps.iter().map(|app| of(&app.id)).collect())
     });
     owners.collect()
 }
@@ -60,7 +47,7 @@ pub(super) fn apps<'a>(
     config: &'a Config,
     owners: &'a [Owners],
 ) -> impl Iterator<Item = (&'a App, &'a Arc<Owner>)> {
-    config.projects.iter().zip(owners).flat_map(|(project, owners)| project.apps.iter().zip(&owners.apps))
+    config.projects.iter().zip(owners).flat_map(|(project, (_, owners))| project.apps.iter().zip(owners))
 }
 
 /// The cells that a configuration wants in the store.
@@ -72,11 +59,11 @@ pub(super) fn wanted(config: &Config, owners: &[Owners]) -> Vec<Desired> {
         .collect();
     for resource in polled(config) {
         let endpoint = resource.polled();
-        for (project, owners) in config.projects.iter().zip(owners) {
+        for (project, (of_project, of_apps)) in config.projects.iter().zip(owners) {
             let about: Vec<(&Arc<Owner>, Option<&App>)> = match endpoint.scope {
-                Scope::App => owners.apps.iter().zip(project.apps.iter().map(Some)).collect(),
+                Scope::App => of_apps.iter().zip(project.apps.iter().map(Some)).collect(),
                 Scope::Project | Scope::Account => {
-                    project.polled.then_some((&owners.project, None)).into_iter().collect()
+                    project.polled.then_some((of_project, None)).into_iter().collect()
                 }
             };
             for (owner, app) in about {

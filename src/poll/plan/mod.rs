@@ -203,7 +203,8 @@ impl Plan {
         let (store, endpoint) = (&context.store, resource.polled());
         let mut subjects = Vec::with_capacity(places.len());
         for &(project, app) in places {
-            let (named, owner) = (self.config.projects.get(project)?, owners.get(project)?.of(app)?);
+            let (named, (of_project, of_apps)) = (self.config.projects.get(project)?, owners.get(project)?);
+            let owner = app.map_or(Some(of_project), |app| of_apps.get(app))?;
             let key = Key { owner: Arc::clone(owner), resource };
             let cell = store.cell(&key, Section::Endpoint)?;
             cell.retain(&self.variants(endpoint, app.and_then(|app| named.apps.get(app))));
