@@ -46,11 +46,11 @@ pub struct Progress {
     pub unreached_window: AtomicU32,
     /// Whether the last poll did not reach the range to count.
     pub unreached_counted: AtomicBool,
-    state: Mutex<State>,
+    remembered: Mutex<Remembered>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Remembered {
     /// When the next poll is due.
     due: Option<Instant>,
     /// What was learned about the datapoints of a call with a series.
@@ -157,13 +157,13 @@ pub struct GivenUp {
 impl Progress {
     /// What was learned about the datapoints so far.
     pub(crate) fn datapoints<T>(&self, learn: impl FnOnce(&mut Datapoints) -> T) -> T {
-        learn(self.state().datapoints.get_or_insert_default())
+        learn(self.remembered().datapoints.get_or_insert_default())
     }
 
     /// Records whether the replies for `container` equal those for the whole app; returns for how many consecutive polls.
     pub(crate) fn equals(&self, container: &Arc<str>, equal: bool) -> u32 {
-        let mut state = self.state();
-        let known = &mut state.containers().equal;
+        let mut remembered = self.remembered();
+        let known = &mut remembered.containers().equal;
         known.retain(|(id, _)| id != container || equal);
         if !equal {
             return 0;
@@ -183,18 +183,18 @@ impl Progress {
     /// When the next poll is due; `None` during the very first poll.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
-        self.state().due
+        self.remembered().due
     }
 
     /// The service refused a request about `container`. Returns whether this is new.
     pub(super) fn container_fails(&self, container: &Arc<str>) -> bool {
-        self.state().containers().failing.insert(Arc::clone(container))
+        self.remembered().containers().failing.insert(Arc::clone(container))
     }
 
     /// The service answered a request about `container`.
     pub(super) fn container_answers(&self, container: &str) {
-        let mut state = self.state();
-        if let Some(containers) = state.more.as_mut().and_then(|more| more.containers.as_mut()) {
+        let mut remembered = self.remembered();
+        if let Some(containers) = remembered.more.as_mut().and_then(|more| more.containers.as_mut()) {
             containers.failing.remove(container);
         }
     }
@@ -202,65 +202,65 @@ impl Progress {
     /// A recheck failed: the next try waits a while, and counting goes on.
     pub(super) fn recheck_failed(&self) {
         let at = Instant::now() + RECHECK_PAUSE;
-        self.state().more.get_or_insert_default().recheck_again_at = Some(at);
+        self.remembered().more.get_or_insert_default().recheck_again_at = Some(at);
     }
 
     /// Whether a recheck may be tried.
     pub(super) fn may_recheck(&self) -> bool {
-        let at = self.state().more.as_ref().and_then(|more| more.recheck_again_at);
+        let at = self.remembered().more.as_ref().and_then(|more| more.recheck_again_at);
         at.is_none_or(|at| at <= Instant::now())
     }
 
     /// An hour was rechecked.
     pub(super) fn add_recheck(&self, Recheck { counted, late, overcounted, .. }: Recheck) {
         let again = CountedAgain { counted, late, overcounted };
-        self.state().more.get_or_insert_default().rechecked.add(again);
+        self.remembered().more.get_or_insert_default().rechecked.add(again);
     }
 
     /// What was counted again since the process started.
     #[must_use]
     pub fn rechecked(&self) -> CountedAgain {
-        self.state().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
+        self.remembered().more.as_ref().map(|more| more.rechecked).unwrap_or_default()
     }
 
     /// The time that was given up last because the service does not answer for it.
     #[must_use]
     pub fn hole(&self) -> Option<GivenUp> {
-        self.state().more.as_ref()?.hole.as_ref()?.found.clone()
+        self.remembered().more.as_ref()?.hole.as_ref()?.found.clone()
     }
 
     /// The service refused the range at the cursor `until`. Returns whether to look for a hole.
     pub(super) fn is_refused(&self, until: i64, interval: Duration) -> bool {
-        let mut state = self.state();
-        let hole = state.more.get_or_insert_default().hole.get_or_insert_default();
+        let mut remembered = self.remembered();
+        let hole = remembered.more.get_or_insert_default().hole.get_or_insert_default();
         Refusals::add(&mut hole.refusals, until, interval)
     }
 
     /// The refusals so far prove nothing.
     pub(super) fn forget_refusals(&self) {
-        let mut state = self.state();
-        if let Some(hole) = state.more.as_mut().and_then(|more| more.hole.as_mut()) {
+        let mut remembered = self.remembered();
+        if let Some(hole) = remembered.more.as_mut().and_then(|more| more.hole.as_mut()) {
             hole.refusals = None;
         }
     }
 
     /// A hole was given up.
     pub(super) fn found(&self, hole: GivenUp) {
-        self.state().more.get_or_insert_default().hole.get_or_insert_default().found = Some(hole);
+        self.remembered().more.get_or_insert_default().hole.get_or_insert_default().found = Some(hole);
     }
 
     /// An audit is due once in each `period`. Returns whether this is another one than before.
     pub(super) fn begins_period(&self, period: u32) -> bool {
-        let mut state = self.state();
-        let before = std::mem::replace(&mut state.more.get_or_insert_default().audited, period);
+        let mut remembered = self.remembered();
+        let before = std::mem::replace(&mut remembered.more.get_or_insert_default().audited, period);
         before != 0 && before < period
     }
 
     /// A range was counted, and before it a window that held `in_window`. Returns whether the window has held less than
     /// the counted ranges within it for several polls.
     pub(super) fn is_short(&self, window: TimeRange, in_window: u64, counted: (TimeRange, u64)) -> bool {
-        let mut state = self.state();
-        let more = state.more.get_or_insert_default();
+        let mut remembered = self.remembered();
+        let more = remembered.more.get_or_insert_default();
         let (range, total) = counted;
         let before = more.counted.replace(Box::new(counted));
         let within = |range: TimeRange| window.start <= range.start && range.end <= window.end;
@@ -275,26 +275,26 @@ impl Progress {
 
     /// Removes and returns the counter that waits for a page to be read.
     pub(super) fn take_start(&self) -> Option<Start> {
-        self.state().more.as_mut().and_then(|more| more.start.take()).map(|start| *start)
+        self.remembered().more.as_mut().and_then(|more| more.start.take()).map(|start| *start)
     }
 
     /// A counter waits for a page to be read.
     pub(super) fn put_start(&self, start: Option<Start>) {
         if let Some(start) = start {
-            self.state().more.get_or_insert_default().start = Some(Box::new(start));
+            self.remembered().more.get_or_insert_default().start = Some(Box::new(start));
         }
     }
 
     pub(crate) fn set_due(&self, due: Instant) {
-        self.state().due = Some(due);
+        self.remembered().due = Some(due);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Remembered {
     fn containers(&mut self) -> &mut Containers {
         self.more.get_or_insert_default().containers.get_or_insert_default()
     }

@@ -33,7 +33,7 @@ pub struct TargetState {
     /// Where it stands.
     pub section: Section,
     shared: Arc<Shared>,
-    state: Mutex<State>,
+    contents: Mutex<Contents>,
 }
 
 /// Unix time in nanoseconds, until 2262: half of what a `Timestamp` takes.
@@ -45,7 +45,7 @@ pub(super) fn timestamp(nanos: UnixNanos) -> Option<Timestamp> {
 
 /// Five per app, so what is rare is boxed.
 #[derive(Debug, Default)]
-struct State {
+struct Contents {
     entries: Box<[Entry]>,
     /// In nanoseconds, until 584 years.
     stale_after: Option<NonZero<u64>>,
@@ -57,7 +57,7 @@ struct State {
     trouble: Trouble,
 }
 
-impl State {
+impl Contents {
     /// The entry of `variant`, unless it is stale at `now`.
     fn fresh(&self, variant: &Variant, now: Instant) -> Option<&Entry> {
         let entry = self.entries.iter().find(|entry| entry.variant == *variant)?;
@@ -79,22 +79,22 @@ struct Entry {
 
 impl TargetState {
     pub(super) fn new(key: Key, section: Section, shared: Arc<Shared>) -> Self {
-        Self { key, section, shared, state: Mutex::default() }
+        Self { key, section, shared, contents: Mutex::default() }
     }
 
     /// How it fares, and whether samples of `variant` are exposed at `now`.
     #[must_use]
     pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
-        let state = self.state();
-        let last_success = state.last_success.and_then(timestamp);
-        let health = Health { up: state.up, last_success, failing: state.trouble.failing().cloned() };
-        (health, state.fresh(variant, now).is_some())
+        let contents = self.contents();
+        let last_success = contents.last_success.and_then(timestamp);
+        let health = Health { up: contents.up, last_success, failing: contents.trouble.failing().cloned() };
+        (health, contents.fresh(variant, now).is_some())
     }
 
     /// The samples shown for `variant`, stale or not.
     #[must_use]
     pub fn samples(&self, variant: &Variant) -> Option<Arc<Samples>> {
-        self.state()
+        self.contents()
             .entries
             .iter()
             .find(|entry| entry.variant == *variant)
@@ -104,7 +104,7 @@ impl TargetState {
     /// The samples of `variant` that are exposed at `now`: none where they went stale.
     #[must_use]
     pub fn fresh(&self, variant: &Variant, now: Instant) -> Option<Arc<Samples>> {
-        self.state().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
+        self.contents().fresh(variant, now).map(|entry| Arc::clone(&entry.samples))
     }
 
     /// Whether its replies are an app's settings.
@@ -115,28 +115,28 @@ impl TargetState {
 
     /// Replaces the text of the last reply for people.
     pub fn set_message(&self, message: Option<String>) {
-        self.state().trouble.set_message(message);
+        self.contents().trouble.set_message(message);
     }
 
     /// The text of the last reply for people, if the reply is not stale at `now`.
     #[must_use]
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
-        let state = self.state();
-        let fresh = |entry: &Entry| state.stale_at(entry).is_none_or(|at| at > now);
-        state.trouble.message().filter(|_| state.entries.iter().any(fresh)).cloned()
+        let contents = self.contents();
+        let fresh = |entry: &Entry| contents.stale_at(entry).is_none_or(|at| at > now);
+        contents.trouble.message().filter(|_| contents.entries.iter().any(fresh)).cloned()
     }
 
     /// Replaces what `variant` said, whole.
     pub fn replace(&self, variant: &Variant, sink: Sink) {
         let now = Instant::now();
-        let mut guard = self.state();
-        let state = &mut *guard;
-        match state.entries.iter_mut().find(|entry| entry.variant == *variant) {
+        let mut guard = self.contents();
+        let contents = &mut *guard;
+        match contents.entries.iter_mut().find(|entry| entry.variant == *variant) {
             Some(entry) => {
                 let before = self.is_settings().then(|| Arc::clone(&entry.samples));
                 sink.replace(&mut entry.samples, &self.shared.layouts);
                 entry.updated_at = now;
-                if let (Some(before), Some(history)) = (before, &mut state.history)
+                if let (Some(before), Some(history)) = (before, &mut contents.history)
                     && !before.is_same(&entry.samples)
                 {
                     history.keep_former(before);
@@ -144,10 +144,10 @@ impl TargetState {
             }
             None => {
                 let samples = Arc::new(sink.finish(&self.shared.layouts));
-                let mut entries = std::mem::take(&mut state.entries).into_vec();
+                let mut entries = std::mem::take(&mut contents.entries).into_vec();
                 let place = entries.partition_point(|entry| entry.variant < *variant);
                 entries.insert(place, Entry { variant: variant.clone(), samples, updated_at: now });
-                state.entries = entries.into();
+                contents.entries = entries.into();
             }
         }
         drop(guard);
@@ -164,7 +164,7 @@ impl TargetState {
     /// Keeps the counters on the page as they are, for `shown_for` from now on.
     pub fn keep_counters(&self, shown_for: Duration) {
         self.set_stale_after(Some(shown_for));
-        for entry in &mut self.state().entries {
+        for entry in &mut self.contents().entries {
             entry.updated_at = Instant::now();
         }
         self.changed();
@@ -179,45 +179,45 @@ impl TargetState {
     /// Whether the counters are on the page at `now`.
     #[must_use]
     pub fn shows_counters(&self, now: Instant) -> bool {
-        let state = self.state();
-        state.entries.first().is_some_and(|entry| state.stale_at(entry).is_some_and(|at| at > now))
+        let contents = self.contents();
+        contents.entries.first().is_some_and(|entry| contents.stale_at(entry).is_some_and(|at| at > now))
     }
 
     /// Forgets what `variant` said, at once.
     pub fn forget(&self, variant: &Variant) {
-        let mut state = self.state();
-        let entries = std::mem::take(&mut state.entries).into_vec();
-        state.entries = entries.into_iter().filter(|entry| entry.variant != *variant).collect();
-        drop(state);
+        let mut contents = self.contents();
+        let entries = std::mem::take(&mut contents.entries).into_vec();
+        contents.entries = entries.into_iter().filter(|entry| entry.variant != *variant).collect();
+        drop(contents);
         self.changed();
     }
 
     /// Drops all values at once: the target does not exist any more.
     pub fn clear(&self) {
-        let mut state = self.state();
-        state.entries = Box::default();
-        state.trouble.set_message(None);
-        drop(state);
+        let mut contents = self.contents();
+        contents.entries = Box::default();
+        contents.trouble.set_message(None);
+        drop(contents);
         self.changed();
     }
 
     /// Forgets what variants that are no longer asked for said.
     pub fn retain(&self, wanted: &[Variant]) {
-        let mut state = self.state();
-        let mut entries = std::mem::take(&mut state.entries).into_vec();
+        let mut contents = self.contents();
+        let mut entries = std::mem::take(&mut contents.entries).into_vec();
         entries.retain(|entry| wanted.contains(&entry.variant));
-        state.entries = entries.into();
-        drop(state);
+        contents.entries = entries.into();
+        drop(contents);
         self.changed();
     }
 
     /// A poll succeeded at `now`.
     pub fn succeeded(&self, now: Timestamp) -> Transition {
-        let mut state = self.state();
-        self.asked(&mut state, true);
-        state.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
-        let failing = state.trouble.end_failing();
-        drop(state);
+        let mut contents = self.contents();
+        self.asked(&mut contents, true);
+        contents.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
+        let failing = contents.trouble.end_failing();
+        drop(contents);
         self.changed();
         match failing {
             Some(failure) if failure.told.is_some() => Transition::Recovered {
@@ -239,14 +239,14 @@ impl TargetState {
     }
 
     fn fail(&self, now: Timestamp, class: &'static str, message: &str, tell: bool) -> Transition {
-        let mut state = self.state();
-        self.asked(&mut state, false);
-        let before = state.trouble.end_failing();
+        let mut contents = self.contents();
+        self.asked(&mut contents, false);
+        let before = contents.trouble.end_failing();
         let told_before = before.as_ref().and_then(|failure| failure.told);
         let told = if tell { Some(class) } else { told_before };
         let since = before.map_or(now, |failure| failure.since);
-        state.trouble.begin_failing(Failure { since, class, message: message.into(), told });
-        drop(state);
+        contents.trouble.begin_failing(Failure { since, class, message: message.into(), told });
+        drop(contents);
         self.changed();
         if told == told_before { Transition::Same } else { Transition::Failing }
     }
@@ -254,11 +254,11 @@ impl TargetState {
     pub(super) fn set_stale_after(&self, stale_after: Option<Duration>) {
         let nanos = stale_after.map(|after| u64::try_from(after.as_nanos()).unwrap_or(u64::MAX));
         // Nothing at all is not to be mistaken for no expiry.
-        self.state().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
+        self.contents().stale_after = nanos.and_then(|nanos| NonZero::new(nanos.max(1)));
     }
 
     pub(super) fn is_unasked(&self) -> bool {
-        self.section == Section::Endpoint && self.state().up.is_none()
+        self.section == Section::Endpoint && self.contents().up.is_none()
     }
 
     /// Hands the samples that are exposed at `now` to `show`. Gives how it fares (whether it is up, and when it last
@@ -268,32 +268,32 @@ impl TargetState {
         now: Instant,
         mut show: impl FnMut(&Arc<Samples>),
     ) -> (Option<(bool, Option<UnixNanos>)>, Option<Instant>) {
-        let state = self.state();
+        let contents = self.contents();
         let mut first_stale = None;
-        for entry in &state.entries {
-            let stale_at = state.stale_at(entry);
+        for entry in &contents.entries {
+            let stale_at = contents.stale_at(entry);
             if stale_at.is_none_or(|at| at > now) {
                 show(&entry.samples);
                 first_stale = [first_stale, stale_at].into_iter().flatten().min();
             }
         }
-        (state.up.map(|up| (up, state.last_success)), first_stale)
+        (contents.up.map(|up| (up, contents.last_success)), first_stale)
     }
 
     /// A poll has ended; `shown` is the variant that an app's trend follows.
     pub fn record(&self, poll: PollRecord, shown: &Variant) {
-        let mut state = self.state();
+        let mut contents = self.contents();
         let (at, failed) = (poll.at, poll.failure.is_some());
         let point = (self.key.resource == response_time::RESOURCE).then(|| {
-            let entry = state.entries.iter().find(|entry| entry.variant == *shown && !failed)?;
+            let entry = contents.entries.iter().find(|entry| entry.variant == *shown && !failed)?;
             Some(Point::of(&self.key.resource.polled().families(), &entry.samples))
         });
-        let history = state.history.get_or_insert_default();
+        let history = contents.history.get_or_insert_default();
         history.push(poll);
         if let Some(point) = point {
             history.trace(at, self.shared.slot_seconds.load(Ordering::Relaxed), point);
         }
-        if let State { entries, history: Some(history), .. } = &mut *state
+        if let Contents { entries, history: Some(history), .. } = &mut *contents
             && let (Some(before), Some(entry)) = (history.take_former(), entries.first())
         {
             history.change(at, &self.key.resource.polled().families(), &before, &entry.samples);
@@ -303,11 +303,11 @@ impl TargetState {
     /// What `read` finds in the history; the default before the first poll.
     #[must_use]
     pub fn history<T: Default>(&self, read: impl FnOnce(&History) -> T) -> T {
-        self.state().history.as_deref().map(read).unwrap_or_default()
+        self.contents().history.as_deref().map(read).unwrap_or_default()
     }
 
-    fn asked(&self, state: &mut State, up: bool) {
-        if state.up.replace(up).is_none() && self.section == Section::Endpoint {
+    fn asked(&self, contents: &mut Contents, up: bool) {
+        if contents.up.replace(up).is_none() && self.section == Section::Endpoint {
             // A cell that was removed meanwhile is not in the count; never below zero.
             let _ =
                 self.shared.unasked.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
@@ -318,7 +318,7 @@ impl TargetState {
         self.shared.version.fetch_add(1, Ordering::Release);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
