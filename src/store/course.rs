@@ -22,17 +22,17 @@ pub struct Point {
 impl Point {
     /// The point in `samples` of the response time endpoint, which has these `families`.
     pub(super) fn of(families: &[Family], samples: &Samples) -> Self {
-        let percentile = |name: &str| {
-            let mut series = samples.series(families, &response_time::SECONDS);
-            series.find(|(labels, _)| labels.get("percentile") == Some(name)).map(|(_, value)| value)
-        };
         let mut requests = samples.series(families, &response_time::WINDOW_REQUESTS);
-        Self {
-            p50: percentile("p50"),
-            p95: percentile("p95"),
-            p99: percentile("p99"),
-            requests: requests.next().map(|(_, value)| value),
+        let mut point = Self { requests: requests.next().map(|(_, value)| value), ..Self::default() };
+        for (labels, value) in samples.series(families, &response_time::SECONDS) {
+            match labels.get("percentile") {
+                Some("p50") => point.p50 = Some(value),
+                Some("p95") => point.p95 = Some(value),
+                Some("p99") => point.p99 = Some(value),
+                _ => {}
+            }
         }
+        point
     }
 }
 

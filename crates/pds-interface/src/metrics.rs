@@ -71,12 +71,13 @@ impl<T: Default + Serialize + serde::de::DeserializeOwned + JsonSchema> ReplyBod
 
 /// The range that a reply names. A bound in a form that nobody reads is noted; an absent one is not.
 pub(super) fn range(unexpected: &mut Unexpected, start: &str, end: &str) -> Option<TimeRange> {
+    let range = TimeRange::parse(start, end);
     for (field, text) in [("start_date", start), ("end_date", end)] {
-        if !text.trim().is_empty() && parse_time(text).is_none() {
+        if range.is_none() && !text.trim().is_empty() && parse_time(text).is_none() {
             unexpected.0.push(field);
         }
     }
-    TimeRange::parse(start, end)
+    range
 }
 
 /// How much lower than that of a smaller share a percentile may be and still be taken for rounding.

@@ -1,6 +1,6 @@
 //! Section 4.4: response time metrics of an app.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use compact_str::CompactString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -94,7 +94,7 @@ impl ResponseTime {
     /// The percentiles in seconds, each once (the first of a name counts). Bad values are noted and left out.
     fn seconds(&self, unexpected: &mut Unexpected) -> Vec<(CompactString, f64)> {
         let mut seconds: Vec<(CompactString, f64)> = Vec::with_capacity(self.percentiles.0.len());
-        let mut seen = HashSet::new();
+        let mut seen = BTreeSet::new();
         for (percentile, millis) in self.percentiles.0.iter().filter(|(name, _)| seen.insert(name)) {
             let millis = unexpected.check("percentiles", *millis, 0.0, f64::MAX);
             seconds.extend(millis.map(|millis| (percentile.clone(), scaled(millis, -3))));

@@ -230,10 +230,14 @@ impl Ledger {
     /// How many of the reply's thresholds the ledger has no room for.
     #[must_use]
     pub fn beyond_room(&self, tally: &Tally) -> usize {
+        let room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
+        if tally.shares.len() <= room {
+            return 0;
+        }
         let unknown = tally.shares.iter().filter(|(threshold, _)| {
             self.thresholds.binary_search_by(|known| known.total_cmp(threshold)).is_err()
         });
-        unknown.count().saturating_sub(MAX_THRESHOLDS.saturating_sub(self.thresholds.len()))
+        unknown.count().saturating_sub(room)
     }
 
     /// The ledger with buckets for all thresholds of the reply, as far as there is room. `None` if it has them. A new
@@ -244,7 +248,13 @@ impl Ledger {
         self.learn_thresholds(tally.shares.iter().map(|(threshold, _)| threshold))
     }
 
-    pub(super) fn learn_thresholds<'a>(&self, thresholds: impl IntoIterator<Item = &'a f64>) -> Option<Self> {
+    pub(super) fn learn_thresholds<'a>(
+        &self,
+        thresholds: impl IntoIterator<Item = &'a f64> + Clone,
+    ) -> Option<Self> {
+        if self.thresholds.iter().eq(thresholds.clone()) {
+            return None;
+        }
         let mut room = MAX_THRESHOLDS.saturating_sub(self.thresholds.len());
         let mut known = self.shares().peekable();
         let mut merged: Vec<(f64, f64)> = Vec::new();
