@@ -45,8 +45,7 @@ pub enum Purpose {
 /// also serves the counters.
 #[must_use]
 pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
-    let (settled, settled_step, step) =
-        (plan.watermark.settled(), plan.watermark.settled_step(), plan.watermark.step());
+    let (settled, step) = (plan.watermark.at_present(), plan.watermark.step());
     let app = target.subjects.first().and_then(|subject| plan.app(subject));
     let polled_every = plan.interval(target).as_secs();
     let mut asks: Vec<RangeAsk> = Vec::new();
@@ -54,7 +53,7 @@ pub fn windows(plan: &Plan, target: &Target) -> Vec<RangeAsk> {
         let shared = target.counter.is_some()
             && window.seconds == step
             && polled_every == window.seconds.unsigned_abs();
-        let end = if shared { settled_step } else { settled };
+        let end = if shared { settled.step_end() } else { settled.second };
         let range = TimeRange { start: end - window.seconds, end };
         for container in containers(app) {
             match asks.iter_mut().find(|ask| ask.range == range && ask.container == container) {
@@ -75,8 +74,9 @@ pub fn due(plan: &Plan, target: &Target, ledger: Option<&Ledger>, settled_step: 
     let ledger = ledger.filter(|ledger| !ledger.set_aside)?;
     let most = i64::try_from(MAX_MERGED.as_secs()).unwrap_or(i64::MAX);
     let most = most >> target.progress.halvings.load(Ordering::Relaxed).min(MAX_HALVINGS);
-    let watermark = &plan.watermark;
-    ledger.due(watermark.settled_step().min(settled_step), watermark.step(), most, watermark.hourly_from())
+    let (watermark, settled) = (&plan.watermark, plan.watermark.at_present());
+    let hourly_from = watermark.ages().hourly_from(settled.second);
+    ledger.due(settled.step_end().min(settled_step), watermark.step(), most, hourly_from)
 }
 
 /// Asks for no longer ranges to count of `target` than this, for now.

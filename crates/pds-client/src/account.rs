@@ -103,13 +103,14 @@ impl Account {
     /// Fails if a refusal keeps `token` from being sent to `path`. If one has expired, a request that gives `again` tries
     /// again, and the others wait for its outcome, for that long at most.
     pub(super) fn check(&self, path: &str, token: &Token, again: Option<Duration>) -> Result<(), Reason> {
-        let (mut state, now) = (self.state(), Instant::now());
+        let mut state = self.state();
         for key in [WHOLE_ACCOUNT, path] {
             let Some(refusal) = state.rejections.get_mut(key) else { continue };
             if refusal.generation != token.generation {
                 // It stays until this token is accepted, which is then logged.
                 continue;
             }
+            let now = Instant::now();
             if now < refusal.until {
                 return Err(Reason::Unauthorized {
                     status: refusal.status,

@@ -99,8 +99,8 @@ impl Pace {
 
     /// How much longer a pause lasts; zero without one.
     pub(super) fn paused_for(&self) -> Duration {
-        let now = Instant::now();
-        self.state().paused_until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+        let until = self.state().paused_until;
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()))
     }
 
     /// The service asked to wait. A later reply to an earlier request never shortens a pause. A pause longer than
