@@ -31,7 +31,9 @@ impl<'a> Arguments<'a> {
     #[must_use]
     pub fn about(project: &'a str, app: &'a str) -> Self {
         let ids = [("project_id", project), ("app_id", app)].into_iter().filter(|(_, id)| !id.is_empty());
-        ids.fold(Self::default(), |arguments, (name, id)| arguments.with(name, id))
+        // Room for those of a metrics call.
+        let none = Self { arguments: Vec::with_capacity(6), ..Self::default() };
+        ids.fold(none, |arguments, (name, id)| arguments.with(name, id))
     }
 
     /// Sets the time that an expiration date must lie after; without it any date is taken for one in the future.
