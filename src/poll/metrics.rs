@@ -221,12 +221,12 @@ impl MetricsPoll<'_, '_> {
 
     /// Hides the samples of the range's windows.
     fn forget(&self, asked: &RangeAsk) {
+        // The datapoint that all windows share is in none of them.
+        let shared = Variant { window: 0, container: asked.container.clone() };
+        let windows = asked.windows.iter().map(|window| self.variant(asked, *window));
+        let gone: Vec<Variant> = windows.chain([shared]).collect();
         for subject in &self.poll.target.subjects {
-            for &window in &asked.windows {
-                subject.cell.forget(&self.variant(asked, window));
-            }
-            // The datapoint that all windows share.
-            subject.cell.forget(&Variant { window: 0, container: asked.container.clone() });
+            subject.cell.retain(|variant| !gone.contains(variant));
         }
     }
 

@@ -113,7 +113,7 @@ pub(super) fn detail(view: &View, project: &str, app: &str) -> Option<Detail> {
         window_minutes: view.window_minutes()?,
         course: parts.iter().flat_map(|part| part.subject.cell.history(History::course)).collect(),
         builds: builds(&changes),
-        changes: changed(&changes, settings.families()),
+        changes: changed(&changes, settings.families),
         settings: settings::groups(&settings),
         next_polls: parts
             .iter()

@@ -163,7 +163,7 @@ fn others(values: &Values<'_>) -> Vec<Setting> {
     let grouped = |family: &Family| {
         SETTINGS.iter().any(|row| matches!(row, Number(known) | Flag(known, _) if **known == *family))
     };
-    let others = values.families().iter().filter(|family| family.labels.is_empty() && !grouped(family));
+    let others = values.families.iter().filter(|family| family.labels.is_empty() && !grouped(family));
     others.filter_map(|family| setting(values, Number(family))).collect()
 }
 

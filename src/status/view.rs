@@ -173,7 +173,7 @@ fn fetch(targets: &[(&Target, &TargetSubject)]) {
 /// The samples of one target with their families.
 #[derive(Clone, Debug)]
 pub(super) struct Values<'a> {
-    families: &'a [Family],
+    pub(super) families: &'a [Family],
     samples: Option<Arc<Samples>>,
 }
 
@@ -182,11 +182,6 @@ impl<'a> Values<'a> {
     pub(super) fn new(store: &'a Store, resource: Resource, samples: Option<Arc<Samples>>) -> Self {
         let families = store.families().get(resource.index());
         Self { families: families.map_or(&[], Vec::as_slice), samples }
-    }
-
-    /// The families.
-    pub(super) fn families(&self) -> &'a [Family] {
-        self.families
     }
 
     /// The series of `family`.

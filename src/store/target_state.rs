@@ -54,7 +54,7 @@ struct Contents {
     last_success: Option<UnixNanos>,
     /// None until the first poll; cells of counters never have one.
     history: Option<Box<History>>,
-    trouble: Trouble,
+    trouble: Option<Box<Trouble>>,
 }
 
 impl Contents {
@@ -87,7 +87,8 @@ impl TargetState {
     pub fn health_at(&self, variant: &Variant, now: Instant) -> (Health, bool) {
         let contents = self.contents();
         let last_success = contents.last_success.and_then(timestamp);
-        let health = Health { up: contents.up, last_success, failing: contents.trouble.failing().cloned() };
+        let failing = contents.trouble.as_ref().and_then(|trouble| trouble.failing.clone());
+        let health = Health { up: contents.up, last_success, failing };
         (health, contents.fresh(variant, now).is_some())
     }
 
@@ -115,7 +116,10 @@ impl TargetState {
 
     /// Replaces the text of the last reply for people.
     pub fn set_message(&self, message: Option<String>) {
-        self.contents().trouble.set_message(message);
+        let trouble = &mut self.contents().trouble;
+        if message.is_some() || trouble.is_some() {
+            trouble.get_or_insert_default().message = message.map(Arc::new);
+        }
     }
 
     /// The text of the last reply for people, if the reply is not stale at `now`.
@@ -123,7 +127,7 @@ impl TargetState {
     pub fn message(&self, now: Instant) -> Option<Arc<String>> {
         let contents = self.contents();
         let fresh = |entry: &Entry| contents.stale_at(entry).is_none_or(|at| at > now);
-        contents.trouble.message().filter(|_| contents.entries.iter().any(fresh)).cloned()
+        contents.trouble.as_ref()?.message.clone().filter(|_| contents.entries.iter().any(fresh))
     }
 
     /// Replaces what `variant` said, whole.
@@ -183,29 +187,22 @@ impl TargetState {
         contents.entries.first().is_some_and(|entry| contents.stale_at(entry).is_some_and(|at| at > now))
     }
 
-    /// Forgets what `variant` said, at once.
-    pub fn forget(&self, variant: &Variant) {
-        let mut contents = self.contents();
-        let entries = std::mem::take(&mut contents.entries).into_vec();
-        contents.entries = entries.into_iter().filter(|entry| entry.variant != *variant).collect();
-        drop(contents);
-        self.changed();
-    }
-
     /// Drops all values at once: the target does not exist any more.
     pub fn clear(&self) {
         let mut contents = self.contents();
         contents.entries = Box::default();
-        contents.trouble.set_message(None);
+        if let Some(trouble) = &mut contents.trouble {
+            trouble.message = None;
+        }
         drop(contents);
         self.changed();
     }
 
-    /// Forgets what variants that are no longer asked for said.
-    pub fn retain(&self, wanted: &[Variant]) {
+    /// Forgets what variants that are not `wanted` said, at once.
+    pub fn retain(&self, wanted: impl Fn(&Variant) -> bool) {
         let mut contents = self.contents();
         let mut entries = std::mem::take(&mut contents.entries).into_vec();
-        entries.retain(|entry| wanted.contains(&entry.variant));
+        entries.retain(|entry| wanted(&entry.variant));
         contents.entries = entries.into();
         drop(contents);
         self.changed();
@@ -216,7 +213,7 @@ impl TargetState {
         let mut contents = self.contents();
         self.asked(&mut contents, true);
         contents.last_success = i64::try_from(now.as_nanosecond()).ok().and_then(NonZero::new);
-        let failing = contents.trouble.end_failing();
+        let failing = contents.trouble.as_mut().and_then(|trouble| trouble.failing.take());
         drop(contents);
         self.changed();
         match failing {
@@ -241,11 +238,12 @@ impl TargetState {
     fn fail(&self, now: Timestamp, class: &'static str, message: &str, tell: bool) -> Transition {
         let mut contents = self.contents();
         self.asked(&mut contents, false);
-        let before = contents.trouble.end_failing();
+        let trouble = contents.trouble.get_or_insert_default();
+        let before = trouble.failing.take();
         let told_before = before.as_ref().and_then(|failure| failure.told);
         let told = if tell { Some(class) } else { told_before };
         let since = before.map_or(now, |failure| failure.since);
-        contents.trouble.begin_failing(Failure { since, class, message: message.into(), told });
+        trouble.failing = Some(Arc::new(Failure { since, class, message: message.into(), told }));
         drop(contents);
         self.changed();
         if told == told_before { Transition::Same } else { Transition::Failing }

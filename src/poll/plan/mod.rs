@@ -207,7 +207,8 @@ impl Plan {
             let owner = app.map_or(Some(of_project), |app| of_apps.get(app))?;
             let key = Key { owner: Arc::clone(owner), resource };
             let cell = store.cell(&key, Section::Endpoint)?;
-            cell.retain(&self.variants(endpoint, app.and_then(|app| named.apps.get(app))));
+            let wanted = self.variants(endpoint, app.and_then(|app| named.apps.get(app)));
+            cell.retain(|variant| wanted.contains(variant));
             subjects.push(TargetSubject { project, app, cell });
         }
         // An existing cell keeps its key, which is shared.
@@ -237,8 +238,8 @@ impl Plan {
     /// Removes samples of windows that this plan does not have, left by polls of an earlier plan.
     pub(super) fn forget_others(&self, target: &Target) {
         for subject in &target.subjects {
-            let app = self.app(subject);
-            subject.cell.retain(&self.variants(target.endpoint, app));
+            let wanted = self.variants(target.endpoint, self.app(subject));
+            subject.cell.retain(|variant| wanted.contains(variant));
         }
     }
 
