@@ -7,7 +7,7 @@ use url::Url;
 use super::explain::has_credentials;
 use super::key::Kind;
 use super::reader::{Reader, as_text};
-use pds_interface::template::{Template, percent_encode};
+use pds_core::template::{Template, percent_encode};
 
 /// An http or https URL without credentials, whose place is `credentials_in`; `None` if it may contain them.
 pub(super) fn http_url(credentials_in: Option<&'static str>) -> Reader<Url> {

@@ -1,6 +1,6 @@
 //! The address of every page, behind any prefix.
 
-use pds_interface::template::percent_encode;
+use pds_core::template::percent_encode;
 
 /// The pages' addresses as browsers see them.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ pub(super) mod url {
 
 #[cfg(test)]
 mod tests {
-    use pds_interface::template::Template;
+    use pds_core::template::Template;
 
     use super::*;
 

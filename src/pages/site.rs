@@ -14,8 +14,8 @@ use crate::config::Shard;
 use crate::status::model::Exporter;
 use crate::status::{Source, Status};
 use pds_core::printable::steers_terminal;
+use pds_core::template::Template;
 use pds_exposition::Group;
-use pds_interface::template::Template;
 use pds_web::{PageRequest, Response, Route};
 
 use super::assets::{Asset, FOLDER};

@@ -6,6 +6,7 @@
 //! - [`plain_file`]: files that other programs replace.
 //! - [`printable`]: text fit for a terminal.
 //! - [`secret`]: text that redacts itself.
+//! - [`template`]: paths with `{name}` in them, and the percent-encoder.
 //! - [`units`]: numbers and durations for people.
 
 pub mod clock;
@@ -14,4 +15,5 @@ pub mod memory;
 pub mod plain_file;
 pub mod printable;
 pub mod secret;
+pub mod template;
 pub mod units;

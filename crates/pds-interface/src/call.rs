@@ -1,9 +1,10 @@
 //! How a call of the interface is described.
 
+use pds_core::template::Template;
+
 use super::param::Param;
 use super::polled::Polled;
 use super::reply::{Format, ReplyBody};
-use super::template::Template;
 
 /// HTTP methods that the interface uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

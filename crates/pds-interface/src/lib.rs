@@ -8,7 +8,6 @@
 //! - [`reply`]: how replies are read and written.
 //! - [`param`]: query parameters and body fields with their rules.
 //! - [`request`]: a call with its arguments, ready to send.
-//! - [`template`]: paths with `{name}` in them, and the percent-encoder.
 //! - [`polled`]: how a call is polled, and how its metrics are read into a [`reader`].
 //! - [`resource`]: polled calls as indices into the table.
 //! - [`metrics`]: what the two metrics calls share.
@@ -31,7 +30,6 @@ pub mod reader;
 pub mod reply;
 pub mod request;
 pub mod resource;
-pub mod template;
 pub mod wire;
 
 pub mod branches;

@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use pds_core::template::percent_encode;
+
 use super::call::{Call, Method};
 use super::param::{ParamKind, QueryNames, Resolution, RuleError, check_range};
 use super::range::{RangeEnd, TimeRange, before, instant, parse_rfc3339};
-use super::template::percent_encode;
 
 /// Arguments of one request, by the default names of identifiers, query parameters and body fields. Those that a call
 /// does not have are ignored.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri, Version};
-use percent_encoding::percent_decode_str;
+use pds_core::template::Template;
 use url::form_urlencoded;
 
 use super::response::Response;
@@ -78,23 +78,8 @@ impl Route {
 
     /// The decoded `{name}` segments, if the path is this route's.
     pub(super) fn matches(&self, path: &str) -> Option<Vec<(String, String)>> {
-        if self.kind == Kind::Fallback {
-            return None;
-        }
-        let mut found = Vec::new();
-        let mut asked = path.split('/');
-        for pattern in self.path.split('/') {
-            let segment = asked.next()?;
-            match pattern.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
-                Some(name) if !segment.is_empty() => {
-                    let value = percent_decode_str(segment).decode_utf8().ok()?;
-                    found.push((name.to_owned(), value.into_owned()));
-                }
-                None if pattern == segment => {}
-                _ => return None,
-            }
-        }
-        asked.next().is_none().then_some(found)
+        let values = Template(&self.path).values(path).filter(|_| self.kind != Kind::Fallback)?;
+        Some(values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 }
 
