@@ -40,5 +40,5 @@ mod traffic;
 pub use faults::{Fault, Kind, RetryAfter};
 pub use latency::THRESHOLDS;
 pub use server::{serve, serve_over};
-pub use settings::{Quirks, Settings};
+pub use settings::{DEVIATIONS, Quirks, Settings};
 pub use world::{Truth, World};

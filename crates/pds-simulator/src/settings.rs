@@ -1,33 +1,70 @@
 //! The size of a world, what it is generated from, and how it differs from an ideal service: late data, included ends,
 //! rounded ranges.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use clap::Args;
 use jiff::Timestamp;
 
-use pds_interface::TimeRange;
+use pds_interface::{CALLS, TimeRange};
 
 use super::blueprint;
 use super::chance::{hash, unit};
 use super::traffic::Stream;
 
 /// The size of a world, and what it is generated from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Args)]
 pub struct Settings {
-    /// The same seed gives the same world.
+    /// Seed of projects, apps and traffic.
+    #[arg(long, default_value_t = Self::default().seed)]
     pub seed: u64,
     /// Number of projects.
+    #[arg(long, value_name = "COUNT", default_value_t = Self::default().projects)]
     pub projects: usize,
-    /// Total number of apps, spread evenly over the projects.
+    /// Number of apps, spread evenly over the projects.
+    #[arg(long, value_name = "COUNT", default_value_t = Self::default().apps)]
     pub apps: usize,
     /// Seconds by which the metrics calls lag behind the clock: later events are not counted yet.
+    #[arg(skip)]
     pub lag: u32,
     /// Number of requests the journal keeps in full.
+    #[arg(skip = Self::default().journal)]
     pub journal: usize,
-    /// How the metrics calls differ from ideal ones.
+    /// How the service differs from an ideal one.
+    #[command(flatten)]
     pub quirks: Quirks,
-    /// Renamed query parameters, by default name.
+    /// Rename a query parameter, such as start=from; its default name is then ignored. Repeatable.
+    #[arg(
+        long = "query-name",
+        value_name = "NAME=OTHER",
+        value_parser = renamed,
+        help_heading = DEVIATIONS
+    )]
     pub names: Vec<(String, String)>,
+}
+
+/// The heading of the flags that make a service less than ideal.
+pub const DEVIATIONS: &str = "Deviations from an ideal service";
+
+/// `NAME=OTHER` with the name of a query parameter.
+fn renamed(text: &str) -> Result<(String, String), String> {
+    let known: BTreeSet<&str> = CALLS.iter().flat_map(|call| call.query).map(|param| param.name).collect();
+    match text.split_once('=') {
+        Some((name, other)) if known.contains(name) && !other.is_empty() => {
+            Ok((name.to_owned(), other.to_owned()))
+        }
+        _ => {
+            let known: Vec<&str> = known.into_iter().collect();
+            Err(format!("must be NAME=OTHER, with one of the names {}", known.join(", ")))
+        }
+    }
+}
+
+/// A duration in whole seconds.
+fn seconds(text: &str) -> Result<u32, String> {
+    let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    Ok(u32::try_from(duration.as_secs()).unwrap_or(u32::MAX))
 }
 
 impl Default for Settings {
@@ -60,30 +97,49 @@ impl Settings {
 }
 
 /// How the metrics calls differ from ideal ones. The truth is not affected.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Args)]
 pub struct Quirks {
-    /// Share of requests and runs (0..=1) that appear late.
+    /// Share of requests and runs (0 to 1) that the metrics calls report late.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = DEVIATIONS)]
     pub late_share: f64,
-    /// They appear after a random delay of 1 to this many seconds.
+    /// Longest delay of late data in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = DEVIATIONS)]
     pub late_within: u32,
-    /// Whether a range includes its last instant. Everything happens at the beginning of a second, so a range that
-    /// ends at a whole second counts that second, too.
+    /// Include the last instant of a range.
+    // Everything happens at the beginning of a second, so a range that ends at a whole second counts that second, too.
+    #[arg(long, help_heading = DEVIATIONS)]
     pub inclusive_ends: bool,
-    /// Ranges are rounded outwards to whole multiples of this many seconds; 0 disables it.
+    /// Round ranges outwards to multiples of this many seconds; 0 for no rounding.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, help_heading = DEVIATIONS)]
     pub round_to: u32,
-    /// Whether the requested bounds are ignored, as if their query names were wrong: replies are about the last hour.
+    /// Ignore the requested range, as with wrong query names; reply for the last hour.
+    #[arg(long = "ignore-range", help_heading = DEVIATIONS)]
     pub ignores_range: bool,
-    /// Ranges longer than this many seconds are refused; 0 disables it.
+    /// Refuse longer ranges, such as 7d [default: no limit].
+    // In seconds.
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = seconds,
+        default_value = "0s",
+        hide_default_value = true,
+        help_heading = DEVIATIONS
+    )]
     pub longest_range: u32,
     /// Ranges that begin more than this many seconds ago are refused; 0 disables it.
+    #[arg(skip)]
     pub keeps_for: u32,
     /// Ranges with one of these Unix seconds are refused; 0 is none.
+    #[arg(skip)]
     pub refused_seconds: [i64; 8],
-    /// Whether replies do not name their range.
+    /// Do not state the range in replies.
+    #[arg(long, help_heading = DEVIATIONS)]
     pub unnamed_ranges: bool,
-    /// Whether replies have no Date header.
+    /// Send no Date header.
+    #[arg(long, help_heading = DEVIATIONS)]
     pub undated: bool,
-    /// Whether replies are compressed (gzip) if the client accepts it.
+    /// Compress replies (gzip) for clients that accept it.
+    #[arg(long = "compress", help_heading = DEVIATIONS)]
     pub compresses: bool,
 }
 

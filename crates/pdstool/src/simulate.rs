@@ -1,6 +1,5 @@
 //! `pdstool simulate`: the simulator of the service as a server.
 
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,11 +15,10 @@ use tokio_rustls::TlsAcceptor;
 
 use pds_core::clock::Clock;
 use pds_core::plain_file;
-use pds_interface::CALLS;
-use pds_simulator::{Fault, Kind, Quirks, Settings, World, faults};
+use pds_simulator::{DEVIATIONS, Fault, Kind, Settings, World, faults};
 
 use super::console::Console;
-use super::error::ToolError;
+use super::error::{Result, ToolError};
 use super::init;
 use super::init::draft::{Draft, DraftProject};
 use super::output::{OutputArg, OutputFormat};
@@ -40,15 +38,9 @@ pub struct Simulate {
     /// Address to listen on; port 0 picks a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:10091")]
     pub listen: SocketAddr,
-    /// Seed of projects, apps and traffic.
-    #[arg(long, default_value_t = Settings::default().seed)]
-    pub seed: u64,
-    /// Number of projects.
-    #[arg(long, default_value_t = Settings::default().projects, value_name = "COUNT")]
-    pub projects: usize,
-    /// Number of apps, spread evenly over the projects.
-    #[arg(long, default_value_t = Settings::default().apps, value_name = "COUNT")]
-    pub apps: usize,
+    /// The simulated service.
+    #[command(flatten)]
+    pub settings: Settings,
     /// Lifetime of the tokens, such as 5m [default: unlimited].
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub token_lifetime: Option<Duration>,
@@ -61,51 +53,18 @@ pub struct Simulate {
     /// The output format.
     #[command(flatten)]
     pub output: OutputArg,
-    /// How the service differs from an ideal one.
-    #[command(flatten)]
-    pub habits: Habits,
+    /// Seconds by which the service's clock is ahead; negative for behind.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0,
+        allow_negative_numbers = true,
+        help_heading = DEVIATIONS
+    )]
+    pub clock_skew: i64,
     /// Certificate and key.
     #[command(flatten)]
     pub tls: TlsArgs,
-}
-
-/// How the simulated service differs from an ideal one.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Deviations from an ideal service")]
-pub struct Habits {
-    /// Share of requests and runs (0 to 1) that the metrics calls report late.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub late_share: f64,
-    /// Longest delay of late data in seconds.
-    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
-    pub late_within: u32,
-    /// Include the last instant of a range.
-    #[arg(long)]
-    pub inclusive_ends: bool,
-    /// Round ranges outwards to multiples of this many seconds; 0 for no rounding.
-    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
-    pub round_to: u32,
-    /// Ignore the requested range, as with wrong query names; reply for the last hour.
-    #[arg(long)]
-    pub ignore_range: bool,
-    /// Refuse longer ranges, such as 7d [default: no limit].
-    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
-    pub longest_range: Option<Duration>,
-    /// Do not state the range in replies.
-    #[arg(long)]
-    pub unnamed_ranges: bool,
-    /// Rename a query parameter, such as start=from; its default name is then ignored. Repeatable.
-    #[arg(long, value_name = "NAME=OTHER", value_parser = renamed)]
-    pub query_name: Vec<(String, String)>,
-    /// Seconds by which the service's clock is ahead; negative for behind.
-    #[arg(long, default_value_t = 0, value_name = "SECONDS", allow_negative_numbers = true)]
-    pub clock_skew: i64,
-    /// Send no Date header.
-    #[arg(long)]
-    pub undated: bool,
-    /// Compress replies (gzip) for clients that accept it.
-    #[arg(long)]
-    pub compress: bool,
 }
 
 /// TLS of the simulated service.
@@ -123,41 +82,9 @@ pub struct TlsArgs {
     pub no_http2: bool,
 }
 
-/// `NAME=OTHER` with the name of a query parameter.
-fn renamed(text: &str) -> Result<(String, String), String> {
-    let known: BTreeSet<&str> = CALLS.iter().flat_map(|call| call.query).map(|param| param.name).collect();
-    match text.split_once('=') {
-        Some((name, other)) if known.contains(name) && !other.is_empty() => {
-            Ok((name.to_owned(), other.to_owned()))
-        }
-        _ => {
-            let known: Vec<&str> = known.into_iter().collect();
-            Err(format!("must be NAME=OTHER, with one of the names {}", known.join(", ")))
-        }
-    }
-}
-
-impl Habits {
-    fn quirks(&self) -> Quirks {
-        let seconds = |duration: Duration| u32::try_from(duration.as_secs()).unwrap_or(u32::MAX);
-        Quirks {
-            late_share: self.late_share,
-            late_within: self.late_within,
-            inclusive_ends: self.inclusive_ends,
-            round_to: self.round_to,
-            ignores_range: self.ignore_range,
-            longest_range: self.longest_range.map_or(0, seconds),
-            unnamed_ranges: self.unnamed_ranges,
-            undated: self.undated,
-            compresses: self.compress,
-            ..Quirks::default()
-        }
-    }
-}
-
 impl TlsArgs {
     /// What accepts TLS connections, if certificate and key are given.
-    fn acceptor(&self) -> Result<Option<TlsAcceptor>, ToolError> {
+    fn acceptor(&self) -> Result<Option<TlsAcceptor>> {
         let (Some(cert_file), Some(key_file)) = (&self.tls_cert_file, &self.tls_key_file) else {
             return Ok(None);
         };
@@ -191,23 +118,15 @@ pub async fn run(
     args: &Simulate,
     clock: Clock,
     shutdown: impl Future<Output = ()>,
-) -> Result<(), ToolError> {
-    let settings = Settings {
-        seed: args.seed,
-        projects: args.projects,
-        apps: args.apps,
-        quirks: args.habits.quirks(),
-        names: args.habits.query_name.clone(),
-        ..Settings::default()
-    };
+) -> Result<()> {
     let expiry = args.token_lifetime.map(|lifetime| clock.now().saturating_add(lifetime));
     let expiry =
         expiry.transpose().map_err(|error| ToolError::Usage(format!("--token-lifetime: {error}")))?;
     let tls = args.tls.acceptor()?;
-    let world = World::new(settings, clock);
+    let world = World::new(args.settings.clone(), clock);
     let mut faults = read_faults(args)?;
-    if args.habits.clock_skew != 0 {
-        faults.push(Kind::ClockSkew { seconds: args.habits.clock_skew }.into());
+    if args.clock_skew != 0 {
+        faults.push(Kind::ClockSkew { seconds: args.clock_skew }.into());
     }
     world.faults().set(faults);
     let unbound = |source| ToolError::System { doing: "cannot listen", source };
@@ -240,7 +159,7 @@ fn print(
     format: OutputFormat,
     base_url: &str,
     projects: &[DraftProject],
-) -> Result<(), ToolError> {
+) -> Result<()> {
     let token = |project: &DraftProject| project.token.clone().unwrap_or_default();
     match format {
         OutputFormat::Table | OutputFormat::Wide => {
@@ -278,7 +197,7 @@ fn print(
 /// The first line of a configuration that this command wrote.
 const TITLE: &str = "The configuration of pds-exporter for a simulated service.";
 
-fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> Result<(), ToolError> {
+fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> Result<()> {
     let ours = match plain_file::read_text(path, plain_file::MAX_BYTES) {
         Ok(text) => text.starts_with(&format!("# {TITLE}")),
         Err(_) => !path.exists(),
@@ -291,10 +210,10 @@ fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> R
     init::write(path, &draft.text(), true)
 }
 
-fn read_faults(args: &Simulate) -> Result<Vec<Fault>, ToolError> {
+fn read_faults(args: &Simulate) -> Result<Vec<Fault>> {
     let Some(path) = &args.faults else { return Ok(Vec::new()) };
     let read = plain_file::read(path, plain_file::MAX_BYTES);
-    let json = read.map_err(|source| ToolError::File { doing: "cannot read", path: path.clone(), source })?;
+    let json = read.map_err(ToolError::file("cannot read", path))?;
     faults::parse(&json.bytes)
         .map_err(|problem| ToolError::Usage(format!("{} is not a list of faults: {problem}", path.display())))
 }
