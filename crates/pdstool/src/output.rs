@@ -1,6 +1,13 @@
-//! The output formats of commands that print data.
+//! The output formats of commands that print data, and files that commands write.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
+
+use super::error::{Result, ToolError};
 
 /// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -30,4 +37,18 @@ pub struct OutputArg {
     /// Output format.
     #[arg(id = "output", short, long = "output", value_name = "FORMAT", default_value = "table")]
     pub format: OutputFormat,
+}
+
+/// Writes a file that may hold a token: only its owner can read it.
+///
+/// # Errors
+/// If it cannot be written, also because it is there already and `over` is not set.
+pub fn write_private(path: &Path, text: &str, over: bool) -> Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).create_new(!over).mode(0o600);
+    let written = options.open(path).and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    });
+    written.map_err(ToolError::file("cannot write", path))
 }

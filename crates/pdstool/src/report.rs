@@ -1,7 +1,5 @@
 //! Findings of checks, each with its remedy, and how they are printed.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use crate::console::{BAD, Console, FAINT, GOOD, STRONG, WARN};
@@ -113,31 +111,6 @@ impl Report {
                 self.findings.push(finding);
             }
         }
-    }
-
-    /// Adds a finding that is ok.
-    pub fn ok(&mut self, check: &'static str, text: impl Into<String>) {
-        self.add(check, [Finding::ok(text)]);
-    }
-
-    /// As [`Report::ok`], with the time it took.
-    pub fn ok_after(&mut self, check: &'static str, text: impl Into<String>, took: Duration) {
-        self.add(check, [Finding { seconds: Some(took.as_secs_f64()), ..Finding::ok(text) }]);
-    }
-
-    /// Adds a note.
-    pub fn note(&mut self, check: &'static str, text: impl Into<String>) {
-        self.add(check, [Finding::note(text)]);
-    }
-
-    /// Adds a warning.
-    pub fn warning(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
-        self.add(check, [Finding::warning(text, remedy)]);
-    }
-
-    /// Adds a problem.
-    pub fn problem(&mut self, check: &'static str, text: impl Into<String>, remedy: impl Into<String>) {
-        self.add(check, [Finding::problem(text, remedy)]);
     }
 
     /// The lines of a configuration that correct what was found.
@@ -310,11 +283,11 @@ mod tests {
     #[test]
     fn only_what_is_wrong_makes_it_fail() {
         let mut report = Report::default();
-        report.ok("clock", "it agrees");
-        report.note("daemon", "none runs");
+        report.add("clock", [Finding::ok("it agrees")]);
+        report.add("daemon", [Finding::note("none runs")]);
         assert!(report.result().is_ok());
-        report.warning("token", "it expires", "Renew it.");
-        report.warning("token", "it expires", "Renew it.");
+        report.add("token", [Finding::warning("it expires", "Renew it.")]);
+        report.add("token", [Finding::warning("it expires", "Renew it.")]);
         assert_eq!(report.result().map_err(|error| error.to_string()), Err("1 warning".to_owned()), "once");
     }
 }

@@ -12,7 +12,7 @@ use pds_core::clock::{Clock, differ};
 use pds_core::units;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
 use pds_exporter::cause::CLOCKS_DIFFER;
-use pds_exporter::config::{self, Config};
+use pds_exporter::config::{self, Config, parse_url};
 use pds_interface::{Arguments, Cadence, ReplyBody as _, Resource, TimeRange, list_projects};
 
 use super::error::{Result, ToolError};
@@ -36,20 +36,12 @@ pub struct ServiceArgs {
     pub config_file: PathBuf,
 
     /// Address of the service, instead of a configuration file. PDS_EXPORTER__API__... variables still apply.
-    #[arg(long = "base-url", value_name = "URL", value_parser = base_url, global = true)]
+    #[arg(long = "base-url", value_name = "URL", value_parser = parse_url, global = true)]
     pub base_url: Option<Url>,
 
     /// With --base-url: file with the token [default: the variable PDS_EXPORTER__API__TOKEN].
     #[arg(long = "token-file", value_name = "FILE", requires = "base_url", global = true)]
     pub token_file: Option<PathBuf>,
-}
-
-/// Parses the address of a service.
-///
-/// # Errors
-/// If it is not a valid address.
-pub fn base_url(text: &str) -> Result<Url, String> {
-    config::parse_url(text)
 }
 
 /// A client of the service with its configuration.

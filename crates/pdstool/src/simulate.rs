@@ -19,9 +19,8 @@ use pds_simulator::{DEVIATIONS, Fault, Kind, Settings, World, faults};
 
 use super::console::Console;
 use super::error::{Result, ToolError};
-use super::init;
 use super::init::draft::{Draft, DraftProject};
-use super::output::{OutputArg, OutputFormat};
+use super::output::{OutputArg, OutputFormat, write_private};
 use super::page;
 
 /// `pdstool simulate`.
@@ -207,7 +206,7 @@ fn write_config(path: &Path, base_url: String, projects: Vec<DraftProject>) -> R
         return Err(ToolError::Usage(message));
     }
     let draft = Draft { title: TITLE.to_owned(), base_url, token_file: None, projects };
-    init::write(path, &draft.text(), true)
+    write_private(path, &draft.text(), true)
 }
 
 fn read_faults(args: &Simulate) -> Result<Vec<Fault>> {

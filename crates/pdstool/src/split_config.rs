@@ -13,7 +13,7 @@ use toml_edit::{DocumentMut, Item, TomlError};
 
 use crate::console::Console;
 use crate::error::{Result, ToolError};
-use crate::init;
+use crate::output::write_private;
 
 /// What `kubectl apply` writes into an annotation of at most 256 KiB, where quotes and line ends take two bytes.
 const DEFAULT_MAX_BYTES: usize = 200_000;
@@ -64,7 +64,7 @@ pub fn run(console: &mut Console, args: &SplitConfigArgs) -> Result<()> {
         return Err(ToolError::Usage(format!("{} is not empty", args.folder.display())));
     }
     for (name, text) in &files {
-        init::write(&args.folder.join(name), text, false)?;
+        write_private(&args.folder.join(name), text, false)?;
     }
     let largest = files.iter().map(|(_, text)| text.len()).max().unwrap_or_default();
     let count = counted(files.len(), "file", "files");

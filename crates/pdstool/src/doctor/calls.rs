@@ -8,7 +8,7 @@ use pds_core::units;
 use pds_exporter::cause::{self, Cause};
 use pds_interface::{Resource, Scope};
 
-use crate::report::{Report, first_few};
+use crate::report::{Finding, Report, first_few};
 
 const CHECK: &str = "calls";
 
@@ -52,16 +52,16 @@ pub async fn check(report: &mut Report, service: &Service) -> Vec<Duration> {
                 }
                 (asked, answered) => format!("{answered} of {asked} answer, in {least} to {most}"),
             };
-            report.ok(CHECK, format!("{}: {text}", resource.call().purpose));
+            report.add(CHECK, [Finding::ok(format!("{}: {text}", resource.call().purpose))]);
         }
         answers.took.extend(took);
     }
     if answers.took.is_empty() && answers.failures.is_empty() {
-        report.note(CHECK, "no projects or apps are configured");
+        report.add(CHECK, [Finding::note("no projects or apps are configured")]);
     }
     for Failure { cause, reason, subjects, .. } in &answers.failures {
         let text = format!("{}: {}: {reason}", cause.says_of(&[]), first_few(subjects));
-        report.problem(CHECK, text, cause.remedy_at(None));
+        report.add(CHECK, [Finding::problem(text, cause.remedy_at(None))]);
     }
     if !answers.took.is_empty() {
         report.add("clock", [service::clock(&answers.skews)]);

@@ -20,7 +20,7 @@ use super::console::Console;
 use super::error::Result;
 use super::exporter::{DEFAULT_EXPORTER, ExporterArgs, address};
 use super::output::OutputArg;
-use super::report::Report;
+use super::report::{Finding, Report};
 use super::service::{Environment, Service, ServiceArgs};
 use pds_core::error_chain::with_sources;
 
@@ -59,31 +59,36 @@ pub struct DoctorArgs {
 /// If a check finds a problem.
 pub async fn run(console: &mut Console, environment: &Environment, args: &DoctorArgs) -> Result<()> {
     let mut report = Report::default();
-    let config = settings::load(&mut report, environment, &args.service);
+    let (found, config) = settings::load(environment, &args.service);
+    report.add("configuration", found);
     if let Some(config) = config {
         report.print_new(console, args.output.format)?;
-        let reached = network::check(&mut report, &config.api).await;
+        let (found, reached) = network::check(&config.api).await;
+        report.add("network", found);
         report.print_new(console, args.output.format)?;
         let state = args.state_path.clone().or_else(|| config.state.path.clone());
         let restore = config.state.prometheus.clone();
         match Service::new(config) {
             Ok(service) => {
-                settings::tokens(&mut report, &service);
+                report.add("tokens", settings::tokens(&service));
                 let answers = if reached { calls::check(&mut report, &service).await } else { Vec::new() };
-                settings::limits(&mut report, &service.config, &answers);
+                report.add("limits", settings::limits(&service.config, &answers));
             }
             Err(error) => {
-                report.problem("configuration", with_sources(&error), "Correct the key that it names.");
+                let finding = Finding::problem(with_sources(&error), "Correct the key that it names.");
+                report.add("configuration", [finding]);
             }
         }
         report.print_new(console, args.output.format)?;
-        daemon::state_file(&mut report, state.as_deref()).await;
-        daemon::restore_source(&mut report, restore.as_ref()).await;
+        report.add("state file", [daemon::state_file(state.as_deref()).await]);
+        if let Some(prometheus) = restore {
+            report.add("restore source", [daemon::restore_source(&prometheus).await]);
+        }
     }
     report.print_new(console, args.output.format)?;
     if let Some(exporter) = args.exporter.clone().or_else(|| address(DEFAULT_EXPORTER).ok()) {
         let exporter = ExporterArgs { exporter, exporter_ca_file: None }.open()?;
-        daemon::running(&mut report, &exporter, args.exporter.is_some()).await;
+        report.add("daemon", daemon::running(&exporter, args.exporter.is_some()).await);
     }
     report.print(console, args.output.format)?;
     report.result()

@@ -20,9 +20,7 @@ use pds_exporter::config::Api;
 use pds_http::{Config, tls_config};
 
 use super::wire::{self, Plain, Stream, explain};
-use crate::report::Report;
-
-const CHECK: &str = "network";
+use crate::report::Finding;
 
 /// Longest reply of a proxy to CONNECT.
 const MAX_PROXY_REPLY: usize = 16 << 10;
@@ -33,19 +31,16 @@ const CERTIFICATE_SOON: f64 = 14.0 * 86_400.0;
 /// What is wrong, and the remedy.
 type Fault = (String, String);
 
-/// Checks the path to the service step by step. Returns whether requests can reach it.
-pub async fn check(report: &mut Report, api: &Api) -> bool {
+/// Checks the path to the service step by step. Returns whether requests can reach it, too.
+pub async fn check(api: &Api) -> (Vec<Finding>, bool) {
+    let mut found = Vec::new();
     let followed = match tls_config("api.ca_file", api.ca_file.as_deref()) {
-        Ok(tls) => Way { report, api, tls: Arc::new(tls) }.follow().await,
+        Ok(tls) => Way { found: &mut found, api, tls: Arc::new(tls) }.follow().await,
         Err(error) => Err((with_sources(&error), "Correct api.ca_file.".to_owned())),
     };
-    match followed {
-        Ok(()) => true,
-        Err((text, remedy)) => {
-            report.problem(CHECK, text, remedy);
-            false
-        }
-    }
+    let reached = followed.is_ok();
+    found.extend(followed.err().map(|(text, remedy)| Finding::problem(text, remedy)));
+    (found, reached)
 }
 
 /// The host and port that an address leads to.
@@ -64,7 +59,8 @@ fn proxy(reached: &Config<'_>, uri: &Uri) -> Option<Intercept> {
 
 /// The way to the service.
 struct Way<'a> {
-    report: &'a mut Report,
+    /// The findings so far.
+    found: &'a mut Vec<Finding>,
     api: &'a Api,
     tls: Arc<ClientConfig>,
 }
@@ -89,7 +85,8 @@ impl Way<'_> {
             Box::new(stream)
         };
         if !is_https {
-            self.report.note(CHECK, format!("the proxy {proxy_host}:{proxy_port} forwards plain http"));
+            self.found
+                .push(Finding::note(format!("the proxy {proxy_host}:{proxy_port} forwards plain http")));
             return Ok(());
         }
         let stream = self.tunnel(stream, &proxy, &format!("{host}:{port}")).await?;
@@ -98,7 +95,7 @@ impl Way<'_> {
 
     /// Reports a step that succeeded.
     fn ok(&mut self, text: String, began: Instant) {
-        self.report.ok_after(CHECK, text, began.elapsed());
+        self.found.push(Finding { seconds: Some(began.elapsed().as_secs_f64()), ..Finding::ok(text) });
     }
 
     /// Resolves the name and connects to the first address that accepts.
@@ -130,7 +127,7 @@ impl Way<'_> {
                         let text =
                             format!("some addresses do not accept connections: {}", failures.join("; "));
                         let remedy = "Repair these addresses, or remove them from DNS.";
-                        self.report.warning(CHECK, text, remedy);
+                        self.found.push(Finding::warning(text, remedy));
                     }
                     self.ok(format!("{address} accepts connections"), began);
                     return Ok((stream, address));
@@ -221,7 +218,7 @@ impl Way<'_> {
         let left = expiry.map(|expiry| expiry.duration_since(Timestamp::now()).as_secs_f64());
         if let Some(left) = left.filter(|left| *left < CERTIFICATE_SOON) {
             let text = format!("the certificate of the {with} expires in {}", units::seconds(left.max(0.0)));
-            self.report.warning(CHECK, text, "Renew it.");
+            self.found.push(Finding::warning(text, "Renew it."));
         }
     }
 

@@ -14,49 +14,48 @@ use pds_core::units;
 use pds_exporter::cause;
 use pds_exporter::config::{Config, LoadError};
 
-use crate::report::{Report, first_few, grouped};
-
-const CHECK: &str = "configuration";
+use crate::report::{Finding, first_few, grouped};
 
 /// A token that expires within this time, in seconds, is worth a warning.
 const SOON: f64 = 7.0 * 86_400.0;
 
-/// Loads the configuration.
-pub fn load(report: &mut Report, environment: &Environment, args: &ServiceArgs) -> Option<Config> {
+/// Loads the configuration, if it can be used.
+pub fn load(environment: &Environment, args: &ServiceArgs) -> (Vec<Finding>, Option<Config>) {
     let config = match args.load(environment) {
         Ok(config) => config,
-        Err(error) => {
-            report_refused(report, error);
-            return None;
-        }
+        Err(error) => return (refused(error), None),
     };
+    let mut found = Vec::new();
     if let Some(url) = &args.base_url {
-        report.ok(CHECK, format!("address {url}, no configuration file"));
+        found.push(Finding::ok(format!("address {url}, no configuration file")));
     } else {
         let apps: usize = config.projects.iter().map(|project| project.apps.len()).sum();
         let projects = units::counted(config.projects.len(), "project", "projects");
         let file = args.config_file.display();
-        report.ok(CHECK, format!("{file} is valid: {projects}, {}", units::counted(apps, "app", "apps")));
+        found.push(Finding::ok(format!(
+            "{file} is valid: {projects}, {}",
+            units::counted(apps, "app", "apps")
+        )));
         if apps == 0 {
-            report.warning(CHECK, cause::NO_APPS.says, cause::NO_APPS.remedy);
+            found.push(Finding::warning(cause::NO_APPS.says, cause::NO_APPS.remedy));
         }
     }
     if let Some(warning) = plain_http_warning(&config.api.base_url) {
-        report.warning(CHECK, warning, "Use https:// in api.base_url.");
+        found.push(Finding::warning(warning, "Use https:// in api.base_url."));
     }
-    Some(config)
+    (found, Some(config))
 }
 
-/// Reports why there is no configuration; what is the same of several keys, once.
-fn report_refused(report: &mut Report, error: ToolError) {
+/// Why there is no configuration; what is the same of several keys, once.
+fn refused(error: ToolError) -> Vec<Finding> {
     let remedy = match error {
         ToolError::Config(LoadError::Problems { problems, .. }) => {
             let problems = problems.into_iter().map(|problem| (problem.message, problem.key));
-            for (message, keys) in grouped(problems) {
-                let text = format!("{}: {message}", first_few(&keys));
-                report.problem(CHECK, text, "Correct this key; pdstool check config checks the file.");
-            }
-            return;
+            let remedy = "Correct this key; pdstool check config checks the file.";
+            let finding = |(message, keys): (String, Vec<String>)| {
+                Finding::problem(format!("{}: {message}", first_few(&keys)), remedy)
+            };
+            return grouped(problems).into_iter().map(finding).collect();
         }
         ToolError::Config(LoadError::Syntax { .. }) => "Correct the TOML at this line and column.",
         ToolError::Config(LoadError::Unreadable { .. }) => {
@@ -64,35 +63,35 @@ fn report_refused(report: &mut Report, error: ToolError) {
         }
         _ => "Give the file with --config.file, or the address with --base-url.",
     };
-    report.problem(CHECK, with_sources(&error), remedy);
+    vec![Finding::problem(with_sources(&error), remedy)]
 }
 
 /// The tokens: whether they can be read, by whom, and when they expire.
-pub fn tokens(report: &mut Report, service: &Service) {
-    const CHECK: &str = "tokens";
+pub fn tokens(service: &Service) -> Vec<Finding> {
+    let mut found = Vec::new();
     for account in service.accounts() {
         let name = account.name();
         let file = account.file().map(|path| path.display().to_string());
         let what = match account.file().zip(file.as_deref()) {
             Some((path, file)) => {
                 if let Some((what, remedy)) = unusable(path) {
-                    report.problem(CHECK, format!("token {name}: {file} {what}"), remedy);
+                    found.push(Finding::problem(format!("token {name}: {file} {what}"), remedy));
                     continue;
                 }
                 if std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o004 != 0) {
                     let text = format!("token {name}: every user can read {file}");
-                    report.warning(CHECK, text, format!("chmod 600 {file}"));
+                    found.push(Finding::warning(text, format!("chmod 600 {file}")));
                 }
                 format!("token {name}, in {file}")
             }
             None if service.config.api.token.is_none() && account == service.client.account("") => {
-                report.problem(CHECK, "no token is configured", "Set api.token_file.");
+                found.push(Finding::problem("no token is configured", "Set api.token_file."));
                 continue;
             }
             None => format!("token {name}, in the configuration or the environment"),
         };
         let Some(expiry) = account.expiry() else {
-            report.ok(CHECK, format!("{what}: has no expiry"));
+            found.push(Finding::ok(format!("{what}: has no expiry")));
             continue;
         };
         let when = units::time(expiry);
@@ -100,13 +99,14 @@ pub fn tokens(report: &mut Report, service: &Service) {
         let expires = format!("{what}: expires {when}, in {}", units::seconds(left));
         if left <= 0.0 {
             let remedy = cause::TOKEN_EXPIRED.remedy_at(file.as_deref());
-            report.problem(CHECK, format!("{what}: expired {when}"), remedy);
+            found.push(Finding::problem(format!("{what}: expired {when}"), remedy));
         } else if left < SOON {
-            report.warning(CHECK, expires, cause::TOKEN_EXPIRES_SOON.remedy_at(file.as_deref()));
+            found.push(Finding::warning(expires, cause::TOKEN_EXPIRES_SOON.remedy_at(file.as_deref())));
         } else {
-            report.ok(CHECK, expires);
+            found.push(Finding::ok(expires));
         }
     }
+    found
 }
 
 /// Why a file holds no token that can be sent, and what to do about it.
@@ -129,23 +129,22 @@ fn unusable(path: &Path) -> Option<(String, String)> {
 }
 
 /// What the limits allow against what the configuration needs; `answers` are the times that replies took.
-pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
-    const CHECK: &str = "limits";
+pub fn limits(config: &Config, answers: &[Duration]) -> Vec<Finding> {
     let load = config.requests_per_minute();
     if load.total == 0.0 {
-        return;
+        return Vec::new();
     }
-    match load.exceeds(&config.api) {
-        Some(overload) => report.warning(CHECK, overload, cause::POLLS_LATE.remedy),
+    let mut found = vec![match load.exceeds(&config.api) {
+        Some(overload) => Finding::warning(overload, cause::POLLS_LATE.remedy),
         None => {
             let allowed = match config.api.max_requests_per_second {
                 Some(limit) => format!("api.max_requests_per_second allows {}", limit.get() * 60),
                 None => "no limit is set".to_owned(),
             };
-            report.ok(CHECK, format!("needs {} requests/min; {allowed}", units::number(load.total)));
+            Finding::ok(format!("needs {} requests/min; {allowed}", units::number(load.total)))
         }
-    }
-    let Some(slowest) = answers.iter().max().map(Duration::as_secs_f64) else { return };
+    }];
+    let Some(slowest) = answers.iter().max().map(Duration::as_secs_f64) else { return found };
     // As if every request took as long as the slowest one.
     let needed = (load.total / 60.0 * slowest).ceil().max(1.0);
     let allowed = config.api.max_concurrent_requests.get();
@@ -153,14 +152,17 @@ pub fn limits(report: &mut Report, config: &Config, answers: &[Duration]) {
         let needed = units::number(needed);
         let text =
             format!("needs up to {needed} requests in flight; api.max_concurrent_requests allows {allowed}");
-        report.warning(CHECK, text, cause::POLLS_LATE.remedy);
+        found.push(Finding::warning(text, cause::POLLS_LATE.remedy));
     } else {
-        report.ok(CHECK, format!("api.max_concurrent_requests ({allowed}) is enough for replies this fast"));
+        found.push(Finding::ok(format!(
+            "api.max_concurrent_requests ({allowed}) is enough for replies this fast"
+        )));
     }
     let timeout = config.api.timeout.as_secs_f64();
     if slowest * 2.0 > timeout {
         let (slowest, timeout) = (units::seconds(slowest), units::seconds(timeout));
         let text = format!("the slowest reply took {slowest}; api.timeout is {timeout}");
-        report.warning(CHECK, text, "Raise api.timeout.");
+        found.push(Finding::warning(text, "Raise api.timeout."));
     }
+    found
 }

@@ -4,25 +4,23 @@
 
 pub mod draft;
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use url::Url;
 
 use pds_core::error_chain::with_sources;
 use pds_exporter::app::flags::DEFAULT_CONFIG;
-use pds_exporter::config;
+use pds_exporter::config::{self, parse_url};
 use pds_interface::{Arguments, get_app, list_projects};
 
 use super::check::service::asking::Asking;
 use super::check::service::{examine, patch};
 use super::console::Console;
 use super::error::{Result, ToolError};
+use super::output::write_private;
 use super::report::Report;
-use super::service::{Environment, Service, ServiceArgs, base_url};
+use super::service::{Environment, Service, ServiceArgs};
 use draft::{Draft, DraftProject};
 
 /// `pdstool init`.
@@ -45,7 +43,7 @@ pub struct InitArgs {
     force: bool,
 
     /// Address of the service.
-    #[arg(long = "base-url", value_name = "URL", value_parser = base_url)]
+    #[arg(long = "base-url", value_name = "URL", value_parser = parse_url)]
     base_url: Option<Url>,
 
     /// File with the token.
@@ -103,7 +101,7 @@ pub async fn run(console: &mut Console, environment: &Environment, args: &InitAr
     };
     let text = examined(console, service, draft).await?;
     config::load_text(&args.file, &text)?;
-    write(&args.file, &text, args.force)?;
+    write_private(&args.file, &text, args.force)?;
     let file = args.file.display();
     console.say(&format!("Wrote {file}. Next: pdstool doctor --config.file {file}"));
     Ok(())
@@ -138,20 +136,6 @@ async fn examined(console: &mut Console, service: Service, draft: Draft) -> Resu
 /// The most apps of which the busiest is looked for.
 const MAX_EXAMINED: usize = 5;
 
-/// Writes a configuration, which may hold a token: only its owner can read it.
-///
-/// # Errors
-/// If it cannot be written, also because it is there already and `over` is not set.
-pub fn write(path: &Path, text: &str, over: bool) -> Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).create_new(!over).mode(0o600);
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(ToolError::file("cannot write", path))
-}
-
 /// The address given or asked for.
 fn address(console: &mut Console, args: &InitArgs) -> Result<Url> {
     if let Some(url) = &args.base_url {
@@ -159,7 +143,7 @@ fn address(console: &mut Console, args: &InitArgs) -> Result<Url> {
     }
     loop {
         let answer = console.ask("Address of the service, such as https://api.example.com:", "--base-url")?;
-        match base_url(&answer) {
+        match parse_url(&answer) {
             Ok(url) => return Ok(url),
             Err(problem) => console.say(&format!("{answer}: {problem}")),
         }
@@ -183,7 +167,7 @@ fn token_file(console: &mut Console, args: &InitArgs) -> Result<PathBuf> {
     if token.is_empty() {
         return Err(ToolError::Usage("no token was given".to_owned()));
     }
-    write(&path, &format!("{token}\n"), false)?;
+    write_private(&path, &format!("{token}\n"), false)?;
     Ok(path)
 }
 

@@ -1,14 +1,13 @@
 //! Suggested lines, written into a configuration. Everything else in it stays as it is, comments included.
 
 use std::fs;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use pds_core::plain_file;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, TomlError, Value};
 
 use crate::error::{Result, ToolError};
+use crate::output::write_private;
 use crate::report::Line;
 use crate::service::{self, Environment};
 
@@ -56,14 +55,9 @@ pub fn file(path: &Path, lines: &[Line], environment: &Environment) -> Result<()
         .map_err(|error| ToolError::Failed { message: format!("{}: {error}", path.display()), code: 78 })?;
     // Beside it, so that relative paths hold and the file is replaced at once.
     let new = real.with_extension("toml.new");
-    let mut options = fs::OpenOptions::new();
-    let written =
-        options.write(true).create(true).truncate(true).mode(0o600).open(&new).and_then(|mut file| {
-            file.set_permissions(permissions)?;
-            file.write_all(after.as_bytes())?;
-            file.sync_all()
-        });
-    let valid = written.map_err(failed("cannot write")).and_then(|()| service::load(&new, environment));
+    let written = write_private(&new, &after, true)
+        .and_then(|()| fs::set_permissions(&new, permissions).map_err(failed("cannot write")));
+    let valid = written.and_then(|()| service::load(&new, environment));
     match valid {
         Ok(_) => fs::rename(&new, &real).map_err(failed("cannot replace")),
         Err(error) => {
