@@ -10,7 +10,7 @@ use pds_interface::{
     validate_domain, volume_alerts, zip_contents,
 };
 
-use super::answer::Answer;
+use super::answer::{Answer, Answered};
 use super::chance::{hash, hash_text, word};
 use super::routes::Asked;
 use super::{blueprint, metrics, repository, tokens};
@@ -18,7 +18,7 @@ use super::{blueprint, metrics, repository, tokens};
 impl Service for Asked {
     type Error = Answer;
 
-    fn create_api_key(&self) -> Result<create_api_key::Reply, Answer> {
+    fn create_api_key(&self) -> Answered<create_api_key::Reply> {
         let number = self.with_project(|project| {
             project.keys += 1;
             Ok(project.keys)
@@ -41,7 +41,7 @@ impl Service for Asked {
         })
     }
 
-    fn change_plan(&self) -> Result<change_plan::Reply, Answer> {
+    fn change_plan(&self) -> Answered<change_plan::Reply> {
         let wanted = PLANS.iter().position(|plan| Some(*plan) == self.value(PLAN.name)).unwrap_or(0);
         let before = self.with_project(|project| Ok(std::mem::replace(&mut project.plan, wanted)))?;
         // Only an upgrade needs a payment.
@@ -49,16 +49,16 @@ impl Service for Asked {
         Ok(change_plan::PlanChanged { redirect_url })
     }
 
-    fn payment_url(&self) -> Result<payment_url::Reply, Answer> {
+    fn payment_url(&self) -> Answered<payment_url::Reply> {
         Ok(checkout(self))
     }
 
-    fn get_app(&self) -> Result<get_app::Reply, Answer> {
+    fn get_app(&self) -> Answered<get_app::Reply> {
         let (app, id) = (self.app()?, self.id("app_id"));
         Ok(blueprint::settings(self.world.settings().seed, app.number, id, &self.project))
     }
 
-    fn delete_app(&self) -> Result<delete_app::Reply, Answer> {
+    fn delete_app(&self) -> Answered<delete_app::Reply> {
         let (id, now) = (self.id("app_id"), self.now.as_second());
         self.with_project(|project| {
             let app = project.apps.get_mut(id).filter(|app| app.deleted.is_none());
@@ -72,34 +72,34 @@ impl Service for Asked {
     }
 
     /// A service account sees only its own project.
-    fn list_projects(&self) -> Result<list_projects::Reply, Answer> {
+    fn list_projects(&self) -> Answered<list_projects::Reply> {
         self.with_project(|project| {
             let (id, name, role) = ((*self.project).into(), (*project.name).into(), project.role.into());
             Ok(vec![list_projects::Project { id, name, role }])
         })
     }
 
-    fn volume_alerts(&self) -> Result<volume_alerts::Reply, Answer> {
+    fn volume_alerts(&self) -> Answered<volume_alerts::Reply> {
         let on = self.with_project(|project| Ok(project.alerts.clone()))?;
         let thresholds = on.into_iter().map(|threshold| Number::Value(f64::from(threshold))).collect();
         Ok(volume_alerts::Alerts { thresholds: Some(thresholds) })
     }
 
-    fn list_domains(&self) -> Result<list_domains::Reply, Answer> {
+    fn list_domains(&self) -> Answered<list_domains::Reply> {
         let domains = self.with_project(|project| {
             Ok(project.domains.iter().map(|(id, domain)| domain.item(id)).collect())
         })?;
         Ok(list_domains::Domains { domains: Some(domains) })
     }
 
-    fn validate_domain(&self) -> Result<validate_domain::Reply, Answer> {
+    fn validate_domain(&self) -> Answered<validate_domain::Reply> {
         let success = self.with_domain(|domain| Ok(domain.validate(self.now)))?;
         let message = if success { "domain validated" } else { "the DNS record was not found" };
         let (message, success) = (message.into(), Some(success));
         Ok(validate_domain::Validation { message, success })
     }
 
-    fn unassign_domain(&self) -> Result<unassign_domain::Reply, Answer> {
+    fn unassign_domain(&self) -> Answered<unassign_domain::Reply> {
         self.with_domain(|domain| match domain.app.take() {
             Some(_) => {
                 domain.updated = self.now;
@@ -109,7 +109,7 @@ impl Service for Asked {
         })
     }
 
-    fn delete_domain(&self) -> Result<delete_domain::Reply, Answer> {
+    fn delete_domain(&self) -> Answered<delete_domain::Reply> {
         let assigned: Option<Arc<str>> = self.with_domain(|domain| Ok(domain.app.clone()))?;
         if let Some(app) = assigned {
             let message = format!("the domain is assigned to app {app}; unassign it first");
@@ -121,23 +121,23 @@ impl Service for Asked {
         })
     }
 
-    fn response_time(&self) -> Result<response_time::Reply, Answer> {
+    fn response_time(&self) -> Answered<response_time::Reply> {
         metrics::response_time(self)
     }
 
-    fn run_execution_time(&self) -> Result<run_execution_time::Reply, Answer> {
+    fn run_execution_time(&self) -> Answered<run_execution_time::Reply> {
         metrics::run_execution_time(self)
     }
 
-    fn branches(&self) -> Result<branches::Reply, Answer> {
+    fn branches(&self) -> Answered<branches::Reply> {
         repository::branches(self)
     }
 
-    fn file_tree(&self) -> Result<file_tree::Reply, Answer> {
+    fn file_tree(&self) -> Answered<file_tree::Reply> {
         repository::file_tree(self)
     }
 
-    fn zip_contents(&self) -> Result<zip_contents::Reply, Answer> {
+    fn zip_contents(&self) -> Answered<zip_contents::Reply> {
         repository::zip_contents(self)
     }
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use pds_interface::TimeRange;
 
-use super::answer::Answer;
+use super::answer::{Answer, Answered};
 use super::faults;
 use super::routes::{query_value, second};
 use super::world::World;
@@ -15,7 +15,7 @@ use super::world::World;
 pub(super) const PREFIX: &str = "/simulator/";
 
 /// Answers a request for what is called `subject` below [`PREFIX`].
-pub(super) fn answer(world: &World, subject: &str, request: &Request<Bytes>) -> Result<Answer, Answer> {
+pub(super) fn answer(world: &World, subject: &str, request: &Request<Bytes>) -> Answered<Answer> {
     let method = request.method().as_str();
     match (method, subject) {
         ("GET", "truth") => truth(world, request),
@@ -43,7 +43,7 @@ fn projects(world: &World) -> serde_json::Value {
 }
 
 /// `?project=&app=&start=&end=`, the bounds as Unix seconds or RFC 3339.
-fn truth(world: &World, request: &Request<Bytes>) -> Result<Answer, Answer> {
+fn truth(world: &World, request: &Request<Bytes>) -> Answered<Answer> {
     let value = |name: &str| {
         query_value(request, name).ok_or_else(|| Answer::refusal(400, format!("{name} is missing")))
     };

@@ -9,7 +9,7 @@ use pds_interface::run_execution_time::{Datapoint, RunExecutionTime};
 use pds_interface::wire::Text;
 use pds_interface::{Number, TimeRange};
 
-use super::answer::Answer;
+use super::answer::{Answer, Answered};
 use super::blueprint::Container;
 use super::chance::{hash, unit};
 use super::latency::{THRESHOLDS, percentile};
@@ -31,7 +31,7 @@ struct Range {
 }
 
 /// The requested range. Missing bounds are an hour ago and now.
-fn range(asked: &Asked, app: App) -> Result<Range, Answer> {
+fn range(asked: &Asked, app: App) -> Answered<Range> {
     let settings = asked.world.settings();
     let bound = |name| {
         let text = asked.value(name).filter(|_| !settings.quirks.ignores_range);
@@ -58,7 +58,7 @@ fn range(asked: &Asked, app: App) -> Result<Range, Answer> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Answer> {
+pub(super) fn response_time(asked: &Asked) -> Answered<Envelope<ResponseTime>> {
     let app = asked.app()?;
     let Range { start_date, end_date, seen } = range(asked, app)?;
     let counts = asked.world.known(app.number, seen, asked.value("container_id"));
@@ -83,7 +83,7 @@ pub(super) fn response_time(asked: &Asked) -> Result<Envelope<ResponseTime>, Ans
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-pub(super) fn run_execution_time(asked: &Asked) -> Result<Envelope<RunExecutionTime>, Answer> {
+pub(super) fn run_execution_time(asked: &Asked) -> Answered<Envelope<RunExecutionTime>> {
     let app = asked.app()?;
     let Range { start_date, end_date, seen } = range(asked, app)?;
     let (time_series, total) = datapoints(asked, app, seen);

@@ -7,7 +7,7 @@ use pds_interface::branches::{Branch, BranchesReply};
 use pds_interface::file_tree::FileTreeReply;
 use pds_interface::zip_contents::ZipContentsReply;
 
-use super::answer::Answer;
+use super::answer::{Answer, Answered};
 use super::blueprint;
 use super::chance::hash;
 use super::routes::Asked;
@@ -30,7 +30,7 @@ const FILES: [&str; 7] = [
 ];
 
 /// The number of the repository's app.
-fn repository(asked: &Asked) -> Result<usize, Answer> {
+fn repository(asked: &Asked) -> Answered<usize> {
     let id = format!("{}-{}", asked.project, asked.id("repo"));
     let app = asked.world.state(|state| state.projects.get(&asked.project)?.apps.get(id.as_str()).copied());
     match app.filter(|_| asked.id("owner") == OWNER) {
@@ -48,7 +48,7 @@ fn sha(asked: &Asked, repository: usize, branch: usize) -> String {
     sha
 }
 
-pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, Answer> {
+pub(super) fn branches(asked: &Asked) -> Answered<BranchesReply> {
     let repository = repository(asked)?;
     let branch = |(index, (name, protected)): (usize, &(&str, bool))| Branch {
         name: (*name).into(),
@@ -60,7 +60,7 @@ pub(super) fn branches(asked: &Asked) -> Result<BranchesReply, Answer> {
     Ok(BranchesReply { branches })
 }
 
-pub(super) fn file_tree(asked: &Asked) -> Result<FileTreeReply, Answer> {
+pub(super) fn file_tree(asked: &Asked) -> Answered<FileTreeReply> {
     let repository = repository(asked)?;
     if let Some(wanted) = asked.value("ref") {
         let mut known = BRANCHES.iter().enumerate();
@@ -105,7 +105,7 @@ fn plant(tree: &mut Vec<Value>, parents: &str, inside: &str) -> u32 {
     }
 }
 
-pub(super) fn zip_contents(asked: &Asked) -> Result<ZipContentsReply, Answer> {
+pub(super) fn zip_contents(asked: &Asked) -> Answered<ZipContentsReply> {
     let (app, id) = (asked.app()?, asked.id("build_id"));
     let builds = blueprint::builds(asked.world.settings().seed, app.number);
     let Some(age) = builds.iter().position(|build| build == id) else {

@@ -12,7 +12,7 @@ use pds_interface::param::{ParamKind, check_range};
 use pds_interface::range::parse_rfc3339;
 use pds_interface::{Handler, TimeRange, handlers};
 
-use super::answer::Answer;
+use super::answer::{Answer, Answered};
 use super::journal::Entry;
 use super::state::{App, Domain, Project};
 use super::world::World;
@@ -27,7 +27,7 @@ pub(super) struct Route {
 
 impl Route {
     /// The call of this path and method; 404 if no call has the path, 405 if none of them has the method.
-    pub(super) fn find(method: &str, path: &str) -> Result<Self, Answer> {
+    pub(super) fn find(method: &str, path: &str) -> Answered<Self> {
         let mut allowed: Vec<&str> = Vec::new();
         for (call, handler) in handlers::<Asked>() {
             let Some(ids) = call.path.values(path) else { continue };
@@ -73,16 +73,13 @@ impl Asked {
     }
 
     /// The app in the path.
-    pub(super) fn app(&self) -> Result<App, Answer> {
+    pub(super) fn app(&self) -> Answered<App> {
         let app = self.world.state(|state| state.projects.get(&self.project)?.app(self.id("app_id")));
         app.ok_or_else(|| Answer::no_such("app"))
     }
 
     /// Reads or changes the project.
-    pub(super) fn with_project<T>(
-        &self,
-        read: impl FnOnce(&mut Project) -> Result<T, Answer>,
-    ) -> Result<T, Answer> {
+    pub(super) fn with_project<T>(&self, read: impl FnOnce(&mut Project) -> Answered<T>) -> Answered<T> {
         self.world.state(|state| match state.projects.get_mut(&self.project) {
             Some(project) => read(project),
             None => Err(Answer::no_such("project")),
@@ -90,10 +87,7 @@ impl Asked {
     }
 
     /// Reads or changes the domain in the path.
-    pub(super) fn with_domain<T>(
-        &self,
-        read: impl FnOnce(&mut Domain) -> Result<T, Answer>,
-    ) -> Result<T, Answer> {
+    pub(super) fn with_domain<T>(&self, read: impl FnOnce(&mut Domain) -> Answered<T>) -> Answered<T> {
         self.with_project(|project| match project.domains.get_mut(self.id("domain_id")) {
             Some(domain) => read(domain),
             None => Err(Answer::no_such("domain")),
@@ -102,7 +96,7 @@ impl Asked {
 }
 
 /// Answers one request to the call that `route` found.
-pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> Result<Answer, Answer> {
+pub(super) fn answer(world: &World, route: Route, request: &Request<Bytes>) -> Answered<Answer> {
     let now = world.clock().now();
     let authorization = request.headers().get(header::AUTHORIZATION);
     let project = authorize(world, &route, authorization.map(HeaderValue::as_bytes), now)?;
@@ -119,7 +113,7 @@ fn authorize(
     route: &Route,
     authorization: Option<&[u8]>,
     now: Timestamp,
-) -> Result<Arc<str>, Answer> {
+) -> Answered<Arc<str>> {
     let wanted = route.id("project_id");
     world.state(|state| {
         let account = state
@@ -152,7 +146,7 @@ fn parameters(
     call: &Call,
     request: &Request<Bytes>,
     now: Timestamp,
-) -> Result<Vec<(String, String)>, Answer> {
+) -> Answered<Vec<(String, String)>> {
     let known = |name: &str| call.query.iter().find(|param| world.settings().name_of(param.name) == name);
     let given: Vec<(String, String)> = query(request)
         .filter_map(|(name, value)| Some((known(&name)?.name.to_owned(), value.into_owned())))
@@ -170,7 +164,7 @@ fn parameters(
 }
 
 /// The fields of the body, checked in the same way. Calls without a body ignore it.
-fn body(call: &Call, request: &Request<Bytes>, now: Timestamp) -> Result<Vec<(String, String)>, Answer> {
+fn body(call: &Call, request: &Request<Bytes>, now: Timestamp) -> Answered<Vec<(String, String)>> {
     if call.body.is_empty() {
         return Ok(Vec::new());
     }
@@ -194,12 +188,12 @@ fn body(call: &Call, request: &Request<Bytes>, now: Timestamp) -> Result<Vec<(St
 }
 
 /// An RFC 3339 timestamp as a Unix second, rounded down.
-pub(super) fn second(name: &str, text: &str) -> Result<i64, Answer> {
+pub(super) fn second(name: &str, text: &str) -> Answered<i64> {
     instant(name, text).map(|time| time.as_second() - i64::from(time.subsec_nanosecond() < 0))
 }
 
 /// The same, with its fraction.
-pub(super) fn instant(name: &str, text: &str) -> Result<Timestamp, Answer> {
+pub(super) fn instant(name: &str, text: &str) -> Answered<Timestamp> {
     parse_rfc3339(text).ok_or_else(|| Answer::refusal(400, format!("{name} must be an RFC 3339 timestamp")))
 }
 

@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::answer::Answer;
+use super::answer::{Answer, Answered};
 use super::body::{Chunks, Counted, Sending};
 use super::control;
 use super::disturb::{Disturbed, http_date, replaces_the_call};
@@ -138,7 +138,7 @@ async fn respond(
 }
 
 /// Finds the call, answers it, and applies faults.
-fn reply(world: &World, request: &Request<Bytes>) -> Result<Disturbed, Answer> {
+fn reply(world: &World, request: &Request<Bytes>) -> Answered<Disturbed> {
     let path = request.uri().path();
     if let Some(subject) = path.strip_prefix(control::PREFIX) {
         return control::answer(world, subject, request).map(Disturbed::new);
