@@ -68,16 +68,13 @@ pub trait Backend: Send + Sync + 'static {
 }
 
 /// Receives the server's events, one method per event, so that the program behind it counts them as it counts everything. Methods are called on the serving thread and must return at once.
+#[expect(unused_variables, reason = "names of arguments are documentation")]
 pub trait Observer: Debug + Send + Sync + 'static {
     /// A connection is `now` something else than `before`; `None` means that it is not open.
-    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {
-        let _ = (before, now);
-    }
+    fn connection(&self, before: Option<Activity>, now: Option<Activity>) {}
 
     /// The web configuration file was read. If not `good`, the last good one stays in force.
-    fn web_config_read(&self, good: bool) {
-        let _ = good;
-    }
+    fn web_config_read(&self, good: bool) {}
 }
 
 /// Ignores all events.
