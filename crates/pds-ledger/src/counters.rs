@@ -180,3 +180,79 @@ fn by_row(resource: Resource, put: impl Fn(&mut Sink, &Row, &[(&str, &str)])) ->
     }
     sink
 }
+
+#[cfg(test)]
+mod tests {
+    use pds_exposition::encode::sample;
+    use pds_exposition::samples::Layouts;
+    use pds_interface::{Tally, TimeRange, response_time, run_execution_time};
+
+    use super::*;
+
+    /// The lines of a page without the target's own labels.
+    fn page(sink: Sink) -> String {
+        let samples = sink.finish(&Layouts::default());
+        let mut page = Vec::new();
+        for (index, row) in ROWS.iter().enumerate() {
+            for (labels, value) in samples.of(index) {
+                sample(&mut page, &row.family, "", labels, value);
+            }
+        }
+        String::from_utf8(page).unwrap()
+    }
+
+    /// A ledger that has added eight requests or runs in its only hour.
+    fn ledger(distributed: bool) -> Ledger {
+        let shares = if distributed { vec![(0.5, 0.25), (2.5, 1.0)] } else { Vec::new() };
+        let tally = Tally { total: Some(8), shares, range: None };
+        Ledger::open(3600).add(TimeRange { start: 3600, end: 7200 }, &tally, distributed, 0).unwrap()
+    }
+
+    #[test]
+    fn a_ledger_of_requests_is_shown_with_its_buckets() {
+        let shown = page(series(response_time::RESOURCE, &ledger(true), true));
+        assert_eq!(
+            shown,
+            r#"pds_app_requests_total 8
+pds_app_requests_accounted_seconds_total 3600
+pds_app_request_duration_seconds_bucket{le="0.5"} 2
+pds_app_request_duration_seconds_bucket{le="2.5"} 8
+pds_app_request_duration_seconds_bucket{le="+Inf"} 8
+pds_app_accounted_until_timestamp_seconds{resource="response_time"} 7200
+pds_app_unaccounted_seconds_total{resource="response_time"} 0
+pds_app_late_requests_total 0
+pds_app_overcounted_requests_total 0
+pds_app_ledger_hour_added{resource="response_time",hours_ago="1"} 8
+"#
+        );
+    }
+
+    #[test]
+    fn what_rechecks_found_is_shown_while_hours_are_counted_again_and_what_they_added_after_that() {
+        let lines = |ledger: &Ledger, rechecked| {
+            let shown = page(series(run_execution_time::RESOURCE, ledger, rechecked));
+            let of_rechecks = |line: &&str| {
+                ["_late_", "_overcounted_", "_rechecked_", "_debt"].iter().any(|part| line.contains(part))
+            };
+            shown.lines().filter(of_rechecks).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let none = ledger(false);
+        let mut some = none.clone();
+        (some.late, some.overcounted, some.rechecked_until, some.debt) = (2, 1, 7200, 1);
+        let late = ["pds_app_late_runs_total 2", "pds_app_overcounted_runs_total 1"];
+        let until = r#"pds_app_rechecked_until_timestamp_seconds{resource="run_execution_time"} 7200"#;
+        let debt = r#"pds_app_ledger_debt{resource="run_execution_time"} 1"#;
+        assert_eq!(lines(&none, false), [""; 0]);
+        assert_eq!(lines(&none, true), ["pds_app_late_runs_total 0", "pds_app_overcounted_runs_total 0"]);
+        assert_eq!(lines(&some, false), [late[0], late[1], debt]);
+        assert_eq!(lines(&some, true), [late[0], late[1], until, debt]);
+    }
+
+    #[test]
+    fn a_hidden_ledger_shows_only_how_far_it_is_behind() {
+        assert_eq!(
+            page(behind(run_execution_time::RESOURCE, 90)),
+            "pds_app_accounting_behind_seconds{resource=\"run_execution_time\"} 90\n"
+        );
+    }
+}

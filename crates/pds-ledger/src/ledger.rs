@@ -399,7 +399,7 @@ mod tests {
             .add(range(0, 60), &tally(10, &[(0.1, 0.5), (1.0, 0.96)]), true, i64::MAX)
             .unwrap();
         assert_eq!(buckets(&ledger), [(0.1, 5), (1.0, 10)]);
-        assert_eq!((ledger.total, ledger.until), (10, 60));
+        assert_eq!((ledger.total, ledger.accounted, ledger.until), (10, 60, 60));
         let again = ledger.add(range(0, 60), &tally(10, &[]), true, i64::MAX);
         assert_eq!(again, Err(Refusal::NotNext { asked: 0, until: 60 }));
         let other = Tally { range: Some(range(60, 119)), ..tally(1, &[(0.1, 1.0)]) };
@@ -430,6 +430,37 @@ mod tests {
         // the six within 0.5 were within it too.
         let second = first.add(range(1, 2), &tally(10, &[(0.1, 0.3), (0.5, 0.6)]), true, i64::MAX).unwrap();
         assert_eq!(buckets(&second), [(0.1, 5), (0.5, 8), (1.0, 14)]);
+    }
+
+    #[test]
+    fn a_ledger_takes_the_thresholds_of_another() {
+        let ledger = |buckets: &[(f64, u64)]| Ledger { total: 9, ..Ledger::open(0).with_buckets(buckets) };
+        let (one, other) = (ledger(&[(0.1, 2), (1.0, 8)]), ledger(&[(0.1, 4), (0.5, 6)]));
+        assert!(!one.has_thresholds_of(&other));
+        let both = one.with_thresholds_of(&other);
+        assert_eq!(buckets(&both), [(0.1, 2), (0.5, 2), (1.0, 8)]);
+        assert!(both.has_thresholds_of(&one) && both.has_thresholds_of(&other));
+        assert_eq!(both.with_thresholds_of(&other), both);
+    }
+
+    #[test]
+    fn ledgers_of_the_same_thresholds_share_one_list() {
+        let mut known = Arc::default();
+        let [mut one, mut runs, mut other] =
+            [&[(0.1, 2)][..], &[], &[(0.1, 4)]].map(|buckets| Ledger::open(0).with_buckets(buckets));
+        for ledger in [&mut one, &mut runs, &mut other] {
+            ledger.share_thresholds(&mut known);
+        }
+        assert!(Arc::ptr_eq(&one.thresholds, &other.thresholds));
+        assert_eq!((one.thresholds.len(), runs.thresholds.len()), (1, 0));
+    }
+
+    #[test]
+    fn a_ledger_is_new_until_time_is_counted_or_given_up() {
+        let ledger = Ledger::open(0);
+        assert!(ledger.is_new());
+        assert!(!ledger.add(range(0, 60), &tally(0, &[]), true, i64::MAX).unwrap().is_new());
+        assert!(!ledger.give_up(60).unwrap().0.is_new());
     }
 
     #[test]
@@ -479,6 +510,8 @@ mod tests {
         assert_eq!(second.buckets().len(), MAX_THRESHOLDS);
         assert!(buckets(&second).is_sorted_by(|one, other| one.0 < other.0 && one.1 <= other.1));
         assert_eq!(buckets(&second)[150], (150.0, 300));
+        let below = Ledger::open(0).with_buckets(&[(1e6, 5)]).learn(&drifted).unwrap();
+        assert_eq!(buckets(&below).last(), Some(&(1e6, 0)), "a known one above those that are new");
     }
 
     #[test]

@@ -234,6 +234,76 @@ mod tests {
     }
 
     #[test]
+    fn the_greatest_age_says_which_hours_are_still_to_be_counted_again() {
+        let two = ages(&[7200, 3600, 7200]);
+        assert_eq!((two.is_empty(), two.last()), (false, Some(7200)));
+        assert_eq!([-1, 0, 1800].map(|now| two.hourly_from(START + now) - START), [-10_800, -7200, -7200]);
+        let none = Ages::default();
+        assert_eq!((none.is_empty(), none.last(), none.hourly_from(START)), (true, None, i64::MAX));
+    }
+
+    #[test]
+    fn an_hour_is_known_by_what_was_added_once_it_is_whole() {
+        let ledger = two_hours().add(range(7200, 8100), &tally(10, &[(1.0, 1.0)]), true, START).unwrap();
+        let added = |hour: i64| ledger.added_in_hour(START + hour * HOUR);
+        assert_eq!([-1, 0, 1, 2].map(added), [None, Some(40), Some(40), None]);
+    }
+
+    #[test]
+    fn hours_that_ended_before_the_oldest_are_dropped() {
+        let left = |oldest| {
+            let ledger = two_hours().without_hours_before(START + oldest)?;
+            Some(ledger.hours.iter().map(|hour| hour.start() - START).collect::<Vec<_>>())
+        };
+        assert_eq!([0, 3600].map(left), [None, None]);
+        assert_eq!([3601, 7201].map(left), [Some(vec![3600]), Some(vec![])]);
+    }
+
+    #[test]
+    fn an_hour_of_which_a_debt_would_take_is_not_on_the_page() {
+        let open = |debt, answer: Option<u64>| {
+            let mut ledger = two_hours();
+            let first = ledger.hours[0];
+            ledger.debt = debt;
+            ledger.doubt = answer.map(|added| Hour { added, ..first });
+            ledger.open_hours().collect::<Vec<_>>()
+        };
+        let both = [(2, 40), (1, 40)];
+        assert_eq!(
+            (open(1, None), open(0, Some(39)), open(1, Some(41))),
+            (both.into(), both.into(), both.into())
+        );
+        assert_eq!(open(1, Some(39)), [(1, 40)], "a second lower answer adds to the debt");
+    }
+
+    #[test]
+    fn an_hour_with_late_data_on_its_way_is_on_the_page_once() {
+        let hour = |ago: u32| Hour::of(START).index - ago;
+        let late =
+            |hour, figure, total| Late { hour, from: START, figure, total, added: 2, shares: [].into() };
+        let mut ledger = Ledger::open(START);
+        // The last is of a version that did not note the hour.
+        ledger.late_data =
+            vec![late(hour(5), 45, 5), late(hour(5), 49, 4), late(hour(4), 30, 3), late(0, 20, 3)];
+        assert_eq!(ledger.open_hours().collect::<Vec<_>>(), [(5, 44), (4, 29)]);
+        ledger.hours = vec![Hour { added: 49, ..Hour::of(START - 5 * HOUR) }];
+        assert_eq!(
+            ledger.open_hours().collect::<Vec<_>>(),
+            [(5, 44), (4, 29)],
+            "of an hour counted again, too"
+        );
+        ledger.debt = 1;
+        assert_eq!(ledger.open_hours().collect::<Vec<_>>(), [(5, 44)], "a debt takes it before it arrives");
+    }
+
+    #[test]
+    fn two_rechecks_together_found_what_each_of_them_found() {
+        let one = Recheck { counted: 5, late: 4, overcounted: 3, doubtful: true };
+        let other = Recheck { counted: 3, late: 7, overcounted: 2, doubtful: false };
+        assert_eq!(one.and(other), Recheck { counted: 8, late: 11, overcounted: 5, doubtful: true });
+    }
+
+    #[test]
     fn an_hour_is_due_when_it_has_aged_and_its_phase_has_come() {
         let (ledger, ages) = (two_hours(), ages(&[3600]));
         assert_eq!(ledger.recheck_due(&ages, 600, START + 7200 + 599), None);
@@ -284,15 +354,16 @@ mod tests {
         let few = tally(35, &[(1.0, 1.0)]);
         let (first, outcome) = recheck(&two_hours(), range(0, 3600), &few, (&ages, 0, START + 7200));
         assert_eq!(outcome, Recheck { counted: 35, late: 0, overcounted: 5, doubtful: false });
-        assert_eq!((first.total, first.overcounted, first.debt), (80, 5, 5));
+        assert_eq!((first.total, first.overcounted, first.debt, first.late_data.len()), (80, 5, 5, 0));
         assert_eq!(first.recheck_due(&ages, 0, START + 10_799), None);
         let now = START + 3600 + 86_400;
         assert_eq!(first.recheck_due(&ages, 0, now), Some(range(0, 3600)));
-        let (second, outcome) = recheck(&first, range(0, 3600), &tally(36, &[(1.0, 1.0)]), (&ages, 0, now));
+        let (second, outcome) = recheck(&first, range(0, 3600), &tally(36, &[(0.1, 1.0)]), (&ages, 0, now));
         assert_eq!(outcome, Recheck { counted: 1, late: 1, overcounted: 0, doubtful: false });
         assert_eq!(second.hours.len(), 1, "the first hour has had all its rechecks");
         let paid = second.add(range(7200, 100_000), &tally(0, &[]), true, i64::MAX).unwrap();
         assert_eq!((paid.total, paid.late, paid.debt), (80, 1, 4));
+        assert_eq!(paid.buckets().next(), Some((0.1, 40)), "it is in no bucket either");
         // A day late, the second hour is counted again once, not twice.
         let (third, _) =
             recheck(&second, range(3600, 7200), &tally(40, &[(1.0, 1.0)]), (&ages, 0, now + 3600));
@@ -307,6 +378,8 @@ mod tests {
         let (doubtful, _) = two_hours().recheck(range(0, 3600), &of(3), true, due).unwrap().unwrap();
         assert_eq!(doubtful.recheck_due(&ages, 0, START + 7799), None);
         assert_eq!(doubtful.recheck_due(&ages, 0, START + 7800), Some(range(0, 3600)));
+        let (high, _) = two_hours().recheck(range(0, 3600), &of(50), true, due).unwrap().unwrap();
+        assert_eq!(high.recheck_due(&ages, 0, START + 7200), Some(range(0, 3600)), "a high one at once");
         for (second, figure) in [(40, 40), (41, 40), (39, 39), (3, 3)] {
             let (next, outcome) = doubtful.recheck(range(0, 3600), &of(second), true, due).unwrap().unwrap();
             assert_eq!((next.total, next.debt, outcome.late), (80, 40 - figure, 0), "{second}");
@@ -422,7 +495,9 @@ mod tests {
         let ledger = ledger.add(range(7200, 8100), &tally(0, &shares), true, START).unwrap();
         assert_eq!(ledger.late, 9);
         let (ledger, _) = ledger.give_up(START + 20_000).unwrap();
-        assert_eq!((ledger.late, ledger.total, ledger.hours.len()), (9, 89, 1));
+        assert_eq!((ledger.late, ledger.total), (9, 89));
+        let again: Vec<i64> = ledger.hours.iter().map(|hour| hour.start() - START).collect();
+        assert_eq!(again, [3600], "the hour that the gap begins in is not counted again");
         let ledger = ledger.add(range(20_000, 20_900), &tally(0, &shares), true, START).unwrap();
         assert_eq!((ledger.late, ledger.total), (36, 116));
     }

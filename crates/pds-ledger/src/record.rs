@@ -109,6 +109,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_record_of_format_1_decodes() {
+        let words = [7200, 9, 60, 0.5f64.to_bits(), 4, 1.0f64.to_bits(), 9];
+        let record: Vec<u8> = words.iter().flat_map(|word: &u64| word.to_le_bytes()).collect();
+        let ledger = decode(1, &record).unwrap();
+        assert_eq!((ledger.until, ledger.total, ledger.unaccounted), (7200, 9, 60));
+        assert_eq!(ledger.buckets().collect::<Vec<_>>(), [(0.5, 4), (1.0, 9)]);
+        assert_eq!(decode(1, &record[..record.len() - 8]), None, "a threshold without its count");
+    }
+
+    #[test]
     fn a_record_of_format_2_decodes() {
         // One bucket, no hour, one piece of late data that is half added.
         let (sizes, one) = (1 | 1 << 16 | 1 << 48, 1.0f64.to_bits());
