@@ -87,7 +87,7 @@ struct Seen {
     date: Option<RunningClock>,
     /// A Date that disagrees with it. The next one decides.
     other_date: Option<RunningClock>,
-    /// Our clock when a reply without a Date came, if none ever had one.
+    /// Our clock when a reply without a Date came. It counts as long as none had one.
     ours: Option<RunningClock>,
     /// Whether two clocks have agreed.
     vouched: bool,
@@ -186,7 +186,6 @@ impl Watermark {
         let ours = self.clock.unix_seconds();
         let mut seen = self.lock();
         match date {
-            None if seen.date.is_some() => {}
             None => {
                 // A clock that was set meanwhile begins its minute again.
                 let steady = seen.ours.filter(|reading| reading.agrees_with(ours));
@@ -387,6 +386,10 @@ mod tests {
             assert_eq!(watermark.first_cursor().is_some(), known.is_some());
         }
         let watermark = watermark();
+        assert_eq!(watermark.observe(date("2026-03-01T13:00:18Z")), Some(3611));
+        assert_eq!(watermark.observe(date("2026-03-01T13:00:17Z")), None, "an hour and ten seconds");
+
+        let watermark = self::watermark();
         watermark.observe(date("2026-03-01T12:00:07Z"));
         for (second, believed) in [(10, false), (40, false), (70, true), (71, true)] {
             let ran = date(&format!("1970-01-01T00:01:{:02}Z", second % 60));
@@ -423,6 +426,62 @@ mod tests {
         assert!(
             watermark.at_present().shown_for(watermark.settled_step(), Duration::from_secs(60)).is_some()
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn another_configuration_keeps_what_is_known_of_the_clocks() {
+        let config = Config {
+            settle: Duration::from_secs(120),
+            step: Duration::from_secs(300),
+            max_catch_up: Duration::from_secs(3600),
+            recheck_after: vec![Duration::from_secs(7200), Duration::from_secs(3600)],
+        };
+        let watermark = watermark();
+        watermark.observe(date("2026-03-01T12:00:05Z"));
+        let watermark = watermark.reconfigured(&config);
+        assert_eq!(time(watermark.now()), "2026-03-01T12:00:06Z");
+        assert_eq!(watermark.step(), 300);
+        assert_eq!(*watermark.ages(), Ages::new([3600, 7200]));
+        assert_eq!(time(Some(watermark.hourly_from())), "2026-03-01T09:00:00Z");
+        // 11:58:06 has settled.
+        assert_eq!(time(watermark.first_cursor()), "2026-03-01T11:55:00Z");
+        assert_eq!(time(watermark.oldest()), "2026-03-01T11:00:00Z");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn counting_begins_once_however_often_the_clocks_agree() {
+        let watermark = watermark();
+        watermark.observe(date("2026-03-01T11:40:07Z"));
+        assert_eq!(watermark.started(), None);
+        for _ in 0..2 {
+            watermark.observe(Some(watermark.clock.now()));
+            assert_eq!(time(watermark.started()), "2026-03-01T11:59:00Z");
+            advance(Duration::from_secs(600)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_range_has_settled_by_the_services_clock_but_for_half_of_settle() {
+        let watermark = watermark();
+        let range = TimeRange { start: 940, end: 1000 };
+        let settled = |second| watermark.has_settled(range, Some(Timestamp::from_second(second).unwrap()));
+        // A Date is rounded down, so that 1014 may be 1015.
+        assert_eq!([1013, 1014].map(settled), [false, true]);
+        assert!(watermark.has_settled(range, None));
+        assert_eq!(watermark.tolerance(), 15);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_range_is_too_old_a_step_after_its_time_was_given_up() {
+        let watermark = watermark();
+        let oldest = "2026-02-28T12:00:00Z".parse::<Timestamp>().unwrap().as_second();
+        let is_too_old = |start| watermark.is_too_old(TimeRange { start, end: start + 60 });
+        assert!(!is_too_old(0), "nobody vouches for the time");
+        watermark.observe(date("2026-03-01T12:00:07Z"));
+        assert_eq!(watermark.oldest(), Some(oldest));
+        assert_eq!([oldest - 61, oldest - 60].map(is_too_old), [true, false]);
+        advance(Duration::from_secs(23)).await;
+        assert_eq!(watermark.oldest(), Some(oldest), "a step that has just settled");
     }
 
     #[tokio::test(start_paused = true)]
