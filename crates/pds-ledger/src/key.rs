@@ -80,3 +80,25 @@ impl fmt::Display for Key {
         if app.is_empty() { Ok(()) } else { write!(f, "/{app}") }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pds_interface::response_time;
+
+    #[test]
+    fn the_digest_of_a_name_is_the_same_in_every_version() {
+        let digest = |project: &str, app: &str| Owner::new(project.into(), app.into()).digest();
+        assert_eq!(digest("p-1", "p-1-ranker"), 4_787_669_383_641_749_773);
+        assert_ne!(digest("p-1", ""), digest("p", "-1"), "a project is not an app of a shorter one");
+    }
+
+    #[test]
+    fn a_key_reads_as_project_resource_and_app() {
+        let key = |app: &str| {
+            let key = Key { owner: Owner::new("p-1".into(), app.into()), resource: response_time::RESOURCE };
+            key.to_string()
+        };
+        assert_eq!([key("p-1-ranker"), key("")], ["p-1/response_time/p-1-ranker", "p-1/response_time"]);
+    }
+}

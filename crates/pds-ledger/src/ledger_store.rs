@@ -348,21 +348,195 @@ async fn commit_all(
 
 #[cfg(test)]
 mod tests {
-    use pds_interface::Resource;
+    use pds_interface::{Resource, response_time, run_execution_time};
 
     use super::*;
-    use crate::Owner;
+    use crate::{Owner, state};
+
+    fn key(app: &str, resource: Resource) -> Key {
+        Key { owner: Owner::new("p".into(), app.into()), resource }
+    }
+
+    fn requests(app: &str) -> Key {
+        key(app, response_time::RESOURCE)
+    }
+
+    async fn in_memory() -> LedgerStore {
+        LedgerStore::open(None, Arc::new(Unobserved), Duration::ZERO).await.unwrap().0
+    }
+
+    /// A ledger that stands at `until`, with two buckets.
+    fn ledger(until: i64) -> Ledger {
+        Ledger::open(until).with_buckets(&[(0.5, 0), (2.5, 0)])
+    }
+
+    /// Whether each commit was written.
+    #[derive(Debug, Default)]
+    struct Commits(Mutex<Vec<bool>>);
+
+    impl Observer for Commits {
+        fn committed(&self, good: bool) {
+            self.0.lock().unwrap().push(good);
+        }
+
+        fn restoring(&self, _: Option<Restoring>) {}
+
+        fn config_loaded(&self) -> Option<Timestamp> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn a_ledger_that_was_committed_is_on_disk_and_there_after_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.log");
+        let observer: Arc<dyn Observer> = Arc::new(Unobserved);
+        let open = || LedgerStore::open(Some(&path), Arc::clone(&observer), Duration::ZERO);
+        let (store, committer) = open().await.unwrap();
+        store.commit(&requests("a"), ledger(60)).await.unwrap();
+        store.commit_all(vec![(requests("b"), ledger(120)), (requests("c"), ledger(180))]).await.unwrap();
+        store.commit_all(Vec::new()).await.unwrap();
+        let all = [("a", 60), ("b", 120), ("c", 180)].map(|(app, until)| (requests(app), ledger(until)));
+        assert_eq!(state::read(&path).await.unwrap(), all);
+        store.close();
+        committer.finished().await;
+        assert_eq!(store.commit(&requests("a"), ledger(240)).await, Err(NotCommitted), "after the end");
+
+        let (store, _committer) = open().await.unwrap();
+        for (key, ledger) in &all {
+            assert_eq!(store.ledger(key).as_deref(), Some(ledger));
+        }
+        assert_eq!(store.ledger(&requests("d")), None);
+        let thresholds =
+            |app| store.ledger(&requests(app)).unwrap().buckets().map(|(at, _)| at).collect::<Vec<_>>();
+        assert_eq!(thresholds("a"), [0.5, 2.5]);
+    }
+
+    #[tokio::test]
+    async fn a_ledger_that_cannot_be_written_stays_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, aside) = (dir.path().join("state.log"), dir.path().join("aside"));
+        let commits = Arc::new(Commits::default());
+        let observer = Arc::clone(&commits) as Arc<dyn Observer>;
+        let (store, committer) = LedgerStore::open(Some(&path), observer, Duration::ZERO).await.unwrap();
+        store.commit(&requests("a"), ledger(60)).await.unwrap();
+        std::fs::rename(&path, &aside).unwrap();
+        std::fs::write(&path, "another file").unwrap();
+        assert_eq!(store.commit(&requests("a"), ledger(120)).await, Err(NotCommitted));
+        assert_eq!(store.ledger(&requests("a")).unwrap().until, 60);
+        std::fs::rename(&aside, &path).unwrap();
+        store.commit(&requests("a"), ledger(180)).await.unwrap();
+        assert_eq!(store.ledger(&requests("a")).unwrap().until, 180);
+        drop(store);
+        committer.finished().await;
+        assert_eq!(*commits.0.lock().unwrap(), [true, false, true]);
+    }
+
+    #[tokio::test]
+    async fn a_file_removed_while_it_is_in_use_is_written_anew_with_all_ledgers() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.log");
+        let opened = LedgerStore::open(Some(&path), Arc::new(Unobserved), Duration::ZERO).await;
+        let (store, _committer) = opened.unwrap();
+        store.commit(&requests("a"), ledger(60)).await.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        store.commit(&requests("b"), ledger(120)).await.unwrap();
+        let both = [("a", 60), ("b", 120)].map(|(app, until)| (requests(app), ledger(until)));
+        assert_eq!(state::read(&path).await.unwrap(), both);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn commits_are_apart_and_what_comes_between_two_of_them_is_written_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let commits = Arc::new(Commits::default());
+        let observer = Arc::clone(&commits) as Arc<dyn Observer>;
+        let path = dir.path().join("state.log");
+        let (store, _committer) = LedgerStore::open(Some(&path), observer, COMMIT_INTERVAL).await.unwrap();
+        store.commit(&requests("a"), ledger(60)).await.unwrap();
+        let begun = Instant::now();
+        let (b, c) = (requests("b"), requests("c"));
+        let (one, other) = tokio::join!(store.commit(&b, ledger(60)), store.commit(&c, ledger(60)));
+        assert!(one.is_ok() && other.is_ok());
+        let took = begun.elapsed();
+        assert!(took <= COMMIT_INTERVAL && took > COMMIT_INTERVAL / 2, "{took:?}");
+        assert_eq!(*commits.0.lock().unwrap(), [true, true]);
+    }
+
+    #[tokio::test]
+    async fn ledgers_are_found_in_the_order_of_the_keys_with_what_holds_them_back() {
+        let store = in_memory().await;
+        for (app, until) in [("a", 60), ("b", 120)] {
+            store.commit(&requests(app), ledger(until)).await.unwrap();
+        }
+        store.hold_back(&requests("a"), Hold::Until(180));
+        store.hold_back(&requests("b"), Hold::Unknown);
+        assert_eq!(store.held_back(&requests("b")), Some(Hold::Unknown));
+        store.release(&requests("b"));
+        let keys = [Some(requests("b")), None, Some(requests("c")), Some(requests("a"))];
+        let found = store.find(keys.iter().map(Option::as_ref));
+        let found: Vec<_> =
+            found.into_iter().map(|found| found.map(|found| (found.ledger.until, found.hold))).collect();
+        assert_eq!(found, [Some((120, None)), None, None, Some((60, Some(Hold::Until(180))))]);
+    }
+
+    #[tokio::test]
+    async fn a_ledger_that_is_adopted_shares_the_names_of_its_key() {
+        let store = in_memory().await;
+        store.commit(&requests("a"), ledger(60)).await.unwrap();
+        let key = requests("a");
+        assert_eq!(store.adopt(&key).unwrap().until, 60);
+        let ledgers = store.read();
+        let (held, ledger) = ledgers.by_key.get_key_value(&key).unwrap();
+        assert!(Arc::ptr_eq(&held.owner, &key.owner));
+        assert_eq!(ledger.until, 60);
+        drop(ledgers);
+        assert_eq!(store.adopt(&requests("b")), None);
+    }
+
+    #[tokio::test]
+    async fn a_new_ledger_of_requests_begins_with_the_thresholds_of_other_apps() {
+        let store = in_memory().await;
+        let new = |key: &Key| {
+            let ledger = store.new_ledger(key, 60);
+            (ledger.until, ledger.buckets().collect::<Vec<_>>())
+        };
+        assert_eq!(new(&requests("b")), (60, vec![]));
+        store.hold(&requests("a"), ledger(60));
+        assert_eq!(new(&requests("b")), (60, vec![(0.5, 0), (2.5, 0)]));
+        assert_eq!(new(&key("b", run_execution_time::RESOURCE)), (60, vec![]), "runs have none");
+    }
+
+    #[tokio::test]
+    async fn ledgers_of_other_shards_are_set_aside() {
+        let store = in_memory().await;
+        for app in ["here", "elsewhere"] {
+            store.commit(&requests(app), ledger(60)).await.unwrap();
+        }
+        store.set_aside(|key| *key.owner.app == *"elsewhere").await;
+        let aside = ["here", "elsewhere"].map(|app| store.ledger(&requests(app)).unwrap().set_aside);
+        assert_eq!(aside, [false, true]);
+    }
+
+    #[tokio::test]
+    async fn ledgers_of_apps_removed_long_ago_are_dropped() {
+        let store = in_memory().await;
+        for (app, until) in [("wanted", 60), ("gone long ago", 60), ("gone", 120)] {
+            store.commit(&requests(app), ledger(until)).await.unwrap();
+        }
+        store.prune(&HashSet::from([requests("wanted")]), 120).await;
+        let left = ["wanted", "gone long ago", "gone"].map(|app| store.ledger(&requests(app)).is_some());
+        assert_eq!(left, [true, false, true]);
+    }
 
     #[tokio::test]
     async fn what_holds_a_ledger_back_goes_with_its_app() {
-        let opened = LedgerStore::open(None, Arc::new(Unobserved), Duration::ZERO).await;
-        let ledgers = opened.unwrap().0;
-        let resource = Resource::all().find(|resource| resource.polled().counted.is_some()).unwrap();
-        let key = |app: &str| Key { owner: Owner::new("p".into(), app.into()), resource };
+        let store = in_memory().await;
         for app in ["stays", "goes"] {
-            ledgers.hold_back(&key(app), Hold::Unknown);
+            store.hold_back(&requests(app), Hold::Unknown);
         }
-        ledgers.prune(&HashSet::from([key("stays")]), 0).await;
-        assert!(ledgers.held_back(&key("stays")).is_some() && ledgers.held_back(&key("goes")).is_none());
+        store.prune(&HashSet::from([requests("stays")]), 0).await;
+        assert!(
+            store.held_back(&requests("stays")).is_some() && store.held_back(&requests("goes")).is_none()
+        );
     }
 }

@@ -256,12 +256,27 @@ mod tests {
         assert_eq!(found, []);
         state.commit(&records(&written), Vec::new).unwrap();
         assert_eq!(read(&path).await.unwrap(), written, "while it is in use");
+        assert_eq!(parse(&path, &std::fs::read(&path).unwrap()).unwrap(), written);
         drop(state);
         let (mut state, found) = StateFile::open(&path).await.unwrap();
         assert_eq!(found, written);
         state.commit(&[(written[0].0.clone(), None)], Vec::new).unwrap();
         drop(state);
         assert_eq!(StateFile::open(&path).await.unwrap().1, written[1..]);
+    }
+
+    #[tokio::test]
+    async fn a_file_written_as_a_whole_takes_the_place_of_one_that_is_not_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.log");
+        std::fs::write(&path, "another file").unwrap();
+        write(&path, ledgers(3)).await.unwrap();
+        let (held, found) = StateFile::open(&path).await.unwrap();
+        assert_eq!(found, ledgers(3));
+        let refused = write(&path, ledgers(2)).await;
+        assert!(matches!(refused, Err(StateError::InUse(_))), "{refused:?}");
+        drop(held);
+        assert_eq!(examine(&path).await.unwrap(), Examined::Ledgers(3));
     }
 
     #[tokio::test]
@@ -448,5 +463,11 @@ mod tests {
         let nowhere = dir.path().join("missing/state.log");
         let error = StateFile::open(&nowhere).await.err().unwrap();
         assert!(matches!(&error, StateError::Io { path, .. } if *path == nowhere), "{error:?}");
+        assert_eq!(examine(&nowhere).await.unwrap(), Examined::Missing);
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert!(
+            examine(&dir.path().join("file/state.log")).await.is_err(),
+            "a file where a folder should be"
+        );
     }
 }
