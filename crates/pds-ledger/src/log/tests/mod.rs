@@ -1,14 +1,15 @@
 //! What a log makes of disks that lose, tear and fail, and of files that are damaged.
 
+mod marks;
 mod model;
+mod sizes;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
 
-use model::{Disk, Model, Numbers, SECTOR};
+use model::{Disk, Model, Numbers, SECTOR, Stored};
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -221,8 +222,22 @@ fn a_torn_end_is_the_commit_before_and_a_cut_one_is_refused() {
         torn[length] ^= 1;
         assert_eq!(read(&torn).unwrap(), first, "{length}");
         torn[..FIRST].copy_from_slice(&marked[..FIRST]);
-        assert!(matches!(read(&torn), Err(Fault::Damaged(at, _)) if at == before.len() as u64));
+        let torn = read(&torn).unwrap_err();
+        assert!(
+            matches!(torn, Fault::Damaged(at, "a commit is not what was written") if at == before.len() as u64),
+            "{torn:?}"
+        );
     }
+}
+
+#[test]
+fn what_was_never_synced_is_cut_off_when_the_log_is_opened() {
+    let (good, state) = good();
+    let now = [&good[..], &[1; 100]].concat();
+    let torn = Stored { synced: now.clone(), now, pending: Vec::new() };
+    let model = Model::of(Disk { files: vec![torn], names: [Some(0), None], ..Disk::default() });
+    assert_eq!(opened(&model).unwrap().1, state);
+    assert_eq!(model.disk().files[0].now.len(), good.len());
 }
 
 #[test]
@@ -305,23 +320,4 @@ fn a_file_of_another_kind_or_version_is_refused() {
 fn a_mount_point_is_refused() {
     let error = Folder::lock(Path::new("/proc")).err().unwrap();
     assert!(matches!(error, StateError::Mounted(_)), "{error:?}");
-}
-
-#[test]
-fn of_a_commit_that_takes_a_snapshot_only_what_had_room_is_encoded_before() {
-    let mut log = created(&Model::default()).unwrap();
-    let (calls, encoded) = (Cell::new(0), Cell::new(0));
-    let entries = || {
-        calls.set(calls.get() + 1);
-        let first = calls.get() == 1;
-        let (count, encoded) = (4_000_u32, &encoded);
-        (0..count).map(move |number| {
-            encoded.set(encoded.get() + u32::from(first));
-            (number.to_le_bytes().to_vec(), Some(vec![0; 1000]))
-        })
-    };
-    log.commit(entries, Vec::new).unwrap();
-    // A log of one MiB has room for a thousand of them.
-    assert!((1000..1100).contains(&encoded.get()), "{} of 4,000", encoded.get());
-    assert_eq!(calls.get(), 2, "then the snapshot has all of them");
 }

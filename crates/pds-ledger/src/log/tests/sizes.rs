@@ -1,0 +1,42 @@
+//! When a log takes a snapshot, and what becomes of it where there is no room for one.
+
+use std::cell::Cell;
+
+use super::*;
+
+#[test]
+fn where_there_is_no_room_for_a_snapshot_the_log_grows_by_a_quarter_of_its_limit() {
+    let model = Model::default();
+    let mut log = created(&model).unwrap();
+    let entry = |size: usize| [(b"a".to_vec(), Some(vec![0; size]))];
+    log.commit(|| entry(1_000_000), Vec::new).unwrap();
+    let next = model.disk().operations + 1;
+    model.0.borrow_mut().fails = Some(next);
+    log.commit(|| entry(100_000), Vec::new).unwrap();
+    assert_eq!((log.file.1, log.limit), (0, MIN_LIMIT / 4 * 5));
+    // One more has room, and the one after it takes a snapshot.
+    let files = [0, 1].map(|_| {
+        log.commit(|| entry(100_000), Vec::new).unwrap();
+        log.file.1
+    });
+    assert_eq!(files, [0, 1]);
+}
+
+#[test]
+fn of_a_commit_that_takes_a_snapshot_only_what_had_room_is_encoded_before() {
+    let mut log = created(&Model::default()).unwrap();
+    let (calls, encoded) = (Cell::new(0), Cell::new(0));
+    let entries = || {
+        calls.set(calls.get() + 1);
+        let first = calls.get() == 1;
+        let (count, encoded) = (4_000_u32, &encoded);
+        (0..count).map(move |number| {
+            encoded.set(encoded.get() + u32::from(first));
+            (number.to_le_bytes().to_vec(), Some(vec![0; 1000]))
+        })
+    };
+    log.commit(entries, Vec::new).unwrap();
+    // A log of one MiB has room for a thousand of them.
+    assert!((1000..1100).contains(&encoded.get()), "{} of 4,000", encoded.get());
+    assert_eq!(calls.get(), 2, "then the snapshot has all of them");
+}
