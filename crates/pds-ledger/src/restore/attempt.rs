@@ -99,3 +99,25 @@ impl Job {
 pub fn is_later(restored: &Ledger, known: &Ledger) -> bool {
     restored.until > known.until && (known.set_aside || restored.total >= known.total)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restored_ledger_is_later_if_its_cursor_is_and_it_holds_no_less() {
+        let ledger = |until, total| {
+            let mut ledger = Ledger::open(until);
+            ledger.total = total;
+            ledger
+        };
+        let known = ledger(120, 50);
+        let is_later = |restored: Ledger| is_later(&restored, &known);
+        assert!(is_later(ledger(180, 50)) && is_later(ledger(180, 51)));
+        assert!(!is_later(ledger(180, 49)), "another count of the same app");
+        assert!(!is_later(ledger(120, 51)) && !is_later(ledger(60, 51)));
+        let aside = known.put_aside().unwrap();
+        assert!(super::is_later(&ledger(180, 49), &aside), "another shard has counted it since");
+        assert!(!super::is_later(&ledger(120, 51), &aside));
+    }
+}

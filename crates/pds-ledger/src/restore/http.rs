@@ -241,3 +241,25 @@ fn read(key: &'static str, path: &Path) -> Result<Secret, Error> {
         text => Ok(Secret::new(text)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_says_its_time_to_the_millisecond() {
+        let all = "query=up&dedup=false&partial_response=false&deny_partial_response=1&nocache=1";
+        assert_eq!(form("up", None), all);
+        let at = |millis| form("up", Some(Timestamp::from_millisecond(millis).unwrap()));
+        assert_eq!([at(1500), at(-1)], [format!("{all}&time=1.500"), format!("{all}&time=-1.999")]);
+    }
+
+    #[test]
+    fn a_query_is_divided_where_its_answer_was_too_large_for_one_of_the_two() {
+        let url = || "http://localhost".to_owned();
+        let status = |status| Error::Status(url(), status, String::new());
+        assert!([Error::TooLarge(url()), Error::TooMany(url()), status(422)].iter().all(Error::is_of_size));
+        let others = [status(400), status(503), Error::Timeout(url()), Error::Failed(url(), String::new())];
+        assert!(!others.iter().any(Error::is_of_size));
+    }
+}

@@ -276,6 +276,16 @@ mod tests {
     }
 
     #[test]
+    fn a_page_with_all_that_a_ledger_can_have_is_one() {
+        let mut full = scraped();
+        full.set(Number::Until, Some(NOW as f64));
+        full.buckets = (1..=MAX_THRESHOLDS).map(|threshold| (threshold.to_string(), 9.0)).collect();
+        full.buckets.push(("+Inf".to_owned(), 9.0));
+        let ledger = ledger(&full, true, NOW).unwrap();
+        assert_eq!((ledger.until, ledger.buckets().len()), (NOW, MAX_THRESHOLDS));
+    }
+
+    #[test]
     fn a_page_of_an_older_version_lacks_what_came_later() {
         let mut older = scraped();
         for number in Number::ALL.iter().filter(|n| ![Number::Until, Number::Total].contains(n)) {
@@ -316,6 +326,7 @@ mod tests {
         assert!(refused(|scraped| scraped.buckets.push(bucket("2.5", 10.0))).contains("bucket 2.5 holds 10"));
         assert!(refused(|scraped| scraped.buckets.push(bucket("fast", 3.0))).contains("\"fast\""));
         assert!(refused(|scraped| scraped.buckets.push(bucket("NaN", 3.0))).contains("\"NaN\""));
+        assert!(refused(|scraped| scraped.buckets.push(bucket("0", 3.0))).contains("\"0\""));
         let many = |scraped: &mut ScrapedCounter| {
             scraped.buckets.extend((0..=MAX_THRESHOLDS).map(|n| bucket(&format!("{}", 10 + n), 9.0)));
         };

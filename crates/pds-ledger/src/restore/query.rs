@@ -159,6 +159,10 @@ mod tests {
         assert!(ledgers(&keys, "", Duration::from_secs(300)).starts_with(
             "last_over_time({__name__=~\"pds_app_accounted_until_timestamp_seconds|pds_app_late_requests_total|"
         ));
+        let range = "project=~\"p-1\",app=~\"p-1-b\",job=\"pds\"}[300s]";
+        let moments = |buckets| moments(&keys[..1], "job=\"pds\"", Duration::from_secs(300), buckets);
+        assert!(moments(true).ends_with(&format!("_total\",{range}")), "{}", moments(true));
+        assert!(moments(false).ends_with(&format!(",le=~\"|\\\\+Inf\",{range}")), "{}", moments(false));
         assert_eq!(
             hours(&keys[..1], "", Duration::from_secs(86_400)),
             "last_over_time({__name__=~\"pds_app_requests_total|pds_app_runs_total\",project=~\"p-1\",\
@@ -186,10 +190,15 @@ mod tests {
         let sizes = |batches: &VecDeque<Vec<Key>>| batches.iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(sizes(&batches(keys.clone(), 200)), [400, 400, 100]);
         assert_eq!(sizes(&halves(&keys[..6])), [2, 2, 2]);
+        assert_eq!(sizes(&halves(&keys[..8])), [4, 4]);
         assert_eq!(sizes(&halves(&keys[..2])), [2]);
         let long = "x".repeat(4000);
         let long = |app: usize| Owner::new("p-1".into(), format!("{app}{long}").into());
         let keys = (0..3).map(|app| Key { owner: long(app), resource: counted().next().unwrap() });
         assert_eq!(sizes(&batches(keys.collect(), 200)), [1, 1, 1]);
+        let long =
+            |app: usize| Owner::new("p".repeat(1000).into(), format!("{app}{}", "x".repeat(2000)).into());
+        let keys = (0..3).map(|app| Key { owner: long(app), resource: counted().next().unwrap() });
+        assert_eq!(sizes(&batches(keys.collect(), 200)), [2, 1], "an id of the project counts, too");
     }
 }

@@ -183,10 +183,12 @@ mod tests {
             {"metric":{"__name__":"a","x":"1"},"value":[1.5,"7"]},{"metric":{},"value":[1.5,"NaN"]}]},"infos":["x"]}"#;
         let samples = read(vector.as_bytes()).unwrap();
         assert_eq!((samples.len(), samples[0].labels["x"].as_str(), samples[0].value()), (2, "1", Some(7.0)));
+        assert!(!samples[0].is_range());
         let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[
             {"metric":{},"values":[[1,"7"],[2.5,"NaNa"],[2.7,"NaN"],[3,"8"]]}]}}"#;
-        let values: Vec<_> = read(matrix.as_bytes()).unwrap()[0].values().collect();
-        assert_eq!(values, [(1.0, 7.0), (3.0, 8.0)]);
+        let samples = read(matrix.as_bytes()).unwrap();
+        assert_eq!(samples[0].values().collect::<Vec<_>>(), [(1.0, 7.0), (3.0, 8.0)]);
+        assert!(samples[0].is_range());
         let scalar = r#"{"status":"success","data":{"result":[9,"9.5"],"resultType":"scalar"}}"#;
         assert_eq!(read(scalar.as_bytes()).unwrap()[0].value(), Some(9.5));
     }

@@ -344,3 +344,146 @@ impl Restorer {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pds_core::clock::Clock;
+    use pds_core::memory::{Holder, MemoryBudget};
+    use pds_interface::response_time;
+
+    use super::super::http::Prometheus;
+    use super::super::ledger::InvalidLedger;
+    use super::*;
+    use crate::{Config, Owner, Unobserved};
+
+    const INTERVAL: Duration = Duration::from_secs(60);
+    /// A step that has settled by the clock of [`watermark`].
+    const SETTLED: i64 = 1_772_366_340;
+
+    fn key(app: &str) -> Key {
+        Key { owner: Owner::new("p".into(), app.into()), resource: response_time::RESOURCE }
+    }
+
+    /// Two clocks agree that it is 12:00:07.
+    fn watermark() -> Watermark {
+        let (settle, step) = (Duration::from_secs(30), Duration::from_secs(60));
+        let max_catch_up = Duration::from_secs(86_400);
+        let config = Config { settle, step, max_catch_up, recheck_after: Vec::new() };
+        let clock = Clock::starting_at("2026-03-01T12:00:07Z".parse().unwrap());
+        let watermark = Watermark::new(&config, clock.clone());
+        watermark.observe(Some(clock.now()));
+        watermark
+    }
+
+    fn source() -> Source {
+        let config = Prometheus {
+            url: "http://localhost".parse().unwrap(),
+            login: None,
+            ca_file: None,
+            headers: Vec::new(),
+            selector: String::new(),
+            lookback: Duration::ZERO,
+        };
+        Source::new(&config, MemoryBudget::default().share(Holder::Restoring)).unwrap()
+    }
+
+    fn ledger(until: i64, total: u64) -> Ledger {
+        let mut ledger = Ledger::open(until);
+        ledger.total = total;
+        ledger
+    }
+
+    /// A restorer that lacks the ledgers of these apps, and what it asks for.
+    async fn lacking(ledgers: &LedgerStore, apps: &[&str]) -> (Restorer, Job) {
+        let restorer = Restorer::new(ledgers.clone(), Arc::new(Unobserved));
+        let added = apps.iter().map(|app| (key(app), INTERVAL));
+        restorer.follow(Some(source()), &watermark(), |_| true, added);
+        let (followed, missing, generation) = {
+            let state = restorer.state();
+            (state.followed.clone().unwrap(), state.missing.clone(), state.generation)
+        };
+        (restorer, Job { followed, missing, generation })
+    }
+
+    async fn in_memory() -> LedgerStore {
+        LedgerStore::open(None, Arc::new(Unobserved), Duration::ZERO).await.unwrap().0
+    }
+
+    fn missing(restorer: &Restorer) -> Vec<String> {
+        restorer.state().missing.keys().map(|key| key.owner.app.to_string()).collect()
+    }
+
+    #[tokio::test]
+    async fn counters_without_a_ledger_that_keeps_up_are_held_back() {
+        let ledgers = in_memory().await;
+        ledgers.hold(&key("behind"), ledger(SETTLED - 3600, 5));
+        ledgers.hold(&key("keeps up"), ledger(SETTLED, 5));
+        ledgers.hold(&key("set aside"), ledger(SETTLED, 5).put_aside().unwrap());
+        let (restorer, _) = lacking(&ledgers, &["behind", "keeps up", "new", "set aside"]).await;
+        assert_eq!(missing(&restorer), ["behind", "new", "set aside"]);
+        let held = |app: &str| ledgers.held_back(&key(app));
+        assert_eq!((held("new"), held("keeps up")), (Some(Hold::Unknown), None));
+
+        let is_wanted = |key: &Key| *key.owner.app != *"new";
+        restorer.follow(Some(source()), &watermark(), is_wanted, []);
+        assert_eq!((missing(&restorer).len(), held("new")), (2, None));
+        restorer.follow(None, &watermark(), |_| true, []);
+        assert_eq!((missing(&restorer).len(), held("behind")), (0, None));
+        assert!(restorer.restore().await, "nothing is missing");
+    }
+
+    #[tokio::test]
+    async fn each_answer_decides_what_becomes_of_a_counter() {
+        let ledgers = in_memory().await;
+        for app in ["earlier", "later"] {
+            ledgers.hold(&key(app), ledger(SETTLED - 3600, 5));
+        }
+        ledgers.hold(&key("set aside"), ledger(SETTLED, 5).put_aside().unwrap());
+        let apps = ["earlier", "later", "new", "not scraped", "refused", "set aside"];
+        let (restorer, job) = lacking(&ledgers, &apps).await;
+        let page = |until, total| Answer::Ledger { ledger: ledger(until, total), target: "{}".to_owned() };
+        let why = InvalidLedger::Missing("total");
+        let answers = vec![
+            (key("earlier"), page(SETTLED - 7200, 4)),
+            (key("later"), page(SETTLED - 60, 9)),
+            (key("new"), Answer::Nothing),
+            (key("not scraped"), Answer::Nothing),
+            (key("refused"), Answer::Refused { why, target: r#"{job="a"}"#.to_owned() }),
+            (key("set aside"), Answer::Nothing),
+        ];
+        let scraped = HashSet::from([key("new"), key("set aside")]);
+        let obstacle = restorer.take(&job, Learned { answers, scraped }).await.unwrap().unwrap();
+        assert!(!obstacle.expected);
+        assert_eq!(
+            &*obstacle.text,
+            r#"p/response_time/refused: what {job="a"} says is refused: its total is missing"#
+        );
+        let now = |app: &str| ledgers.ledger(&key(app)).map(|ledger| (ledger.until, ledger.total));
+        assert_eq!((now("earlier"), now("later")), (Some((SETTLED - 3600, 5)), Some((SETTLED - 60, 9))));
+        assert_eq!((now("new"), now("not scraped"), now("refused")), (Some((SETTLED, 0)), None, None));
+        assert!(!ledgers.ledger(&key("set aside")).unwrap().set_aside);
+        let held = |app: &str| ledgers.held_back(&key(app));
+        assert_eq!((held("later"), held("new")), (Some(Hold::Until(SETTLED)), None));
+        assert_eq!(restorer.known().await, ["earlier", "later", "new", "set aside"].map(key).into());
+        let unknown = restorer.state().missing.values().map(|missing| missing.unknown).collect::<Vec<_>>();
+        assert_eq!(
+            (missing(&restorer), unknown),
+            (vec!["not scraped".into(), "refused".into()], vec![true, false])
+        );
+        let Restoring { restored, kept, opened, .. } = restorer.state().outcome;
+        assert_eq!((restored, kept, opened), (1, 2, 1));
+    }
+
+    #[tokio::test]
+    async fn answers_to_an_earlier_question_change_nothing() {
+        let ledgers = in_memory().await;
+        let (restorer, job) = lacking(&ledgers, &["a", "b"]).await;
+        restorer.follow(Some(source()), &watermark(), |_| true, []);
+        let page = Answer::Ledger { ledger: ledger(SETTLED, 9), target: "{}".to_owned() };
+        let answers = vec![(key("a"), page), (key("b"), Answer::Nothing)];
+        let obstacle = restorer.take(&job, Learned { answers, scraped: HashSet::new() }).await.unwrap();
+        assert!(obstacle.unwrap().expected, "none of the two is known");
+        assert_eq!((missing(&restorer).len(), ledgers.ledger(&key("a"))), (2, None));
+        assert!(restorer.state().missing.values().all(|missing| !missing.unknown));
+    }
+}

@@ -270,3 +270,156 @@ pub(super) fn identity(labels: &Labels) -> String {
     }
     text + "}"
 }
+
+#[cfg(test)]
+mod tests {
+    use pds_interface::{Counted, response_time};
+
+    use super::*;
+    use crate::restore::reply;
+
+    const UNTIL: Shows = Shows::Number(Number::Until);
+    const TOTAL: Shows = Shows::Number(Number::Total);
+    const ACCOUNTED: Shows = Shows::Number(Number::Accounted);
+    const UNACCOUNTED: Shows = Shows::Number(Number::Unaccounted);
+    const LATE: Shows = Shows::Number(Number::Late);
+    const RECHECKED: Shows = Shows::Number(Number::RecheckedUntil);
+
+    /// A series: what it shows, the threshold or hour if it has one, and its samples.
+    type Shown<'a> = (Shows, &'a str, &'a [(f64, f64)]);
+
+    fn key() -> Key {
+        Key { owner: Owner::new("p".into(), "a".into()), resource: response_time::RESOURCE }
+    }
+
+    /// The series as one of `job`: all its samples, or the last.
+    fn sample((shows, label, samples): Shown<'_>, job: &str, range: bool) -> Sample {
+        let row = ROWS.iter().find(|row| row.shows == shows && row.of != Some(Counted::Runs)).unwrap();
+        let name = [row.family.name, row.family.sample_suffix()].concat();
+        let mut labels =
+            format!(r#""__name__":"{name}","__type__":"x","project":"p","app":"a","job":"{job}""#);
+        if row.of.is_none() {
+            labels += r#","resource":"response_time""#;
+        }
+        labels += &match shows {
+            Shows::Buckets => format!(r#","le":"{label}""#),
+            Shows::OpenHours => format!(r#","hours_ago":"{label}""#),
+            _ => String::new(),
+        };
+        let points: Vec<String> =
+            samples.iter().map(|(time, value)| format!(r#"[{time},"{value}"]"#)).collect();
+        let (kind, values) = match (range, points.last()) {
+            (true, _) => ("matrix", format!(r#""values":[{}]"#, points.join(","))),
+            (false, last) => ("vector", format!(r#""value":{}"#, last.unwrap())),
+        };
+        let result = format!(r#"[{{"metric":{{{labels}}},{values}}}]"#);
+        let body = format!(r#"{{"status":"success","data":{{"resultType":"{kind}","result":{result}}}}}"#);
+        let mut read = None;
+        reply::read(body.as_bytes(), &mut |sample| read = Some(sample)).unwrap();
+        read.unwrap()
+    }
+
+    /// What is read of the first of two targets.
+    fn aligned(one: &[Shown<'_>], other: &[Shown<'_>], buckets: bool) -> ScrapedCounter {
+        let (mut last, mut range) = (Series::default(), Series::default());
+        for (job, series) in [("one", one), ("other", other)] {
+            for shown in series {
+                last.put(sample(*shown, job, false));
+                range.put(sample(*shown, job, true));
+            }
+        }
+        last.align(range, buckets);
+        last.take(&key()).remove(r#"{job="one"}"#).unwrap()
+    }
+
+    fn labelled(of: &[(String, f64)]) -> Vec<(&str, f64)> {
+        of.iter().map(|(label, value)| (&**label, *value)).collect()
+    }
+
+    #[test]
+    fn the_last_page_with_a_cursor_and_a_total_is_read_as_a_whole() {
+        let series: &[Shown<'_>] = &[
+            (UNTIL, "", &[(60.0, 50.0), (120.0, 110.0), (180.0, 170.0)]),
+            (TOTAL, "", &[(60.0, 5.0), (120.0, 9.0)]),
+            (ACCOUNTED, "", &[(60.0, 30.0), (120.0, 90.0), (180.0, 150.0)]),
+            (Shows::Buckets, "0.5", &[(60.0, 2.0), (120.0, 4.0), (180.0, 6.0)]),
+            (Shows::Buckets, "+Inf", &[(60.0, 5.0), (120.0, 9.0)]),
+            (Shows::OpenHours, "0", &[(60.0, 5.0)]),
+            (Shows::OpenHours, "1", &[(120.0, 7.0)]),
+        ];
+        let page = aligned(series, &[], true);
+        let numbers = [Number::Until, Number::Total, Number::Accounted, Number::Late];
+        assert_eq!(numbers.map(|of| page.number(of)), [Some(110.0), Some(9.0), Some(90.0), None]);
+        assert_eq!(labelled(&page.buckets), [("0.5", 4.0), ("+Inf", 9.0)]);
+        assert_eq!(labelled(&page.hours), [("1", 7.0)]);
+        assert!(!page.apart && !page.partial);
+        let page = aligned(series, &[], false);
+        assert_eq!(labelled(&page.buckets), [("0.5", 6.0), ("+Inf", 9.0)], "the last of each");
+    }
+
+    #[test]
+    fn the_infinite_bucket_stands_in_for_a_total_that_is_missing() {
+        let page =
+            aligned(&[(UNTIL, "", &[(60.0, 50.0)]), (Shows::Buckets, "+Inf", &[(60.0, 5.0)])], &[], true);
+        assert_eq!(page.number(Number::Total), Some(5.0));
+    }
+
+    #[test]
+    fn a_cursor_and_a_total_of_different_scrapes_are_apart() {
+        let read = |series: &[Shown<'_>]| {
+            let page = aligned(series, &[], true);
+            (page.apart, page.partial, page.number(Number::Total))
+        };
+        assert_eq!(read(&[(UNTIL, "", &[(60.0, 50.0)]), (TOTAL, "", &[(90.0, 5.0)])]), (true, false, None));
+        assert_eq!(read(&[(TOTAL, "", &[(90.0, 5.0)])]), (true, false, None));
+        assert_eq!(read(&[(UNTIL, "", &[(60.0, 50.0)])]), (false, false, None));
+    }
+
+    /// The cursors of the pages of 60 and 120.
+    const CURSORS: Shown<'_> = (UNTIL, "", &[(60.0, 50.0), (120.0, 110.0)]);
+    const TOTALS: Shown<'_> = (TOTAL, "", &[(60.0, 5.0), (120.0, 9.0)]);
+
+    #[test]
+    fn a_page_that_lacks_a_series_of_one_before_is_passed_over() {
+        for (shows, label) in [(ACCOUNTED, ""), (UNACCOUNTED, ""), (RECHECKED, ""), (Shows::Buckets, "0.5")] {
+            let until = |samples| {
+                aligned(&[CURSORS, TOTALS, (shows, label, samples)], &[], true).number(Number::Until)
+            };
+            assert_eq!(until(&[(60.0, 0.0)]), Some(50.0), "{shows:?}");
+            assert_eq!(until(&[(60.0, 0.0), (120.0, 0.0)]), Some(110.0), "{shows:?}");
+            assert_eq!(until(&[(120.0, 0.0)]), Some(110.0), "{shows:?} is new");
+        }
+        let page = aligned(&[CURSORS, TOTALS, (Shows::Buckets, "fast", &[(60.0, 0.0)])], &[], true);
+        assert_eq!(page.number(Number::Until), Some(110.0), "a bucket of no threshold is of no page");
+        let page = aligned(&[CURSORS, TOTALS], &[(ACCOUNTED, "", &[(30.0, 0.0)])], true);
+        assert!(page.partial && !page.apart, "a page of any target");
+        assert_eq!(page.number(Number::Total), None);
+    }
+
+    #[test]
+    fn a_page_without_the_late_data_of_its_own_count_is_passed_over() {
+        let until = |late, accounted| {
+            let pages = [
+                CURSORS,
+                TOTALS,
+                (UNACCOUNTED, "", &[(60.0, 10.0), (120.0, 20.0)][..]),
+                (ACCOUNTED, "", accounted),
+                (LATE, "", late),
+            ];
+            aligned(&pages, &[], true).number(Number::Until)
+        };
+        let same = &[(60.0, 30.0), (120.0, 80.0)];
+        assert_eq!(until(&[(60.0, 1.0)], same), Some(50.0));
+        assert_eq!(until(&[(60.0, 0.0)], same), Some(110.0), "none has come");
+        assert_eq!(until(&[(60.0, 1.0)], &[(60.0, 30.0), (120.0, 40.0)]), Some(110.0), "of another count");
+    }
+
+    #[test]
+    fn times_are_by_counter_whatever_the_target() {
+        let mut times = Times::new();
+        for job in ["one", "other"] {
+            put_times(&mut times, sample(CURSORS, job, true));
+        }
+        assert_eq!(times, Times::from([(key(), vec![60.0, 120.0, 60.0, 120.0])]));
+    }
+}

@@ -333,8 +333,8 @@ mod tests {
     use super::*;
     use crate::{Ledger, Owner};
 
-    #[test]
-    fn a_ledger_that_was_refused_and_is_found_further_back_has_one_answer() {
+    /// What becomes of a search by `with`, which finds nothing by itself.
+    fn searching(with: impl FnOnce(&mut Search<'_>)) {
         let config = Prometheus {
             url: "http://localhost".parse().unwrap(),
             login: None,
@@ -345,13 +345,47 @@ mod tests {
         };
         let source = Source::new(&config, MemoryBudget::default().share(Holder::Restoring)).unwrap();
         let (at, answers, refused) = (Timestamp::UNIX_EPOCH, Vec::new(), HashMap::new());
-        let mut search = Search { source: &source, at, now: 0, answers, refused, progress: &mut |_| {} };
-        let key =
-            Key { owner: Owner::new("p".into(), "a".into()), resource: Resource::all().next().unwrap() };
-        search.refuse(key.clone());
-        let found = Answer::Ledger { ledger: Ledger::default(), target: "{}".to_owned() };
-        assert_eq!(search.put(key.clone(), found.clone(), false), None);
-        assert!(search.refused.is_empty());
-        assert_eq!(search.answers, [(key, found)]);
+        with(&mut Search { source: &source, at, now: 0, answers, refused, progress: &mut |_| {} });
+    }
+
+    fn key() -> Key {
+        Key { owner: Owner::new("p".into(), "a".into()), resource: Resource::all().next().unwrap() }
+    }
+
+    #[test]
+    fn a_ledger_that_was_refused_and_is_found_further_back_has_one_answer() {
+        searching(|search| {
+            search.refuse(key());
+            assert!(search.refused.contains_key(&key()), "a counter that was scraped does not begin at 0");
+            let found = Answer::Ledger { ledger: Ledger::default(), target: "{}".to_owned() };
+            assert_eq!(search.put(key(), found.clone(), false), None);
+            assert!(search.refused.is_empty());
+            assert_eq!(search.answers, [(key(), found)]);
+        });
+    }
+
+    #[test]
+    fn other_pages_are_searched_unless_one_is_still_arriving() {
+        let refused = |why| Answer::Refused { why, target: String::new() };
+        let (partial, apart) = (refused(InvalidLedger::Partial), refused(InvalidLedger::Apart));
+        for (answer, recent) in [(&partial, false), (&apart, true), (&apart, false)] {
+            searching(|search| {
+                assert_eq!(search.put(key(), answer.clone(), recent), Some(key()), "{answer:?}");
+                assert_eq!((search.refused.get(&key()), search.answers.len()), (Some(answer), 0));
+            });
+        }
+        searching(|search| {
+            assert_eq!(search.put(key(), partial.clone(), true), None);
+            assert_eq!((search.refused.len(), search.answers.len()), (0, 1));
+        });
+    }
+
+    #[test]
+    fn pages_are_searched_in_the_last_hour_and_in_those_of_the_six_hours_before_it() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let hours = [0.0, 3599.5, 3600.0, 25_199.0, 25_200.0];
+        let earlier = [25_199, 3600].map(at);
+        assert_eq!(latest(&hours), Some((at(25_200), earlier.into())));
+        assert_eq!(latest(&[]), None);
     }
 }
