@@ -368,6 +368,46 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn another_user_of_a_peer_waits_at_the_place_of_that_peer() {
+        let waiting = Waiting { turns: Turns::new(1, 100), served: Arc::default() };
+        let busy = waiting.turns.acquire(Peer::Local, None).await.unwrap();
+        let mut joined = vec![waiting.join(FLOOD, 1).await];
+        let newest = tokio::spawn({
+            let turns = Arc::clone(&waiting.turns);
+            async move { turns.acquire(FLOOD, None).await }
+        });
+        joined.push(waiting.join(OTHER, 2).await);
+        drop(busy);
+        let newest = newest.await.unwrap().unwrap();
+        joined.push(waiting.join(Peer::Local, 3).await);
+        joined.push(waiting.join_as(FLOOD, Some("alice".to_owned()), 4).await);
+        drop(newest);
+        for task in joined {
+            task.await.unwrap();
+        }
+        let served = waiting.served.lock().unwrap().iter().flatten().copied().collect::<Vec<_>>();
+        assert_eq!(served, [2, 1, 3, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_newcomer_ends_the_oldest_turn_of_those_that_its_rank_does_not_spare() {
+        let turns = Turns::new(4, 0);
+        let (now, mut held) = (Instant::now(), Vec::new());
+        for (peer, age) in [(FLOOD, 1), (FLOOD, 3), (OTHER, 2), (OTHER, 4)] {
+            let turn = turns.acquire(peer, None).await.unwrap();
+            turn.used(|used| *used = Some(age));
+            held.push(turn);
+        }
+        let end = |newcomer, rank| turns.end_one(newcomer, rank, |age| Some(now - Duration::from_secs(*age)));
+        assert_eq!(end(FLOOD, Rank::AboveShare), None, "each holds its share");
+        assert_eq!(end(FLOOD, Rank::Larger), Some(3), "the other holds no more, so one of its own");
+        assert_eq!(end(Peer::Local, Rank::AboveShare), Some(4), "a third peer makes the shares smaller");
+        assert_eq!(end(FLOOD, Rank::Any), Some(2));
+        assert_eq!(end(Peer::Local, Rank::Larger), Some(1), "a turn that is to end is not ended again");
+        assert_eq!(end(Peer::Local, Rank::Any), None);
+    }
+
+    #[tokio::test]
     async fn a_freed_turn_goes_to_the_peer_that_holds_fewest() {
         let turns = Turns::<()>::new(3, 10);
         let mut held = Vec::new();
