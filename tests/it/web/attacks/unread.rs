@@ -1,6 +1,6 @@
 //! Answers that nobody reads.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -67,8 +67,13 @@ async fn http2_clients_with_a_window_of_zero_cost_bounded_memory_and_no_scrape()
 async fn a_client_that_reads_nothing_for_ten_seconds_is_disconnected() {
     let (_folder, exporter) = start(APPS, &[]);
     let mut stream = attack(&exporter).await;
+    let began = Instant::now();
     stream.write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
-    tokio::time::sleep(Duration::from_secs(11)).await;
+    in_time(stream.peek(&mut [0])).await.unwrap();
+    // The scrape itself is answered, too.
+    let one_is_active = "pds_exporter_connections{state=\"active\"} 1\n";
+    until("it is disconnected", async || exporter.get("/metrics").await.contains(one_is_active)).await;
+    assert!(began.elapsed() >= Duration::from_secs(10), "{:?}", began.elapsed());
     let mut read = Vec::new();
     // A reset is an end as well.
     let _ = in_time(stream.read_to_end(&mut read)).await;
