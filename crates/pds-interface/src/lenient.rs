@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Error, Value};
 
-use super::wire::Object;
+use super::wire::{Object, Text};
 
 /// How deep values that cannot be read are looked for; the replies of the interface end well above.
 const DEEPEST: usize = 6;
@@ -44,15 +44,15 @@ pub(super) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     from_slice(body).map(|Object(reply)| reply)
 }
 
-/// Writes valid JSON to `out`: what serde_json cannot read in it is text, and so is what lies deeper than `deepest`.
+/// Writes valid JSON to `out`, with what serde_json cannot read in it as text.
 fn quote_unreadable(raw: &str, deepest: usize, out: &mut String) {
+    // Text is read from any value.
+    if serde_json::from_str::<Text>(raw).is_ok() {
+        out.push_str(raw);
+        return;
+    }
     let before = out.len();
-    if !raw.starts_with(['{', '[']) {
-        if serde_json::from_str::<Value>(raw).is_ok() {
-            out.push_str(raw);
-            return;
-        }
-    } else if deepest > 0 {
+    if deepest > 0 && raw.starts_with(['{', '[']) {
         let mut reader = serde_json::Deserializer::from_str(raw);
         if reader.deserialize_any(QuoteEach { deepest, out: &mut *out }).is_ok() {
             return;
